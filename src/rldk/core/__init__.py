@@ -1,0 +1,1 @@
+"""The house's foundations: the event, the metric catalogue, streaming statistics, errors. Needs numpy and orjson at most."""

@@ -1,0 +1,43 @@
+"""The errors a user of rldk may meet. Each message says what is wrong, with which value, and what to do."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+__all__ = ["LogLockedError", "LogWriteError", "MissingDependencyError", "RLDKError", "ReadError", "UsageError", "require"]
+
+
+class RLDKError(Exception):
+    """Base of all errors that rldk raises on purpose; the command line prints it in one sentence and exits with 2."""
+
+
+class UsageError(RLDKError, ValueError):
+    """An argument, option or configuration value that cannot be used."""
+
+
+class ReadError(RLDKError):
+    """A file or folder that cannot be read as a run."""
+
+
+class LogWriteError(RLDKError, OSError):
+    """An event log that cannot be opened for writing."""
+
+
+class LogLockedError(LogWriteError):
+    """An event log that another writer holds."""
+
+
+class MissingDependencyError(RLDKError, ImportError):
+    """An optional dependency that is not installed; the message names the `pip install` to run."""
+
+
+def require(module: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency, or say which extra of rldk brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        if error.name is not None and error.name.split(".")[0] != package:
+            raise  # the package is there, and something inside it is broken: its own message says more
+        raise MissingDependencyError(f"{purpose} needs {package}: pip install 'rldk[{extra}]'") from error
