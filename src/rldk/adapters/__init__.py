@@ -1,0 +1,1 @@
+"""Readers of logs, one framework a file; `rldk.adapters.table` lists them."""

@@ -1,0 +1,93 @@
+"""What an adapter is: a key table's name, `can_handle()` and `read()`; the rest is the same for all."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rldk.adapters.source import Source
+from rldk.core.catalog import check_field_map
+from rldk.core.errors import ReadError
+from rldk.log.blocks import Progress
+from rldk.log.problems import LineProblems
+from rldk.runs.build import build_runs
+from rldk.runs.run import Run
+from rldk.runs.table import TableBuilder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Adapter"]
+
+
+class Adapter(ABC):
+    """Reads one kind of log.
+
+    A subclass says its `name` and `title`, the `framework` whose keys it reads (`None`: recognised by the keys),
+    whether it `can_handle` what it was given, judged by the content, and how to `read` it: flat rows of raw keys, in
+    the order of the file. It reports what it could not read to `self.problems`, sets `self.why` to the reason for its
+    answer in `can_handle`, and may add to `self.notes` what a user should know.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    framework: ClassVar[str | None] = None
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Source,
+        *,
+        field_map: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.source = path if isinstance(path, Source) else Source(path)
+        self.field_map = dict(field_map or {})
+        check_field_map(self.field_map)
+        self.progress = progress
+        self.problems = LineProblems()
+        self.notes: list[str] = []
+        self.why = ""
+        self.reductions: dict[str, str] = {}
+
+    @abstractmethod
+    def can_handle(self) -> bool:
+        """Whether this is a log that the adapter reads, by a look at its beginning."""
+
+    @abstractmethod
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        """Give the rows in raw terms."""
+
+    def fill(self, builder: TableBuilder) -> None:
+        """Put all that is read into a table; an adapter that has columns rather than rows does this itself."""
+        for row in self.read():
+            builder.add(row)
+
+    def runs(self) -> list[Run]:
+        """The runs in canonical terms."""
+        builder = TableBuilder()
+        self.fill(builder)
+        table = builder.finish()
+        runs = build_runs(
+            table,
+            path=self.source.path,
+            adapter=self.name,
+            framework=self.framework,
+            field_map=self.field_map,
+            reductions=self.reductions,
+        )
+        if table.dropped_columns:
+            self.notes.append(f"more than {len(table.names)} different keys: {table.dropped_columns} of them were left out")
+        for run in runs:
+            run.notes[:0] = self.notes
+        return runs
+
+    def load(self) -> pd.DataFrame:
+        """The runs as one frame: step, wall_time, the canonical metrics, run_id, phase, and what else there is."""
+        runs = self.runs()
+        if not runs:
+            raise ReadError(f"No row with a metric in {self.source.path}. {self.problems.summary()}".rstrip())
+        import pandas as pd
+
+        return runs[0].frame() if len(runs) == 1 else pd.concat([run.frame() for run in runs], ignore_index=True)

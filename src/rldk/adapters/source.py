@@ -1,0 +1,95 @@
+"""A file or folder that may hold a run: opened once for a first look, shared by all adapters that consider it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rldk.core.errors import ReadError
+from rldk.core.jsonio import loads
+from rldk.log.blocks import Progress, check_readable, iter_blocks
+from rldk.log.lines import MAX_LINE_BYTES, LineSplitter, iter_lines
+from rldk.log.problems import LineProblems
+
+__all__ = ["MAX_DOCUMENT_BYTES", "Source"]
+
+HEAD_BYTES = 256 << 10
+MAX_DOCUMENT_BYTES = 2 << 30
+
+
+class Source:
+    """A path, with its first bytes (decompressed) and its first lines for those who want to know what it is."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.exists():
+            raise ReadError(f"{self.path} does not exist.")
+
+    @property
+    def is_folder(self) -> bool:
+        return self.path.is_dir()
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes; empty for a folder."""
+        if self.is_folder:
+            return b""
+        check_readable(self.path)
+        head = b""
+        for block in iter_blocks(self.path, LineProblems()):
+            head += block[: HEAD_BYTES - len(head)]
+            if len(head) >= HEAD_BYTES:
+                break
+        return head
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Whether it is something else than text: it holds bytes that no log has."""
+        sample = self.head[:8192]
+        odd = sum(1 for byte in sample if byte < 32 and byte not in b"\t\n\r\x1b\x08\x0c") + sample.count(b"\x7f")
+        return bool(sample) and odd > len(sample) // 100 + sample.startswith(b"\0")
+
+    @cached_property
+    def head_lines(self) -> list[bytes]:
+        """The first whole lines (one that the head cuts off is left out, unless it is the only one)."""
+        splitter = LineSplitter(MAX_LINE_BYTES, LineProblems())
+        lines = [line for _, line in splitter.feed(self.head)]
+        if len(self.head) < HEAD_BYTES or not lines:
+            lines += [line for _, line in splitter.finish()]
+        return lines
+
+    @cached_property
+    def head_objects(self) -> list[dict[str, Any]]:
+        """The JSON objects among the first 200 lines."""
+        found = []
+        for line in self.head_lines[:200]:
+            if line.lstrip()[:1] == b"{":
+                try:
+                    value = loads(line)
+                except ValueError:
+                    continue
+                if isinstance(value, dict):
+                    found.append(value)
+        return found
+
+    def lines(self, problems: LineProblems, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
+        """All lines with their numbers."""
+        return iter_lines(self.path, problems=problems, progress=progress)
+
+    def document(self, problems: LineProblems) -> Any:
+        """The whole file as one JSON document."""
+        blocks: list[bytes] = []
+        size = 0
+        for block in iter_blocks(self.path, problems):
+            blocks.append(block)
+            size += len(block)
+            if size > MAX_DOCUMENT_BYTES:
+                raise ReadError(f"{self.path} is one JSON document of more than {MAX_DOCUMENT_BYTES >> 30} GiB: write it as JSON lines.")
+        text = b"".join(blocks).removeprefix(b"\xef\xbb\xbf")
+        try:
+            return loads(text)
+        except ValueError as error:
+            raise ReadError(f"{self.path} is not a whole JSON document ({error}): it may be cut off.") from None

@@ -1,0 +1,23 @@
+"""The metric catalogue: the one table of what a run may log, what it means, and what each framework calls it."""
+
+from __future__ import annotations
+
+from rldk.core.catalog.index import CATALOG, ambiguous_keys, identify, locate
+from rldk.core.catalog.metric import FRAMEWORKS, Key, Metric
+from rldk.core.catalog.resolve import Plan, Resolution, Route, check_field_map, plan_for, resolve
+
+__all__ = [
+    "CATALOG",
+    "FRAMEWORKS",
+    "Key",
+    "Metric",
+    "Plan",
+    "Resolution",
+    "Route",
+    "ambiguous_keys",
+    "check_field_map",
+    "identify",
+    "locate",
+    "plan_for",
+    "resolve",
+]

@@ -1,0 +1,48 @@
+"""What a row says of itself: its step, its time, its run, and whether it is a row of training at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["EVAL_PREFIXES", "PHASE_KEYS", "RUN_KEYS", "STEP_KEYS", "SUMMARY_KEYS", "TIME_KEYS", "is_axis", "strip_eval"]
+
+STEP_KEYS = (
+    "step", "global_step", "train/global_step", "training/global_step", "trainer/global_step", "training/step", "train/step",
+    "global_step/max_steps", "current_steps", "Step", "rollout/step", "iteration", "iter", "update", "time/total_timesteps",
+    "timesteps_total", "num_timesteps", "progress/batch", "_step",
+)  # fmt: skip
+"""Keys that hold the step, best first; W&B's own `_step` counts calls and comes last."""
+
+TIME_KEYS = ("wall_time", "_timestamp", "timestamp", "Wall time", "time", "_runtime", "elapsed_time", "elapsed_s", "time/time_elapsed", "elapsed")
+"""Keys that hold the time, absolute ones first."""
+
+RUN_KEYS = ("run_id", "run", "run_name", "experiment")
+PHASE_KEYS = ("phase", "split", "stage", "mode")
+
+SUMMARY_KEYS = frozenset({"train_runtime", "train_samples_per_second", "train_steps_per_second", "total_flos", "train/train_runtime"})
+"""What Hugging Face logs once at the end: a row that has it tells of the run and not of a step."""
+
+EVAL_PREFIXES = ("eval/", "eval_", "validation/", "val-core/", "val-aux/", "valid/", "valid_", "val/", "val_", "test/", "test_")
+"""What is put before the name of a metric that was measured on held-out data. TRL's `val/…` of the value function is
+known by its whole keys and is never taken for one of these."""
+
+_AXES = frozenset((*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, "_wandb", "percentage", "remaining_time", "max_steps", "total_steps"))
+
+
+def is_axis(key: str) -> bool:
+    """Whether a key places a row rather than measures something."""
+    return key in _AXES
+
+
+def strip_eval(key: str) -> str | None:
+    """The name of a held-out metric without its prefix; `None` if the key is not of held-out data."""
+    base = key.removeprefix("train/") if key.startswith("train/eval") else key
+    for prefix in EVAL_PREFIXES:
+        if base.startswith(prefix) and len(base) > len(prefix):
+            return base[len(prefix) :]
+    return None
+
+
+def first_of(names: Iterable[str], present: frozenset[str]) -> str | None:
+    """The first of `names` that is there."""
+    return next((name for name in names if name in present), None)

@@ -1,0 +1,215 @@
+"""Where a raw key goes: look-ups over the table, by framework first, then by what all frameworks agree on, then by alias."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+from rldk.core.catalog.metric import FRAMEWORKS, Key, Metric, normalise
+from rldk.core.catalog.table_outcome import OUTCOME
+from rldk.core.catalog.table_policy import POLICY
+from rldk.core.catalog.table_run import RUN
+
+__all__ = ["AMBIGUOUS", "CATALOG", "Place", "ambiguous_keys", "identify", "locate"]
+
+CATALOG: dict[str, Metric] = {entry.name: entry for entry in (*POLICY, *OUTCOME, *RUN)}
+"""Every canonical metric by name."""
+
+AMBIGUOUS: dict[str, tuple[str, Key]] = {
+    "kl": ("kl_mean", Key("kl", per="unstated")),
+    "entropy_loss": ("entropy_mean", Key("entropy_loss", "magnitude")),
+    "train/entropy_loss": ("entropy_mean", Key("train/entropy_loss", "magnitude")),
+    "train/kl": ("kl_mean", Key("train/kl", per="unstated")),
+}
+"""Keys that mean different things in different frameworks, and how they are read where the framework is not known.
+
+The entropy over tokens is never negative, so the magnitude of an entropy loss is the entropy, whichever its sign."""
+
+SIGNATURES: dict[str, tuple[str, ...]] = {
+    "llama_factory": ("current_steps", "total_steps", "percentage"),
+    "ms_swift": ("global_step/max_steps", "remaining_time", "percentage"),
+    "sb3": ("time/total_timesteps", "time/iterations", "train/n_updates", "time/time_elapsed"),
+    "tinker": ("progress/done_frac", "progress/batch", "env/all/total_episodes"),
+    "prime_rl": ("progress/ckpt_step", "progress/samples", "optim/zero_grad_ratio"),
+    "trl_ppo": ("episode", "val/ratio"),
+    "verl": ("training/global_step", "timing_s/adv", "timing_s/reward", "perf/total_num_tokens"),
+    "slime": ("rollout/log_probs", "rollout/ref_log_probs", "perf/rollout_time"),
+    "openrlhf": ("timing/make_experience", "timing/broadcast", "act_loss"),
+    "nemo_rl": ("num_valid_samples", "global_valid_seqs"),
+}
+"""Keys that are no metrics but give a framework away."""
+
+PREFIXES = ("train/", "train_", "training/", "trainer/", "global/", "mean ", "mean_")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a raw key goes. Of several keys for one metric the one with the lowest `rank` wins."""
+
+    metric: str
+    key: Key
+    per: str
+    rank: int
+
+
+def _place(entry: Metric, key: Key, rank: int, captured: str = "") -> Place:
+    name = entry.name[:-1] + captured if entry.name.endswith("/*") else entry.name
+    return Place(name, key, key.per or entry.reduction, rank)
+
+
+@cache
+def _exact() -> dict[str, dict[str, Place]]:
+    """Framework -> raw key -> place, for keys that are neither patterns nor sums."""
+    tables: dict[str, dict[str, Place]] = {framework: {} for framework in FRAMEWORKS}
+    for entry in CATALOG.values():
+        for framework, keys in entry.keys.items():
+            for rank, key in enumerate(keys):
+                if not key.is_pattern and len(key.parts) == 1:
+                    tables[framework].setdefault(key.name, _place(entry, key, rank))
+    for entry in CATALOG.values():
+        if not entry.name.endswith("/*"):
+            tables["rldk"].setdefault(entry.name, Place(entry.name, Key(entry.name), entry.reduction, 0))
+    return tables
+
+
+@cache
+def _anywhere() -> dict[str, Place]:
+    """Raw key -> place, for the keys on which all frameworks agree, and for the ambiguous ones as stated above."""
+    agreed: dict[str, Place] = {}
+    for table in _exact().values():
+        for key, place in table.items():
+            if "/" in key or len(key) > 3 or key == "lr":  # `eps` and `wd` say too little by themselves
+                agreed.setdefault(key, place)
+    for key, (name, how) in AMBIGUOUS.items():
+        agreed[key] = _place(CATALOG[name], how, 0)
+    return agreed
+
+
+def ambiguous_keys() -> list[str]:
+    """Keys that two frameworks use for different quantities; each must have its line in `AMBIGUOUS`."""
+    meanings: dict[str, set[tuple[str, str, str]]] = {}
+    for framework, table in _exact().items():
+        for key, place in table.items():
+            if framework != "rldk":
+                for name in (key, f"train/{key}"):
+                    meanings.setdefault(name, set()).add((place.metric, place.key.transform, place.per))
+    return sorted(key for key, found in meanings.items() if len(found) > 1)
+
+
+@cache
+def _aliases() -> dict[str, Place]:
+    """Normalised alias or canonical name -> place; in the order of the table, so that a name is never taken twice."""
+    found: dict[str, Place] = {}
+    for entry in CATALOG.values():
+        if not entry.name.endswith("/*"):
+            found.setdefault(normalise(entry.name), _place(entry, Key(entry.name, per=_unstated(entry)), 10))
+    for entry in CATALOG.values():
+        for rank, alias in enumerate(entry.aliases):
+            found.setdefault(alias, _place(entry, Key(alias, per=_unstated(entry)), 20 + rank))
+    found["entropy_loss"] = _place(CATALOG["entropy_mean"], AMBIGUOUS["entropy_loss"][1], 40)
+    found["mean_entropy_loss"] = found["entropy_loss"]
+    return found
+
+
+def _unstated(entry: Metric) -> str:
+    """A KL under a name of somebody's own may be by token or by sequence."""
+    return "unstated" if entry.name == "kl_mean" else ""
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str], Metric, Key, int], ...]:
+    found = []
+    for entry in CATALOG.values():
+        for framework, keys in entry.keys.items():
+            for rank, key in enumerate(keys):
+                if key.is_pattern:
+                    expression = re.escape(key.name).replace(r"\*", "(.+?)")
+                    found.append((framework, re.compile(expression), entry, key, rank))
+    return tuple(sorted(found, key=lambda row: -len(row[3].name)))
+
+
+def _match_pattern(key: str, framework: str | None) -> Place | None:
+    for owner, expression, entry, how, rank in _patterns():
+        if (framework is None or owner == framework) and (match := expression.fullmatch(key)):
+            return _place(entry, how, rank + 5, match.group(1))
+    return None
+
+
+@cache
+def sums(framework: str | None) -> tuple[tuple[Metric, Key], ...]:
+    """The keys that are sums of several, of one framework or of all."""
+    return tuple(
+        (entry, key)
+        for entry in CATALOG.values()
+        for owner, keys in entry.keys.items()
+        for key in keys
+        if len(key.parts) > 1 and framework in (None, owner)
+    )
+
+
+def _variants(key: str) -> Iterator[str]:
+    """The key as it is, without AReaL's `/avg`, and without the prefixes that trackers put before it."""
+    yield key
+    base = key.removesuffix("/avg")
+    if base != key:
+        yield base
+    for prefix in PREFIXES:
+        if base.startswith(prefix) and len(base) > len(prefix):
+            yield base[len(prefix) :]
+            break
+
+
+@lru_cache(maxsize=65536)
+def locate(key: str, framework: str | None = None) -> Place | None:
+    """Where a raw key of a framework (or of nobody knows which) goes; `None` if the catalogue has no place for it."""
+    variants = tuple(_variants(key))
+    if framework is not None:
+        table = _exact()[framework]
+        for variant in variants:
+            if (place := table.get(variant)) or (place := _match_pattern(variant, framework)):
+                return place
+    anywhere = _anywhere()
+    for variant in variants:
+        if place := anywhere.get(variant):
+            return place
+    aliases = _aliases()
+    for variant in variants:
+        if place := aliases.get(normalise(variant)):
+            return place
+    for variant in variants:
+        if place := _match_pattern(variant, None):
+            return place
+    return None
+
+
+@cache
+def _owners() -> dict[str, tuple[str, ...]]:
+    """Raw key -> the frameworks that log it."""
+    owners: dict[str, list[str]] = {}
+    for framework, table in _exact().items():
+        if framework == "rldk":
+            continue
+        for key in (*table, *SIGNATURES.get(framework, ())):
+            owners.setdefault(key, []).append(framework)
+    return {key: tuple(dict.fromkeys(found)) for key, found in owners.items()}
+
+
+def identify(keys: Iterable[str]) -> str | None:
+    """The framework that logs such keys, or `None`.
+
+    Each key that at most two frameworks use counts for them; it takes two such keys, since one may be a coincidence.
+    """
+    scores: dict[str, float] = {}
+    hits: dict[str, int] = {}
+    for key in keys:
+        known = next((found for variant in _variants(key) if (found := _owners().get(variant))), None)
+        if known is None:
+            known = tuple(dict.fromkeys(owner for owner, expression, *_ in _patterns() if expression.fullmatch(key)))
+        if known and len(known) <= 2:
+            for framework in known:
+                scores[framework] = scores.get(framework, 0.0) + 1.0 / len(known)
+                hits[framework] = hits.get(framework, 0) + 1
+    best = [name for name in FRAMEWORKS if hits.get(name, 0) >= 2 and scores[name] >= 1.0]
+    return max(best, key=lambda name: scores[name], default=None)

@@ -1,0 +1,131 @@
+"""What a metric is: its name, meaning, unit, and the keys under which the frameworks log it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["FRAMEWORKS", "TRANSFORMS", "Key", "Metric", "metric", "normalise"]
+
+FRAMEWORKS: dict[str, str] = {
+    "rldk": "rldk event log",
+    "trainer": "trainer/ of rldk",
+    "trl_ppo": "TRL PPO (0.12 to 1.12)",
+    "trl_grpo": "TRL GRPO and RLOO",
+    "trl_dpo": "TRL DPO, SFT and reward modelling",
+    "trl_old": "TRL PPO, old style (to 0.11)",
+    "verl": "verl",
+    "openrlhf": "OpenRLHF",
+    "nemo_rl": "NeMo-RL",
+    "areal": "AReaL",
+    "ms_swift": "ms-swift",
+    "slime": "slime",
+    "prime_rl": "prime-rl",
+    "tinker": "Tinker cookbook",
+    "minimind": "MiniMind",
+    "llama_factory": "LLaMA-Factory",
+    "cleanrl": "CleanRL",
+    "sb3": "Stable-Baselines3",
+}
+"""The frameworks whose keys the catalogue knows, and what they are called."""
+
+
+def _root(value: float) -> float:
+    return math.sqrt(value) if value >= 0 else math.nan
+
+
+TRANSFORMS: dict[str, Callable[[float], float]] = {
+    "same": lambda value: value,
+    "negate": lambda value: -value,
+    "magnitude": abs,
+    "percent": lambda value: value / 100.0,
+    "complement": lambda value: 1.0 - value,
+    "root": _root,
+    "milli": lambda value: value / 1000.0,
+}
+"""What a framework's value may need to become ours: SB3's entropy loss is minus the entropy, a variance has to be rooted."""
+
+REDUCTIONS = ("token", "sequence", "batch", "run", "unstated")
+TROUBLE = ("high", "low", "both", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A framework's name for a metric, and what its value needs to become ours.
+
+    `name` may hold `*` for one path segment or more (`rewards/*/mean`), or several keys joined by ` + ` whose values
+    are added. `per` overrides the metric's own reduction.
+    """
+
+    name: str
+    transform: str = "same"
+    per: str = ""
+    estimator: str = ""
+
+    def __post_init__(self) -> None:
+        if self.transform not in TRANSFORMS:
+            raise ValueError(f"Expected `transform` to be one of {sorted(TRANSFORMS)}, got {self.transform!r}.")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The raw keys it is made of; one, unless it is a sum."""
+        return tuple(self.name.split(" + "))
+
+    @property
+    def is_pattern(self) -> bool:
+        return "*" in self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One canonical metric. A name that ends in `/*` is a family: the part that matches is appended to it."""
+
+    name: str
+    group: str
+    meaning: str
+    unit: str
+    reduction: str = "batch"
+    trouble: str = "none"
+    estimator: str = ""
+    aliases: tuple[str, ...] = ()
+    keys: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.reduction not in REDUCTIONS:
+            raise ValueError(f"Expected `reduction` to be one of {REDUCTIONS}, got {self.reduction!r}.")
+        if self.trouble not in TROUBLE:
+            raise ValueError(f"Expected `trouble` to be one of {TROUBLE}, got {self.trouble!r}.")
+        unknown = set(self.keys) - set(FRAMEWORKS)
+        if unknown:
+            raise ValueError(f"Expected frameworks of {sorted(FRAMEWORKS)}, got {sorted(unknown)}.")
+
+
+def metric(
+    name: str,
+    group: str,
+    meaning: str,
+    unit: str,
+    reduction: str = "batch",
+    trouble: str = "none",
+    *,
+    estimator: str = "",
+    aliases: str = "",
+    **keys: str | Key | tuple[str | Key, ...],
+) -> Metric:
+    """A line of the table: aliases are one string of words, keys a string, a `Key` or several of them by framework."""
+    by_framework = {
+        framework: tuple(key if isinstance(key, Key) else Key(key) for key in (given if isinstance(given, tuple) else (given,)))
+        for framework, given in keys.items()
+    }
+    return Metric(name, group, meaning, unit, reduction, trouble, estimator, tuple(aliases.split()), by_framework)
+
+
+_NOT_WORD = re.compile(r"[^0-9a-z]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+
+
+def normalise(key: str) -> str:
+    """A key as people would say it: `Avg Response Len`, `avg-response-len` and `avgResponseLen` are one."""
+    return _NOT_WORD.sub("_", _CAMEL.sub("_", key).lower()).strip("_")

@@ -1,0 +1,212 @@
+"""From a row as a framework logged it to canonical metrics, with the units kept apart."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
+from rldk.core.catalog.index import CATALOG, Place, identify, locate, sums
+from rldk.core.catalog.metric import TRANSFORMS, Key
+from rldk.core.errors import UsageError
+from rldk.core.jsonio import to_number
+
+__all__ = ["Plan", "Resolution", "Route", "check_field_map", "plan_for", "resolve"]
+
+AXIS_TARGETS = ("step", "wall_time", "run_id", "phase")
+_RIVALS = {"token": "kl_mean_per_token", "sequence": "kl_mean_per_sequence"}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How one canonical metric is made of a row: which raw keys are added, and what is done to the sum."""
+
+    metric: str
+    parts: tuple[str, ...]
+    transform: str
+    per: str
+
+    @property
+    def source(self) -> str:
+        return " + ".join(self.parts)
+
+    def value(self, row: Mapping[str, Any]) -> float | None:
+        """The metric's value in a row; `None` where a part of it is no number."""
+        total = 0.0
+        for part in self.parts:
+            number = to_number(row.get(part))
+            if number is None:
+                return None
+            total += number
+        return TRANSFORMS[self.transform](total)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What becomes of the rows that have a given set of keys. Each metric has its routes in order of priority."""
+
+    routes: Mapping[str, tuple[Route, ...]]
+    unmapped: tuple[str, ...]
+    kind: str
+
+
+@dataclass(slots=True)
+class Resolution:
+    """A row in canonical terms.
+
+    `sources` says which raw key each metric came from, `reductions` over what it was reduced (`token`, `sequence`,
+    `batch`, `run`, or `unstated`), `duplicates` which raw keys say the same as one that was taken, `nulls` which
+    metrics were logged without a value, and `kind` whether this is a row of `train`, `eval`, a `summary`, or `other`.
+    """
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    unmapped: list[str] = field(default_factory=list)
+    reductions: dict[str, str] = field(default_factory=dict)
+    duplicates: dict[str, str] = field(default_factory=dict)
+    nulls: list[str] = field(default_factory=list)
+    kind: str = "other"
+    framework: str | None = None
+
+
+def resolve(
+    raw: Mapping[str, Any], *, framework: str | None = None, field_map: Mapping[str, str] | None = None
+) -> Resolution:
+    """Put a logged row into canonical terms. Without `framework` it is recognised by the row's keys."""
+    keys = tuple(raw)
+    framework = framework or identify(keys)
+    plan = plan_for(keys, framework, tuple(sorted((field_map or {}).items())))
+    result = Resolution(kind=plan.kind, framework=framework)
+    for name, routes in plan.routes.items():
+        for route in routes:
+            value = route.value(raw)
+            if value is None:
+                continue
+            if name in result.metrics:
+                result.duplicates[route.source] = name
+                continue
+            result.metrics[name] = value
+            result.sources[name] = route.source
+            result.reductions[name] = route.per
+        if name not in result.metrics and any(part in raw and raw[part] is None for route in routes for part in route.parts):
+            result.nulls.append(name)
+    result.unmapped = [key for key in plan.unmapped if to_number(raw[key]) is not None]
+    return result
+
+
+def check_field_map(field_map: Mapping[str, str]) -> None:
+    """Refuse a target that is no canonical name, with the ones that look like it."""
+    for source, target in field_map.items():
+        if target in CATALOG or target in AXIS_TARGETS or _in_family(target) or target.removeprefix("eval_") in CATALOG:
+            continue
+        near = difflib.get_close_matches(target, [*CATALOG, *AXIS_TARGETS], n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else " `rldk catalog` lists them."
+        raise UsageError(f"Cannot map {source!r} to {target!r}: no canonical metric has that name.{hint}")
+
+
+def _in_family(name: str) -> bool:
+    return "/" in name and f"{name.split('/', 1)[0]}/*" in CATALOG
+
+
+@lru_cache(maxsize=1024)
+def plan_for(keys: tuple[str, ...], framework: str | None, field_map: tuple[tuple[str, str], ...] = ()) -> Plan:
+    """What becomes of rows with these keys. Cached, since a run has only a few kinds of rows."""
+    given = dict(field_map)
+    present = frozenset(keys)
+    found: dict[str, list[tuple[int, Route]]] = {}
+    unmapped: list[str] = []
+    held_out = False
+    for key in keys:
+        if key in given:
+            if given[key] not in AXIS_TARGETS:
+                found.setdefault(given[key], []).append((-1, _route(given[key], Key(key), (key,), "")))
+            continue
+        place = _place_in_row(key, framework, present)
+        bare = strip_eval(key) if place is None else None
+        if bare is not None:
+            held_out = True
+            place = _held_out(bare, framework)
+        if place is not None:
+            found.setdefault(place.metric, []).append((place.rank, _route(place.metric, place.key, (key,), place.per)))
+        elif not is_axis(key):
+            unmapped.append(key)
+    _add_sums(found, unmapped, present, framework)
+    routes = {name: tuple(route for _, route in sorted(ranked, key=lambda pair: pair[0])) for name, ranked in found.items()}
+    _part_reductions(routes)
+    return Plan(routes, tuple(unmapped), _kind(routes, present, held_out))
+
+
+def _route(name: str, key: Key, parts: tuple[str, ...], per: str) -> Route:
+    entry = CATALOG.get(name)
+    return Route(name, parts, key.transform, per or (entry.reduction if entry else "unstated"))
+
+
+def _place_in_row(key: str, framework: str | None, present: frozenset[str]) -> Place | None:
+    """Where a key goes in the company of the others: beside `kl_ref`, a bare `kl` is the KL of the update."""
+    place = locate(key, framework)
+    if place is None or place.metric != "kl_mean" or key.rsplit("/", 1)[-1] != "kl":
+        return place
+    if any(other.rsplit("/", 1)[-1].lower() == "kl_ref" for other in present):
+        return Place("kl_update", Key(key), "token", 50)
+    return place
+
+
+def _held_out(bare: str, framework: str | None) -> Place | None:
+    """Where a metric of held-out data goes: the same metric, with `eval_` before its name."""
+    place = locate(bare, framework) or locate(_last_words(bare), None)
+    if place is None:
+        return None
+    return Place(f"eval_{place.metric}", place.key, place.per, place.rank)
+
+
+def _last_words(bare: str) -> str:
+    """verl and others put the data set before the metric: `gsm8k/acc/mean@8` is `acc`."""
+    parts = [part for part in bare.split("/") if not part.startswith(("mean@", "best@", "maj@", "std@", "worst@"))]
+    return parts[-1] if parts else bare
+
+
+def _add_sums(
+    found: dict[str, list[tuple[int, Route]]], unmapped: list[str], present: frozenset[str], framework: str | None
+) -> None:
+    for entry, key in sums(framework):
+        if all(part in present for part in key.parts):
+            found.setdefault(entry.name, []).append((3, _route(entry.name, key, key.parts, key.per)))
+            for part in key.parts:
+                if part in unmapped:
+                    unmapped.remove(part)
+
+
+def _part_reductions(routes: dict[str, tuple[Route, ...]]) -> None:
+    """A KL by token and one by sequence are two quantities: the second keeps a name of its own."""
+    rivals = routes.get("kl_mean", ())
+    if len(rivals) < 2:
+        return
+    first = rivals[0]
+    other = [route for route in rivals[1:] if {route.per, first.per} == {"token", "sequence"}]
+    if other:
+        routes["kl_mean"] = tuple(route for route in rivals if route not in other)
+        name = _RIVALS[other[0].per]
+        routes[name] = tuple(Route(name, route.parts, route.transform, route.per) for route in other)
+
+
+_DESCRIBING = frozenset({"settings", "optimisation", "throughput", "resources"})
+
+
+def _kind(routes: Iterable[str], present: frozenset[str], held_out: bool) -> str:
+    """Whether such a row tells of training, of held-out data, of the whole run, or of nothing we know."""
+    measured = {name for name in routes if not name.startswith("eval_") and _group(name) not in _DESCRIBING}
+    if present & SUMMARY_KEYS and measured <= {"loss"}:
+        return "summary"
+    if measured:
+        return "train"
+    if held_out:
+        return "eval"
+    return "train" if any(not name.startswith("eval_") for name in routes) else "other"
+
+
+def _group(name: str) -> str:
+    entry = CATALOG.get(name) or CATALOG.get(f"{name.split('/', 1)[0]}/*")
+    return entry.group if entry else ""

@@ -1,0 +1,8 @@
+"""A run as a table: rows in any order and shape become columns, are told apart as runs, and get canonical names."""
+
+from __future__ import annotations
+
+from rldk.runs.run import Run
+from rldk.runs.table import Column, Table, TableBuilder
+
+__all__ = ["Column", "Run", "Table", "TableBuilder"]

@@ -1,0 +1,107 @@
+"""One run in canonical terms: a table for frames, a stream of events for the detectors, and an account of where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rldk.core.catalog import CATALOG
+from rldk.core.event import Event
+from rldk.runs.table import NULL, NUMBER, Column
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Coverage", "Run"]
+
+_RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
+
+
+@dataclass(slots=True)
+class Coverage:
+    """Which canonical metric came from which key, over what it was reduced, and which keys found no place."""
+
+    metrics: dict[str, str] = field(default_factory=dict)
+    reductions: dict[str, str] = field(default_factory=dict)
+    duplicates: dict[str, str] = field(default_factory=dict)
+    unmapped: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Run:
+    """One run. `columns` holds the canonical metrics, and under their raw keys those the catalogue has no place for."""
+
+    run_id: str
+    path: Path
+    adapter: str
+    framework: str | None
+    steps: npt.NDArray[np.int64]
+    wall_time: npt.NDArray[np.float64]
+    columns: dict[str, Column]
+    coverage: Coverage
+    labels: dict[str, Column] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def kind(self) -> str:
+        """`rl`, `preference`, `supervised` or, where nothing was recognised, `unknown`; by the metrics it has."""
+        groups = {CATALOG[name.split("/", 1)[0] if name in CATALOG else f"{name.split('/', 1)[0]}/*"].group for name in self._canonical()}
+        if "preference" in groups - {"reward"} and any(name.startswith(("preference_", "chosen_", "rejected_")) for name in self.columns):
+            return "preference"
+        if groups & _RL_GROUPS or any(name.startswith(("clip_", "ratio_", "rollout_length")) for name in self._canonical()):
+            return "rl"
+        return "supervised" if "loss" in groups else "unknown"
+
+    def _canonical(self) -> Iterator[str]:
+        for name in self.columns:
+            if name in CATALOG or ("/" in name and f"{name.split('/', 1)[0]}/*" in CATALOG):
+                yield name
+
+    def phases(self) -> list[str]:
+        """The phase of each row: what the log says, else `eval` for rows that hold nothing but held-out metrics."""
+        if "phase" in self.labels:
+            texts = self.labels["phase"].texts
+            return [texts.get(row, "train") for row in range(len(self))]
+        train = np.zeros(len(self), dtype=bool)
+        held_out = np.zeros(len(self), dtype=bool)
+        for name, column in self.columns.items():
+            (held_out if name.startswith("eval_") else train)[column.state != 0] = True
+        return ["eval" if only else "train" for only in (held_out & ~train).tolist()]
+
+    def events(self) -> Iterator[Event]:
+        """The run as events, in order; a metric that was not logged is not in them."""
+        columns = [(name, column.values.tolist(), column.state.tolist()) for name, column in self.columns.items()]
+        has_nulls = any((column.state == NULL).any() for column in self.columns.values())
+        info = {"run_id": self.run_id}
+        if reductions := {name: per for name, per in self.coverage.reductions.items() if name == "kl_mean"}:
+            info["reductions"] = reductions  # type: ignore[assignment]
+        times = self.wall_time.tolist()
+        phases = self.phases()
+        for row, step in enumerate(self.steps.tolist()):
+            metrics = {name: values[row] for name, values, state in columns if state[row] == NUMBER}
+            event = Event(step, metrics, None if times[row] != times[row] else times[row])
+            event.model_info = {**info, "phase": phases[row]}
+            if has_nulls:
+                event.nulls = tuple(name for name, _, state in columns if state[row] == NULL)
+            yield event
+
+    def frame(self) -> pd.DataFrame:
+        """The run as a frame: step, wall_time, the metrics, run_id, phase, and what else the log says of its rows."""
+        import pandas as pd
+
+        data: dict[str, Any] = {"step": self.steps, "wall_time": self.wall_time}
+        data.update((name, column.values) for name, column in self.columns.items() if (column.state == NUMBER).any())
+        data["run_id"] = pd.Categorical.from_codes(np.zeros(len(self), dtype=np.int8), [self.run_id]).astype("str")
+        data["phase"] = self.phases()
+        for name, column in self.labels.items():
+            if name != "phase":
+                data[name] = [column.texts.get(row) for row in range(len(self))] if column.texts else column.values
+        return pd.DataFrame(data)
