@@ -34,6 +34,8 @@ class Adapter(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     framework: ClassVar[str | None] = None
+    folders: ClassVar[bool] = False
+    """Whether it reads a folder as one log (a TensorBoard folder, an MLflow store) and not the files in it."""
 
     def __init__(
         self,

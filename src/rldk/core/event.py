@@ -97,7 +97,10 @@ class Event:
             raise ReadError(f"not JSON: {error}") from None
         if not isinstance(raw, dict):
             raise ReadError(f"Expected a JSON object, got {type(raw).__name__}.")
-        return cls.from_dict(raw)
+        try:
+            return cls.from_dict(raw)
+        except RecursionError:  # orjson reads deeper than Python can show
+            raise ReadError("not an event: nested too deeply") from None
 
     def to_dict(self) -> dict[str, Any]:
         """The event as the log holds it; empty parts are left out, except `metrics`."""

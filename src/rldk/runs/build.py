@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rldk.core.catalog import Plan, Route, identify, plan_for
+from rldk.core.catalog import CATALOG, Plan, Route, identify, plan_for
 from rldk.core.catalog.axes import PHASE_KEYS, RUN_KEYS, STEP_KEYS, SUMMARY_KEYS, TIME_KEYS
 from rldk.core.catalog.metric import TRANSFORMS
 from rldk.runs.run import Coverage, Run
@@ -20,6 +20,7 @@ from rldk.runs.times import parse_seconds, parse_step
 __all__ = ["build_runs"]
 
 Rows = npt.NDArray[np.intp]
+_OF_A_STEP = frozenset({"kl", "policy", "reward", "advantage", "value", "length", "gradient", "preference", "mismatch"})
 _LABELS = ("git_sha", "seed", "tokens_in", "tokens_out", "notes")
 
 
@@ -131,10 +132,9 @@ def _rows_with_metrics(table: Table, columns: Mapping[str, Column]) -> tuple[Row
     summary = np.zeros(table.rows, dtype=bool)
     for name in SUMMARY_KEYS.intersection(table.names):
         summary |= table.column(name).state == NUMBER
-    others = [name for name in columns if name not in ("loss", "epoch", "samples_per_second", "steps_per_second") and name not in SUMMARY_KEYS]
-    for name in others:
-        if not name.startswith(("train_", "total_")):
-            summary &= columns[name].state == ABSENT
+    for name, column in columns.items():
+        if (entry := CATALOG.get(name)) is not None and entry.group in _OF_A_STEP:
+            summary &= column.state == ABSENT
     notes = []
     if summary.any():
         notes.append(f"{int(summary.sum())} summary row(s) of the whole run left out")
