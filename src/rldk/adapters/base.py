@@ -59,16 +59,15 @@ class Adapter(ABC):
 
     @abstractmethod
     def read(self) -> Iterator[Mapping[str, Any]]:
-        """Give the rows in raw terms."""
+        """Give the rows in raw terms; they may be nested, and must not be changed afterwards."""
 
     def fill(self, builder: TableBuilder) -> None:
         """Put all that is read into a table; an adapter that has columns rather than rows does this itself."""
-        for row in self.read():
-            builder.add(row)
+        builder.add_all(self.read())
 
     def runs(self) -> list[Run]:
         """The runs in canonical terms."""
-        builder = TableBuilder()
+        builder = TableBuilder(lift="metrics")
         self.fill(builder)
         table = builder.finish()
         runs = build_runs(

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
-from rldk.adapters.formats.flat import flatten
+from rldk.adapters.formats.fast_rows import FastRows
 from rldk.core.jsonio import loads, to_step
+from rldk.runs.table import TableBuilder, no_garbage_collection
 
-__all__ = ["EventLogAdapter", "is_event", "iter_event_rows"]
-
-_LABELS = (("model_info", "run_id"), ("model_info", "phase"), ("model_info", "git_sha"), ("rng", "seed"), ("data_slice", "tokens_in"), ("data_slice", "tokens_out"))
-
+__all__ = ["EventLogAdapter", "fill_events", "is_event", "iter_events"]
 
 def is_event(row: Mapping[str, Any]) -> bool:
     """Whether a JSON object has the shape of an event."""
@@ -24,7 +22,6 @@ class EventLogAdapter(Adapter):
 
     name: ClassVar[str] = "rldk"
     title: ClassVar[str] = "rldk event log (JSON lines)"
-    framework: ClassVar[str | None] = None
 
     def can_handle(self) -> bool:
         found = any(is_event(row) for row in self.source.head_objects[:20])
@@ -32,36 +29,47 @@ class EventLogAdapter(Adapter):
         return found
 
     def read(self) -> Iterator[Mapping[str, Any]]:
-        return iter_event_rows(self)
+        return iter_events(self)
+
+    def fill(self, builder: TableBuilder) -> None:
+        fill_events(self, builder)
 
 
-def iter_event_rows(adapter: Adapter) -> Iterator[Mapping[str, Any]]:
-    """Events as flat rows: the metrics, and what places them."""
-    problems = adapter.problems
-    for number, line in adapter.source.lines(problems, adapter.progress):
-        try:
-            raw = loads(line)
-        except ValueError as error:
-            problems.add(number, f"not JSON: {error}")
-            continue
-        if type(raw) is not dict or type(metrics := raw.get("metrics")) is not dict:
-            problems.add(number, "no object `metrics`")
-            continue
-        step = to_step(raw.get("step"))
-        if step is None:
-            problems.add(number, f"Expected `step` to be a whole number, got {raw.get('step')!r:.80}.")
-            continue
-        row: dict[str, Any] = {**flatten(metrics), "step": step}
-        if (time := raw.get("wall_time")) is not None:
-            row["wall_time"] = time
-        for part, name in _LABELS:
-            inner = raw.get(part)
-            if type(inner) is dict and (value := inner.get(name)) is not None:
-                row[name] = value
-        info = raw.get("model_info")
-        if type(info) is dict and type(info.get("reductions")) is dict:
-            adapter.reductions.update(info["reductions"])
-        if notes := raw.get("notes"):
-            row["notes"] = "; ".join(map(str, notes)) if type(notes) is list else str(notes)
-        yield row
+def iter_events(adapter: Adapter) -> Iterator[Mapping[str, Any]]:
+    """The events of a file as they are."""
+    for number, line in adapter.source.lines(adapter.problems, adapter.progress):
+        if (row := _parse(adapter, number, line)) is not None:
+            yield row
 
+
+def fill_events(adapter: Adapter, builder: TableBuilder) -> None:
+    """Put the events of a file into a table, those that look alike by the fast way."""
+    fast = FastRows(builder)
+    with no_garbage_collection():
+        for number, line in adapter.source.lines(adapter.problems, adapter.progress):
+            if fast.take(line):
+                continue
+            row = _parse(adapter, number, line)
+            if row is not None:
+                builder.add(row)
+                if type(row["step"]) is int:
+                    fast.learn(row)
+
+
+def _parse(adapter: Adapter, number: int, line: bytes) -> Mapping[str, Any] | None:
+    """The event in a line as it is; one without a step or without metrics is counted and located."""
+    try:
+        raw = loads(line)
+    except ValueError as error:
+        adapter.problems.add(number, f"not JSON: {error}")
+        return None
+    if type(raw) is not dict or type(raw.get("metrics")) is not dict:
+        adapter.problems.add(number, "no object `metrics`")
+        return None
+    if to_step(raw.get("step")) is None:
+        adapter.problems.add(number, f"Expected `step` to be a whole number, got {raw.get('step')!r:.80}.")
+        return None
+    info = raw.get("model_info")
+    if type(info) is dict and type(reductions := info.get("reductions")) is dict:
+        adapter.reductions.update(reductions)
+    return raw

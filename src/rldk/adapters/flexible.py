@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats import delimited, document, jsonl
+from rldk.adapters.formats.flat import flatten
 from rldk.core.catalog import locate
 from rldk.core.catalog.axes import is_axis, strip_eval
 from rldk.core.errors import ReadError
@@ -39,7 +40,7 @@ class FlexibleAdapter(Adapter):
         if source.is_folder or source.is_binary:
             return []
         if jsonl.looks_like_json_lines(source) and not self._is_document():
-            return [jsonl.flatten(row) for row in source.head_objects[:50]]
+            return [flatten(row) for row in source.head_objects[:50]]
         if self._is_document():
             rows = document.head_rows(source.head)
             if not rows and len(source.head) < 256 << 10:
@@ -47,7 +48,7 @@ class FlexibleAdapter(Adapter):
                     rows = list(document.iter_rows(source.document(self.problems)))[:50]
                 except ReadError:
                     rows = []
-            return [jsonl.flatten(row) for row in rows]
+            return [flatten(row) for row in rows]
         if table := delimited.header_of(source):
             names, delimiter = table
             lines = source.head_lines[1:20]

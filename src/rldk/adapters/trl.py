@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
-from rldk.adapters.events import is_event, iter_event_rows
+from rldk.adapters.events import fill_events, is_event, iter_events
 from rldk.adapters.formats import document, jsonl
 from rldk.core.catalog import identify
 from rldk.core.errors import ReadError
+from rldk.runs.table import TableBuilder
 
 __all__ = ["TRLAdapter"]
 
@@ -55,7 +56,16 @@ class TRLAdapter(Adapter):
         if layout is None:
             raise ReadError(f"{self.source.path} is not a TRL log: {self.why}.")
         if layout == "events":
-            return iter_event_rows(self)
+            return iter_events(self)
         if layout == "document":
             return document.iter_rows(self.source.document(self.problems))
         return jsonl.iter_rows(self.source, self.problems, self.progress)
+
+    def fill(self, builder: TableBuilder) -> None:
+        layout = getattr(self, "_layout", None) or self._look()
+        if layout == "events":
+            fill_events(self, builder)
+        elif layout == "lines":
+            jsonl.fill_rows(self.source, builder, self.problems, self.progress)
+        else:
+            builder.add_all(self.read())

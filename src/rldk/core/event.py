@@ -99,7 +99,7 @@ class Event:
             raise ReadError(f"Expected a JSON object, got {type(raw).__name__}.")
         try:
             return cls.from_dict(raw)
-        except RecursionError:  # orjson reads deeper than Python can show
+        except RecursionError:  # read, but nested deeper than Python can show
             raise ReadError("not an event: nested too deeply") from None
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,11 +6,20 @@ import json
 import math
 from typing import Any
 
-import orjson
+import msgspec
 
 __all__ = ["dumps", "loads", "to_number", "to_step"]
 
-_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+
+def _plain(value: Any) -> Any:
+    """A numpy scalar or array as an encoder can write it; anything else as text."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)
+
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 def loads(line: bytes) -> Any:
@@ -19,8 +28,8 @@ def loads(line: bytes) -> Any:
     Raises `ValueError` for anything else that is not JSON, deep nesting included.
     """
     try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
+        return _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
             return json.loads(line.decode("utf-8", "replace"))
         except RecursionError:
@@ -30,21 +39,27 @@ def loads(line: bytes) -> Any:
 def dumps(value: Any) -> bytes:
     """Write one JSON text on one line; non-finite numbers become the tokens `NaN` and `Infinity`, which `loads` reads.
 
-    orjson writes a non-finite number as `null`, which would turn evidence into a gap: a text that has a `null` in it
+    msgspec writes a non-finite number as `null`, which would turn evidence into a gap: a text that has a `null` in it
     is written again by the slower standard encoder. What is not JSON at all is written as its `str`.
     """
     try:
-        text = orjson.dumps(value, default=str, option=_OPTIONS)
-    except (TypeError, ValueError):
+        text = _encode(value)
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return _encode_slowly(value)
+    return _encode_slowly(value) if b"null" in text else text
+
+
+def _encode_slowly(value: Any) -> bytes:
+    try:
         return json.dumps(value, default=_plain).encode()
-    return json.dumps(value, default=_plain).encode() if b"null" in text else text
+    except TypeError:  # keys that JSON does not have
+        return json.dumps(_with_text_keys(value), default=_plain).encode()
 
 
-def _plain(value: Any) -> Any:
-    """A numpy scalar or array as the standard encoder can write it; anything else as text."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    return str(value)
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else str(key): _with_text_keys(inner) for key, inner in value.items()}
+    return [_with_text_keys(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def to_number(value: Any) -> float | None:

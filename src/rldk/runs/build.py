@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rldk.core.catalog import CATALOG, Plan, Route, identify, plan_for
-from rldk.core.catalog.axes import PHASE_KEYS, RUN_KEYS, STEP_KEYS, SUMMARY_KEYS, TIME_KEYS
+from rldk.core.catalog.axes import LABEL_KEYS, PHASE_KEYS, RUN_KEYS, STEP_KEYS, SUMMARY_KEYS, TIME_KEYS
 from rldk.core.catalog.metric import TRANSFORMS
 from rldk.runs.run import Coverage, Run
 from rldk.runs.split import split_runs
@@ -21,7 +21,6 @@ __all__ = ["build_runs"]
 
 Rows = npt.NDArray[np.intp]
 _OF_A_STEP = frozenset({"kl", "policy", "reward", "advantage", "value", "length", "gradient", "preference", "mismatch"})
-_LABELS = ("git_sha", "seed", "tokens_in", "tokens_out", "notes")
 
 
 def build_runs(
@@ -39,12 +38,12 @@ def build_runs(
     plan = plan_for(table.names, framework, tuple(sorted((field_map or {}).items())))
     columns, coverage = _canonical(table, plan)
     coverage.reductions.update(reductions or {})
-    labels = {name: table.column(name) for name in _LABELS if name in table.names}
+    labels = {name: table.column(key) for name, keys in LABEL_KEYS.items() for key in keys if key in table.names}
     kept, notes = _rows_with_metrics(table, columns)
     steps, counted = _steps(table, targets.get("step"), kept)
     notes += counted
     times = _times(table, targets.get("wall_time"))
-    phase = _first_texts(table, (targets.get("phase"), *PHASE_KEYS))
+    phase = _first_words(table, (targets.get("phase"), *PHASE_KEYS))
     if phase is not None:
         labels["phase"] = phase
     runs = []
@@ -103,6 +102,7 @@ def _follow(table: Table, route: Route) -> Column:
     """A metric's column by one route; a sum needs all of its parts."""
     made = table.column(route.parts[0])
     made.state[made.state == TEXT] = ABSENT
+    made.codes, made.words = None, ()
     for part in route.parts[1:]:
         other = table.column(part)
         both = (made.state == NUMBER) & (other.state == NUMBER)
@@ -112,7 +112,6 @@ def _follow(table: Table, route: Route) -> Column:
         made.values = np.sqrt(np.where(made.values >= 0, made.values, np.nan))
     elif route.transform != "same":
         made.values = np.asarray(TRANSFORMS[route.transform](made.values))  # type: ignore[arg-type]
-    made.texts = {}
     return made
 
 
@@ -153,10 +152,7 @@ def _steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray[np.
     for name in [given] if given else STEP_KEYS:
         if name in table.names:
             column = table.column(name)
-            for row, text in column.texts.items():
-                step = parse_step(text)
-                if step is not None:
-                    column.values[row], column.state[row] = step, NUMBER
+            _read_words(column, parse_step)
             whole = (column.state == NUMBER) & np.isfinite(column.values) & (np.abs(column.values) < 2**62)
             whole[whole] = column.values[whole] == np.floor(column.values[whole])
             share = float(whole[kept].mean()) if len(kept) else 0.0
@@ -173,36 +169,43 @@ def _steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray[np.
     return steps, [f"{missing} row(s) without a step took that of the row before"] if missing else []
 
 
+def _read_words(column: Column, parse: Callable[[str], float | None]) -> None:
+    """Turn words into numbers where they stand for one."""
+    if column.codes is not None:
+        for code, word in enumerate(column.words):
+            number = parse(word)
+            if number is not None:
+                cells = (column.codes == code) & (column.state == TEXT)
+                column.values[cells], column.state[cells] = number, NUMBER
+
+
 def _times(table: Table, given: str | None) -> npt.NDArray[np.float64]:
-    for name in ([given] if given else TIME_KEYS):
+    for name in [given] if given else TIME_KEYS:
         if name in table.names:
             column = table.column(name)
-            for row, text in column.texts.items():
-                seconds = parse_seconds(text) if column.state[row] == TEXT else None
-                column.values[row] = np.nan if seconds is None and column.state[row] == TEXT else seconds or column.values[row]
+            _read_words(column, parse_seconds)
             if np.isfinite(column.values).any():
                 return column.values
     return np.full(table.rows, np.nan)
 
 
-def _first_texts(table: Table, names: tuple[str | None, ...]) -> Column | None:
+def _first_words(table: Table, names: tuple[str | None, ...]) -> Column | None:
     for name in names:
         if name is not None and name in table.names:
             column = table.column(name)
-            if column.texts:
+            if column.words:
                 return column
     return None
 
 
 def _by_run_id(table: Table, given: str | None, kept: Rows) -> list[tuple[str | None, Rows]]:
     """The rows of each run that the log names; all of them where it names none."""
-    column = _first_texts(table, (given, *RUN_KEYS))
-    if column is None or not len(kept):
+    column = _first_words(table, (given, *RUN_KEYS))
+    if column is None or column.codes is None or not len(kept):
         return [(None, kept)] if len(kept) else []
-    groups: dict[str | None, list[int]] = {}
-    for row in kept.tolist():
-        groups.setdefault(column.texts.get(row), []).append(row)
-    return [(name, np.array(rows, dtype=np.intp)) for name, rows in groups.items()]
+    codes = column.codes[kept]
+    first_seen = {int(code): position for position, code in reversed(list(enumerate(codes[np.sort(np.unique(codes, return_index=True)[1])])))}
+    return [(None if code < 0 else column.words[code], kept[codes == code]) for code in sorted(first_seen, key=first_seen.__getitem__)]
 
 
 def _merge_rows_of_a_step(run: Run) -> None:

@@ -54,7 +54,7 @@ class Run:
     def kind(self) -> str:
         """`rl`, `preference`, `supervised` or, where nothing was recognised, `unknown`; by the metrics it has."""
         groups = {CATALOG[name.split("/", 1)[0] if name in CATALOG else f"{name.split('/', 1)[0]}/*"].group for name in self._canonical()}
-        if "preference" in groups - {"reward"} and any(name.startswith(("preference_", "chosen_", "rejected_")) for name in self.columns):
+        if any(name.startswith(("preference_", "chosen_", "rejected_", "dpo_")) for name in self._canonical()):
             return "preference"
         if groups & _RL_GROUPS or any(name.startswith(("clip_", "ratio_", "rollout_length")) for name in self._canonical()):
             return "rl"
@@ -68,8 +68,7 @@ class Run:
     def phases(self) -> list[str]:
         """The phase of each row: what the log says, else `eval` for rows that hold nothing but held-out metrics."""
         if "phase" in self.labels:
-            texts = self.labels["phase"].texts
-            return [texts.get(row, "train") for row in range(len(self))]
+            return [phase or "train" for phase in self.labels["phase"].texts()]
         train = np.zeros(len(self), dtype=bool)
         held_out = np.zeros(len(self), dtype=bool)
         for name, column in self.columns.items():
@@ -99,9 +98,9 @@ class Run:
 
         data: dict[str, Any] = {"step": self.steps, "wall_time": self.wall_time}
         data.update((name, column.values) for name, column in self.columns.items() if (column.state == NUMBER).any())
-        data["run_id"] = pd.Categorical.from_codes(np.zeros(len(self), dtype=np.int8), [self.run_id]).astype("str")
+        data["run_id"] = self.run_id
         data["phase"] = self.phases()
         for name, column in self.labels.items():
             if name != "phase":
-                data[name] = [column.texts.get(row) for row in range(len(self))] if column.texts else column.values
-        return pd.DataFrame(data)
+                data[name] = column.texts() if column.words else column.values
+        return pd.DataFrame(data, index=range(len(self)))

@@ -2,49 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Raw
 
 from rldk.core.catalog.axes import is_axis
-from rldk.core.jsonio import to_number
+from rldk.core.jsonio import loads, to_number
 
-__all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Table", "TableBuilder"]
+__all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Shape", "Table", "TableBuilder", "no_garbage_collection"]
 
 ABSENT, NUMBER, NULL, TEXT = 0, 1, 2, 3
 """What a cell may be: not logged, a number (`NaN` included), logged as `null`, or words."""
 
+Rows = npt.NDArray[np.intp]
+
 _PLAIN = frozenset({float, int, bool})
-_KEPT_TEXT = frozenset({"notes", "git_sha"})
-_FLUSH_ROWS = 8192
+_FLUSH_ROWS = 1024
 _MAX_COLUMNS = 4096
+_MAX_DEPTH = 8
+_MAX_WORD = 4096
 
 
 @dataclass(slots=True)
 class Column:
-    """The cells of one key: their numbers, what kind of cell each is, and the words of those that are words."""
+    """The cells of one key: their numbers, what kind of cell each is, and for words which of `words` it is."""
 
     values: npt.NDArray[np.float64]
     state: npt.NDArray[np.uint8]
-    texts: dict[int, str] = field(default_factory=dict)
+    codes: npt.NDArray[np.int32] | None = None
+    words: tuple[str, ...] = ()
 
-    def take(self, rows: npt.NDArray[np.intp]) -> Column:
+    def take(self, rows: Rows) -> Column:
         """The column of some of the rows."""
-        if not self.texts:
-            return Column(self.values[rows], self.state[rows])
-        texts = {new: self.texts[old] for new, old in enumerate(rows.tolist()) if old in self.texts}
-        return Column(self.values[rows], self.state[rows], texts)
+        return Column(self.values[rows], self.state[rows], None if self.codes is None else self.codes[rows], self.words)
+
+    def texts(self) -> list[str | None]:
+        """The words of each row; `None` where it has none."""
+        if self.codes is None:
+            return [None] * len(self.state)
+        return [None if code < 0 else self.words[code] for code in self.codes.tolist()]
+
+
+@dataclass(slots=True)
+class Shape:
+    """Rows with the same keys that wait to be turned into arrays: their numbers, and their cells one row after the other.
+
+    The cells of the lifted object are kept apart, since they are mostly all numbers.
+    """
+
+    number: int
+    keys: tuple[str, ...]
+    inner: tuple[str, ...]
+    rows: list[int] = field(default_factory=list)
+    cells: list[Any] = field(default_factory=list)
+    inner_cells: list[Any] = field(default_factory=list)
+    pinned: bool = False
+
+    def clear(self) -> None:
+        """Forget the rows, which are in the table now."""
+        self.rows.clear()
+        self.cells.clear()
+        self.inner_cells.clear()
 
 
 @dataclass(slots=True)
 class _Chunk:
-    rows: npt.NDArray[np.intp]
-    values: npt.NDArray[np.float64]
-    state: npt.NDArray[np.uint8] | None
-    texts: dict[int, str]
+    rows: Rows
+    values: npt.NDArray[np.float64] | None
+    state: npt.NDArray[np.uint8] | int
+    words: Sequence[str | None] | str | None = None
 
 
 @dataclass(slots=True)
@@ -54,7 +86,7 @@ class Table:
     rows: int
     shapes: npt.NDArray[np.int32]
     dropped_columns: int
-    _chunks: dict[str, list[_Chunk]]
+    _chunks: dict[str, list[_Chunk]] = field(repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -63,59 +95,98 @@ class Table:
 
     def column(self, name: str) -> Column:
         """One key's cells over all rows."""
+        chunks = self._chunks.get(name, [])
         column = Column(np.full(self.rows, np.nan), np.zeros(self.rows, dtype=np.uint8))
-        for chunk in self._chunks.get(name, ()):
-            column.values[chunk.rows] = chunk.values
-            column.state[chunk.rows] = NUMBER if chunk.state is None else chunk.state
-            column.texts.update(chunk.texts)
+        codes: dict[str, int] = {}
+        for chunk in chunks:
+            column.state[chunk.rows] = chunk.state
+            if chunk.values is not None:
+                column.values[chunk.rows] = chunk.values
+            if chunk.words is not None:
+                if column.codes is None:
+                    column.codes = np.full(self.rows, -1, dtype=np.int32)
+                column.codes[chunk.rows] = _encode(chunk.words, codes)
+        column.words = tuple(codes)
         return column
+
+
+def _encode(words: Sequence[str | None] | str, codes: dict[str, int]) -> npt.NDArray[np.int32] | int:
+    if isinstance(words, str):
+        return codes.setdefault(words, len(codes))
+    return np.array([-1 if word is None else codes.setdefault(word, len(codes)) for word in words], dtype=np.int32)
 
 
 class TableBuilder:
     """Takes rows one by one, or columns by the block, and makes a `Table` of them.
 
-    Rows with the same keys are collected and turned into arrays together. Past `max_columns` different keys, new ones
-    are counted and left out: a log that writes values into its keys must not fill the memory.
+    Rows with the same keys are collected and turned into arrays together. Nested objects become columns by their path:
+    `{"train": {"loss": 1}}` is `train/loss`; those in the object under `lift` go without its name. Past `max_columns`
+    different keys, new ones are counted and left out: a log that writes values into its keys must not fill the memory.
     """
 
-    def __init__(self, max_columns: int = _MAX_COLUMNS) -> None:
+    def __init__(self, max_columns: int = _MAX_COLUMNS, lift: str | None = None) -> None:
+        self.lift = lift
         self._max_columns = max_columns
         self._rows = 0
-        self._open: dict[tuple[str, ...], tuple[list[int], list[tuple[Any, ...]]]] = {}
+        self._flushed = 0
+        self._open: dict[tuple[tuple[str, ...], tuple[str, ...]], Shape] = {}
         self._chunks: dict[str, list[_Chunk]] = {}
-        self._shape_ids: dict[tuple[str, ...], int] = {}
         self._shapes: list[npt.NDArray[np.int32]] = []
+        self._shapes_seen = 0
         self._dropped: set[int] = set()
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Add one flat row."""
-        shape = tuple(row)
-        block = self._open.get(shape)
-        if block is None:
-            block = self._open[shape] = ([], [])
-        block[0].append(self._rows)
-        block[1].append(tuple(row.values()))
+        """Add one row, which must not change afterwards."""
+        inner = row.get(self.lift) if self.lift is not None else None
+        shape = self.shape(tuple(row), tuple(inner)) if type(inner) is dict else self.shape(tuple(row))
+        shape.cells.extend(row.values())
+        if type(inner) is dict:
+            shape.inner_cells.extend(inner.values())
+        self.count_row(shape)
+
+    def add_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add many rows."""
+        with no_garbage_collection():
+            for row in rows:
+                self.add(row)
+
+    def shape(self, keys: tuple[str, ...], inner: tuple[str, ...] = (), pinned: bool = False) -> Shape:
+        """Where rows with these keys, and these in the lifted object, are collected; a pinned one is good for ever.
+
+        A reader that has a quicker way than `add` puts a row's cells there and then calls `count_row`.
+        """
+        found = self._open.get((keys, inner))
+        if found is None:
+            found = self._open[keys, inner] = Shape(self._shapes_seen, keys, inner)
+            self._shapes_seen += 1
+        found.pinned |= pinned
+        return found
+
+    def count_row(self, shape: Shape) -> None:
+        """A row of this shape is whole."""
+        shape.rows.append(self._rows)
         self._rows += 1
-        if self._rows % _FLUSH_ROWS == 0:
+        if self._rows - self._flushed >= _FLUSH_ROWS:
             self._flush()
 
     def add_columns(self, columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], rows: int) -> None:
-        """Add a block of rows that comes as columns; numbers should be float arrays, with `NaN` for a missing cell.
+        """Add a block of rows that comes as columns; numbers should be arrays, with `NaN` for a cell that is missing.
 
         Text columns are lists. The cells that are `NaN` count as not logged, since a table of columns cannot say more.
         """
         self._flush()
         where = np.arange(self._rows, self._rows + rows, dtype=np.intp)
         self._rows += rows
-        self._shapes.append(np.full(rows, self._shape_id(tuple(columns)), dtype=np.int32))
+        self._flushed = self._rows
+        self._shapes.append(np.full(rows, self.shape(tuple(columns)).number, dtype=np.int32))
         for name, cells in columns.items():
             if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
                 values = cells.astype(np.float64)
                 there = ~np.isnan(values)
                 if there.any():
-                    self._store(name, _Chunk(where[there], values[there], None, {}))
+                    self._store(name, _Chunk(where[there], values[there], NUMBER))
             else:
-                self._store(name, _chunk(name, where, list(cells)))
+                self._take(name, where, tuple(cells), 0)
 
     def finish(self) -> Table:
         """The table of all that was added."""
@@ -123,24 +194,96 @@ class TableBuilder:
         shapes = np.concatenate(self._shapes) if self._shapes else np.zeros(0, dtype=np.int32)
         return Table(self._rows, shapes, len(self._dropped), self._chunks)
 
-    def _shape_id(self, shape: tuple[str, ...]) -> int:
-        return self._shape_ids.setdefault(shape, len(self._shape_ids) % (2**31))
-
     def _flush(self) -> None:
-        total = sum(len(block[0]) for block in self._open.values())
+        total = self._rows - self._flushed
         if not total:
             return
-        first = self._rows - total
-        shapes = np.zeros(total, dtype=np.int32)
-        for shape, (numbers, rows) in self._open.items():
-            where = np.array(numbers, dtype=np.intp)
-            shapes[where - first] = self._shape_id(shape)
-            for name, cells in zip(shape, zip(*rows, strict=True), strict=True):
-                self._store(name, _chunk(name, where, cells))
-        self._shapes.append(shapes)
-        self._open.clear()
-        if len(self._shape_ids) > _MAX_COLUMNS:
-            self._shape_ids.clear()
+        numbers = np.zeros(total, dtype=np.int32)
+        for shape in self._open.values():
+            if shape.rows:
+                where = np.array(shape.rows, dtype=np.intp)
+                numbers[where - self._flushed] = shape.number
+                self._take_block(shape.keys, where, shape.cells, 0, skip=self.lift if shape.inner else None)
+                if shape.inner:
+                    self._take_block(shape.inner, where, shape.inner_cells, 1)
+                shape.clear()
+        self._shapes.append(numbers)
+        self._flushed = self._rows
+        if len(self._open) > _MAX_COLUMNS:
+            self._open = {keys: shape for keys, shape in self._open.items() if shape.pinned}
+
+    def _take_block(
+        self, keys: tuple[str, ...], where: Rows, cells: list[Any], depth: int, prefix: str = "", skip: str | None = None
+    ) -> None:
+        """Cells of rows that have the same keys, one row after the other; at C speed where all are plain numbers."""
+        width = len(keys)
+        if _PLAIN.issuperset(map(type, cells)):
+            try:
+                values = np.array(cells, dtype=np.float64).reshape(len(where), width)
+            except OverflowError:  # a whole number beyond the range of floats
+                pass
+            else:
+                for name, column in zip(keys, np.ascontiguousarray(values.T), strict=True):
+                    self._store(prefix + name, _Chunk(where, column, NUMBER))
+                return
+        for position, name in enumerate(keys):
+            if name != skip:
+                self._take(prefix + name, where, tuple(cells[position::width]), depth)
+
+    def _take(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
+        """Turn the cells of one key into numbers, or, where they are nested objects, into columns of their own."""
+        kinds = set(map(type, cells))
+        if kinds <= _PLAIN:
+            try:
+                self._store(name, _Chunk(where, np.array(cells, dtype=np.float64), NUMBER))
+            except OverflowError:
+                self._store(name, _mixed(name, where, cells))
+        elif Raw in kinds:
+            self._take_raw(name, where, cells, depth)
+        elif dict in kinds:
+            self._unfold(name, where, cells, depth)
+        elif list not in kinds or is_axis(name):
+            self._store(name, _mixed(name, where, cells))
+
+    def _take_raw(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
+        """JSON that a reader left unparsed: mostly the same text in every row, which is then parsed and placed once."""
+        rows_of: dict[bytes, list[int]] = {}
+        for position, cell in enumerate(cells):
+            rows_of.setdefault(bytes(cell), []).append(position)
+        parsed = {text: loads(text) for text in rows_of}
+        if len(rows_of) > len(cells) // 8:
+            column = [parsed[bytes(cell)] for cell in cells]
+            self._take(name, where, tuple(column), depth)
+            return
+        for text, positions in rows_of.items():
+            inner = where if len(rows_of) == 1 else where[np.array(positions, dtype=np.intp)]
+            self._take_same(name, inner, parsed[text], depth)
+
+    def _take_same(self, name: str, where: Rows, cell: Any, depth: int) -> None:
+        """One cell that stands in many rows."""
+        if type(cell) is dict:
+            for key, value in cell.items():
+                if depth < _MAX_DEPTH:
+                    self._take_same(f"{name}/{key}", where, value, depth + 1)
+        elif (type(cell) is not list or is_axis(name)) and cell != []:
+            one = _mixed(name, where[:1], (cell,))
+            words = one.words[0] if one.words else None
+            state = int(one.state[0]) if not isinstance(one.state, int) else one.state
+            self._store(name, _Chunk(where, None if one.values is None else one.values[:1].repeat(len(where)), state, words))
+
+    def _unfold(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
+        """Nested objects: each of their keys is a column."""
+        if depth == _MAX_DEPTH:
+            return
+        blocks: dict[tuple[str, ...], tuple[list[int], list[Any]]] = {}
+        for position, cell in enumerate(cells):
+            if type(cell) is dict:
+                positions, values = blocks.setdefault(tuple(cell), ([], []))
+                positions.append(position)
+                values.extend(cell.values())
+        for keys, (positions, values) in blocks.items():
+            inner = where if len(positions) == len(cells) else where[np.array(positions, dtype=np.intp)]
+            self._take_block(keys, inner, values, depth + 1, f"{name}/")
 
     def _store(self, name: str, chunk: _Chunk) -> None:
         chunks = self._chunks.get(name)
@@ -152,29 +295,35 @@ class TableBuilder:
             self._dropped.add(hash(name))
 
 
-def _chunk(name: str, where: npt.NDArray[np.intp], cells: Iterable[Any]) -> _Chunk:
-    """Cells into numbers; at C speed where all are plain numbers."""
-    cells = tuple(cells)
-    if _PLAIN.issuperset(map(type, cells)):
-        try:
-            return _Chunk(where, np.array(cells, dtype=np.float64), None, {})
-        except OverflowError:
-            pass  # a whole number beyond the range of floats: taken one by one below
+def _mixed(name: str, where: Rows, cells: tuple[Any, ...]) -> _Chunk:
+    """Cells of which not all are plain numbers. Words are kept where they place a row, and else only noted as words."""
+    keep = is_axis(name)
+    if keep and type(cells[0]) is str and cells.count(cells[0]) == len(cells) and to_number(cells[0]) is None:
+        return _Chunk(where, None, TEXT, cells[0][:_MAX_WORD])
     values = np.full(len(cells), np.nan)
     state = np.full(len(cells), NULL, dtype=np.uint8)
-    texts: dict[int, str] = {}
-    keep = name in _KEPT_TEXT or is_axis(name)
+    words: list[str | None] = [None] * len(cells)
     for position, cell in enumerate(cells):
-        if cell is None:
-            continue
         number = to_number(cell)
         if number is not None:
             values[position] = number
             state[position] = NUMBER
             if keep and type(cell) is str:
-                texts[int(where[position])] = cell
-        else:
+                words[position] = cell
+        elif cell is not None:
             state[position] = TEXT
             if keep:
-                texts[int(where[position])] = cell if type(cell) is str else str(cell)
-    return _Chunk(where, values, state, texts)
+                words[position] = "; ".join(map(str, cell))[:_MAX_WORD] if type(cell) is list else str(cell)[:_MAX_WORD]
+    return _Chunk(where, values, state, words if keep and any(word is not None for word in words) else None)
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Let the collector of cyclic garbage rest while many rows without cycles are made."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rldk.adapters.formats.flat import flatten
+from rldk.adapters.formats.fast_rows import FastRows
 from rldk.adapters.source import Source
 from rldk.core.jsonio import loads
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
+from rldk.runs.table import TableBuilder, no_garbage_collection
 
-__all__ = ["iter_rows", "looks_like_json_lines"]
+__all__ = ["fill_rows", "iter_rows", "looks_like_json_lines"]
 
 
 def looks_like_json_lines(source: Source) -> bool:
@@ -21,14 +22,31 @@ def looks_like_json_lines(source: Source) -> bool:
 
 
 def iter_rows(source: Source, problems: LineProblems, progress: Progress | None = None) -> Iterator[Mapping[str, Any]]:
-    """Flat rows; a line that is no JSON object is counted and located."""
+    """Rows as they are, nested or not; a line that is no JSON object is counted and located."""
     for number, line in source.lines(problems, progress):
-        try:
-            row = loads(line)
-        except ValueError as error:
-            problems.add(number, f"not JSON: {error}")
-            continue
-        if type(row) is dict:
-            yield flatten(row)
-        else:
-            problems.add(number, f"a JSON {type(row).__name__} and not an object")
+        if (row := _parse(number, line, problems)) is not None:
+            yield row
+
+
+def fill_rows(source: Source, builder: TableBuilder, problems: LineProblems, progress: Progress | None = None) -> None:
+    """Put all rows into a table; those that look like the one before by the fast way."""
+    fast = FastRows(builder)
+    with no_garbage_collection():
+        for number, line in source.lines(problems, progress):
+            if fast.take(line):
+                continue
+            if (row := _parse(number, line, problems)) is not None:
+                builder.add(row)
+                fast.learn(row)
+
+
+def _parse(number: int, line: bytes, problems: LineProblems) -> Mapping[str, Any] | None:
+    try:
+        row = loads(line)
+    except ValueError as error:
+        problems.add(number, f"not JSON: {error}")
+        return None
+    if type(row) is dict:
+        return row
+    problems.add(number, f"a JSON {type(row).__name__} and not an object")
+    return None

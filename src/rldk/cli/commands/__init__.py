@@ -1,0 +1,1 @@
+"""One command a file: `configure(parser)` and `run(args) -> exit status`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["EVAL_PREFIXES", "PHASE_KEYS", "RUN_KEYS", "STEP_KEYS", "SUMMARY_KEYS", "TIME_KEYS", "is_axis", "strip_eval"]
+__all__ = ["EVAL_PREFIXES", "LABEL_KEYS", "PHASE_KEYS", "RUN_KEYS", "STEP_KEYS", "SUMMARY_KEYS", "TIME_KEYS", "is_axis", "strip_eval"]
 
 STEP_KEYS = (
     "step", "global_step", "train/global_step", "training/global_step", "trainer/global_step", "training/step", "train/step",
@@ -16,8 +16,16 @@ STEP_KEYS = (
 TIME_KEYS = ("wall_time", "_timestamp", "timestamp", "Wall time", "time", "_runtime", "elapsed_time", "elapsed_s", "time/time_elapsed", "elapsed")
 """Keys that hold the time, absolute ones first."""
 
-RUN_KEYS = ("run_id", "run", "run_name", "experiment")
-PHASE_KEYS = ("phase", "split", "stage", "mode")
+RUN_KEYS = ("model_info/run_id", "run_id", "run", "run_name", "experiment")
+PHASE_KEYS = ("model_info/phase", "phase", "split", "stage", "mode")
+LABEL_KEYS = {
+    "git_sha": ("model_info/git_sha", "git_sha"),
+    "seed": ("rng/seed", "seed"),
+    "tokens_in": ("data_slice/tokens_in", "tokens_in"),
+    "tokens_out": ("data_slice/tokens_out", "tokens_out"),
+    "notes": ("notes",),
+}
+"""What else a row may say of itself, and the keys that hold it."""
 
 SUMMARY_KEYS = frozenset({"train_runtime", "train_samples_per_second", "train_steps_per_second", "total_flos", "train/train_runtime"})
 """What Hugging Face logs once at the end: a row that has it tells of the run and not of a step."""
@@ -26,7 +34,10 @@ EVAL_PREFIXES = ("eval/", "eval_", "validation/", "val-core/", "val-aux/", "vali
 """What is put before the name of a metric that was measured on held-out data. TRL's `val/…` of the value function is
 known by its whole keys and is never taken for one of these."""
 
-_AXES = frozenset((*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, "_wandb", "percentage", "remaining_time", "max_steps", "total_steps"))
+_AXES = frozenset(
+    (*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, *(key for keys in LABEL_KEYS.values() for key in keys))
+    + ("_wandb", "percentage", "remaining_time", "max_steps", "total_steps")
+)
 
 
 def is_axis(key: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from rldk.core.catalog.axes import SUMMARY_KEYS
 from rldk.core.catalog.metric import FRAMEWORKS, Key, Metric, normalise
 from rldk.core.catalog.table_outcome import OUTCOME
 from rldk.core.catalog.table_policy import POLICY
@@ -204,6 +205,8 @@ def identify(keys: Iterable[str]) -> str | None:
     scores: dict[str, float] = {}
     hits: dict[str, int] = {}
     for key in keys:
+        if key in SUMMARY_KEYS:
+            continue  # any Hugging Face trainer ends with them
         known = next((found for variant in _variants(key) if (found := _owners().get(variant))), None)
         if known is None:
             known = tuple(dict.fromkeys(owner for owner, expression, *_ in _patterns() if expression.fullmatch(key)))

@@ -1,0 +1,94 @@
+"""Show the metrics that rldk knows: their meaning, unit, and what each framework calls them."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from typing import Any
+
+from rldk.cli.output import console, print_json
+from rldk.core.catalog import CATALOG, FRAMEWORKS, Metric, locate
+from rldk.core.errors import UsageError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("metric", nargs="?", metavar="METRIC", help="a metric, or a key of any framework; all metrics if left out")
+    parser.add_argument("--group", metavar="GROUP", help="only the metrics of a group, such as kl, reward or length")
+    parser.add_argument("--json", action="store_true", help="print as one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.metric is not None:
+        entry = _find(args.metric)
+        if args.json:
+            print_json(_as_dict(entry))
+        else:
+            _show_one(entry)
+        return 0
+    groups = sorted({entry.group for entry in CATALOG.values()})
+    if args.group is not None and args.group not in groups:
+        raise UsageError(f"Expected the group to be one of {', '.join(groups)}, got {args.group!r}.")
+    chosen = [entry for entry in CATALOG.values() if args.group in (None, entry.group)]
+    if args.json:
+        print_json({"metrics": [_as_dict(entry) for entry in chosen], "frameworks": FRAMEWORKS})
+    else:
+        _show_all(chosen)
+    return 0
+
+
+def _find(name: str) -> Metric:
+    """The metric of that name, or the one that a framework logs under that key."""
+    if name in CATALOG:
+        return CATALOG[name]
+    place = locate(name)
+    if place is not None:
+        return CATALOG.get(place.metric) or CATALOG[f"{place.metric.split('/', 1)[0]}/*"]
+    near = difflib.get_close_matches(name, CATALOG, n=3)
+    raise UsageError(f"No metric {name!r}." + (f" Did you mean {' or '.join(near)}?" if near else " `rldk catalog` lists them."))
+
+
+def _as_dict(entry: Metric) -> dict[str, Any]:
+    return {
+        "name": entry.name, "group": entry.group, "meaning": entry.meaning, "unit": entry.unit, "reduction": entry.reduction,
+        "estimator": entry.estimator, "trouble": entry.trouble, "aliases": list(entry.aliases),
+        "keys": {
+            framework: [{"key": key.name, "transform": key.transform, "reduction": key.per or entry.reduction, "estimator": key.estimator} for key in keys]
+            for framework, keys in entry.keys.items()
+        },
+    }  # fmt: skip
+
+
+def _show_all(entries: list[Metric]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("metric", "unit", "reduced over", "trouble", "meaning"):
+        table.add_column(name, overflow="fold")
+    for entry in entries:
+        table.add_row(entry.name, entry.unit, entry.reduction, entry.trouble, entry.meaning)
+    console().print(table)
+
+
+def _show_one(entry: Metric) -> None:
+    from rich.table import Table
+
+    out = console()
+    out.print(entry.name, style="bold")
+    out.print(f"{entry.meaning}\n")
+    for label, value in (
+        ("unit", entry.unit), ("reduced over", entry.reduction), ("estimator", entry.estimator),
+        ("trouble where", {"both": "too high or too low", "none": "–"}.get(entry.trouble, f"too {entry.trouble}")),
+        ("also read as", ", ".join(entry.aliases)),
+    ):  # fmt: skip
+        if value:
+            out.print(f"{label:14}{value}")
+    if entry.keys:
+        out.print()
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for name in ("framework", "key", "as it is read"):
+            table.add_column(name, overflow="fold")
+        for framework, keys in entry.keys.items():
+            for key in keys:
+                how = ", ".join(word for word in ("" if key.transform == "same" else key.transform, {"": "", "unstated": "by token or by sequence, unstated"}.get(key.per, f"per {key.per}"), key.estimator) if word)
+                table.add_row(FRAMEWORKS[framework], key.name, how)
+        out.print(table)

@@ -1,0 +1,82 @@
+"""The command line: an explicit table of commands, each in a file of its own, imported only when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+from rldk._version import __version__
+from rldk.core.errors import RLDKError, UsageError
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS: dict[str, str] = {
+    "ingest": "read runs of any framework into one table",
+    "catalog": "show the metrics rldk knows, and what each framework calls them",
+}
+"""Every command and what it does; its code is in `rldk.cli.commands.<name>`."""
+
+OK, ERROR, INTERRUPTED = 0, 2, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaint is one sentence that says where to read on."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}. See `{self.prog} --help`.")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit status; an error is one sentence on stderr and status 2."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    name = next((word for word in arguments if not word.startswith("-")), None)
+    try:
+        if name not in COMMANDS:
+            _top_parser().parse_args(arguments)
+            _top_parser().print_help()
+            return OK
+        command = importlib.import_module(f"rldk.cli.commands.{name}")
+        parser = Parser(prog=f"rldk {name}", description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command.configure(parser)
+        arguments.remove(name)
+        return int(command.run(parser.parse_args(arguments)))
+    except RLDKError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has gone: no complaint at exit
+        return OK
+    except Exception as error:  # noqa: BLE001  the last guard: a user gets a sentence, and the traceback on request
+        if os.environ.get("RLDK_DEBUG"):
+            traceback.print_exc()
+        return _fail(f"unexpected {type(error).__name__}: {error} (RLDK_DEBUG=1 shows where)")
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write(f"rldk: error: {' '.join(message.split())}\n")
+    return ERROR
+
+
+def _top_parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS))
+    listing = "\n".join(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items())
+    parser = Parser(
+        prog="rldk",
+        description="The RL debug kit: what is going wrong in a reinforcement-learning run, since when, why, and what to do.",
+        epilog=f"commands:\n{listing}\n\n`rldk COMMAND --help` tells more of each.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="rldk [-h] [--version] COMMAND ...",
+    )
+    parser.add_argument("--version", action="version", version=f"rldk {__version__}")
+    parser.add_argument("command", choices=list(COMMANDS), nargs="?", metavar="COMMAND", help=argparse.SUPPRESS)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

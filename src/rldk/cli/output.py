@@ -1,0 +1,116 @@
+"""What commands print: JSON for programs; tables, sparklines and progress bars for people."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["clean", "console", "print_json", "progress_bar", "short_number", "sparkline"]
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_BARS = "▁▂▃▄▅▆▇█"
+_PLAIN_BARS = "._-=+*#@"
+_LARGE = 8 << 20
+
+
+def clean(text: object, most: int = 200) -> str:
+    """Text from a log as it may be shown in a terminal: no control codes, and not endless."""
+    shown = _CONTROL.sub("", str(text)).replace("\n", " ")
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def console() -> Console:
+    """The terminal: colours where it has them, and none where `NO_COLOR` asks for none."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+
+
+def print_json(value: Any) -> None:
+    """One JSON object on stdout; strict, so that every reader takes it: a non-finite number is written as `null`."""
+    sys.stdout.write(json.dumps(_strict(value), ensure_ascii=False) + "\n")
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _strict(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(inner) for inner in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def short_number(value: float) -> str:
+    """A number in few characters: `0.0123`, `1.2e-05`, `1234`, `nan`."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 1e6 or size < 1e-3:
+        return f"{value:.2g}"
+    return f"{value:.4g}"
+
+
+def sparkline(values: Sequence[float], width: int = 32) -> str:
+    """A series as a row of bars; each bar is the mean of its share, a gap is a space, a non-finite value an `x`."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
+    bars = _BARS if "utf" in encoding else _PLAIN_BARS
+    if not len(values):
+        return ""
+    width = min(width, len(values))
+    cells = [values[len(values) * i // width : len(values) * (i + 1) // width] for i in range(width)]
+    means = [_cell(cell) for cell in cells]
+    finite = [mean for mean in means if math.isfinite(mean)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
+    span = high - low
+
+    def bar(mean: float) -> str:
+        if math.isnan(mean):
+            return " "
+        if math.isinf(mean):
+            return "x"
+        place = (mean - low) / span if span > 0 and math.isfinite(span) else 0.0
+        return bars[min(int(place * len(bars)), len(bars) - 1)]
+
+    return "".join(map(bar, means))
+
+
+def _cell(cell: Sequence[float]) -> float:
+    if any(math.isinf(value) for value in cell):
+        return math.inf
+    there = [value for value in cell if not math.isnan(value)]
+    return math.fsum(there) / len(there) if there else math.nan
+
+
+@contextmanager
+def progress_bar(total_bytes: int) -> Iterator[Callable[[Path, int, int], None] | None]:
+    """A bar on stderr while files are read; none where the input is small or stderr is no terminal."""
+    if total_bytes < _LARGE or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading", total=total_bytes)
+        finished: dict[Path, int] = {}
+
+        def told(path: Path, done: int, _total: int) -> None:
+            finished[path] = done
+            progress.update(task, completed=sum(finished.values()), description=clean(path.name, 40))
+
+        yield told

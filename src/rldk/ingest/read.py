@@ -1,0 +1,172 @@
+"""Read runs: choose the adapter for each file, collect the runs, and give an account of what was read and what was not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rldk.adapters.base import Adapter
+from rldk.adapters.source import Source
+from rldk.adapters.table import ADAPTERS, choose
+from rldk.core.catalog import CATALOG, check_field_map
+from rldk.core.errors import MissingDependencyError, ReadError
+from rldk.ingest.paths import PathsLike, expand, files_below
+from rldk.ingest.same import drop_prefixes, name_apart
+from rldk.log.problems import LineProblems
+from rldk.runs.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["FileReport", "Ingested", "ingest_runs", "read_runs"]
+
+logger = logging.getLogger("rldk")
+
+FileProgress = Callable[[Path, int, int], None]
+"""Called with the file being read, the bytes consumed of it and its size."""
+
+_MEASURING = frozenset({"kl", "policy", "reward", "advantage", "value", "length", "gradient", "loss", "preference", "mismatch", "quality"})
+
+
+@dataclass(slots=True)
+class FileReport:
+    """One file that was read: by which adapter and why, its runs, the lines skipped, and what had to be decided."""
+
+    path: Path
+    adapter: str
+    why: str
+    framework: str | None
+    runs: list[Run]
+    problems: LineProblems
+
+
+@dataclass(slots=True)
+class Ingested:
+    """All runs that were read, with a report for each file, and the files that were passed over with the reason."""
+
+    runs: list[Run] = field(default_factory=list)
+    files: list[FileReport] = field(default_factory=list)
+    passed_over: list[tuple[Path, str]] = field(default_factory=list)
+
+    def frame(self) -> pd.DataFrame:
+        """All runs in one frame, told apart by `run_id`."""
+        import pandas as pd
+
+        frames = [run.frame() for run in self.runs]
+        if len(frames) == 1:
+            return frames[0]
+        lead = ["step", "wall_time"]
+        joined = pd.concat(frames, ignore_index=True)
+        return joined[[*lead, *(name for name in joined.columns if name not in (*lead, "run_id", "phase")), "run_id", "phase"]]
+
+
+def ingest_runs(
+    source: PathsLike, adapter_hint: str | None = None, field_map: Mapping[str, str] | None = None
+) -> pd.DataFrame:
+    """Read one run or many into a frame: step, wall_time, the canonical metrics, run_id, phase and what else there is.
+
+    Args:
+        source: a file, a folder, a glob, or a list of them.
+        adapter_hint: the adapter to use (`rldk ingest --help` lists them); by default chosen by the content.
+        field_map: keys of your own and the canonical metrics they stand for, such as `{"my_kl": "kl_mean"}`.
+
+    What was skipped, and keys that found no place, are said through the logger `rldk`; `read_runs` returns them.
+    """
+    result = read_runs(source, adapter_hint=adapter_hint, field_map=field_map)
+    for report in result.files:
+        if said := report.problems.summary():
+            logger.warning("%s: %s", report.path, said)
+        unmapped = sorted({name for run in report.runs for name in run.coverage.unmapped})
+        if unmapped and report.adapter == "flexible":
+            logger.warning(
+                "%s: unknown schema, read by the flexible adapter. No place for %s; say which is which with "
+                "--field-map KEY=METRIC, or field_map={...} (`rldk catalog` lists the metrics).",
+                report.path, ", ".join(unmapped[:8]) + (" …" if len(unmapped) > 8 else ""),
+            )  # fmt: skip
+    return result.frame()
+
+
+def read_runs(
+    source: PathsLike,
+    *,
+    adapter_hint: str | None = None,
+    field_map: Mapping[str, str] | None = None,
+    progress: FileProgress | None = None,
+) -> Ingested:
+    """Read one run or many, with an account of what was read, skipped and passed over.
+
+    A file named by itself must be readable; of a folder, what can be read is read and the rest is listed.
+    """
+    check_field_map(field_map or {})
+    result = Ingested()
+    for path in expand(source):
+        if path.is_dir():
+            _read_folder(path, result, adapter_hint, field_map, progress)
+        else:
+            _read_one(path, result, adapter_hint, field_map, progress)
+    result.runs, dropped = drop_prefixes([run for report in result.files for run in report.runs])
+    result.passed_over += dropped
+    if not result.runs:
+        raise ReadError(_nothing(result))
+    name_apart(result.runs)
+    return result
+
+
+def _read_folder(
+    folder: Path, result: Ingested, hint: str | None, field_map: Mapping[str, str] | None, progress: FileProgress | None
+) -> None:
+    """Read what can be read below a folder; a folder that is one log by itself is not searched further."""
+    taken: list[Path] = []
+    found = False
+    for path in files_below(folder):
+        if any(path.is_relative_to(parent) for parent in taken):
+            continue
+        if path.is_dir():
+            if any(kind.folders and (hint in (None, kind.name)) and kind(path).can_handle() for kind in ADAPTERS):
+                taken.append(path)
+            else:
+                continue
+        try:
+            _read_one(path, result, hint, field_map, progress, searching=True)
+            found = True
+        except (ReadError, MissingDependencyError) as error:
+            result.passed_over.append((path, str(error).replace(f"{path} ", "", 1)))
+    if not found and not result.passed_over:
+        raise ReadError(f"{folder} holds no file to read.")
+
+
+def _read_one(
+    path: Path, result: Ingested, hint: str | None, field_map: Mapping[str, str] | None,
+    progress: FileProgress | None, searching: bool = False,
+) -> None:  # fmt: skip
+    source = Source(path)
+    told = None if progress is None else lambda done, total: progress(path, done, total)
+    adapter = choose(source, hint=hint, field_map=field_map, progress=told)
+    runs = adapter.runs()
+    if not runs:
+        raise ReadError(f"{path} has no row with a metric. {_hint(adapter)}")
+    if searching and not any(_measures(run) for run in runs):
+        raise ReadError(f"{path} holds settings and not a log of training.")
+    result.files.append(FileReport(path, adapter.name, adapter.why, runs[0].framework, runs, adapter.problems))
+
+
+def _measures(run: Run) -> bool:
+    """Whether a run found in a folder is one: it has a metric of training, and more than a row or several such metrics."""
+    measured = [name for name in run.coverage.metrics if (entry := CATALOG.get(name.split("/", 1)[0])) and entry.group in _MEASURING]
+    return bool(measured) and (len(run) > 1 or len(measured) > 2)
+
+
+def _hint(adapter: Adapter) -> str:
+    said = adapter.problems.summary()
+    return said + "." if said else "Say which key is which metric with --field-map KEY=METRIC."
+
+
+def _nothing(result: Ingested) -> str:
+    if not result.passed_over:
+        return "Nothing to read."
+    path, reason = result.passed_over[0]
+    more = f" ({len(result.passed_over) - 1} more files passed over)" if len(result.passed_over) > 1 else ""
+    return f"Nothing there can be read as a run. {path}: {reason}{more}"
