@@ -17,6 +17,7 @@ from rldk.log.problems import LineProblems
 __all__ = ["MAX_DOCUMENT_BYTES", "Source"]
 
 HEAD_BYTES = 256 << 10
+WIDE_HEAD_BYTES = 8 << 20
 MAX_DOCUMENT_BYTES = 2 << 30
 
 
@@ -35,15 +36,23 @@ class Source:
     @cached_property
     def head(self) -> bytes:
         """The first bytes; empty for a folder."""
+        return self._first(HEAD_BYTES)
+
+    @cached_property
+    def wide_head(self) -> bytes:
+        """Many more of the first bytes: a console prints much before the first row, and never in a known place."""
+        return self.head if len(self.head) < HEAD_BYTES else self._first(WIDE_HEAD_BYTES)
+
+    def _first(self, size: int) -> bytes:
         if self.is_folder:
             return b""
         check_readable(self.path)
-        head = b""
+        head = bytearray()
         for block in iter_blocks(self.path, LineProblems()):
-            head += block[: HEAD_BYTES - len(head)]
-            if len(head) >= HEAD_BYTES:
+            head += block[: size - len(head)]
+            if len(head) >= size:
                 break
-        return head
+        return bytes(head)
 
     @cached_property
     def is_binary(self) -> bool:

@@ -8,8 +8,12 @@ from collections.abc import Mapping
 from rldk.adapters.base import Adapter
 from rldk.adapters.events import EventLogAdapter
 from rldk.adapters.flexible import FlexibleAdapter
+from rldk.adapters.hf_console import HFConsoleAdapter
+from rldk.adapters.minimind import MiniMindAdapter
 from rldk.adapters.source import Source
+from rldk.adapters.trainer_console import TrainerConsoleAdapter
 from rldk.adapters.trl import TRLAdapter
+from rldk.adapters.verl import VerlAdapter
 from rldk.core.errors import ReadError, UsageError
 from rldk.log.blocks import Progress
 
@@ -17,7 +21,11 @@ __all__ = ["ADAPTERS", "choose", "names", "register"]
 
 ADAPTERS: list[type[Adapter]] = [
     EventLogAdapter,
+    VerlAdapter,
     TRLAdapter,
+    HFConsoleAdapter,
+    TrainerConsoleAdapter,
+    MiniMindAdapter,
     FlexibleAdapter,
 ]
 """Tried in this order; the first that can handle the content reads it."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from msgspec import Raw
 
 from rldk.core.catalog.axes import is_axis
-from rldk.core.jsonio import loads, to_number
+from rldk.core.jsonio import dumps, loads, to_number
 
 __all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Shape", "Table", "TableBuilder", "no_garbage_collection"]
 
@@ -249,10 +249,10 @@ class TableBuilder:
         """JSON that a reader left unparsed: mostly the same text in every row, which is then parsed and placed once."""
         rows_of: dict[bytes, list[int]] = {}
         for position, cell in enumerate(cells):
-            rows_of.setdefault(bytes(cell), []).append(position)
+            rows_of.setdefault(bytes(cell) if type(cell) is Raw else dumps(cell), []).append(position)
         parsed = {text: loads(text) for text in rows_of}
-        if len(rows_of) > len(cells) // 8:
-            column = [parsed[bytes(cell)] for cell in cells]
+        if len(rows_of) > len(cells) // 8 + 2:
+            column = [parsed[bytes(cell)] if type(cell) is Raw else cell for cell in cells]
             self._take(name, where, tuple(column), depth)
             return
         for text, positions in rows_of.items():

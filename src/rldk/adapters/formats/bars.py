@@ -1,0 +1,61 @@
+"""The progress bar of the Hugging Face trainer, as the one place where a console log says which step a row belongs to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+__all__ = ["Bars", "Mark"]
+
+_BAR = re.compile(rb"\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
+"""A bar without a description before it: those of loading, mapping and sampling have one."""
+
+
+@dataclass(slots=True)
+class Mark:
+    """A place where the bar made room for a row: the step it stood at, and which row came just there (-1: none)."""
+
+    step: int
+    total: int
+    row: int
+
+
+@dataclass(slots=True)
+class Bars:
+    """Follows the bar through the pieces of a console log.
+
+    To print a row, the trainer wipes the bar, prints, and draws the bar again at the same step. The bar goes to the
+    error stream at once, while the rows of the output stream may be held back in a buffer and come many at a time: the
+    step at which a row shows up in the file says little, but the order of the redraws is the order of the rows.
+    """
+
+    marks: list[Mark] = field(default_factory=list)
+    _wiped: bool = False
+    _row: int = -1
+    _last: tuple[int, int] = (-1, -1)
+
+    def see(self, piece: bytes) -> None:
+        """Take a piece of a line, as the carriage returns cut it."""
+        if len(piece) >= 8 and piece.isspace():
+            self._wiped = True
+            return
+        match = _BAR.match(piece)
+        if match is None:
+            return
+        drawn = int(match.group(1)), int(match.group(2))
+        if self._wiped and (self._row >= 0 or drawn == self._last):
+            self.marks.append(Mark(*drawn, self._row))
+        self._wiped, self._row, self._last = False, -1, drawn
+
+    def row(self, number: int) -> None:
+        """Take a row; where several come before the bar is drawn again, none of them is at home there."""
+        self._row = number if self._wiped and self._row == -1 else -2
+
+    def launches(self) -> list[list[Mark]]:
+        """The marks of each launch: a bar that falls back, or has another end, is another one's."""
+        found: list[list[Mark]] = []
+        for mark in self.marks:
+            if not found or mark.total != found[-1][-1].total or mark.step < found[-1][-1].step:
+                found.append([])
+            found[-1].append(mark)
+        return found

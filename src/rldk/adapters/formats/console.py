@@ -1,0 +1,61 @@
+"""What a console leaves in a file: colours, progress bars that overwrite themselves, time stamps before the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+from rldk.adapters.source import Source
+
+__all__ = ["is_text", "iter_head", "split_stamp", "strip_colours"]
+
+_COLOUR = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?")
+_FRACTION = re.compile(r"[.,](\d+)")
+
+
+def is_text(source: Source) -> bool:
+    """Whether a console could have written it: a file of text."""
+    return not source.is_folder and not source.is_binary
+
+
+def iter_head(source: Source, mark: re.Pattern[bytes]) -> Iterator[bytes]:
+    """The first lines in which `mark` is found, without colours.
+
+    A program may print much before its first row, so this looks further than the first lines: see `Source.wide_head`.
+    """
+    text = source.wide_head
+    end = 0
+    for match in mark.finditer(text):
+        if match.start() < end:
+            continue
+        start = text.rfind(b"\n", 0, match.start()) + 1
+        end = text.find(b"\n", match.end())
+        if end < 0:
+            end = len(text)
+        yield strip_colours(text[start:end])
+
+
+def strip_colours(line: bytes) -> bytes:
+    """The line without the codes that colour it or move the cursor."""
+    return _COLOUR.sub(b"", line) if b"\x1b" in line else line
+
+
+def split_stamp(text: str) -> tuple[float | None, str]:
+    """The time stamp near the beginning of a line, in seconds since 1970, and the line without it."""
+    match = _STAMP.search(text, 0, 64)
+    if match is None:
+        return None, text
+    return _seconds(match.group()), text[: match.start()] + text[match.end() :]
+
+
+def _seconds(stamp: str) -> float | None:
+    fraction = _FRACTION.search(stamp, 19)
+    rest = stamp[19:] if fraction is None else stamp[fraction.end() :]
+    try:
+        moment = datetime.fromisoformat(stamp[:19] + rest.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+    return seconds if fraction is None else seconds + float(f"0.{fraction.group(1)}")

@@ -1,0 +1,132 @@
+"""Python dicts as they are printed, read without running anything: `{'loss': 0.1, 'grad_norm': nan, 'lr': np.float64(1e-06)}`."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import orjson
+
+__all__ = ["parse_dict"]
+
+_WRAPPED = re.compile(rb"\b(?:np|numpy|torch)\.\w+\(([^(),]*)\)|\btensor\(([^(),]*)(?:, (?:device|dtype|grad_fn)=[^()]*)?\)")
+_TOKENS = ((b": nan", b": NaN"), (b": inf", b": Infinity"), (b": -inf", b": -Infinity"), (b": None", b": null"),
+           (b": True", b": true"), (b": False", b": false"))  # fmt: skip
+_LEXEME = re.compile(
+    r"""\s*(?:
+        (?P<string>[bru]{0,2}(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))
+      | (?P<number>[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|inf|nan)(?![\w.]))
+      | (?P<name>[a-z_][\w.]*)
+      | (?P<mark>[][{}(),:=])
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_NAMES = {"None": None, "True": True, "False": False, "null": None, "true": True, "false": False}
+_MAX_DEPTH = 16
+_MAX_CHARS = 1 << 16
+_CLOSING = {"{": "}", "[": "]", "(": ")"}
+
+
+def parse_dict(line: bytes, start: int) -> tuple[dict[str, Any], int] | None:
+    """The dict that begins at `start`, and where it ends; `None` if what is there is no whole dict of plain values.
+
+    Almost every such dict is JSON but for its quotes and a few words, and is read as JSON; a text with quotes or
+    backslashes of its own goes to the careful reader.
+    """
+    end = line.find(b"}", start) + 1
+    if not end:
+        return None
+    text = line[start:end]
+    if b"\\" not in text and b'"' not in text:
+        text = text.replace(b"'", b'"')
+        try:
+            return orjson.loads(text), end
+        except orjson.JSONDecodeError:
+            pass
+        try:
+            return _loads(text), end
+        except ValueError:
+            pass
+    reader = _Reader(line[start : start + _MAX_CHARS].decode("utf-8", "replace"))
+    found = reader.read()
+    return None if found is None else (found, start + len(reader.text[: reader.position].encode("utf-8", "replace")))
+
+
+def _loads(text: bytes) -> dict[str, Any]:
+    if b"(" in text:
+        text = _WRAPPED.sub(rb"\1\2", text)
+    for word, token in _TOKENS:
+        text = text.replace(word, token)
+    return json.loads(text.decode("utf-8", "replace"))  # type: ignore[no-any-return]
+
+
+class _Reader:
+    """Reads a literal lexeme by lexeme; anything that is not a literal ends it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+
+    def read(self) -> dict[str, Any] | None:
+        try:
+            value = self._value(0)
+        except ValueError:
+            return None
+        return value if isinstance(value, dict) else None
+
+    def _next(self) -> tuple[str, str]:
+        match = _LEXEME.match(self.text, self.position)
+        if match is None or match.lastgroup is None:
+            raise ValueError("not a literal")
+        self.position = match.end()
+        return match.lastgroup, match.group(match.lastgroup)
+
+    def _value(self, depth: int, first: tuple[str, str] | None = None) -> Any:
+        kind, lexeme = first or self._next()
+        if depth > _MAX_DEPTH:
+            raise ValueError("nested too deeply")
+        if kind == "string":
+            return _unquote(lexeme)
+        if kind == "number":
+            return float(lexeme)
+        if kind == "name":
+            return _NAMES[lexeme] if lexeme in _NAMES else self._call(depth)
+        if lexeme == "{":
+            return self._dict(depth)
+        if lexeme in _CLOSING:
+            return self._list(_CLOSING[lexeme], depth)
+        raise ValueError(f"unexpected {lexeme}")
+
+    def _dict(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while (lexeme := self._next())[1] != "}":
+            if lexeme[1] == ",":
+                continue
+            key = self._value(depth + 1, lexeme)
+            if self._next()[1] != ":" or isinstance(key, (dict, list)):
+                raise ValueError("not a dict")
+            found[str(key)] = self._value(depth + 1)
+        return found
+
+    def _list(self, closing: str, depth: int) -> list[Any]:
+        found = []
+        while (lexeme := self._next())[1] != closing:
+            if lexeme != ("mark", ","):
+                found.append(self._value(depth + 1, lexeme))
+        return found
+
+    def _call(self, depth: int) -> Any:
+        """`np.float64(0.1)` and `tensor(0.1, device='cuda:0')` stand for their first argument."""
+        if self._next()[1] != "(":
+            raise ValueError("a name")
+        argument = self._value(depth + 1)
+        while (lexeme := self._next())[1] != ")":
+            if lexeme[1] in _CLOSING:
+                self._value(depth + 1, lexeme)
+        return argument
+
+
+def _unquote(text: str) -> str:
+    body = text.lstrip("bruBRU")[1:-1]
+    return re.sub(r"\\(.)", r"\1", body) if "\\" in body else body

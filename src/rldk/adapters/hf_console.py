@@ -1,0 +1,120 @@
+"""The console of TRL and the Hugging Face trainer: a Python dict for each row, between progress bars and other talk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from rldk.adapters.base import Adapter
+from rldk.adapters.formats import console
+from rldk.adapters.formats.launches import HELD_OUT, SUMMARY, TRAIN, Launches
+from rldk.adapters.formats.literal import parse_dict
+from rldk.core.catalog import CATALOG, identify, locate
+from rldk.core.catalog.axes import STEP_KEYS, SUMMARY_KEYS, strip_eval
+from rldk.core.jsonio import to_number
+from rldk.runs.table import TableBuilder
+
+__all__ = ["HFConsoleAdapter"]
+
+_START = re.compile(rb"\{['\"]")
+_TORN = re.compile(rb"\{'[\w/]+': [^{]*'(?:loss|epoch|reward|learning_rate)'")
+
+
+class HFConsoleAdapter(Adapter):
+    """Reads `{'loss': 0.1, 'grad_norm': nan, 'reward': 0.5, 'epoch': 0.01}` wherever it stands in a line.
+
+    The rows have no step. Where the progress bar is in the file too, it tells each row's; else rows are counted.
+    """
+
+    name: ClassVar[str] = "hf_console"
+    title: ClassVar[str] = "TRL and Hugging Face console output"
+
+    def can_handle(self) -> bool:
+        self.why = "no line holds a Python dict of metrics"
+        if not console.is_text(self.source) or self.source.head.lstrip()[:2] in (b'{"', b"[{", b"[\n"):
+            return False
+        found = next((row for line in console.iter_head(self.source, _START) for row in _rows(line, {})), None)
+        if found is None:
+            return False
+        self.why = f"Python dicts with the keys of {identify(found) or 'the Hugging Face trainer'}"
+        return True
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        self._launches = Launches()
+        self._has_step = False
+        shapes: dict[tuple[str, ...], int | None] = {}
+        for number, line in self.source.lines(self.problems, self.progress):
+            if b"{" not in line and b"|" not in line and b"\r" not in line:
+                continue
+            for piece in console.strip_colours(line).split(b"\r"):
+                at = piece.find(b"{")
+                if at < 0:
+                    self._launches.bars.see(piece)
+                    continue
+                if at > 0:
+                    self._launches.bars.see(piece[:at])
+                yield from self._rows_of(number, piece, shapes)
+
+    def _rows_of(self, number: int, piece: bytes, shapes: dict[tuple[str, ...], int | None]) -> Iterator[Mapping[str, Any]]:
+        time = None
+        if not piece.startswith(b"{"):
+            time, _ = console.split_stamp(piece[:64].decode("utf-8", "replace"))
+        found = False
+        for row in _rows(piece, shapes):
+            found = True
+            self._launches.add(shapes[tuple(row)] or TRAIN, to_number(row.get("epoch")))
+            self._has_step |= any(key in row for key in STEP_KEYS[:3])
+            yield row if time is None else {**row, "wall_time": time}
+        if not found and _TORN.search(piece):
+            self.problems.add(number, "a Python dict that is not whole")
+
+    def fill(self, builder: TableBuilder) -> None:
+        super().fill(builder)
+        if not self._has_step and self._launches.rows:
+            steps, how = self._launches.steps()
+            builder.put("step", steps)
+            self.notes.append(how)
+
+
+def _rows(line: bytes, shapes: dict[tuple[str, ...], int | None]) -> Iterator[dict[str, Any]]:
+    """The dicts in a line that are rows; `shapes` remembers what rows with such keys are."""
+    position = 0
+    while match := _START.search(line, position):
+        parsed = parse_dict(line, match.start())
+        if parsed is None:
+            position = match.end()
+            continue
+        row, position = parsed
+        shape = tuple(row)
+        if shape not in shapes:
+            if len(shapes) > 4096:
+                shapes.clear()
+            shapes[shape] = _kind(row)
+        if shapes[shape] is not None:
+            yield row
+
+
+def _kind(row: Mapping[str, Any]) -> int | None:
+    """What a dict is a row of; `None` for one that is no row: a configuration, a list of tokens.
+
+    The trainer puts the epoch into each row, so a metric beside it is enough; without it there have to be two.
+    """
+    numbers = [key for key, value in row.items() if value is None or to_number(value) is not None]
+    if SUMMARY_KEYS.intersection(numbers):
+        return SUMMARY
+    held_out = [key for key in numbers if strip_eval(key) is not None and locate(key) is None]
+    measured = [key for key in numbers if _is_measured(key)]
+    placed = "epoch" in row or any(key in row for key in STEP_KEYS)
+    if len(measured) + (1 if placed else 0) >= 2:
+        return TRAIN
+    return HELD_OUT if held_out and placed else None
+
+
+def _is_measured(key: str) -> bool:
+    """Whether a key names what each step measures anew, and not a setting."""
+    place = locate(key)
+    if place is None:
+        return False
+    entry = CATALOG.get(place.metric) or CATALOG.get(f"{place.metric.split('/', 1)[0]}/*")
+    return entry is not None and entry.reduction != "run"
