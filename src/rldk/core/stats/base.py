@@ -1,0 +1,126 @@
+"""What every streaming statistic shares: missing values, saving and restoring, starting anew."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Mapping
+from math import isfinite
+from operator import index
+from typing import Any, ClassVar
+
+from rldk.core.errors import UsageError
+
+__all__ = ["ScalarStatistic", "Statistic", "check_number", "check_window"]
+
+
+class Statistic(ABC):
+    """A statistic that is kept up to date one observation at a time, in bounded memory.
+
+    All that an instance knows is in its `__slots__`: the parameters, named in `parameters`, and the state, which
+    `reset` sets. By these it is pickled, copied, and saved with `state_dict`.
+
+    A value that is NaN is missing: it changes nothing but the count in `missing`. An infinite one changes nothing but
+    the count in `nonfinite`.
+    """
+
+    __slots__ = ("missing", "nonfinite")
+    parameters: ClassVar[tuple[str, ...]] = ()
+    missing: int
+    nonfinite: int
+
+    def reset(self) -> None:
+        """Forget everything seen; the parameters stay."""
+        self.missing = 0
+        self.nonfinite = 0
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for kind in reversed(cls.__mro__) for name in kind.__dict__.get("__slots__", ())]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the statistic knows, as JSON can hold it. Shares nothing with the statistic."""
+        return {name: _plain(getattr(self, name)) for name in self._names()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the statistic that gave `state` was: the results are the same to the last bit."""
+        names = self._names()
+        if set(names) != set(state):
+            differing = sorted(set(names) ^ set(state))
+            raise UsageError(f"Expected the state of a {type(self).__name__}, got one that differs in {differing}.")
+        for name in self.parameters:
+            if state[name] != getattr(self, name):
+                raise UsageError(
+                    f"Expected a state saved with `{name}` = {getattr(self, name)!r}, got one with {state[name]!r}: "
+                    f"build the {type(self).__name__} with the same parameters, or start it anew."
+                )
+        for name in names:
+            setattr(self, name, _restored(getattr(self, name), state[name]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.parameters)})"
+
+
+class ScalarStatistic(Statistic):
+    """A statistic of one series of numbers."""
+
+    __slots__ = ()
+
+    def update(self, value: float) -> None:
+        """Take the next value of the series into account."""
+        value = float(value)  # a numpy scalar would spread through the state: ten times slower, and it warns
+        if isfinite(value):
+            self._add(value)
+        else:
+            self._leave_out(value)
+
+    @abstractmethod
+    def _add(self, value: float) -> None:
+        """Take a finite value into account."""
+
+    def _leave_out(self, value: float) -> None:
+        if value != value:
+            self.missing += 1
+        else:
+            self.nonfinite += 1
+
+
+def check_window(name: str, value: int, *, least: int) -> int:
+    """The length of a window, or an error that says what is wrong with it."""
+    if not hasattr(value, "__index__") or index(value) < least:
+        raise UsageError(f"Expected `{name}` to be a whole number of at least {least}, got {value!r}.")
+    return index(value)
+
+
+def check_number(
+    name: str, value: float, *, above: float | None = None, least: float | None = None, most: float | None = None
+) -> float:
+    """A finite parameter within its bounds, or an error that says what is wrong with it."""
+    number = float(value)
+    if not isfinite(number) or (
+        (above is not None and number <= above)
+        or (least is not None and number < least)
+        or (most is not None and number > most)
+    ):
+        bounds = (("above", above), ("of at least", least), ("of at most", most))
+        said = " and".join(f" {word} {bound:g}" for word, bound in bounds if bound is not None)
+        raise UsageError(f"Expected `{name}` to be a finite number{said}, got {value!r}.")
+    return number
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Statistic):
+        return value.state_dict()
+    return list(value) if isinstance(value, list | deque) else value
+
+
+def _restored(current: Any, saved: Any) -> Any:
+    """What was saved, as the kind of thing that is there now."""
+    if isinstance(current, Statistic):
+        current.load_state_dict(saved)
+        return current
+    if isinstance(current, deque):
+        return deque(saved, current.maxlen)
+    if isinstance(current, list):
+        return list(saved)
+    return saved

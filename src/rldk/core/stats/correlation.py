@@ -1,0 +1,68 @@
+"""Do two series move together?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan, sqrt
+
+from rldk.core.errors import UsageError
+from rldk.core.stats.pairs import PairWindow
+
+__all__ = ["RollingCorrelation", "rank_correlation"]
+
+
+class RollingCorrelation(PairWindow):
+    """Pearson's correlation of two series over their last `window` pairs.
+
+    A series against its own past gives the autocorrelation at that lag.
+    """
+
+    __slots__ = ()
+
+    @property
+    def correlation(self) -> float:
+        """Pearson's r; NaN for fewer than two pairs, or where one of the series is constant."""
+        return _pearson(self._sxx, self._sxy, self._syy)
+
+
+def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Spearman's rho: Pearson's correlation of the ranks, equal values sharing their mean rank. O(n log n).
+
+    Pairs in which one side is NaN are left out; an infinite value has a rank like any other. NaN for fewer than two
+    pairs, or where one of the series is constant.
+    """
+    if len(xs) != len(ys):
+        raise UsageError(f"Expected `xs` and `ys` to be of one length, got {len(xs)} and {len(ys)}.")
+    pairs = [(float(x), float(y)) for x, y in zip(xs, ys, strict=True) if x == x and y == y]
+    if len(pairs) < 2:
+        return nan
+    centre = (len(pairs) + 1) / 2
+    rx = [rank - centre for rank in _ranks([x for x, _ in pairs])]
+    ry = [rank - centre for rank in _ranks([y for _, y in pairs])]
+    return _pearson(sum(r * r for r in rx), sum(r * s for r, s in zip(rx, ry, strict=True)), sum(r * r for r in ry))
+
+
+def _pearson(sxx: float, sxy: float, syy: float) -> float:
+    product = sxx * syy
+    divisor = (
+        sqrt(product) if 1e-280 < product < 1e300 else sqrt(sxx) * sqrt(syy)
+    )  # the first rounds once, and can overflow
+    if not divisor > 0.0:
+        return nan
+    r = sxy / divisor
+    return 1.0 if r > 1.0 else -1.0 if r < -1.0 else r
+
+
+def _ranks(values: list[float]) -> list[float]:
+    """Ranks from 1; equal values share the mean of theirs."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and values[order[stop]] == values[order[start]]:
+            stop += 1
+        for place in order[start:stop]:
+            ranks[place] = (start + 1 + stop) / 2
+        start = stop
+    return ranks
