@@ -1,0 +1,130 @@
+"""MLflow: a database (`mlflow.db`), or a file store (`mlruns/`, one experiment of it, or one run)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rldk.adapters.base import Adapter
+from rldk.adapters.formats.folders import FileProgress, first_bytes
+from rldk.adapters.formats.mlflow_files import find_runs, points_of_run
+from rldk.adapters.formats.points import Point, gather, unique_names
+from rldk.adapters.formats.sqlite import MAGIC, columns_of, open_database
+from rldk.core.errors import ReadError
+
+__all__ = ["MLflowAdapter"]
+
+_METRICS = frozenset({"key", "value", "timestamp", "run_uuid"})
+_RUNS = frozenset({"run_uuid", "lifecycle_stage", "start_time"})
+_LARGEST = 1.7976931348623157e308
+_REPORT_ROWS = 65_536
+_SYSTEM = "system/"
+
+
+class MLflowAdapter(Adapter):
+    """Reads the metrics of all runs that were not deleted.
+
+    MLflow keeps single values with the time at which they were logged; values of one step that were logged after each
+    other are one row. What MLflow measures of the machine (`system/…`) has steps of its own and is left out.
+    """
+
+    name: ClassVar[str] = "mlflow"
+    title: ClassVar[str] = "MLflow's database or folder of runs"
+    folders: ClassVar[bool] = True
+
+    def can_handle(self) -> bool:
+        if self.source.is_folder:
+            found = next(find_runs(self.source.path), None) is not None
+            self.why = "a folder of MLflow runs" if found else "a folder without MLflow runs"
+        else:
+            found = _is_mlflow(self.source.path)
+            self.why = "a database with MLflow's tables" if found else "no database with MLflow's tables"
+        return found
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        return self._read_files() if self.source.is_folder else self._read_database()
+
+    def _read_files(self) -> Iterator[Mapping[str, Any]]:
+        stored = sorted(find_runs(self.source.path), key=lambda run: (run.started, run.run_id))
+        kept = [run for run in stored if not run.deleted]
+        if not stored:
+            raise ReadError(f"No MLflow run in {self.source.path}.")
+        self._say_deleted(len(stored) - len(kept))
+        names = unique_names({run.run_id: run.name for run in kept})
+        files = {run.run_id: run.metric_files() for run in kept}
+        account = FileProgress([path for paths in files.values() for path in paths.values()], self.progress)
+        for run in kept:
+            training = self._without_system(files[run.run_id])
+            yield from gather(points_of_run(training, self.problems, account), names[run.run_id])
+
+    def _without_system(self, files: dict[str, Path]) -> dict[str, Path]:
+        training = {key: path for key, path in files.items() if not key.startswith(_SYSTEM)}
+        self._say_system(len(training) < len(files))
+        return training
+
+    def _read_database(self) -> Iterator[Mapping[str, Any]]:
+        path = self.source.path
+        with open_database(path) as connection:
+            try:
+                yield from self._rows(connection, path.stat().st_size)
+            except sqlite3.DatabaseError as error:
+                self.problems.damage = f"the database is damaged ({error}): what follows was not read"
+
+    def _rows(self, connection: sqlite3.Connection, size: int) -> Iterator[Mapping[str, Any]]:
+        name = "name" if "name" in columns_of(connection, "runs") else "NULL"
+        runs = connection.execute(f"SELECT run_uuid, {name} FROM runs WHERE lifecycle_stage IS NOT 'deleted'").fetchall()
+        names = unique_names({str(run): None if name is None else str(name) for run, name in runs})
+        (every,) = connection.execute("SELECT COUNT(*) FROM runs").fetchone()
+        self._say_deleted(every - len(runs))
+        self._say_system(connection.execute("SELECT 1 FROM metrics WHERE key LIKE 'system/%' LIMIT 1").fetchone() is not None)
+        for run, points in groupby(self._points(connection, size), itemgetter(0)):
+            yield from gather(map(itemgetter(1), points), names[run])
+
+    def _points(self, connection: sqlite3.Connection, size: int) -> Iterator[tuple[str, Point]]:
+        """The values of all runs, the runs in the order in which they began."""
+        there = columns_of(connection, "metrics")
+        step = "CAST(m.step AS INTEGER)" if "step" in there else "0"
+        is_nan = "m.is_nan" if "is_nan" in there else "0"
+        (total,) = connection.execute("SELECT COUNT(*) FROM metrics").fetchone()
+        query = connection.execute(
+            f"SELECT m.run_uuid, {step}, CAST(m.timestamp AS REAL), m.key, CAST(m.value AS REAL), {is_nan}"
+            " FROM metrics m JOIN runs r USING (run_uuid) WHERE r.lifecycle_stage IS NOT 'deleted' AND m.key NOT LIKE 'system/%'"
+            f" AND m.value NOTNULL AND m.timestamp NOTNULL AND {step} NOTNULL"
+            f" ORDER BY r.start_time, m.run_uuid, m.timestamp, {step}, m.rowid"
+        )
+        for number, (run, logged_step, milliseconds, key, value, not_a_number) in enumerate(query, 1):
+            yield str(run), (logged_step, milliseconds / 1000, str(key), _value(value, not_a_number))
+            if self.progress is not None and number % _REPORT_ROWS == 0:
+                self.progress(size * number // total, size)
+
+    def _say_deleted(self, runs: int) -> None:
+        if runs:
+            self.notes.append(f"{runs} deleted run(s) left out")
+
+    def _say_system(self, there: bool) -> None:
+        note = "`system/…` metrics left out: their steps count samples of the machine, not of the training"
+        if there and note not in self.notes:
+            self.notes.append(note)
+
+
+def _value(value: float, is_nan: bool) -> float:
+    """The number that was logged: MLflow's tables have no `NaN`, and the largest float stands for infinity."""
+    if is_nan:
+        return float("nan")
+    if abs(value) >= _LARGEST:
+        return float("inf") if value > 0 else float("-inf")
+    return value
+
+
+def _is_mlflow(path: Path) -> bool:
+    if first_bytes(path, len(MAGIC)) != MAGIC:
+        return False
+    try:
+        with open_database(path) as connection:
+            return columns_of(connection, "metrics") >= _METRICS and columns_of(connection, "runs") >= _RUNS
+    except ReadError:
+        return False

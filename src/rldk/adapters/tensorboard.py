@@ -1,0 +1,148 @@
+"""TensorBoard: an event file, a run's folder of them, or a folder of runs."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rldk.adapters.base import Adapter
+from rldk.adapters.formats.folders import FileProgress, first_bytes, list_folder, report, walk_files
+from rldk.adapters.formats.points import Point, gather
+from rldk.adapters.formats.tfrecords import iter_records, starts_with_event
+from rldk.core.errors import ReadError, require
+from rldk.log.blocks import Progress, iter_blocks
+from rldk.log.problems import LineProblems
+
+__all__ = ["TensorBoardAdapter"]
+
+_OTHER_LOGS = frozenset({".csv", ".db", ".json", ".jsonl", ".log", ".parquet", ".tsv", ".txt", ".wandb", ".yaml"})
+_DEPTH = 6
+_LOOK = 5_000
+_FLOAT, _STRING = 1, 7
+_MOST_TAGS = 1_000
+
+
+class TensorBoardAdapter(Adapter):
+    """Reads the scalars of event files, written as plain values or as tensors.
+
+    The files of one folder are one run, in the order in which they were begun; each folder with event files is a run
+    of its own. A folder that has none itself is read as a whole only if nothing else in it looks like a log.
+    """
+
+    name: ClassVar[str] = "tensorboard"
+    title: ClassVar[str] = "TensorBoard event files"
+    folders: ClassVar[bool] = True
+
+    def can_handle(self) -> bool:
+        if self.source.is_folder:
+            return self._owns(self.source.path)
+        found = starts_with_event(self.source.head)
+        self.why = "it begins with the record of an event" if found else "it does not begin with the record of an event"
+        return found
+
+    def _owns(self, folder: Path) -> bool:
+        if any(_is_event_file(Path(entry.path)) for entry in list_folder(folder, _LOOK)):
+            self.why = "a folder with event files"
+            return True
+        found = 0
+        for path in walk_files(folder, depth=_DEPTH, most=_LOOK):
+            if path.suffix in _OTHER_LOGS:
+                self.why = f"a folder with other logs in it ({path.name})"
+                return False
+            found += _is_event_file(path)
+        self.why = f"a folder with {found} event file(s) in the folders of its runs" if found else "a folder without event files"
+        return found > 0
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        runs = self._files_of_runs()
+        account = FileProgress([path for files in runs.values() for path in files], self.progress)
+        values = _Values()
+        for run_id, files in runs.items():
+            points = (point for path in files for point in self._points(path, values, account.of(path)))
+            yield from gather(points, run_id)
+        if values.others:
+            self.notes.append(f"{len(values.others)} tag(s) that are no scalars (histograms, images, text) left out")
+
+    def _files_of_runs(self) -> dict[str | None, list[Path]]:
+        root = self.source.path
+        if not self.source.is_folder:
+            return {None: [root]}
+        runs: dict[str | None, list[Path]] = {}
+        for path in walk_files(root, depth=_DEPTH):
+            if _is_event_file(path):
+                inner = path.parent.relative_to(root).as_posix()
+                runs.setdefault(root.absolute().name if inner == "." else inner, []).append(path)
+        if not runs:
+            raise ReadError(f"No event file in {root}.")
+        return {run_id: sorted(files, key=_begun) for run_id, files in sorted(runs.items(), key=lambda run: min(map(_begun, run[1])))}
+
+    def _points(self, path: Path, values: _Values, progress: Progress) -> Iterator[Point]:
+        problems = LineProblems() if self.source.is_folder else self.problems
+        decode_error = require("google.protobuf.message", extra="trackers", purpose="Reading TensorBoard files").DecodeError
+        parse = values.event.FromString
+        for number, record in enumerate(iter_records(iter_blocks(path, problems, progress), problems), 1):
+            try:
+                event = parse(record)
+            except decode_error:
+                problems.add(number, "the record holds no event")
+                continue
+            step, time = event.step, event.wall_time
+            for value in event.summary.value:
+                number_logged = value.simple_value
+                if number_logged == 0.0 and not value.HasField("simple_value"):
+                    other = values.of_tensor(value)
+                    if other is None:
+                        continue
+                    number_logged = other
+                yield step, time, value.tag or value.node_name, number_logged
+        if problems is not self.problems:
+            report(self.problems, problems, path.relative_to(self.source.path).as_posix())
+
+
+class _Values:
+    """Scalars out of summaries that hold no plain value, by TensorBoard's own definitions; the rest is remembered by tag."""
+
+    def __init__(self) -> None:
+        purpose = "Reading TensorBoard files"
+        self.event = require("tensorboard.compat.proto.event_pb2", extra="trackers", purpose=purpose).Event
+        self._to_array = require("tensorboard.util.tensor_util", extra="trackers", purpose=purpose).make_ndarray
+        self._plugins: dict[str, str] = {}
+        self.others: set[str] = set()
+
+    def of_tensor(self, value: Any) -> float | None:
+        """The number in a tensor of one element, unless its tag was declared to be something else than a scalar."""
+        tag = value.tag
+        if plugin := value.metadata.plugin_data.plugin_name:
+            self._plugins.setdefault(tag, plugin)
+        number = None
+        if value.HasField("tensor") and self._plugins.get(tag, "scalars") == "scalars":
+            number = self._number(value.tensor)
+        if number is None and len(self.others) < _MOST_TAGS:
+            self.others.add(tag)
+        return number
+
+    def _number(self, tensor: Any) -> float | None:
+        if any(dim.size != 1 for dim in tensor.tensor_shape.dim) or tensor.dtype == _STRING:
+            return None
+        if tensor.dtype == _FLOAT:
+            if len(tensor.float_val) == 1:
+                return float(tensor.float_val[0])
+            if len(tensor.tensor_content) == 4:
+                return float(struct.unpack("<f", tensor.tensor_content)[0])
+        try:
+            return float(self._to_array(tensor).item())
+        except (TypeError, ValueError):
+            return None
+
+
+def _is_event_file(path: Path) -> bool:
+    """Whether TensorBoard would take the file, and its beginning bears it out."""
+    return "tfevents" in path.name and starts_with_event(first_bytes(path, 64))
+
+
+def _begun(path: Path) -> tuple[float, str]:
+    """When a file was begun, by the wall time of its first event."""
+    head = first_bytes(path, 64)
+    return (struct.unpack_from("<d", head, 13)[0] if len(head) >= 21 else 0.0, path.name)
