@@ -41,7 +41,7 @@ class MLflowAdapter(Adapter):
             found = next(find_runs(self.source.path), None) is not None
             self.why = "a folder of MLflow runs" if found else "a folder without MLflow runs"
         else:
-            found = _is_mlflow(self.source.path)
+            found = self.source.head.startswith(MAGIC) and _is_mlflow(self.source.path)
             self.why = "a database with MLflow's tables" if found else "no database with MLflow's tables"
         return found
 

@@ -57,7 +57,7 @@ class ParquetAdapter(Adapter):
                 return
             for group in range(file.num_row_groups):
                 try:
-                    for batch in file.iter_batches(_rows_at_once(file), row_groups=[group], columns=columns):
+                    for batch in file.iter_batches(_rows_at_once(file), row_groups=[group], columns=columns, use_threads=False):
                         yield columns_of_batch(pyarrow, batch), batch.num_rows
                         done += batch.num_rows
                         if self.progress is not None:
@@ -70,7 +70,7 @@ class ParquetAdapter(Adapter):
         chosen = []
         for name in file.schema_arrow.names:
             try:
-                first = next((batch.column(0) for batch in file.iter_batches(_FEWEST_ROWS, columns=[name]) if batch.num_columns), None)
+                first = next((batch.column(0) for batch in file.iter_batches(_FEWEST_ROWS, columns=[name], use_threads=False) if batch.num_columns), None)
             except damage:
                 first = None  # its row group will say so
             if first is not None and is_of_use(pyarrow, name, first):

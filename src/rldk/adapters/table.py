@@ -5,27 +5,59 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from rldk.adapters.areal import ARealAdapter
 from rldk.adapters.base import Adapter
+from rldk.adapters.delimited import DelimitedAdapter
 from rldk.adapters.events import EventLogAdapter
 from rldk.adapters.flexible import FlexibleAdapter
 from rldk.adapters.hf_console import HFConsoleAdapter
+from rldk.adapters.json_document import JsonDocumentAdapter
+from rldk.adapters.keyvalue import KeyValueAdapter
+from rldk.adapters.llama_factory import LlamaFactoryAdapter
 from rldk.adapters.minimind import MiniMindAdapter
+from rldk.adapters.ms_swift import MsSwiftAdapter
+from rldk.adapters.nemo_rl import NemoRLAdapter
+from rldk.adapters.openrlhf import OpenRLHFAdapter
+from rldk.adapters.prime_rl import PrimeRLAdapter
+from rldk.adapters.slime import SlimeAdapter
+from rldk.adapters.mlflow_store import MLflowAdapter
+from rldk.adapters.parquet import ParquetAdapter
 from rldk.adapters.source import Source
+from rldk.adapters.tinker import TinkerAdapter
+from rldk.adapters.tensorboard import TensorBoardAdapter
+from rldk.adapters.trackio_store import TrackioAdapter
 from rldk.adapters.trainer_console import TrainerConsoleAdapter
 from rldk.adapters.trl import TRLAdapter
 from rldk.adapters.verl import VerlAdapter
+from rldk.adapters.wandb_store import WandbAdapter
 from rldk.core.errors import ReadError, UsageError
 from rldk.log.blocks import Progress
 
 __all__ = ["ADAPTERS", "choose", "names", "register"]
 
 ADAPTERS: list[type[Adapter]] = [
+    TensorBoardAdapter,
+    WandbAdapter,
+    MLflowAdapter,
+    TrackioAdapter,
+    ParquetAdapter,
     EventLogAdapter,
     VerlAdapter,
+    LlamaFactoryAdapter,
+    MsSwiftAdapter,
+    OpenRLHFAdapter,
+    NemoRLAdapter,
+    ARealAdapter,
+    SlimeAdapter,
+    PrimeRLAdapter,
+    TinkerAdapter,
     TRLAdapter,
     HFConsoleAdapter,
     TrainerConsoleAdapter,
     MiniMindAdapter,
+    DelimitedAdapter,
+    JsonDocumentAdapter,
+    KeyValueAdapter,
     FlexibleAdapter,
 ]
 """Tried in this order; the first that can handle the content reads it."""

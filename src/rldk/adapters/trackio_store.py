@@ -43,7 +43,7 @@ class TrackioAdapter(Adapter):
             found = own and bool(_databases(self.source.path))
             self.why = "a folder of trackio's databases" if found else "a folder that is not trackio's own"
         else:
-            found = _is_trackio(self.source.path)
+            found = self.source.head.startswith(MAGIC) and _is_trackio(self.source.path)
             self.why = "a database with trackio's table of metrics" if found else "no database with trackio's table of metrics"
         return found
 
