@@ -23,6 +23,7 @@ _RUNS = frozenset({"run_uuid", "lifecycle_stage", "start_time"})
 _LARGEST = 1.7976931348623157e308
 _REPORT_ROWS = 65_536
 _SYSTEM = "system/"
+_KEPT = "r.lifecycle_stage IS NOT 'deleted'"
 
 
 class MLflowAdapter(Adapter):
@@ -76,11 +77,12 @@ class MLflowAdapter(Adapter):
 
     def _rows(self, connection: sqlite3.Connection, size: int) -> Iterator[Mapping[str, Any]]:
         name = "name" if "name" in columns_of(connection, "runs") else "NULL"
-        runs = connection.execute(f"SELECT run_uuid, {name} FROM runs WHERE lifecycle_stage IS NOT 'deleted'").fetchall()
+        runs = connection.execute(f"SELECT run_uuid, {name} FROM runs r WHERE {_KEPT}").fetchall()
         names = unique_names({str(run): None if name is None else str(name) for run, name in runs})
         (every,) = connection.execute("SELECT COUNT(*) FROM runs").fetchone()
         self._say_deleted(every - len(runs))
-        self._say_system(connection.execute("SELECT 1 FROM metrics WHERE key LIKE 'system/%' LIMIT 1").fetchone() is not None)
+        of_machine = connection.execute("SELECT 1 FROM metrics WHERE key LIKE 'system/%' LIMIT 1").fetchone()
+        self._say_system(of_machine is not None)
         for run, points in groupby(self._points(connection, size), itemgetter(0)):
             yield from gather(map(itemgetter(1), points), names[run])
 
@@ -92,7 +94,7 @@ class MLflowAdapter(Adapter):
         (total,) = connection.execute("SELECT COUNT(*) FROM metrics").fetchone()
         query = connection.execute(
             f"SELECT m.run_uuid, {step}, CAST(m.timestamp AS REAL), m.key, CAST(m.value AS REAL), {is_nan}"
-            " FROM metrics m JOIN runs r USING (run_uuid) WHERE r.lifecycle_stage IS NOT 'deleted' AND m.key NOT LIKE 'system/%'"
+            f" FROM metrics m JOIN runs r USING (run_uuid) WHERE {_KEPT} AND m.key NOT LIKE 'system/%'"
             f" AND m.value NOTNULL AND m.timestamp NOTNULL AND {step} NOTNULL"
             f" ORDER BY r.start_time, m.run_uuid, m.timestamp, {step}, m.rowid"
         )

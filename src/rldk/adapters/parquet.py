@@ -55,25 +55,26 @@ class ParquetAdapter(Adapter):
             columns = self._columns_of_use(pyarrow, file, damage)
             if not columns:
                 return
+            at_once = _rows_at_once(file)
             for group in range(file.num_row_groups):
                 try:
-                    for batch in file.iter_batches(_rows_at_once(file), row_groups=[group], columns=columns, use_threads=False):
+                    for batch in file.iter_batches(at_once, row_groups=[group], columns=columns, use_threads=False):
                         yield columns_of_batch(pyarrow, batch), batch.num_rows
                         done += batch.num_rows
                         if self.progress is not None:
                             self.progress(size * done // total, size)
                 except damage as error:
-                    self.problems.damage = f"row group {group + 1} of {file.num_row_groups} is damaged ({_first_line(error)})"
+                    self.problems.damage = f"row group {group + 1} is damaged ({_first_line(error)})"
 
     def _columns_of_use(self, pyarrow: Any, file: Any, damage: tuple[type[Exception], ...]) -> list[str]:
         """The names of the columns to read; the rest is never taken from the disk."""
         chosen = []
         for name in file.schema_arrow.names:
             try:
-                first = next((batch.column(0) for batch in file.iter_batches(_FEWEST_ROWS, columns=[name], use_threads=False) if batch.num_columns), None)
+                batch = next(file.iter_batches(_FEWEST_ROWS, columns=[name], use_threads=False), None)
             except damage:
-                first = None  # its row group will say so
-            if first is not None and is_of_use(pyarrow, name, first):
+                batch = None
+            if batch is not None and batch.num_columns and is_of_use(pyarrow, name, batch.column(0)):
                 chosen.append(name)
         left = len(file.schema_arrow.names) - len(chosen)
         if left:
@@ -84,8 +85,8 @@ class ParquetAdapter(Adapter):
 def _rows_at_once(file: Any) -> int:
     """So many rows that a batch takes a few megabytes."""
     metadata = file.metadata
-    size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
-    return max(_FEWEST_ROWS, min(_MOST_ROWS, _BATCH_BYTES * metadata.num_rows // max(size, 1)))
+    size = sum(int(metadata.row_group(group).total_byte_size) for group in range(metadata.num_row_groups))
+    return max(_FEWEST_ROWS, min(_MOST_ROWS, _BATCH_BYTES * int(metadata.num_rows) // max(size, 1)))
 
 
 def _first_line(error: Exception) -> str:

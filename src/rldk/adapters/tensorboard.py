@@ -52,7 +52,7 @@ class TensorBoardAdapter(Adapter):
                 self.why = f"a folder with other logs in it ({path.name})"
                 return False
             found += _is_event_file(path)
-        self.why = f"a folder with {found} event file(s) in the folders of its runs" if found else "a folder without event files"
+        self.why = f"a folder of runs with {found} event file(s)" if found else "a folder without event files"
         return found > 0
 
     def read(self) -> Iterator[Mapping[str, Any]]:
@@ -76,12 +76,13 @@ class TensorBoardAdapter(Adapter):
                 runs.setdefault(root.absolute().name if inner == "." else inner, []).append(path)
         if not runs:
             raise ReadError(f"No event file in {root}.")
-        return {run_id: sorted(files, key=_begun) for run_id, files in sorted(runs.items(), key=lambda run: min(map(_begun, run[1])))}
+        for files in runs.values():
+            files.sort(key=_begun)
+        return dict(sorted(runs.items(), key=lambda run: _begun(run[1][0])))
 
     def _points(self, path: Path, values: _Values, progress: Progress) -> Iterator[Point]:
         problems = LineProblems() if self.source.is_folder else self.problems
-        decode_error = require("google.protobuf.message", extra="trackers", purpose="Reading TensorBoard files").DecodeError
-        parse = values.event.FromString
+        parse, decode_error = values.event.FromString, values.decode_error
         for number, record in enumerate(iter_records(iter_blocks(path, problems, progress), problems), 1):
             try:
                 event = parse(record)
@@ -102,11 +103,12 @@ class TensorBoardAdapter(Adapter):
 
 
 class _Values:
-    """Scalars out of summaries that hold no plain value, by TensorBoard's own definitions; the rest is remembered by tag."""
+    """Scalars out of summaries that hold no plain value, by TensorBoard's own definitions; others are known by tag."""
 
     def __init__(self) -> None:
         purpose = "Reading TensorBoard files"
         self.event = require("tensorboard.compat.proto.event_pb2", extra="trackers", purpose=purpose).Event
+        self.decode_error = require("google.protobuf.message", extra="trackers", purpose=purpose).DecodeError
         self._to_array = require("tensorboard.util.tensor_util", extra="trackers", purpose=purpose).make_ndarray
         self._plugins: dict[str, str] = {}
         self.others: set[str] = set()

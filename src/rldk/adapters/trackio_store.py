@@ -44,7 +44,7 @@ class TrackioAdapter(Adapter):
             self.why = "a folder of trackio's databases" if found else "a folder that is not trackio's own"
         else:
             found = self.source.head.startswith(MAGIC) and _is_trackio(self.source.path)
-            self.why = "a database with trackio's table of metrics" if found else "no database with trackio's table of metrics"
+            self.why = f"{'a' if found else 'no'} database with trackio's table of metrics"
         return found
 
     def read(self) -> Iterator[Mapping[str, Any]]:
@@ -65,10 +65,13 @@ class TrackioAdapter(Adapter):
             report(self.problems, problems, path.name)
 
 
-def _rows(connection: sqlite3.Connection, prefix: str, problems: LineProblems, progress: Progress, size: int) -> Iterator[Mapping[str, Any]]:
+def _rows(
+    connection: sqlite3.Connection, prefix: str, problems: LineProblems, progress: Progress, size: int
+) -> Iterator[Mapping[str, Any]]:
     key = "run_id" if "run_id" in columns_of(connection, "metrics") else "run_name"  # without run_id before 0.24
     try:
-        names = unique_names({str(run): str(name) for run, name in connection.execute(f"SELECT DISTINCT {key}, run_name FROM metrics")})
+        runs = connection.execute(f"SELECT DISTINCT {key}, run_name FROM metrics").fetchall()
+        names = unique_names({str(run): str(name) for run, name in runs})
         (total,) = connection.execute("SELECT COUNT(*) FROM metrics").fetchone()
         query = connection.execute(f"SELECT {key}, step, timestamp, metrics FROM metrics ORDER BY rowid")
         for number, (run, step, timestamp, metrics) in enumerate(query, 1):
@@ -111,4 +114,5 @@ def _is_trackio(path: Path) -> bool:
 
 
 def _databases(folder: Path) -> list[Path]:
-    return [Path(entry.path) for entry in list_folder(folder, _MOST_FILES) if entry.name.endswith(".db") and _is_trackio(Path(entry.path))]
+    paths = (Path(entry.path) for entry in list_folder(folder, _MOST_FILES) if entry.name.endswith(".db"))
+    return [path for path in paths if _is_trackio(path)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,7 +25,7 @@ _MOST_FOLDERS = 5_000
 
 
 class WandbAdapter(Adapter):
-    """Reads what W&B leaves on disk, online or offline: the history of each run, or, where there is none, its last values."""
+    """Reads what W&B leaves on disk: the history of each run, or, where there is none, its last values."""
 
     name: ClassVar[str] = "wandb"
     title: ClassVar[str] = "W&B run files (.wandb, wandb-summary.json)"
@@ -40,7 +39,7 @@ class WandbAdapter(Adapter):
             found, self.why = True, "it begins like a .wandb file"
         else:
             found = _summary_of(self.source) is not None
-            self.why = "one object with W&B's own keys: the last values of a run" if found else "neither a .wandb file nor a W&B summary"
+            self.why = "the last values of a W&B run" if found else "neither a .wandb file nor a summary of W&B"
         return found
 
     def read(self) -> Iterator[Mapping[str, Any]]:
@@ -73,41 +72,36 @@ class WandbAdapter(Adapter):
     def _last_values(self, source: Source) -> Iterator[Mapping[str, Any]]:
         row = _summary_of(source)
         if row is None:
-            raise ReadError(f"{source.path} is not a summary of W&B: an object with `_step`, `_runtime` or `_timestamp`.")
+            raise ReadError(f"{source.path} is no summary of W&B: an object with `_step`, `_runtime` or `_timestamp`.")
         run_id = _run_id(source.path)
-        self.notes.append(f"W&B run {run_id}: only a summary, the last value of each metric; its history is in the .wandb file")
+        self.notes.append(f"W&B run {run_id}: only a summary, the last value of each metric, without its history")
         yield {**plain_row(sorted((key, value) for key, value in row.items() if key != "_wandb")), "run_id": run_id}
 
 
 def _files_of_runs(folder: Path) -> list[Path]:
-    """The file of each run in a run's own folder, or in W&B's folder of runs; the link to the latest is not followed."""
+    """The file of each run in a run's own folder, or in W&B's folder of runs; its link to the latest is left out."""
     if own := _file_of_run(folder):
         return [own]
-    runs = [(match[1], entry) for entry in list_folder(folder, _MOST_FOLDERS) if (match := _RUN_FOLDER.fullmatch(entry.name))]
-    folders = [Path(entry.path) for _, entry in sorted(runs, key=_by_date) if entry.is_dir(follow_symlinks=False)]
-    return [path for inner in folders if (path := _file_of_run(inner)) is not None]
-
-
-def _by_date(run: tuple[str, os.DirEntry[str]]) -> tuple[str, str]:
-    return (run[0], run[1].name)
+    inner = [Path(entry.path) for entry in list_folder(folder, _MOST_FOLDERS) if entry.is_dir(follow_symlinks=False)]
+    runs = sorted((match[1], path) for path in inner if (match := _RUN_FOLDER.fullmatch(path.name)))
+    return [found for _, path in runs if (found := _file_of_run(path)) is not None]
 
 
 def _file_of_run(folder: Path) -> Path | None:
     """The history of the run whose folder this is, or else its summary; `None` if it is no folder of a run."""
-    entries = [entry for entry in list_folder(folder, _MOST_FOLDERS) if entry.is_file()]
-    logs = [Path(entry.path) for entry in entries if entry.name.endswith(".wandb") and first_bytes(Path(entry.path), 7) == MAGIC]
-    if len(logs) == 1 and all(".wandb" in entry.name for entry in entries):
+    files = [Path(entry.path) for entry in list_folder(folder, _MOST_FOLDERS) if entry.is_file()]
+    logs = [path for path in files if path.suffix == ".wandb" and first_bytes(path, len(MAGIC)) == MAGIC]
+    if len(logs) == 1 and all(".wandb" in path.name for path in files):
         return logs[0]
     summary = folder / "files" / "wandb-summary.json"
-    return summary if not entries and summary.is_file() and _summary_of(Source(summary)) is not None else None
+    return summary if not files and summary.is_file() and _summary_of(Source(summary)) is not None else None
 
 
 def _summary_of(source: Source) -> dict[str, Any] | None:
     """The object of a `wandb-summary.json`: two or more of W&B's own keys, each with one value."""
     head = source.head
-    if source.is_binary or not head.lstrip().startswith(b"{") or sum(f'"{key}"'.encode() in head for key in _OWN_KEYS) < 2:
-        return None
-    if source.path.stat().st_size > _MAX_SUMMARY_BYTES:
+    marks = sum(f'"{key}"'.encode() in head for key in _OWN_KEYS)
+    if marks < 2 or not head.lstrip().startswith(b"{") or source.path.stat().st_size > _MAX_SUMMARY_BYTES:
         return None
     try:
         row = source.document(LineProblems())

@@ -21,7 +21,7 @@ _MAX_DEPTH = 8
 
 
 def is_of_use(pyarrow: Any, name: str, first: Any) -> bool:
-    """Whether a column may hold numbers, or words that place a row; judged by its type, and for words by its first cells."""
+    """Whether a column may hold numbers, or words that place a row: by its type, and for words by its first cells."""
     types = pyarrow.types
     kind = first.type.value_type if types.is_dictionary(first.type) else first.type
     if types.is_nested(kind):
@@ -29,7 +29,9 @@ def is_of_use(pyarrow: Any, name: str, first: Any) -> bool:
     if _is_text(pyarrow, kind):
         cells = [cell for cell in first.to_pylist() if cell is not None]
         return is_axis(name) or not cells or any(to_number(cell) is not None for cell in cells)
-    return not (types.is_null(kind) or types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
+    return not (
+        types.is_null(kind) or types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    )
 
 
 def columns_of_batch(pyarrow: Any, batch: Any) -> dict[str, Cells]:
@@ -82,7 +84,10 @@ def _numbers_in(words: list[str | None], are_times: bool) -> Numbers | None:
     """Numbers that were stored as words; `None` where there is not one."""
     numbers = [None if word is None else to_number(word) for word in words]
     if are_times:
-        numbers = [parse_seconds(word) if number is None and word else number for word, number in zip(words, numbers, strict=True)]
+        numbers = [
+            parse_seconds(word) if number is None and word else number
+            for word, number in zip(words, numbers, strict=True)
+        ]
     there = np.array([number is not None for number in numbers], dtype=bool)
     values = np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
     return _masked(values, there) if there.any() else None

@@ -23,7 +23,8 @@ def masked_crc32c(texts: Sequence[bytes]) -> Words:
     """
     lengths = np.array(list(map(len, texts)), dtype=np.int64)
     rows = -(-lengths // _WIDTH)
-    data = np.frombuffer(bytearray().join(map(bytes.rjust, texts, (rows * _WIDTH).tolist(), repeat(b"\0"))), dtype=np.uint8)
+    padded = bytearray().join(map(bytes.rjust, texts, (rows * _WIDTH).tolist(), repeat(b"\0")))
+    data = np.frombuffer(padded, dtype=np.uint8)
     starts = np.cumsum(rows) * _WIDTH - lengths
     for offset in range(4):
         data[starts + offset] ^= 0xFF  # the register starts with all bits set
@@ -34,8 +35,8 @@ def masked_crc32c(texts: Sequence[bytes]) -> Words:
         chosen = np.flatnonzero(rows == count)
         crc[chosen] = _join(states[firsts[chosen][:, None] + np.arange(count)])
     crc ^= np.uint32(0xFFFFFFFF)
-    rotated: Words = (crc >> np.uint32(15)) | (crc << np.uint32(17))
-    return rotated + np.uint32(0xA282EAD8)
+    masked: Words = ((crc >> np.uint32(15)) | (crc << np.uint32(17))) + np.uint32(0xA282EAD8)
+    return masked
 
 
 def _run(states: Words, columns: npt.NDArray[np.uint8]) -> Words:

@@ -65,9 +65,15 @@ def _read_run(folder: Path) -> StoredRun | None:
     run_id = fields.get("run_id") or fields.get("run_uuid")
     if not run_id or not (folder / "metrics").is_dir():
         return None
-    name = fields.get("run_name") or first_bytes(folder / "tags" / "mlflow.runName", 250).decode("utf-8", "replace").strip()
+    tag = first_bytes(folder / "tags" / "mlflow.runName", 250).decode("utf-8", "replace").strip()
     started = fields.get("start_time", "")
-    return StoredRun(folder, run_id, name or None, int(started) if started.isdigit() else 0, fields.get("lifecycle_stage") == "deleted")
+    return StoredRun(
+        folder,
+        run_id,
+        fields.get("run_name") or tag or None,
+        int(started) if started.isdecimal() else 0,
+        fields.get("lifecycle_stage") == "deleted",
+    )
 
 
 def points_of_run(files: dict[str, Path], problems: LineProblems, account: FileProgress) -> Iterator[Point]:

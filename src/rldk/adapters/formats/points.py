@@ -26,7 +26,9 @@ def gather(points: Iterable[Point], run_id: str | None) -> Iterator[dict[str, An
                 continue
             if row:
                 yield row
-            row = {"step": step, "wall_time": time} if run_id is None else {"step": step, "wall_time": time, "run_id": run_id}
+            row = {"step": step, "wall_time": time}
+            if run_id is not None:
+                row["run_id"] = run_id
             at = step
         row[key] = value
     if row:

@@ -29,7 +29,7 @@ def starts_with_event(head: bytes) -> bool:
     if len(head) <= _HEADER.size or head[_HEADER.size] != 0x09:
         return False
     length, check = _HEADER.unpack_from(head)
-    return _LEAST <= length <= _MOST and _check_of(length) == check
+    return bool(_LEAST <= length <= _MOST and _check_of(length) == check)
 
 
 def iter_records(blocks: Iterable[bytes], problems: LineProblems) -> Iterator[bytes]:
@@ -52,11 +52,11 @@ def iter_records(blocks: Iterable[bytes], problems: LineProblems) -> Iterator[by
             problems.damage = f"damaged at byte {offset}: what follows cannot be read"
             return
     if held and problems.damage is None:
-        problems.damage = f"the last record is cut off ({len(held)} bytes of it are there): its writer died, or is still at it"
+        problems.damage = f"the last record is cut off after {len(held)} bytes: its writer died, or is still at it"
 
 
 def _cut(data: bytes) -> tuple[list[bytes], npt.NDArray[np.uint32], int, bool]:
-    """The whole records that the data begins with, their checksums, the bytes they take, and whether the next header is sound."""
+    """The records that the data begins with, their checksums, the bytes they take, and if the next header is sound."""
     records: list[bytes] = []
     ends: list[int] = []
     place, size, sound = 0, len(data), True

@@ -72,11 +72,15 @@ def _cells(items: Any) -> list[tuple[str, Any]]:
 
 
 def plain_row(cells: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """A row without what is no number: lists, and media (histograms, images, tables), which W&B marks with a `_type`."""
-    row = {key: value for key, value in cells if type(value) is not list and not (type(value) is dict and "_type" in value)}
+    """A row without lists, and without media (histograms, images, tables), which are marked with a `_type`."""
+    row = {key: value for key, value in cells if not _is_media(value)}
     if media := tuple(key.removesuffix("_type") for key in row if key.endswith("/_type")):
         return {key: value for key, value in row.items() if not key.startswith(media)}
     return row
+
+
+def _is_media(value: Any) -> bool:
+    return type(value) is list or (type(value) is dict and "_type" in value)
 
 
 def _parse(text: str) -> Any:

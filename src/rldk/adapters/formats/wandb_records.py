@@ -26,10 +26,9 @@ _CUT_OFF = "the end of the file is cut off: its writer died, or is still at it"
 def iter_records(pieces: Iterable[bytes], problems: LineProblems) -> Iterator[bytes]:
     """Give the whole records in order. A damaged chunk costs its record and the rest of its block."""
     parts: list[bytes] = []
-    size = number = 0
-    for block, is_last in _blocks(pieces):
-        place = len(MAGIC) if number == 0 else 0
-        number += 1
+    size = 0
+    for number, (block, is_last) in enumerate(_blocks(pieces), 1):
+        place = len(MAGIC) if number == 1 else 0
         while len(block) - place >= _CHUNK.size:
             check, length, kind = _CHUNK.unpack_from(block, place)
             start, end = place + _CHUNK.size, place + _CHUNK.size + length
