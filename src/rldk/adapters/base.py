@@ -79,9 +79,11 @@ class Adapter(ABC):
             reductions=self.reductions,
         )
         if table.dropped_columns:
-            self.notes.append(f"more than {len(table.names)} different keys: {table.dropped_columns} of them were left out")
+            self.notes.append(f"more than {len(table.names)} different keys: {table.dropped_columns} were left out")
         for run in runs:
             run.notes[:0] = self.notes
+            if run.kind == "supervised":
+                run.notes.append("no RL metrics: this is a log of supervised training")
         return runs
 
     def load(self) -> pd.DataFrame:

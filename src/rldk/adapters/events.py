@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats.fast_rows import FastRows
 from rldk.core.jsonio import loads, to_step
-from rldk.runs.table import TableBuilder, no_garbage_collection
+from rldk.runs.table import TableBuilder
 
 __all__ = ["EventLogAdapter", "fill_events", "is_event", "iter_events"]
 
@@ -44,16 +44,7 @@ def iter_events(adapter: Adapter) -> Iterator[Mapping[str, Any]]:
 
 def fill_events(adapter: Adapter, builder: TableBuilder) -> None:
     """Put the events of a file into a table, those that look alike by the fast way."""
-    fast = FastRows(builder)
-    with no_garbage_collection():
-        for number, line in adapter.source.lines(adapter.problems, adapter.progress):
-            if fast.take(line):
-                continue
-            row = _parse(adapter, number, line)
-            if row is not None:
-                builder.add(row)
-                if type(row["step"]) is int:
-                    fast.learn(row)
+    FastRows(builder).fill(adapter.source, lambda number, line: _parse(adapter, number, line), adapter.problems, adapter.progress)
 
 
 def _parse(adapter: Adapter, number: int, line: bytes) -> Mapping[str, Any] | None:

@@ -54,15 +54,23 @@ def build_runs(
             if len(split.runs) > 1:
                 run_id = f"{run_id}#{number + 1}"
             picked = rows[chosen]
+            take = _taker(picked, table.rows)
             run = Run(
                 run_id, path, adapter, framework, steps[picked], times[picked],
-                {key: column.take(picked) for key, column in columns.items()},
-                replace(coverage), {key: column.take(picked) for key, column in labels.items()}, [*notes, *split.notes],
+                {key: take(column) for key, column in columns.items()},
+                replace(coverage), {key: take(column) for key, column in labels.items()}, [*notes, *split.notes],
             )  # fmt: skip
             _merge_rows_of_a_step(run)
             _drop_empty(run)
             runs.append(run)
     return runs
+
+
+def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:
+    """How a run's rows are taken from the table; all of them in order need no copy."""
+    if len(picked) == rows and bool((np.diff(picked) == 1).all()):
+        return lambda column: column
+    return lambda column: column.take(picked)
 
 
 def _stem(path: Path) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rldk.core.catalog import CATALOG
 from rldk.core.event import Event
-from rldk.runs.table import NULL, NUMBER, Column
+from rldk.runs.table import ABSENT, NULL, NUMBER, Column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,15 +65,21 @@ class Run:
             if name in CATALOG or ("/" in name and f"{name.split('/', 1)[0]}/*" in CATALOG):
                 yield name
 
-    def phases(self) -> list[str]:
+    def phases(self) -> npt.NDArray[np.object_]:
         """The phase of each row: what the log says, else `eval` for rows that hold nothing but held-out metrics."""
         if "phase" in self.labels:
-            return [phase or "train" for phase in self.labels["phase"].texts()]
-        train = np.zeros(len(self), dtype=bool)
-        held_out = np.zeros(len(self), dtype=bool)
+            texts = self.labels["phase"].texts()
+            texts[texts == None] = "train"  # noqa: E711  an array is compared cell by cell
+            return texts
+        only = np.zeros(len(self), dtype=bool)
         for name, column in self.columns.items():
-            (held_out if name.startswith("eval_") else train)[column.state != 0] = True
-        return ["eval" if only else "train" for only in (held_out & ~train).tolist()]
+            if name.startswith("eval_"):
+                only |= column.state != ABSENT
+        if only.any():
+            for name, column in self.columns.items():
+                if not name.startswith("eval_"):
+                    only &= column.state == ABSENT
+        return np.array(["train", "eval"], dtype=object)[only.astype(np.intp)]
 
     def events(self) -> Iterator[Event]:
         """The run as events, in order; a metric that was not logged is not in them."""
@@ -83,7 +89,7 @@ class Run:
         if reductions := {name: per for name, per in self.coverage.reductions.items() if name == "kl_mean"}:
             info["reductions"] = reductions  # type: ignore[assignment]
         times = self.wall_time.tolist()
-        phases = self.phases()
+        phases = self.phases().tolist()
         for row, step in enumerate(self.steps.tolist()):
             metrics = {name: values[row] for name, values, state in columns if state[row] == NUMBER}
             event = Event(step, metrics, None if times[row] != times[row] else times[row])
@@ -99,8 +105,18 @@ class Run:
         data: dict[str, Any] = {"step": self.steps, "wall_time": self.wall_time}
         data.update((name, column.values) for name, column in self.columns.items() if (column.state == NUMBER).any())
         data["run_id"] = self.run_id
-        data["phase"] = self.phases()
+        phases = self.phases()
+        data["phase"] = phases[0] if len(phases) and (phases == phases[0]).all() else phases
         for name, column in self.labels.items():
             if name != "phase":
-                data[name] = column.texts() if column.words else column.values
-        return pd.DataFrame(data, index=range(len(self)))
+                data[name] = _plain_or_all(column)
+        return pd.DataFrame(data, index=range(len(self)), copy=False)
+
+
+def _plain_or_all(column: Column) -> Any:
+    """A label's values; a single one where all rows have the same, which is quicker to lay out."""
+    if not column.words:
+        return column.values
+    if column.codes is not None and len(column.codes) and (column.codes == column.codes[0]).all() and column.codes[0] >= 0:
+        return column.words[column.codes[0]]
+    return column.texts()

@@ -42,11 +42,10 @@ class Column:
         """The column of some of the rows."""
         return Column(self.values[rows], self.state[rows], None if self.codes is None else self.codes[rows], self.words)
 
-    def texts(self) -> list[str | None]:
+    def texts(self) -> npt.NDArray[np.object_]:
         """The words of each row; `None` where it has none."""
-        if self.codes is None:
-            return [None] * len(self.state)
-        return [None if code < 0 else self.words[code] for code in self.codes.tolist()]
+        words = np.array([*self.words, None], dtype=object)
+        return words[self.codes] if self.codes is not None else np.full(len(self.state), None)
 
 
 @dataclass(slots=True)
@@ -99,15 +98,22 @@ class Table:
         column = Column(np.full(self.rows, np.nan), np.zeros(self.rows, dtype=np.uint8))
         codes: dict[str, int] = {}
         for chunk in chunks:
-            column.state[chunk.rows] = chunk.state
+            where = _slice_or(chunk.rows)
+            column.state[where] = chunk.state
             if chunk.values is not None:
-                column.values[chunk.rows] = chunk.values
+                column.values[where] = chunk.values
             if chunk.words is not None:
                 if column.codes is None:
                     column.codes = np.full(self.rows, -1, dtype=np.int32)
-                column.codes[chunk.rows] = _encode(chunk.words, codes)
+                column.codes[where] = _encode(chunk.words, codes)
         column.words = tuple(codes)
         return column
+
+
+def _slice_or(rows: Rows) -> Rows | slice:
+    """Rows that follow each other as a slice, by which cells are copied much faster."""
+    first, last = int(rows[0]), int(rows[-1])
+    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
 
 
 def _encode(words: Sequence[str | None] | str, codes: dict[str, int]) -> npt.NDArray[np.int32] | int:
@@ -142,7 +148,10 @@ class TableBuilder:
         shape.cells.extend(row.values())
         if type(inner) is dict:
             shape.inner_cells.extend(inner.values())
-        self.count_row(shape)
+        shape.rows.append(self._rows)
+        self._rows += 1
+        if self._rows - self._flushed >= _FLUSH_ROWS:
+            self._flush()
 
     def add_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add many rows."""
@@ -151,10 +160,7 @@ class TableBuilder:
                 self.add(row)
 
     def shape(self, keys: tuple[str, ...], inner: tuple[str, ...] = (), pinned: bool = False) -> Shape:
-        """Where rows with these keys, and these in the lifted object, are collected; a pinned one is good for ever.
-
-        A reader that has a quicker way than `add` puts a row's cells there and then calls `count_row`.
-        """
+        """Where rows with these keys, and these in the lifted object, are collected; a pinned one is good for ever."""
         found = self._open.get((keys, inner))
         if found is None:
             found = self._open[keys, inner] = Shape(self._shapes_seen, keys, inner)
@@ -162,31 +168,40 @@ class TableBuilder:
         found.pinned |= pinned
         return found
 
-    def count_row(self, shape: Shape) -> None:
-        """A row of this shape is whole."""
-        shape.rows.append(self._rows)
-        self._rows += 1
-        if self._rows - self._flushed >= _FLUSH_ROWS:
-            self._flush()
+    def add_block(self, shape: Shape, columns: Mapping[str, Any], rows: int) -> None:
+        """Add many rows of one shape as columns; in an array every cell counts as logged, `NaN` included."""
+        where = self._next_rows(shape, rows)
+        for name, cells in columns.items():
+            if isinstance(cells, np.ndarray):
+                self._store(name, _Chunk(where, cells, NUMBER))
+            else:
+                self._take(name, where, tuple(cells), 0)
 
     def add_columns(self, columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], rows: int) -> None:
-        """Add a block of rows that comes as columns; numbers should be arrays, with `NaN` for a cell that is missing.
+        """Add rows that come as columns; numbers should be arrays, with `NaN` for a cell that is missing.
 
-        Text columns are lists. The cells that are `NaN` count as not logged, since a table of columns cannot say more.
+        Text columns are lists. The cells that are `NaN` count as not logged, since such an array cannot say more; a
+        masked array can, and there only the masked cells do.
         """
+        where = self._next_rows(self.shape(tuple(columns)), rows)
+        for name, cells in columns.items():
+            if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
+                values = np.ma.getdata(cells).astype(np.float64)
+                there = ~np.ma.getmaskarray(cells) if isinstance(cells, np.ma.MaskedArray) else ~np.isnan(values)
+                if there.all():
+                    self._store(name, _Chunk(where, values, NUMBER))
+                elif there.any():
+                    self._store(name, _Chunk(where[there], values[there], NUMBER))
+            else:
+                self._take(name, where, tuple(cells), 0)
+
+    def _next_rows(self, shape: Shape, rows: int) -> Rows:
         self._flush()
         where = np.arange(self._rows, self._rows + rows, dtype=np.intp)
         self._rows += rows
         self._flushed = self._rows
-        self._shapes.append(np.full(rows, self.shape(tuple(columns)).number, dtype=np.int32))
-        for name, cells in columns.items():
-            if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
-                values = cells.astype(np.float64)
-                there = ~np.isnan(values)
-                if there.any():
-                    self._store(name, _Chunk(where[there], values[there], NUMBER))
-            else:
-                self._take(name, where, tuple(cells), 0)
+        self._shapes.append(np.full(rows, shape.number, dtype=np.int32))
+        return where
 
     def finish(self) -> Table:
         """The table of all that was added."""
@@ -239,7 +254,7 @@ class TableBuilder:
             except OverflowError:
                 self._store(name, _mixed(name, where, cells))
         elif Raw in kinds:
-            self._take_raw(name, where, cells, depth)
+            self._take_raw(name, where, cells if kinds == {Raw} else tuple(c if type(c) is Raw else Raw(dumps(c)) for c in cells), depth)
         elif dict in kinds:
             self._unfold(name, where, cells, depth)
         elif list not in kinds or is_axis(name):
@@ -247,17 +262,17 @@ class TableBuilder:
 
     def _take_raw(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
         """JSON that a reader left unparsed: mostly the same text in every row, which is then parsed and placed once."""
-        rows_of: dict[bytes, list[int]] = {}
-        for position, cell in enumerate(cells):
-            rows_of.setdefault(bytes(cell) if type(cell) is Raw else dumps(cell), []).append(position)
-        parsed = {text: loads(text) for text in rows_of}
-        if len(rows_of) > len(cells) // 8 + 2:
-            column = [parsed[bytes(cell)] if type(cell) is Raw else cell for cell in cells]
-            self._take(name, where, tuple(column), depth)
+        first = bytes(cells[0])
+        if b"".join(cells) == first * len(cells):
+            self._take_same(name, where, loads(first), depth)
             return
-        for text, positions in rows_of.items():
-            inner = where if len(rows_of) == 1 else where[np.array(positions, dtype=np.intp)]
-            self._take_same(name, inner, parsed[text], depth)
+        texts = list(map(bytes, cells))
+        different = set(texts)
+        if len(different) > len(cells) // 8 + 2:
+            self._take(name, where, tuple(map(loads, texts)), depth)
+            return
+        for text in different:
+            self._take_same(name, where[np.array([other == text for other in texts])], loads(text), depth)
 
     def _take_same(self, name: str, where: Rows, cell: Any, depth: int) -> None:
         """One cell that stands in many rows."""
@@ -267,7 +282,7 @@ class TableBuilder:
                     self._take_same(f"{name}/{key}", where, value, depth + 1)
         elif (type(cell) is not list or is_axis(name)) and cell != []:
             one = _mixed(name, where[:1], (cell,))
-            words = one.words[0] if one.words else None
+            words = one.words if one.words is None or isinstance(one.words, str) else one.words[0]
             state = int(one.state[0]) if not isinstance(one.state, int) else one.state
             self._store(name, _Chunk(where, None if one.values is None else one.values[:1].repeat(len(where)), state, words))
 
@@ -310,6 +325,8 @@ def _mixed(name: str, where: Rows, cells: tuple[Any, ...]) -> _Chunk:
             state[position] = NUMBER
             if keep and type(cell) is str:
                 words[position] = cell
+        elif cell == []:
+            state[position] = ABSENT
         elif cell is not None:
             state[position] = TEXT
             if keep:

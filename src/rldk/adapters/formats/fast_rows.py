@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec.structs import astuple
 
-from rldk.runs.table import TableBuilder
+from rldk.adapters.source import Source
+from rldk.log.blocks import Progress, iter_blocks
+from rldk.log.lines import MAX_LINE_BYTES, LineSplitter
+from rldk.log.problems import LineProblems
+from rldk.runs.table import TableBuilder, no_garbage_collection
 
 __all__ = ["FastRows"]
 
 _MAX_SHAPES = 64
 _MAX_WIDTH = 512
-_SCALARS = {float: float, int: float, str: str, bool: bool}
+_SCALARS = {float: float, int: float, str: str}
+_NUMBERS = frozenset({float, int})
+
+Parse = Callable[[int, bytes], Mapping[str, Any] | None]
 
 
 class FastRows:
-    """Takes lines of JSON into a table as long as they have a shape that it has learnt from rows parsed before.
+    """Takes JSON lines into a table as long as they have a shape that it has learnt from rows parsed before.
 
     A shape is the set of keys and the kind of value under each. The decoder for it is strict: a key more or less, a
-    `null`, a `NaN` token or a number written as text makes it decline the line, which then goes the general way. What
-    it takes is therefore just what the general way would have made of it. The object that the table lifts is decoded
-    with the row; other objects are left for the table to parse, which finds most of them the same in every row.
+    `null`, a `NaN` token or a number written as text makes it decline, and the lines go the general way. What it takes
+    is therefore just what the general way would have made of it. The object that the table lifts is decoded with the
+    row; other objects are left for the table to parse, which finds most of them the same in every row.
     """
 
     def __init__(self, builder: TableBuilder) -> None:
@@ -31,22 +41,42 @@ class FastRows:
         self._shapes: dict[tuple[object, ...], _Decoder] = {}
         self._current: _Decoder | None = None
 
-    def take(self, line: bytes) -> bool:
-        """Whether the line had a known shape and is in the table now."""
+    def fill(self, source: Source, parse: Parse, problems: LineProblems, progress: Progress | None = None) -> None:
+        """Put all lines of a file into the table: whole blocks where their lines look alike, else line by line.
+
+        `parse` makes a row of a line the general way, or counts the line among the problems and gives `None`.
+        """
+        splitter = LineSplitter(MAX_LINE_BYTES, problems)
+        with no_garbage_collection():
+            for block in iter_blocks(source.path, problems, progress):
+                start = block.find(b"\n") + 1 if splitter.holds else 0
+                self._take_lines(splitter.feed(block[:start]), parse)
+                end = block.rfind(b"\n") + 1
+                if not splitter.holds and start < end and (taken := self._take_block(block, start, end)):
+                    splitter.number += taken
+                    start = end
+                self._take_lines(splitter.feed(block[start:]), parse)
+            self._take_lines(splitter.finish(), parse)
+
+    def _take_block(self, block: bytes, start: int, end: int) -> int:
+        """How many lines of a part of a block were taken: all, if each has the current shape, or none."""
         decoder = self._current
         if decoder is None:
-            return False
+            return 0
         try:
-            row = decoder.decode(line)
+            rows = decoder.decode_lines(memoryview(block)[start:end])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return False
-        cells = astuple(row)
-        shape = decoder.shape
-        shape.cells.extend(cells)
-        if decoder.place is not None:
-            shape.inner_cells.extend(astuple(cells[decoder.place]))
-        self._builder.count_row(shape)
-        return True
+            return 0
+        if len(rows) != block.count(b"\n", start, end):  # two rows in a line, or one over several: for the general way to judge
+            return 0
+        self._builder.add_block(decoder.shape, decoder.columns(rows), len(rows))
+        return len(rows)
+
+    def _take_lines(self, lines: Iterable[tuple[int, bytes]], parse: Parse) -> None:
+        for number, line in lines:
+            if (row := parse(number, line)) is not None:
+                self._builder.add(row)
+                self.learn(row)
 
     def learn(self, row: Mapping[str, Any]) -> None:
         """Remember the shape of a row that was parsed the general way, for the lines after it."""
@@ -83,15 +113,40 @@ def _signature(row: Mapping[str, Any], lifted: str | None) -> tuple[object, ...]
 
 
 class _Decoder:
-    """A decoder for rows of one shape; `place` is where the lifted object stands among its cells."""
+    """A decoder for rows of one shape, and the way from its rows to columns."""
 
     def __init__(self, row: Mapping[str, Any], builder: TableBuilder) -> None:
         lifted = row.get(builder.lift) if builder.lift is not None else None
         inner = lifted if isinstance(lifted, dict) else None
         known = {builder.lift: _struct(inner, {})} if inner is not None and builder.lift is not None else {}
-        self.decode: Callable[[bytes], Any] = msgspec.json.Decoder(_struct(row, known)).decode
-        self.place = None if inner is None else list(row).index(str(builder.lift))
+        self.decode_lines: Callable[[memoryview], list[Any]] = msgspec.json.Decoder(_struct(row, known)).decode_lines
         self.shape = builder.shape(tuple(row), tuple(inner or ()), pinned=True)
+        self._inner = inner
+        self._row = row
+        self._lift = builder.lift if inner is not None else None
+
+    def columns(self, rows: list[Any]) -> dict[str, Any]:
+        """The rows as columns: arrays for numbers, lists for the rest."""
+        made: dict[str, Any] = {}
+        if self._lift is None and all(type(value) in _NUMBERS for value in self._row.values()):
+            return _matrix(list(self._row), rows)
+        for n, (key, value) in enumerate(self._row.items()):
+            cells = list(map(attrgetter(f"f{n}"), rows))
+            if key == self._lift and self._inner is not None:
+                if all(type(inner) in _NUMBERS for inner in self._inner.values()):
+                    made.update(_matrix(list(self._inner), cells))
+                else:
+                    columns = zip(*map(astuple, cells), strict=True)
+                    made.update((name, list(column)) for name, column in zip(self._inner, columns, strict=True))
+            else:
+                made[key] = np.array(cells, dtype=np.float64) if type(value) in _NUMBERS else cells
+        return made
+
+
+def _matrix(names: list[str], rows: list[Any]) -> dict[str, Any]:
+    """Rows of which every cell is a float, as arrays."""
+    cells = np.fromiter(chain.from_iterable(map(astuple, rows)), dtype=np.float64, count=len(names) * len(rows))
+    return dict(zip(names, np.ascontiguousarray(cells.reshape(len(rows), len(names)).T), strict=True))
 
 
 def _struct(row: Mapping[str, Any], known: Mapping[str, Any]) -> type[msgspec.Struct]:

@@ -10,7 +10,7 @@ from rldk.adapters.source import Source
 from rldk.core.jsonio import loads
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
-from rldk.runs.table import TableBuilder, no_garbage_collection
+from rldk.runs.table import TableBuilder
 
 __all__ = ["fill_rows", "iter_rows", "looks_like_json_lines"]
 
@@ -29,15 +29,8 @@ def iter_rows(source: Source, problems: LineProblems, progress: Progress | None 
 
 
 def fill_rows(source: Source, builder: TableBuilder, problems: LineProblems, progress: Progress | None = None) -> None:
-    """Put all rows into a table; those that look like the one before by the fast way."""
-    fast = FastRows(builder)
-    with no_garbage_collection():
-        for number, line in source.lines(problems, progress):
-            if fast.take(line):
-                continue
-            if (row := _parse(number, line, problems)) is not None:
-                builder.add(row)
-                fast.learn(row)
+    """Put all rows into a table; those that look alike by the fast way."""
+    FastRows(builder).fill(source, lambda number, line: _parse(number, line, problems), problems, progress)
 
 
 def _parse(number: int, line: bytes, problems: LineProblems) -> Mapping[str, Any] | None:
