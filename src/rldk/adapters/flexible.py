@@ -6,77 +6,89 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
-from rldk.adapters.formats import delimited, document, jsonl
+from rldk.adapters.formats import console, delimited, document, jsonl
 from rldk.adapters.formats.flat import flatten
-from rldk.core.catalog import locate
-from rldk.core.catalog.axes import is_axis, strip_eval
+from rldk.adapters.guesses import explain, placeable, suggest
+from rldk.adapters.jsonlines import fill_json_lines, iter_json_lines
+from rldk.core.catalog.axes import is_axis
 from rldk.core.errors import ReadError
 from rldk.core.jsonio import to_number
+from rldk.runs.run import Run
+from rldk.runs.table import TableBuilder
 
 __all__ = ["FlexibleAdapter"]
 
 
 class FlexibleAdapter(Adapter):
-    """Reads JSON lines, a JSON document or a delimited table of which no other adapter knows the keys."""
+    """Reads JSON lines, a JSON document or a delimited table of which no other adapter knows the keys.
+
+    What it guessed, and what it could not place, it says in the run's notes, with the field map that would place it.
+    """
 
     name: ClassVar[str] = "flexible"
     title: ClassVar[str] = "any table of rows, by the names of its keys"
 
     def can_handle(self) -> bool:
         """Whether it is a table of rows in which at least one key can be placed, by the catalogue or the field map."""
-        rows = self._first_rows()
-        keys = dict.fromkeys(key for row in rows for key, value in row.items() if to_number(value) is not None)
-        placed = [key for key in keys if key in self.field_map or (not is_axis(key) and _is_known(key))]
-        if not rows:
+        keys = self._first_keys()
+        if keys is None:
             self.why = "no rows of JSON or of delimited text"
-        elif placed:
+            return False
+        placed = placeable(keys, self.field_map)
+        if placed:
             self.why = f"rows in which {len(placed)} of {len(keys)} numeric keys look like metrics"
         else:
-            self.why = f"rows of keys that no metric is known by ({_list(keys)})"
+            near = [f"{key}={name}" for key in keys if not is_axis(key) and (name := suggest(key))]
+            hint = f"; perhaps --field-map {near[0]}" if near else ""
+            self.why = f"rows of keys that no metric is known by ({_list(keys)}{hint})"
         return bool(placed)
 
-    def _first_rows(self) -> list[Mapping[str, Any]]:
-        source = self.source
-        if source.is_folder or source.is_binary:
-            return []
-        if jsonl.looks_like_json_lines(source) and not self._is_document():
-            return [flatten(row) for row in source.head_objects[:50]]
-        if self._is_document():
-            rows = document.head_rows(source.head)
-            if not rows and len(source.head) < 256 << 10:
-                try:
-                    rows = list(document.iter_rows(source.document(self.problems)))[:50]
-                except ReadError:
-                    rows = []
-            return [flatten(row) for row in rows]
-        if table := delimited.header_of(source):
-            names, delimiter = table
-            lines = source.head_lines[1:20]
-            cells = ([cell.strip() for cell in line.decode("utf-8", "replace").split(delimiter)] for line in lines)
-            return [dict(zip(names, row, strict=False)) for row in cells] or [dict.fromkeys(names)]
-        return []
+    def _first_keys(self) -> list[str] | None:
+        """The keys of the first rows, where these are numbers; `None` where there are no rows."""
+        layout = self._layout()
+        if layout == "lines":
+            rows = [flatten(row) for row in self.source.head_objects[:50]]
+            numeric = (key for row in rows for key, value in row.items() if to_number(value) is not None)
+            return list(dict.fromkeys(numeric))
+        if layout == "document":
+            return document.head_keys(self.source) or None
+        header = delimited.header_of(self.source) if layout == "table" else None
+        return list(header.names) if header else None
 
-    def _is_document(self) -> bool:
-        return document.looks_like_document(self.source)
+    def _layout(self) -> str:
+        if not console.is_text(self.source):
+            return ""
+        if document.looks_like_document(self.source):
+            return "document"
+        if jsonl.looks_like_json_lines(self.source):
+            return "lines"
+        return "table" if delimited.header_of(self.source) else ""
 
     def read(self) -> Iterator[Mapping[str, Any]]:
-        source = self.source
-        if source.is_folder or source.is_binary:
-            raise ReadError(f"{source.path} is not a text file: name its kind with an adapter.")
-        if self._is_document():
-            return document.iter_rows(source.document(self.problems))
-        if jsonl.looks_like_json_lines(source):
-            return jsonl.iter_rows(source, self.problems, self.progress)
-        if table := delimited.header_of(source):
-            return delimited.iter_rows(source, *table, self.problems, self.progress)
-        raise ReadError(f"{source.path} is neither JSON lines, nor a JSON document, nor a table with a header.")
+        layout = self._layout()
+        if layout == "document":
+            return document.iter_rows(self.source.document(self.problems), self.notes)
+        if layout == "lines":
+            return iter_json_lines(self)
+        header = delimited.header_of(self.source) if layout == "table" else None
+        if header is None:
+            raise ReadError(f"{self.source.path} is neither JSON lines nor a JSON document nor a table with a header.")
+        return delimited.iter_rows(self.source, header, self.problems, self.notes, self.progress)
 
+    def fill(self, builder: TableBuilder) -> None:
+        if self._layout() == "lines":
+            fill_json_lines(self, builder)
+        else:
+            super().fill(builder)
 
-def _is_known(key: str) -> bool:
-    bare = strip_eval(key)
-    return locate(key) is not None or (bare is not None and locate(bare) is not None)
+    def runs(self) -> list[Run]:
+        runs = super().runs()
+        for run in runs:
+            run.notes += explain(run)
+        return runs
 
 
 def _list(keys: Iterable[str], most: int = 5) -> str:
     names = list(keys)
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "") if names else "none of them numeric"
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more if names else "none of them numeric"

@@ -8,15 +8,17 @@ from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats import console
+from rldk.adapters.formats.known import is_measured
 from rldk.adapters.formats.launches import HELD_OUT, SUMMARY, TRAIN, Launches
 from rldk.adapters.formats.literal import parse_dict
-from rldk.core.catalog import CATALOG, identify, locate
+from rldk.core.catalog import identify, locate
 from rldk.core.catalog.axes import STEP_KEYS, SUMMARY_KEYS, strip_eval
 from rldk.core.jsonio import to_number
 from rldk.runs.table import TableBuilder
 
 __all__ = ["HFConsoleAdapter"]
 
+Shapes = dict[tuple[str, ...], int | None]
 _START = re.compile(rb"\{['\"]")
 _TORN = re.compile(rb"\{'[\w/]+': [^{]*'(?:loss|epoch|reward|learning_rate)'")
 
@@ -43,7 +45,7 @@ class HFConsoleAdapter(Adapter):
     def read(self) -> Iterator[Mapping[str, Any]]:
         self._launches = Launches()
         self._has_step = False
-        shapes: dict[tuple[str, ...], int | None] = {}
+        shapes: Shapes = {}
         for number, line in self.source.lines(self.problems, self.progress):
             if b"{" not in line and b"|" not in line and b"\r" not in line:
                 continue
@@ -56,7 +58,7 @@ class HFConsoleAdapter(Adapter):
                     self._launches.bars.see(piece[:at])
                 yield from self._rows_of(number, piece, shapes)
 
-    def _rows_of(self, number: int, piece: bytes, shapes: dict[tuple[str, ...], int | None]) -> Iterator[Mapping[str, Any]]:
+    def _rows_of(self, number: int, piece: bytes, shapes: Shapes) -> Iterator[Mapping[str, Any]]:
         time = None
         if not piece.startswith(b"{"):
             time, _ = console.split_stamp(piece[:64].decode("utf-8", "replace"))
@@ -70,14 +72,18 @@ class HFConsoleAdapter(Adapter):
             self.problems.add(number, "a Python dict that is not whole")
 
     def fill(self, builder: TableBuilder) -> None:
-        super().fill(builder)
-        if not self._has_step and self._launches.rows:
-            steps, how = self._launches.steps()
-            builder.put("step", steps)
-            self.notes.append(how)
+        """Rows are held until the last one is read: only then it is sure that the bar's steps are theirs."""
+        rows = list(self.read())
+        if self._has_step or not rows:
+            builder.add_all(rows)
+            return
+        steps, how = self._launches.steps()
+        self.notes.append(how)
+        rows.reverse()
+        builder.add_all({**rows.pop(), "step": step} for step in steps)
 
 
-def _rows(line: bytes, shapes: dict[tuple[str, ...], int | None]) -> Iterator[dict[str, Any]]:
+def _rows(line: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
     """The dicts in a line that are rows; `shapes` remembers what rows with such keys are."""
     position = 0
     while match := _START.search(line, position):
@@ -104,17 +110,9 @@ def _kind(row: Mapping[str, Any]) -> int | None:
     if SUMMARY_KEYS.intersection(numbers):
         return SUMMARY
     held_out = [key for key in numbers if strip_eval(key) is not None and locate(key) is None]
-    measured = [key for key in numbers if _is_measured(key)]
+    measured = [key for key in numbers if is_measured(key)]
     placed = "epoch" in row or any(key in row for key in STEP_KEYS)
     if len(measured) + (1 if placed else 0) >= 2:
         return TRAIN
     return HELD_OUT if held_out and placed else None
 
-
-def _is_measured(key: str) -> bool:
-    """Whether a key names what each step measures anew, and not a setting."""
-    place = locate(key)
-    if place is None:
-        return False
-    entry = CATALOG.get(place.metric) or CATALOG.get(f"{place.metric.split('/', 1)[0]}/*")
-    return entry is not None and entry.reduction != "run"

@@ -33,7 +33,7 @@ class EpochLinesAdapter(Adapter):
 
 
 class MiniMindAdapter(EpochLinesAdapter):
-    """Reads the console of MiniMind's PPO, GRPO, DPO, SFT and pretraining scripts, and of those that grew out of them."""
+    """Reads the console of MiniMind's PPO, GRPO, DPO, SFT and pretraining scripts, and of those derived from them."""
 
     name: ClassVar[str] = "minimind"
     title: ClassVar[str] = "MiniMind console output"

@@ -96,7 +96,8 @@ class Source:
             blocks.append(block)
             size += len(block)
             if size > MAX_DOCUMENT_BYTES:
-                raise ReadError(f"{self.path} is one JSON document of more than {MAX_DOCUMENT_BYTES >> 30} GiB: write it as JSON lines.")
+                limit = MAX_DOCUMENT_BYTES >> 30
+                raise ReadError(f"{self.path} is one JSON document of more than {limit} GiB: write it as JSON lines.")
         text = b"".join(blocks).removeprefix(b"\xef\xbb\xbf")
         try:
             return loads(text)

@@ -1,4 +1,4 @@
-"""The console of this project's own trainer: `Epoch:[1/1](100/500) actor_loss:0.23 … tokens/s:12345 MFU:0.35% epoch_Time:5min`."""
+"""The console of this project's own trainer: `Epoch:[1/1](100/500) actor_loss:0.23 … tokens/s:12345 MFU:0.35% …`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TRL and the Hugging Face trainer: `trainer_state.json`, a bare log history, rows as JSON lines, and rldk's own event log."""
+"""TRL and the Hugging Face trainer: `trainer_state.json`, a bare log history, rows as JSON lines, rldk's event log."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rldk.runs.table import TableBuilder
 
 __all__ = ["TRLAdapter"]
 
+_TRL = ("trl_ppo", "trl_grpo", "trl_dpo", "trl_old")
 _HF_KEYS = frozenset({"learning_rate", "epoch", "loss", "grad_norm", "step"})
 _STATE_MARKS = (b'"log_history"', b'"is_world_process_zero"', b'"total_flos"')
 
@@ -42,10 +43,10 @@ class TRLAdapter(Adapter):
                 return "document"
             rows = document.head_rows(source.head)
         else:
-            rows = source.head_objects if jsonl.looks_like_json_lines(source) else []
+            rows = list(source.head_objects) if jsonl.looks_like_json_lines(source) else []
         keys = dict.fromkeys(key for row in rows[:50] for key in row)
         framework = identify(keys)
-        if framework in ("trl_ppo", "trl_grpo", "trl_dpo", "trl_old") or (framework is None and len(_HF_KEYS & set(keys)) >= 3):
+        if framework in _TRL or (framework is None and len(_HF_KEYS & set(keys)) >= 3):
             self.why = f"rows with the keys of {framework or 'the Hugging Face trainer'}"
             return "document" if document.looks_like_document(source) else "lines"
         self.why = "no keys of a TRL trainer"

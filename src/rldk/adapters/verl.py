@@ -35,7 +35,7 @@ class VerlAdapter(Adapter):
             return ""
         if jsonl.looks_like_json_lines(self.source):
             found = any(_is_wrapped(row) for row in self.source.head_objects[:20])
-            self.why = "lines with `step` and an object `data`" if found else "no lines with `step` and an object `data`"
+            self.why = f"{'lines' if found else 'no lines'} with `step` and an object `data`"
             return "json" if found else ""
         for line in console.iter_head(self.source, re.compile(rb"step:\d+ - ")):
             if _STEP.search(line):
@@ -62,7 +62,7 @@ class VerlAdapter(Adapter):
         cells = line[match.end() :].decode("utf-8", "replace").split(" - ")
         if number == self.problems.unterminated:
             lost = cells.pop().rpartition(":")[0]
-            self.notes.append(f"line {number} has no newline: its last value ({lost[:80]}) may be cut off and was left out")
+            self.notes.append(f"line {number} has no newline: its last value ({lost[:80]}) may be cut and was left out")
         row: dict[str, Any] = {"step": int(match.group(1))}
         for cell in cells:
             key, _, value = cell.rpartition(":")

@@ -1,1 +1,1 @@
-"""How rows are laid out in files: JSON lines, JSON documents, delimited text. Which framework wrote them is the adapters' matter."""
+"""How rows are laid out in files: JSON lines, documents, delimited text, consoles. Whose they are, the adapters know."""

@@ -1,4 +1,4 @@
-"""The progress bar of the Hugging Face trainer, as the one place where a console log says which step a row belongs to."""
+"""The progress bar of the Hugging Face trainer: the one place where a console log says which step a row belongs to."""
 
 from __future__ import annotations
 

@@ -3,69 +3,158 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from rldk.adapters.source import Source
+from rldk.core.catalog.axes import is_axis
+from rldk.core.jsonio import to_number
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 
-__all__ = ["header_of", "iter_rows"]
+__all__ = ["Cells", "Header", "column_of", "header_of", "iter_batches", "iter_rows"]
 
 _DELIMITERS = ",\t;|"
+_BATCH = 2048
+_EMPTY = frozenset({"", "NA", "N/A", "null", "None", "none", "-"})
+Cells = npt.NDArray[np.float64] | list[str | None]
+_PAIR = re.compile(r"[=:]\s*[-+]?\.?(?:\d|nan\b|inf\b)|[A-Za-z] [-+]?\.?\d[\d.]*\s*$|\d{4}-\d\d-\d\d|\[\d+/\d+\]")
 
 
-def header_of(source: Source) -> tuple[list[str], str] | None:
-    """The names in the header and the delimiter, if the file looks like a table: two columns or more, in every line."""
-    lines = [line.decode("utf-8", "replace") for line in source.head_lines[:20]]
-    while lines and lines[0].startswith("#"):
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The names of the columns, what separates them, and the header's own line."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    line: bytes
+
+
+def header_of(source: Source) -> Header | None:
+    """The header, if the file looks like a table: two columns or more in every line, none named by a number."""
+    lines = list(source.head_lines[:20])
+    while lines and lines[0].startswith(b"#"):
         lines.pop(0)
-    if not lines or lines[0].lstrip()[:1] in ("{", "["):
+    if not lines or lines[0].lstrip()[:1] in (b"{", b"["):
         return None
+    texts = [line.decode("utf-8", "replace") for line in lines]
     for delimiter in _DELIMITERS:
         try:
-            names, *rows = (next(csv.reader([line], delimiter=delimiter), []) for line in lines)
-        except csv.Error:
+            names, *rows = csv.reader(texts, delimiter=delimiter)
+        except (csv.Error, ValueError):
             return None  # a carriage return within a line: a console's progress bar
-        if len(names) < 2 or any(_is_number(name) for name in names) or len(set(names)) < len(names):
+        names = [name.strip() for name in names]
+        if len(names) < 2 or len(set(names)) < len(names) or any(to_number(name) is not None for name in names):
             continue
+        if any(map(_PAIR.search, names)):
+            continue  # a header has no values: `Step: 10, Loss: 0.5` in every line is no table
         if all(len(row) == len(names) for row in rows[:-1]):
-            return [name.strip() for name in names], delimiter
+            return Header(tuple(names), delimiter, lines[0])
     return None
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def iter_batches(
+    source: Source, header: Header, problems: LineProblems, notes: list[str], progress: Progress | None = None
+) -> Iterator[list[list[str]]]:
+    """Rows of cells, many at a time. One of another length is counted and located; a repeated header is passed over.
 
-
-def iter_rows(
-    source: Source, names: list[str], delimiter: str, problems: LineProblems, progress: Progress | None = None
-) -> Iterator[Mapping[str, Any]]:
-    """Rows by the header's names; an empty cell was not logged, and a row of another length is counted and located."""
+    The last cell of a last line without newline may be cut off: it is emptied, and said to be.
+    """
     numbered = source.lines(problems, progress)
+    for number, line in numbered:
+        if line == header.line:
+            break
+        if not line.startswith(b"#"):
+            problems.add(number, "before the header")
+    while batch := list(islice(numbered, _BATCH)):
+        text = b"\n".join([line for _, line in batch if line != header.line])
+        if b'"' in text:
+            for part in _quoted(batch, numbered, header, problems):
+                yield _whole(part, header, problems, notes)
+            return
+        rows = [row.split(header.delimiter) for row in text.decode("utf-8", "replace").split("\n")] if text else []
+        numbers = [number for number, line in batch if line != header.line]
+        yield _whole(list(zip(numbers, rows, strict=True)), header, problems, notes)
+
+
+def _quoted(
+    batch: list[tuple[int, bytes]], rest: Iterator[tuple[int, bytes]], header: Header, problems: LineProblems
+) -> Iterator[list[tuple[int, list[str]]]]:
+    """The same where a cell may be quoted, and so may hold what separates cells and lines."""
     position = 0
 
     def texts() -> Iterator[str]:
         nonlocal position
-        for position, line in numbered:
-            if not line.startswith(b"#") or position > 1:
-                yield line.decode("utf-8", "replace") + "\n"
+        for lines in (batch, rest):
+            for position, line in lines:  # noqa: B007 - the reader's errors are located by it
+                if line != header.line:
+                    yield line.decode("utf-8", "replace") + "\n"
 
-    rows = csv.reader(texts(), delimiter=delimiter)
-    next(rows, None)
+    rows = csv.reader(texts(), delimiter=header.delimiter)
+    found: list[tuple[int, list[str]]] = []
     while True:
         try:
-            row = next(rows)
+            found.append((position, next(rows)))
+            found[-1] = position, found[-1][1]
         except StopIteration:
+            yield found
             return
         except csv.Error as error:
             problems.add(position, str(error))
+        if len(found) == _BATCH:
+            yield found
+            found = []
+
+
+def _whole(
+    rows: list[tuple[int, list[str]]], header: Header, problems: LineProblems, notes: list[str]
+) -> list[list[str]]:
+    """The rows that have a cell for each name."""
+    width = len(header.names)
+    kept = []
+    for number, cells in rows:
+        if len(cells) != width:
+            problems.add(number, f"{len(cells)} cells where the header has {width}")
             continue
-        if len(row) != len(names):
-            problems.add(position, f"{len(row)} cells where the header has {len(names)}")
-            continue
-        yield {name: cell for name, cell in zip(names, row, strict=True) if cell not in ("", "NA", "null", "None")}
+        if number == problems.unterminated and cells[-1]:
+            cells[-1] = ""
+            notes.append(f"line {number} has no newline: its last cell ({header.names[-1]}) may be cut: left out")
+        kept.append(cells)
+    return kept
+
+
+def column_of(name: str, cells: tuple[str, ...]) -> Cells | None:
+    """A column's cells as numbers; as words where they place a row; `None` where they are words that do not.
+
+    An empty cell was not logged, and is masked; one that says `nan` was, and is evidence.
+    """
+    if not any("_" in cell for cell in cells):  # float() takes "1_000"; no log means that
+        try:
+            return np.array(list(map(float, cells)))
+        except ValueError:
+            pass
+        try:
+            return np.ma.MaskedArray([float(cell or "nan") for cell in cells], [not cell for cell in cells])
+        except ValueError:
+            pass
+    if is_axis(name):
+        return [None if cell in _EMPTY else cell for cell in cells]
+    numbers = [None if cell in _EMPTY else to_number(cell) for cell in cells]
+    missing = [number is None for number in numbers]
+    values = [np.nan if number is None else number for number in numbers]
+    return None if all(missing) else np.ma.MaskedArray(values, missing)
+
+
+def iter_rows(
+    source: Source, header: Header, problems: LineProblems, notes: list[str], progress: Progress | None = None
+) -> Iterator[Mapping[str, Any]]:
+    """Rows by the header's names, without the empty cells."""
+    for batch in iter_batches(source, header, problems, notes, progress):
+        for cells in batch:
+            yield {name: cell for name, cell in zip(header.names, cells, strict=True) if cell not in _EMPTY}

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from rldk.adapters.formats.flat import flatten
-from rldk.adapters.source import Source
+from rldk.adapters.formats.known import is_measured
+from rldk.adapters.source import HEAD_BYTES, Source
+from rldk.core.catalog.axes import STEP_KEYS
+from rldk.core.errors import ReadError
+from rldk.log.problems import LineProblems
+from rldk.runs.table import TableBuilder
 
-__all__ = ["head_rows", "iter_rows", "looks_like_document", "rows_of"]
+__all__ = ["fill_rows", "head_keys", "head_rows", "iter_rows", "looks_like_document", "rows_of"]
 
 HISTORY_KEYS = ("log_history", "history", "logs", "metrics", "rows", "steps", "step_logs", "training_history", "data")
+_STEPS = frozenset({*STEP_KEYS, "steps", "iterations", "iters", "global_steps"})
+_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
+_MAX_DEPTH = 6
+Lists = dict[str, list[Any]]
 
 
 def looks_like_document(source: Source) -> bool:
@@ -23,47 +34,99 @@ def looks_like_document(source: Source) -> bool:
 
 
 def rows_of(document: Any) -> list[Mapping[str, Any]] | None:
-    """The rows that a document holds, or `None` if it holds none."""
+    """The rows that a document holds as objects, or `None` if it holds none."""
     if isinstance(document, list):
-        rows = [row for row in document if isinstance(row, dict)]
-        return rows or None
+        return [row for row in document if isinstance(row, dict)] or None
     if not isinstance(document, dict):
         return None
     for key in HISTORY_KEYS:
         inner = document.get(key)
         if isinstance(inner, list) and any(isinstance(row, dict) for row in inner):
             return [row for row in inner if isinstance(row, dict)]
-        if isinstance(inner, dict) and (rows := _parallel(inner)):
-            return rows
-    return _parallel(document) or ([document] if document else None)
+    return None
 
 
-def _parallel(document: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """Lists of one length under names: one row for each position."""
-    lists = {key: value for key, value in document.items() if isinstance(value, list) and not any(isinstance(cell, (dict, list)) for cell in value)}
-    lengths = [len(value) for value in lists.values() if value]
-    if not lengths:
-        return None
-    rows: list[dict[str, Any]] = [{} for _ in range(max(lengths))]
-    for key, cells in lists.items():
-        for row, cell in zip(rows, cells, strict=False):
-            row[key] = cell
-    return list(rows)
+def lists_of(document: Any, notes: list[str]) -> list[Lists]:
+    """Parallel lists, by what they are parallel to: those of one length, or those that stand beside a list of steps.
+
+    Lists of another length that have no steps of their own cannot be placed among rows that have, and are left out.
+    """
+    groups: dict[str, Lists] = {}
+    _collect(document, "", groups, 0)
+    tables: list[Lists] = []
+    for lists in groups.values():
+        steps = lists.get("step")
+        if steps is not None:
+            tables.append({name: cells for name, cells in lists.items() if len(cells) == len(steps)})
+            lists = {name: cells for name, cells in lists.items() if len(cells) != len(steps)}
+        for name, cells in lists.items():
+            home = next((table for table in tables if _length(table) == len(cells) and name not in table), None)
+            if home is None:
+                tables.append(home := {})
+            home[name] = cells
+    if not any("step" in table for table in tables):
+        return [{"step": list(range(1, _length(table) + 1)), **table} for table in tables]
+    lost = [name for table in tables if "step" not in table for name in table]
+    if lost:
+        notes.append(f"lists without steps, and of another length than those with, are left out: {', '.join(lost[:5])}")
+    return [table for table in tables if "step" in table]
 
 
-def iter_rows(document: Any) -> Iterator[Mapping[str, Any]]:
-    """The document's rows, flat."""
-    for row in rows_of(document) or ():
-        yield flatten(row)
+def _length(table: Lists) -> int:
+    return len(next(iter(table.values())))
+
+
+def _collect(document: Any, path: str, groups: dict[str, Lists], depth: int) -> None:
+    if not isinstance(document, dict) or depth > _MAX_DEPTH:
+        return
+    for key, value in document.items():
+        if isinstance(value, dict):
+            _collect(value, f"{path}{key}/", groups, depth + 1)
+        elif isinstance(value, list) and value and not any(isinstance(cell, (dict, list)) for cell in value):
+            name = "step" if key in _STEPS else path + key
+            groups.setdefault(path, {})[name] = value
+
+
+def _inside(document: Any) -> Any:
+    """The part that holds the lists, where the document names it: `{"config": …, "history": {"loss": […]}}`."""
+    if isinstance(document, dict):
+        for key in HISTORY_KEYS:
+            inner = document.get(key)
+            if isinstance(inner, dict) and any(isinstance(value, (list, dict)) for value in inner.values()):
+                return inner
+    return document
+
+
+def iter_rows(document: Any, notes: list[str] | None = None) -> Iterator[Mapping[str, Any]]:
+    """The document's rows."""
+    rows = rows_of(document)
+    if rows is not None:
+        yield from rows
+        return
+    tables = lists_of(_inside(document), [] if notes is None else notes)
+    for table in tables:
+        for cells in zip(*table.values(), strict=True):
+            yield dict(zip(table, cells, strict=True))
+    if not tables and isinstance(document, dict) and document:
+        yield document
+
+
+def fill_rows(document: Any, builder: TableBuilder, notes: list[str]) -> None:
+    """Put the document's rows into a table."""
+    tables = lists_of(_inside(document), notes) if rows_of(document) is None else []
+    for table in tables:
+        builder.add_columns(table, len(table["step"]))
+    if not tables:
+        builder.add_all(iter_rows(document))
 
 
 def head_rows(head: bytes, most: int = 20) -> list[Mapping[str, Any]]:
-    """The first objects of a JSON list of which only the beginning is at hand, in the document or under `log_history`."""
+    """The first objects of a JSON list of which only the beginning is at hand, by itself or under `log_history`."""
     text = head.decode("utf-8", "replace")
     decoder = json.JSONDecoder()
     rows: list[Mapping[str, Any]] = []
     position = text.find("[")
-    while 0 <= position and len(rows) < most:
+    while position >= 0 and len(rows) < most:
         position = text.find("{", position)
         if position < 0:
             break
@@ -74,3 +137,19 @@ def head_rows(head: bytes, most: int = 20) -> list[Mapping[str, Any]]:
         if isinstance(row, dict):
             rows.append(row)
     return rows
+
+
+def head_keys(source: Source) -> list[str]:
+    """The keys of the first rows; where there are none in the head of a large document, all names in it."""
+    rows = head_rows(source.head)
+    if not rows and len(source.head) < HEAD_BYTES:
+        try:
+            whole = source.document(LineProblems())
+        except ReadError:
+            return []
+        rows = list(islice(iter_rows(whole), 20))
+        if rows == [whole] and sum(map(is_measured, flatten(whole))) < 2:
+            return []  # a configuration has no rows
+    if rows:
+        return list(dict.fromkeys(key for row in rows for key in flatten(row)))
+    return list(dict.fromkeys(_NAME.findall(source.head.decode("utf-8", "replace"))))

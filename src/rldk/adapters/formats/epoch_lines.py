@@ -1,4 +1,4 @@
-"""Console lines that begin with `Epoch:[1/2](100/9751)`: one form for MiniMind and for the trainer that grew out of it."""
+"""Console lines that begin with `Epoch:[1/2](100/9751)`: MiniMind's form, and that of the trainer grown out of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ __all__ = ["MARK", "form_of", "iter_rows", "keys_of"]
 MARK = re.compile(rb"[Ee]poch\s*(?::|\xef\xbc\x9a)?\s*[\[(]?\d")
 _WIDE = str.maketrans("：，；（）［］％　", ":,;()[]% ")
 _BEFORE_EPOCH = re.compile(r"epoch\s*:?\s*[\[(]?$", re.IGNORECASE)
-_BEFORE_STEP = re.compile(r"[\])]?\s*,?\s*(?:[\[(]|step\s*:?\s*[\[(]?)", re.IGNORECASE)
+_BEFORE_STEP = re.compile(r"\]?\s*\(")
+_STEP_BY_NAME = re.compile(r"\s*,\s*step\s*:\s*", re.IGNORECASE)
+_OWN = frozenset({"KL_ref", "Avg Response Len", "Actor LR", "Critic LR"})
 _CUT = re.compile(r"[,;|:\])]\s*|^\S+\s+")
 _NAME = re.compile(r"[A-Za-z_][\w/ .()-]*")
 
@@ -33,7 +35,9 @@ class Form:
     cells: tuple[tuple[int, str, float], ...]
 
 
-def iter_rows(source: Source, problems: LineProblems, notes: list[str], progress: Progress | None = None) -> Iterator[dict[str, Any]]:
+def iter_rows(
+    source: Source, problems: LineProblems, notes: list[str], progress: Progress | None = None
+) -> Iterator[dict[str, Any]]:
     """The rows, each with its step counted over all epochs, and with what is not a row passed over in silence."""
     forms = Forms(form_of)
     for number, line in source.lines(problems, progress):
@@ -51,7 +55,7 @@ def iter_rows(source: Source, problems: LineProblems, notes: list[str], progress
         if not cells:
             problems.add(number, "no value that is sure to be whole")
             continue
-        epoch, step, total = parse_count(values[form.epoch]), parse_count(values[form.step]), parse_count(values[form.step + 1])
+        epoch, step, total = map(parse_count, (values[form.epoch], *values[form.step : form.step + 2]))
         if epoch is None or step is None or total is None:
             problems.add(number, "an epoch or a step that is no whole number")
             continue
@@ -76,7 +80,10 @@ def form_of(words: tuple[str, ...]) -> Form | None:
     if epoch is None:
         return None
     step = epoch + (2 if words[epoch + 1] == "/" else 1)
-    if len(words) < step + 3 or words[step + 1] != "/" or not _BEFORE_STEP.fullmatch(words[step]):
+    if len(words) < step + 3 or words[step + 1] != "/":
+        return None
+    by_name = _STEP_BY_NAME.fullmatch(words[step])
+    if not by_name and not _BEFORE_STEP.fullmatch(words[step]):
         return None
     cells = []
     for position in range(step + 2, len(words) - 1):
@@ -84,11 +91,13 @@ def form_of(words: tuple[str, ...]) -> Form | None:
         factor = factor_of(words[position + 1], key) if key else None
         if factor is not None:
             cells.append((position, key, factor))
+    if by_name and _OWN.isdisjoint(key for _, key, _ in cells):
+        return None  # `Epoch: 1, Step: 5/10` is anybody's
     return Form(epoch, step, tuple(cells)) if cells else None
 
 
 def _key(text: str) -> str:
-    """The name before a number, in `) actor_loss:`, `% epoch_Time:` or `, Avg Response Len: `; empty where there is none."""
+    """The name before a number, in `) actor_loss:`, `% epoch_Time:` or `, Avg Response Len: `; empty for none."""
     name = text.rstrip()
     if not name.endswith((":", "=")):
         return ""

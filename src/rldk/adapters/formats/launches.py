@@ -1,16 +1,13 @@
-"""Rows that say no step: which launch of the trainer they belong to, and the step of each, by the bar or by counting."""
+"""Rows that say no step: the launch of the trainer they belong to, and the step of each, by the bar or by counting."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
-import numpy as np
-import numpy.typing as npt
-
 from rldk.adapters.formats.bars import Bars, Mark
 
-__all__ = ["TRAIN", "HELD_OUT", "SUMMARY", "Launches"]
+__all__ = ["HELD_OUT", "SUMMARY", "TRAIN", "Launches"]
 
 TRAIN, HELD_OUT, SUMMARY = 0, 1, 2
 
@@ -45,13 +42,13 @@ class Launches:
         self.bars.row(self.rows)
         self.rows += 1
 
-    def steps(self) -> tuple[npt.NDArray[np.float64], str]:
+    def steps(self) -> tuple[list[int], str]:
         """The step of each row, and how it was found."""
         by_bar = self._by_bar()
         if by_bar is not None:
-            return np.array(by_bar, dtype=np.float64), "the rows say no step: each has the one its progress bar stood at"
+            return by_bar, "the rows say no step: each has the one its progress bar stood at"
         how = "the rows say no step: they are numbered from 1" + (" in each launch" if len(self._found) > 1 else "")
-        return np.array(self._by_count(), dtype=np.float64), how
+        return self._by_count(), how
 
     def _by_bar(self) -> list[int] | None:
         launches = self.bars.launches()

@@ -1,4 +1,4 @@
-"""Python dicts as they are printed, read without running anything: `{'loss': 0.1, 'grad_norm': nan, 'lr': np.float64(1e-06)}`."""
+"""Python dicts as they are printed, read without running anything: `{'loss': 0.1, 'kl': np.float64(0.2), 'lr': nan}`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import orjson
 
 __all__ = ["parse_dict"]
 
-_WRAPPED = re.compile(rb"\b(?:np|numpy|torch)\.\w+\(([^(),]*)\)|\btensor\(([^(),]*)(?:, (?:device|dtype|grad_fn)=[^()]*)?\)")
+_WRAPPED = re.compile(
+    rb"\b(?:np|numpy|torch)\.\w+\(([^(),]*)\)|\btensor\(([^(),]*)(?:, (?:device|dtype|grad_fn)=[^()]*)?\)"
+)
 _TOKENS = ((b": nan", b": NaN"), (b": inf", b": Infinity"), (b": -inf", b": -Infinity"), (b": None", b": null"),
            (b": True", b": true"), (b": False", b": false"))  # fmt: skip
 _LEXEME = re.compile(

@@ -51,7 +51,7 @@ def ends_whole(after: str) -> bool:
 
 
 class Forms(Generic[Plan]):
-    """What to do with a line by its words, worked out once for each form; bounded, since free text has no end of forms."""
+    """What to do with a line by its words, worked out once for each form; bounded, since text has no end of forms."""
 
     def __init__(self, make: Callable[[tuple[str, ...]], Plan], most: int = 4096) -> None:
         self._make = make

@@ -1,0 +1,58 @@
+"""Lines of several kinds in one file: rows of training, of evaluation, and lines that are no steps at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rldk.core.catalog.axes import STEP_KEYS, is_axis, strip_eval
+
+__all__ = ["KINDS", "has_step", "kind_key", "place_kinds"]
+
+KINDS = ("type", "event", "kind", "phase", "split", "stage", "mode")
+_HELD_OUT = frozenset({"eval", "evaluation", "val", "valid", "validation", "test", "dev", "held_out", "holdout"})
+
+
+def has_step(row: Mapping[str, Any]) -> bool:
+    """Whether a row says its step."""
+    return any(name in row for name in STEP_KEYS)
+
+
+def kind_key(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """The key that says what a line is, if the rows have one: it names held-out data, or else says different things."""
+    said = {key: {row[key].lower() for row in rows if type(row.get(key)) is str} for key in KINDS}
+    held_out = next((key for key in KINDS if said[key] & _HELD_OUT), None)
+    return held_out or next((key for key in KINDS if len(said[key]) > 1), None)
+
+
+def place_kinds(
+    rows: Iterable[Mapping[str, Any]], key: str, notes: list[str], *, stepped: bool = True
+) -> Iterator[Mapping[str, Any]]:
+    """Rows of held-out data get `eval_` before their metrics; where rows have steps (`stepped`), lines of a kind that
+    never has one are left out, and said to be.
+
+    Without this, an evaluation would overwrite the metrics of the training step it was made at.
+    """
+    counts: dict[str, int] = {}
+    counted: set[str] = set()
+    for row in rows:
+        kind = row.get(key)
+        if type(kind) is not str:
+            yield row
+            continue
+        if has_step(row):
+            counted.add(kind)
+        elif stepped and kind not in counted:
+            counts[kind] = counts.get(kind, 0) + 1
+            continue
+        yield _held_out(row) if kind.lower() in _HELD_OUT else row
+    for kind, count in counts.items():
+        notes.append(f"{count} line(s) with {key}={kind!r} have no step and were left out")
+
+
+def _held_out(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name if _stays(name) else f"eval_{name}": value for name, value in row.items()}
+
+
+def _stays(name: str) -> bool:
+    return is_axis(name) or name in KINDS or name == "epoch" or strip_eval(name) is not None
