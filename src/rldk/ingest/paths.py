@@ -27,7 +27,7 @@ def expand(given: PathsLike) -> list[Path]:
         if path.exists() or not glob.has_magic(str(item)):
             matches = [path]
         else:
-            matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]
+            matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207  an absolute pattern
             if not matches:
                 raise ReadError(f"Nothing matches {str(item)!r}.")
         for match in matches:

@@ -28,7 +28,9 @@ logger = logging.getLogger("rldk")
 FileProgress = Callable[[Path, int, int], None]
 """Called with the file being read, the bytes consumed of it and its size."""
 
-_MEASURING = frozenset({"kl", "policy", "reward", "advantage", "value", "length", "gradient", "loss", "preference", "mismatch", "quality"})
+_MEASURING = frozenset(
+    {"kl", "policy", "reward", "advantage", "value", "length", "gradient", "loss", "preference", "mismatch", "quality"}
+)
 
 
 @dataclass(slots=True)
@@ -59,13 +61,13 @@ class Ingested:
         if len(frames) == 1:
             return frames[0]
         lead = ["step", "wall_time"]
-        joined = pd.concat(frames, ignore_index=True)
-        return joined[[*lead, *(name for name in joined.columns if name not in (*lead, "run_id", "phase")), "run_id", "phase"]]
+        joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
+        metrics = [name for name in joined.columns if name not in (*lead, "run_id", "phase")]
+        ordered: pd.DataFrame = joined.reindex(columns=[*lead, *metrics, "run_id", "phase"])
+        return ordered
 
 
-def ingest_runs(
-    source: PathsLike, adapter_hint: str | None = None, field_map: Mapping[str, str] | None = None
-) -> pd.DataFrame:
+def ingest_runs(source: PathsLike, adapter_hint: str | None = None, field_map: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Read one run or many into a frame: step, wall_time, the canonical metrics, run_id, phase and what else there is.
 
     Args:
@@ -155,7 +157,9 @@ def _read_one(
 
 def _measures(run: Run) -> bool:
     """Whether a run found in a folder is one: it has a metric of training, and more than a row or several such metrics."""
-    measured = [name for name in run.coverage.metrics if (entry := CATALOG.get(name.split("/", 1)[0])) and entry.group in _MEASURING]
+    measured = [
+        name for name in run.coverage.metrics if (entry := CATALOG.get(name.split("/", 1)[0])) and entry.group in _MEASURING
+    ]
     return bool(measured) and (len(run) > 1 or len(measured) > 2)
 
 

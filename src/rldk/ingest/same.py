@@ -48,7 +48,10 @@ def name_apart(runs: list[Run]) -> None:
             parts = [part for part in run.path.absolute().parts[1:-1] if part != name]
             candidates = (f"{'/'.join(parts[-depth:])}/{name}" for depth in range(1, len(parts) + 1))
             others = [_folders(other, name) for other in same if other is not run]
-            run.run_id = next((c for c in candidates if c not in taken and not any(f"{folder}/{name}".endswith(f"/{c}") for folder in others)), name)
+            run.run_id = next(
+                (c for c in candidates if c not in taken and not any(f"{folder}/{name}".endswith(f"/{c}") for folder in others)),
+                name,
+            )
             number = 2
             while run.run_id in taken:
                 run.run_id = f"{name}~{number}"

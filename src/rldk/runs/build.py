@@ -76,7 +76,19 @@ def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:
 def _stem(path: Path) -> str:
     """A run's name by its file: the file's, or its folder's where the file has a name that all runs' files have."""
     stem = path.name.split(".", 1)[0] or path.name
-    common = {"metrics", "trainer_state", "events", "log", "train", "logging", "progress", "trajectory", "history", "output", "trainer_log"}
+    common = {
+        "metrics",
+        "trainer_state",
+        "events",
+        "log",
+        "train",
+        "logging",
+        "progress",
+        "trajectory",
+        "history",
+        "output",
+        "trainer_log",
+    }
     return path.absolute().parent.name or stem if stem in common else stem
 
 
@@ -212,8 +224,13 @@ def _by_run_id(table: Table, given: str | None, kept: Rows) -> list[tuple[str | 
     if column is None or column.codes is None or not len(kept):
         return [(None, kept)] if len(kept) else []
     codes = column.codes[kept]
-    first_seen = {int(code): position for position, code in reversed(list(enumerate(codes[np.sort(np.unique(codes, return_index=True)[1])])))}
-    return [(None if code < 0 else column.words[code], kept[codes == code]) for code in sorted(first_seen, key=first_seen.__getitem__)]
+    first_seen = {
+        int(code): position
+        for position, code in reversed(list(enumerate(codes[np.sort(np.unique(codes, return_index=True)[1])])))
+    }
+    return [
+        (None if code < 0 else column.words[code], kept[codes == code]) for code in sorted(first_seen, key=first_seen.__getitem__)
+    ]
 
 
 def _merge_rows_of_a_step(run: Run) -> None:

@@ -53,7 +53,10 @@ class Run:
     @property
     def kind(self) -> str:
         """`rl`, `preference`, `supervised` or, where nothing was recognised, `unknown`; by the metrics it has."""
-        groups = {CATALOG[name.split("/", 1)[0] if name in CATALOG else f"{name.split('/', 1)[0]}/*"].group for name in self._canonical()}
+        groups = {
+            CATALOG[name.split("/", 1)[0] if name in CATALOG else f"{name.split('/', 1)[0]}/*"].group
+            for name in self._canonical()
+        }
         if any(name.startswith(("preference_", "chosen_", "rejected_", "dpo_")) for name in self._canonical()):
             return "preference"
         if groups & _RL_GROUPS or any(name.startswith(("clip_", "ratio_", "rollout_length")) for name in self._canonical()):
@@ -110,7 +113,8 @@ class Run:
         for name, column in self.labels.items():
             if name != "phase":
                 data[name] = _plain_or_all(column)
-        return pd.DataFrame(data, index=range(len(self)), copy=False)
+        frame: pd.DataFrame = pd.DataFrame(data, index=range(len(self)), copy=False)
+        return frame
 
 
 def _plain_or_all(column: Column) -> Any:

@@ -69,7 +69,8 @@ def split_runs(steps: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> S
 
 def _collect(steps: list[int], shapes: list[int]) -> list[_Track]:
     tracks = [_Track([0], [steps[0]], shapes[0])]
-    current, waiting = tracks[0], []
+    current = tracks[0]
+    waiting: list[_Track] = []
     for row in range(1, len(steps)):
         step = steps[row]
         target = _choose(step, shapes[row], current, waiting)

@@ -254,7 +254,9 @@ class TableBuilder:
             except OverflowError:
                 self._store(name, _mixed(name, where, cells))
         elif Raw in kinds:
-            self._take_raw(name, where, cells if kinds == {Raw} else tuple(c if type(c) is Raw else Raw(dumps(c)) for c in cells), depth)
+            self._take_raw(
+                name, where, cells if kinds == {Raw} else tuple(c if type(c) is Raw else Raw(dumps(c)) for c in cells), depth
+            )
         elif dict in kinds:
             self._unfold(name, where, cells, depth)
         elif list not in kinds or is_axis(name):

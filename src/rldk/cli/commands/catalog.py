@@ -12,7 +12,9 @@ from rldk.core.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("metric", nargs="?", metavar="METRIC", help="a metric, or a key of any framework; all metrics if left out")
+    parser.add_argument(
+        "metric", nargs="?", metavar="METRIC", help="a metric, or a key of any framework; all metrics if left out"
+    )
     parser.add_argument("--group", metavar="GROUP", help="only the metrics of a group, such as kl, reward or length")
     parser.add_argument("--json", action="store_true", help="print as one JSON object")
 
@@ -89,6 +91,14 @@ def _show_one(entry: Metric) -> None:
             table.add_column(name, overflow="fold")
         for framework, keys in entry.keys.items():
             for key in keys:
-                how = ", ".join(word for word in ("" if key.transform == "same" else key.transform, {"": "", "unstated": "by token or by sequence, unstated"}.get(key.per, f"per {key.per}"), key.estimator) if word)
+                how = ", ".join(
+                    word
+                    for word in (
+                        "" if key.transform == "same" else key.transform,
+                        {"": "", "unstated": "by token or by sequence, unstated"}.get(key.per, f"per {key.per}"),
+                        key.estimator,
+                    )
+                    if word
+                )
                 table.add_row(FRAMEWORKS[framework], key.name, how)
         out.print(table)

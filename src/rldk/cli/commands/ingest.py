@@ -15,7 +15,13 @@ SHOWN = ("reward_mean", "kl_mean", "entropy_mean", "loss", "grad_norm", "policy_
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder or a glob")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the rows to FILE: .csv, .parquet or .jsonl")
-    parser.add_argument("--field-map", action="append", default=[], metavar="KEY=METRIC", help="a key of yours and the metric it stands for; may be repeated")
+    parser.add_argument(
+        "--field-map",
+        action="append",
+        default=[],
+        metavar="KEY=METRIC",
+        help="a key of yours and the metric it stands for; may be repeated",
+    )
     parser.add_argument("--adapter", metavar="NAME", help="read with this adapter instead of the one the content asks for")
     parser.add_argument("--explain", action="store_true", help="tell which adapter was chosen and why, and where each key went")
     parser.add_argument("--json", action="store_true", help="print the account as one JSON object")
@@ -28,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
 
     output = check_output(Path(args.output)) if args.output else None
     paths = expand(args.paths)
-    size = sum(file.stat().st_size for path in paths for file in (files_below(path) if path.is_dir() else [path]) if file.is_file())
+    size = sum(
+        file.stat().st_size for path in paths for file in (files_below(path) if path.is_dir() else [path]) if file.is_file()
+    )
     with progress_bar(size) as progress:
         result = read_runs(paths, adapter_hint=args.adapter, field_map=parse_field_map(args.field_map), progress=progress)
     if output is not None:

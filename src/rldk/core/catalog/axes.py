@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["EVAL_PREFIXES", "LABEL_KEYS", "PHASE_KEYS", "RUN_KEYS", "STEP_KEYS", "SUMMARY_KEYS", "TIME_KEYS", "is_axis", "strip_eval"]
+__all__ = [
+    "EVAL_PREFIXES",
+    "LABEL_KEYS",
+    "PHASE_KEYS",
+    "RUN_KEYS",
+    "STEP_KEYS",
+    "SUMMARY_KEYS",
+    "TIME_KEYS",
+    "is_axis",
+    "strip_eval",
+]
 
 STEP_KEYS = (
     "step", "global_step", "train/global_step", "training/global_step", "trainer/global_step", "training/step", "train/step",
@@ -13,7 +23,18 @@ STEP_KEYS = (
 )  # fmt: skip
 """Keys that hold the step, best first; W&B's own `_step` counts calls and comes last."""
 
-TIME_KEYS = ("wall_time", "_timestamp", "timestamp", "Wall time", "time", "_runtime", "elapsed_time", "elapsed_s", "time/time_elapsed", "elapsed")
+TIME_KEYS = (
+    "wall_time",
+    "_timestamp",
+    "timestamp",
+    "Wall time",
+    "time",
+    "_runtime",
+    "elapsed_time",
+    "elapsed_s",
+    "time/time_elapsed",
+    "elapsed",
+)
 """Keys that hold the time, absolute ones first."""
 
 RUN_KEYS = ("model_info/run_id", "run_id", "run", "run_name", "experiment")
@@ -27,17 +48,17 @@ LABEL_KEYS = {
 }
 """What else a row may say of itself, and the keys that hold it."""
 
-SUMMARY_KEYS = frozenset({"train_runtime", "train_samples_per_second", "train_steps_per_second", "total_flos", "train/train_runtime"})
+SUMMARY_KEYS = frozenset(
+    {"train_runtime", "train_samples_per_second", "train_steps_per_second", "total_flos", "train/train_runtime"}
+)
 """What Hugging Face logs once at the end: a row that has it tells of the run and not of a step."""
 
 EVAL_PREFIXES = ("eval/", "eval_", "validation/", "val-core/", "val-aux/", "valid/", "valid_", "val/", "val_", "test/", "test_")
 """What is put before the name of a metric that was measured on held-out data. TRL's `val/…` of the value function is
 known by its whole keys and is never taken for one of these."""
 
-_AXES = frozenset(
-    (*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, *(key for keys in LABEL_KEYS.values() for key in keys))
-    + ("_wandb", "percentage", "remaining_time", "max_steps", "total_steps")
-)
+_MARKS = ("_wandb", "percentage", "remaining_time", "max_steps", "total_steps")
+_AXES = frozenset((*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, *(key for keys in LABEL_KEYS.values() for key in keys), *_MARKS))
 
 
 def is_axis(key: str) -> bool:

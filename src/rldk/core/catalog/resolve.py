@@ -72,9 +72,7 @@ class Resolution:
     framework: str | None = None
 
 
-def resolve(
-    raw: Mapping[str, Any], *, framework: str | None = None, field_map: Mapping[str, str] | None = None
-) -> Resolution:
+def resolve(raw: Mapping[str, Any], *, framework: str | None = None, field_map: Mapping[str, str] | None = None) -> Resolution:
     """Put a logged row into canonical terms. Without `framework` it is recognised by the row's keys."""
     keys = tuple(raw)
     framework = framework or identify(keys)

@@ -1,0 +1,53 @@
+# Every target makes the environment it needs; nothing is installed again until pyproject.toml or constraints.txt change.
+PYTHON ?= python3
+VENV   := .venv
+LIGHT  := .venvs/light
+BIN    := $(VENV)/bin
+PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo    set up, simulate a run, and look at it"
+	@echo "make test    lint, types, layers, all tests, and the core tests in an environment without extras"
+	@echo "make lint    ruff, mypy and the layer contract"
+	@echo "make bench   speed and memory beside the peers, as ratios"
+	@echo "make docs    write the generated pages again"
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(BIN)/python $(PIP) --editable . --group dev
+	@touch $@
+
+# What `pip install rldk` alone gives, with nothing but a test runner beside it. Installed as a user would: not editable.
+$(LIGHT)/.installed: pyproject.toml constraints.txt
+	@echo "setting up $(LIGHT) (once)"
+	@$(PYTHON) -m venv $(LIGHT)
+	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(LIGHT)/bin/python $(PIP) . --group test
+	@touch $@
+
+demo: $(VENV)/.installed
+	@$(BIN)/python examples/first_look.py
+
+lint: $(VENV)/.installed
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo | tail -n 3
+	@$(BIN)/python docs/generate.py --check
+
+test: lint $(LIGHT)/.installed
+	@$(BIN)/pytest --numprocesses 2
+	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
+	@$(LIGHT)/bin/pytest --numprocesses 2 -m "not full"
+
+bench: $(VENV)/.installed
+	@$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.installed
+	@$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) .venvs build out *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
