@@ -1,0 +1,44 @@
+"""What a reader of lines had to leave out, counted and located."""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass, field
+
+__all__ = ["LineProblems"]
+
+
+@dataclass(slots=True)
+class LineProblems:
+    """The lines of one file that could not be used.
+
+    All are counted in `total`; the first `limit` are kept in `skipped` with their line numbers (from 1) and reasons, so
+    that a file of garbage costs no memory. `damage` says what is wrong with the file as a whole: compressed data that
+    ends too early, a disk that cannot be read. `unterminated` is the number of a last line without its newline, and
+    `torn` is true where that line could not be used either: a writer died in the middle of it, or is still at it.
+    """
+
+    limit: int = 100
+    skipped: list[tuple[int, str]] = field(default_factory=list)
+    total: int = 0
+    damage: str | None = None
+    unterminated: int | None = None
+    torn: bool = False
+
+    def add(self, line: int, reason: str) -> None:
+        """Leave out a line, and say why."""
+        if line == self.unterminated:
+            self.torn = True
+            reason = f"torn: the last line has no newline ({reason})"
+        self.total += 1
+        if len(self.skipped) < self.limit:
+            insort(self.skipped, (line, reason))  # a splitter is a block ahead of its consumer
+
+    def summary(self, shown: int = 3) -> str:
+        """One sentence for people, naming the first few lines; empty where there is nothing to say."""
+        parts = [self.damage] if self.damage else []
+        if self.total:
+            first = "; ".join(f"line {line}: {reason}" for line, reason in self.skipped[:shown])
+            more = f"; and {self.total - shown} more" if self.total > shown else ""
+            parts.append(f"{self.total} {'line' if self.total == 1 else 'lines'} skipped ({first}{more})")
+        return ". ".join(parts)
