@@ -7,7 +7,7 @@ import difflib
 from typing import Any
 
 from rldk.cli.output import console, print_json
-from rldk.core.catalog import CATALOG, FRAMEWORKS, Metric, locate
+from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric, locate
 from rldk.core.errors import UsageError
 
 
@@ -51,13 +51,21 @@ def _find(name: str) -> Metric:
 
 def _as_dict(entry: Metric) -> dict[str, Any]:
     return {
-        "name": entry.name, "group": entry.group, "meaning": entry.meaning, "unit": entry.unit, "reduction": entry.reduction,
-        "estimator": entry.estimator, "trouble": entry.trouble, "aliases": list(entry.aliases),
-        "keys": {
-            framework: [{"key": key.name, "transform": key.transform, "reduction": key.per or entry.reduction, "estimator": key.estimator} for key in keys]
-            for framework, keys in entry.keys.items()
-        },
-    }  # fmt: skip
+        "name": entry.name,
+        "group": entry.group,
+        "meaning": entry.meaning,
+        "unit": entry.unit,
+        "reduction": entry.reduction,
+        "estimator": entry.estimator,
+        "trouble": entry.trouble,
+        "aliases": list(entry.aliases),
+        "keys": {framework: [_key(key, entry) for key in keys] for framework, keys in entry.keys.items()},
+    }
+
+
+def _key(key: Key, entry: Metric) -> dict[str, str]:
+    reduction = key.per or entry.reduction
+    return {"key": key.name, "transform": key.transform, "reduction": reduction, "estimator": key.estimator or entry.estimator}
 
 
 def _show_all(entries: list[Metric]) -> None:

@@ -58,7 +58,8 @@ EVAL_PREFIXES = ("eval/", "eval_", "validation/", "val-core/", "val-aux/", "vali
 known by its whole keys and is never taken for one of these."""
 
 _MARKS = ("_wandb", "percentage", "remaining_time", "max_steps", "total_steps")
-_AXES = frozenset((*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, *(key for keys in LABEL_KEYS.values() for key in keys), *_MARKS))
+_LABELS = tuple(key for keys in LABEL_KEYS.values() for key in keys)
+_AXES = frozenset((*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, *_LABELS, *_MARKS))
 
 
 def is_axis(key: str) -> bool:
