@@ -56,11 +56,10 @@ class MLflowAdapter(Adapter):
             raise ReadError(f"No MLflow run in {self.source.path}.")
         self._say_deleted(len(stored) - len(kept))
         names = unique_names({run.run_id: run.name for run in kept})
-        files = {run.run_id: run.metric_files() for run in kept}
+        files = {run.run_id: self._without_system(run.metric_files()) for run in kept}
         account = FileProgress([path for paths in files.values() for path in paths.values()], self.progress)
         for run in kept:
-            training = self._without_system(files[run.run_id])
-            yield from gather(points_of_run(training, self.problems, account), names[run.run_id])
+            yield from gather(points_of_run(files[run.run_id], self.problems, account), names[run.run_id])
 
     def _without_system(self, files: dict[str, Path]) -> dict[str, Path]:
         training = {key: path for key, path in files.items() if not key.startswith(_SYSTEM)}
@@ -84,7 +83,7 @@ class MLflowAdapter(Adapter):
         of_machine = connection.execute("SELECT 1 FROM metrics WHERE key LIKE 'system/%' LIMIT 1").fetchone()
         self._say_system(of_machine is not None)
         for run, points in groupby(self._points(connection, size), itemgetter(0)):
-            yield from gather(map(itemgetter(1), points), names[run])
+            yield from gather(map(itemgetter(1), points), names.get(run, run))
 
     def _points(self, connection: sqlite3.Connection, size: int) -> Iterator[tuple[str, Point]]:
         """The values of all runs, the runs in the order in which they began."""
@@ -101,7 +100,9 @@ class MLflowAdapter(Adapter):
         for number, (run, logged_step, milliseconds, key, value, not_a_number) in enumerate(query, 1):
             yield str(run), (logged_step, milliseconds / 1000, str(key), _value(value, not_a_number))
             if self.progress is not None and number % _REPORT_ROWS == 0:
-                self.progress(size * number // total, size)
+                self.progress(size * number // max(total, number), size)
+        if self.progress is not None:
+            self.progress(size, size)
 
     def _say_deleted(self, runs: int) -> None:
         if runs:

@@ -79,9 +79,10 @@ def _rows(
             if row is None:
                 problems.add(number, "`metrics` is not a JSON object")
                 continue
-            yield {**row, "step": step, "wall_time": _seconds(timestamp), "run_id": prefix + names[str(run)]}
+            yield {**row, "step": step, "wall_time": _seconds(timestamp), "run_id": prefix + names.get(str(run), str(run))}
             if number % _REPORT_ROWS == 0:
-                progress(size * number // total, size)
+                progress(size * number // max(total, number), size)
+        progress(size, size)
     except sqlite3.DatabaseError as error:
         problems.damage = f"the database is damaged ({error}): what follows was not read"
 

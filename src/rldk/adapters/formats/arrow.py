@@ -29,9 +29,7 @@ def is_of_use(pyarrow: Any, name: str, first: Any) -> bool:
     if _is_text(pyarrow, kind):
         cells = [cell for cell in first.to_pylist() if cell is not None]
         return is_axis(name) or not cells or any(to_number(cell) is not None for cell in cells)
-    return not (
-        types.is_null(kind) or types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
-    )
+    return not (types.is_null(kind) or types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
 
 
 def columns_of_batch(pyarrow: Any, batch: Any) -> dict[str, Cells]:
@@ -85,8 +83,7 @@ def _numbers_in(words: list[str | None], are_times: bool) -> Numbers | None:
     numbers = [None if word is None else to_number(word) for word in words]
     if are_times:
         numbers = [
-            parse_seconds(word) if number is None and word else number
-            for word, number in zip(words, numbers, strict=True)
+            parse_seconds(word) if number is None and word else number for word, number in zip(words, numbers, strict=True)
         ]
     there = np.array([number is not None for number in numbers], dtype=bool)
     values = np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
