@@ -191,12 +191,13 @@ def _steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray[np.
 
 def _read_words(column: Column, parse: Callable[[str], float | None]) -> None:
     """Turn words into numbers where they stand for one."""
-    if column.codes is not None:
-        for code, word in enumerate(column.words):
-            number = parse(word)
-            if number is not None:
-                cells = (column.codes == code) & (column.state == TEXT)
-                column.values[cells], column.state[cells] = number, NUMBER
+    if column.codes is not None and column.words:
+        parsed = [parse(word) for word in column.words]
+        numbers = np.array([np.nan if number is None else number for number in parsed], dtype=np.float64)
+        stands = np.array([number is not None for number in parsed])
+        cells = np.flatnonzero((column.codes >= 0) & (column.state == TEXT))
+        cells = cells[stands[column.codes[cells]]]
+        column.values[cells], column.state[cells] = numbers[column.codes[cells]], NUMBER
 
 
 def _times(table: Table, given: str | None) -> npt.NDArray[np.float64]:
