@@ -1,0 +1,57 @@
+"""What a detector reports: one defect, when it was seen, on what evidence, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rldk.core.errors import UsageError
+
+__all__ = ["SEVERITIES", "Anomaly"]
+
+SEVERITIES = ("warning", "critical")
+"""A critical is one for which a competent person would stop the run."""
+
+
+@dataclass(slots=True)
+class Anomaly:
+    """One defect of a run.
+
+    `index` is the position of the event in the run at which it was raised, `since` that at which its condition began,
+    and `cleared_index` that at which it was gone again (`None`: it is still there). `evidence` holds the numbers that
+    speak for it.
+    """
+
+    type: str
+    severity: str
+    tracker: str
+    step: int
+    index: int
+    message: str
+    value: float
+    threshold: float
+    advice: str
+    since: int
+    evidence: dict[str, float] = field(default_factory=dict)
+    cleared_index: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.severity not in SEVERITIES:
+            raise UsageError(f"Expected `severity` to be one of {list(SEVERITIES)}, got {self.severity!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The anomaly as reports and other tools read it."""
+        return {
+            "type": self.type,
+            "severity": self.severity,
+            "tracker": self.tracker,
+            "step": self.step,
+            "index": self.index,
+            "message": self.message,
+            "value": self.value,
+            "threshold": self.threshold,
+            "advice": self.advice,
+            "since": self.since,
+            "evidence": dict(self.evidence),
+            "cleared_index": self.cleared_index,
+        }

@@ -1,0 +1,201 @@
+"""What a detector is: a rule about one defect, that raises once, says why, and takes it back when it is over."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.errors import UsageError
+from rldk.core.event import Event
+from rldk.core.series import Series
+from rldk.core.stats.base import Statistic
+
+__all__ = ["SECTIONS", "Detector", "Finding", "Setting", "View"]
+
+SECTIONS = ("What it catches", "Why it matters", "When it misfires", "What to do", "References")
+"""What the documentation of every detector says."""
+
+_EMPTY = Series()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A number that a user may set: its default, what it means, and its bounds."""
+
+    default: float
+    meaning: str
+    least: float | None = None
+    most: float | None = None
+
+    def check(self, name: str, value: Any) -> float:
+        """The value as a number within the bounds, or an error that says what is wrong with it."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise UsageError(f"Expected `{name}` to be a number, got {value!r}.")
+        low = self.least is not None and value < self.least
+        high = self.most is not None and value > self.most
+        if low or high or value != value:
+            raise UsageError(f"Expected `{name}` to be between {self.least} and {self.most}, got {value!r}.")
+        return float(value)
+
+
+@dataclass(slots=True)
+class View:
+    """A run as a detector sees it after an event: the event, its place, and the series of all metrics so far.
+
+    `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
+    the run, such as `kl_target` where the user or the log states one.
+    """
+
+    event: Event
+    index: int
+    step: int
+    series: dict[str, Series]
+    reductions: Mapping[str, str] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    def get(self, name: str) -> Series:
+        """The series of a metric; an empty one if it was never logged."""
+        return self.series.get(name, _EMPTY)
+
+    def first(self, *names: str) -> Series:
+        """The series of the first of these metrics that has values."""
+        for name in names:
+            found = self.series.get(name)
+            if found is not None and found.n:
+                return found
+        return _EMPTY
+
+
+@dataclass(slots=True)
+class Finding:
+    """A condition that holds now; `confirmed` skips the wait for persistence where the damage is beyond doubt."""
+
+    severity: str
+    value: float
+    threshold: float
+    message: str
+    evidence: dict[str, float] = field(default_factory=dict)
+    confirmed: bool = False
+
+
+class Detector(Statistic):
+    """A rule about one defect.
+
+    A subclass says its `type` (the name of the defect), its `tracker` (the family), what metrics it `needs` (each group
+    lists metrics of which one must be there), its `settings`, and in `check` whether its condition holds after this
+    event. `check` is called only for events that hold one of the metrics of `watches` (by default all of `needs`);
+    other metrics that it looks at, where they are there, are named in `reads`.
+
+    The base raises an anomaly when the condition has held for `persist` checks in a row, raises again only if the
+    severity grows from warning to critical, and clears it when the condition has been gone for `clear` checks. A defect
+    that comes back within `rearm` checks of its clearing is still the same one and is not raised anew.
+
+    Settings and state live in `__slots__`, so that a detector is saved and restored with the run.
+    """
+
+    __slots__ = ("_bad", "_good", "_since", "_worst", "raised", "since_clear", "times")
+
+    type: ClassVar[str]
+    tracker: ClassVar[str]
+    needs: ClassVar[tuple[tuple[str, ...], ...]]
+    watches: ClassVar[tuple[str, ...]] = ()
+    reads: ClassVar[tuple[str, ...]] = ()
+    advice: ClassVar[str]
+    persist: ClassVar[int] = 3
+    clear: ClassVar[int] = 5
+    rearm: ClassVar[int] = 50
+    most_raises: ClassVar[int] = 3
+    settings: ClassVar[Mapping[str, Setting]] = {}
+
+    _bad: int
+    _good: int
+    _since: int
+    _worst: str
+    raised: str
+    since_clear: int
+    times: int
+
+    def __init__(self, **given: Any) -> None:
+        unknown = sorted(set(given) - set(self.settings))
+        if unknown:
+            raise UsageError(f"{self.type} has no setting {unknown[0]!r}; it has {sorted(self.settings) or 'none'}.")
+        for name, setting in self.settings.items():
+            setattr(self, name, setting.check(f"{self.type}.{name}", given[name]) if name in given else setting.default)
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self._bad = self._good = self.times = 0
+        self._since = -1
+        self._worst = self.raised = ""
+        self.since_clear = 1 << 30
+
+    @abstractmethod
+    def check(self, view: View) -> Finding | None:
+        """The condition's finding if it holds after this event, else `None`."""
+
+    @classmethod
+    def metrics(cls) -> tuple[str, ...]:
+        """The metrics on whose arrival it is checked."""
+        return cls.watches or tuple(dict.fromkeys(name for group in cls.needs for name in group))
+
+    @classmethod
+    def lacks(cls, present: Mapping[str, Any] | set[str]) -> list[str]:
+        """What it lacks to be active: for each group of which no metric is there, its names."""
+        return ["|".join(group) for group in cls.needs if not any(name in present for name in group)]
+
+    def update(self, view: View) -> Anomaly | None:
+        """Look at the run after an event; an anomaly if the defect is raised now, or grows to critical."""
+        finding = self.check(view)
+        if finding is None:
+            self._bad = 0
+            if self.raised:
+                self._good += 1
+                if self._good >= self.clear:
+                    self.raised = ""
+                    self.since_clear = 0
+            elif self.since_clear < self.rearm:
+                self.since_clear += 1
+            return None
+        self._good = 0
+        if not self._bad:
+            self._since = view.index
+        self._bad += 1
+        if self._bad < self.persist and not finding.confirmed:
+            return None
+        if self.raised == "critical" or self.raised == finding.severity:
+            return None
+        if self.since_clear < self.rearm and finding.severity != "critical":
+            self.raised = finding.severity
+            return None
+        if finding.severity == "warning" and self.times >= self.most_raises:
+            return None
+        self.raised = finding.severity
+        self.times += 1
+        return self._anomaly(view, finding)
+
+    def _anomaly(self, view: View, finding: Finding) -> Anomaly:
+        return Anomaly(
+            self.type, finding.severity, self.tracker, view.step, view.index, finding.message,
+            finding.value, finding.threshold, self.advice_for(view, finding), self._since, finding.evidence,
+        )  # fmt: skip
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        """What to do, naming the knob and the direction; a subclass may name the run's present value."""
+        return self.advice
+
+    @classmethod
+    def documentation(cls) -> dict[str, str]:
+        """The sections of the class's docstring, with its first line under `title`."""
+        text = inspect.cleandoc(cls.__doc__ or "")
+        title, _, rest = text.partition("\n")
+        parts = re.split(rf"^({'|'.join(SECTIONS)}):\s*", rest, flags=re.MULTILINE)
+        found = {name: " ".join(body.split()) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+        return {"title": title.strip(), **found}
+
+

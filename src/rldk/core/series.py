@@ -1,0 +1,107 @@
+"""One metric over a run, as all detectors see it: where it started, where it is now, and how far it has been."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf, isfinite, nan
+
+from rldk.core.stats.base import Statistic
+
+__all__ = ["EARLY", "RECENT", "Series"]
+
+RECENT = 5
+EARLY = 20
+
+
+class Series(Statistic):
+    """What detectors share of one metric. All counts are of the values that were logged, not of the events between.
+
+    - `level` is the median of the last 5 values: one spike does not move it, three rows do.
+    - `start` is the median of the first 5 values, and `base` and `scale` are median and robust spread of the first 20
+      (of those there are, once there are 5): the run's own idea of normal.
+    - `high` and `low` are the highest and lowest `level` so far, with the event at which they were reached.
+    - `roughness` is the exponentially weighted mean size of the step from one value to the next.
+    """
+
+    __slots__ = (
+        "_early", "_ring", "base", "fresh", "high", "high_index", "index", "last", "level", "low", "low_index", "n",
+        "nonfinite_run", "previous", "roughness", "scale", "start",
+    )  # fmt: skip
+    n: int
+    last: float
+    previous: float
+    index: int
+    level: float
+    start: float
+    base: float
+    scale: float
+    high: float
+    high_index: int
+    low: float
+    low_index: int
+    roughness: float
+    nonfinite_run: int
+    fresh: bool
+    _ring: deque[float]
+    _early: list[float]
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self.n = self.nonfinite_run = 0
+        self.index = self.high_index = self.low_index = -1
+        self.last = self.previous = self.level = self.start = self.base = self.scale = self.roughness = nan
+        self.high, self.low = -inf, inf
+        self.fresh = False
+        self._ring = deque(maxlen=RECENT)
+        self._early = []
+
+    def update(self, value: float, index: int) -> None:
+        """Take the value that event number `index` logged."""
+        self.index = index
+        if not isfinite(value):
+            self.nonfinite += 1
+            self.nonfinite_run += 1
+            self.last = value
+            return
+        self.nonfinite_run = 0
+        self.n = n = self.n + 1
+        before = self.previous
+        self.last = self.previous = value
+        ring = self._ring
+        ring.append(value)
+        ordered = sorted(ring)
+        self.level = level = ordered[len(ordered) >> 1]
+        if n <= EARLY:
+            self._early.append(value)
+            if n >= RECENT:
+                self._settle(n)
+        if n > 1:
+            step = abs(value - before)
+            self.roughness = step if n == 2 else self.roughness + 0.1 * (step - self.roughness)
+        if n >= RECENT:
+            if level > self.high:
+                self.high, self.high_index = level, index
+            if level < self.low:
+                self.low, self.low_index = level, index
+
+    def _settle(self, n: int) -> None:
+        early = sorted(self._early)
+        middle = early[n >> 1] if n & 1 else 0.5 * (early[(n >> 1) - 1] + early[n >> 1])
+        if n == RECENT:
+            self.start = middle
+        spread = sorted(abs(value - middle) for value in early)[n >> 1]
+        if spread == 0.0:  # half of the rows alike: the others still have a spread
+            spread = sum(abs(value - middle) for value in early) / n / 1.18
+        self.base, self.scale = middle, 1.4826 * spread
+
+    @property
+    def ready(self) -> bool:
+        """Whether there are enough values for a level and a start."""
+        return self.n >= RECENT
+
+    def values(self) -> list[float]:
+        """The last values, at most 5, the oldest first."""
+        return list(self._ring)

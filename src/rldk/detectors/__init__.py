@@ -1,0 +1,1 @@
+"""The rules: one defect a file, one line in the table."""

@@ -1,0 +1,1 @@
+"""Detectors of the advantages family, one defect a file."""

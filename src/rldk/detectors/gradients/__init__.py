@@ -1,0 +1,1 @@
+"""Detectors of the gradients family, one defect a file."""

@@ -1,0 +1,1 @@
+"""Detectors of the kl family, one defect a file."""

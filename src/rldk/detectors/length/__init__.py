@@ -1,0 +1,1 @@
+"""Detectors of the length family, one defect a file."""

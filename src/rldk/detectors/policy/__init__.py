@@ -1,0 +1,1 @@
+"""Detectors of the policy family, one defect a file."""

@@ -1,0 +1,1 @@
+"""Detectors of the preference family, one defect a file."""

@@ -1,0 +1,1 @@
+"""Detectors of the reward family, one defect a file."""

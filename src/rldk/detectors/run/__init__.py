@@ -1,0 +1,1 @@
+"""Detectors of the run family, one defect a file."""

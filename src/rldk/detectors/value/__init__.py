@@ -1,0 +1,1 @@
+"""Detectors of the value family, one defect a file."""

@@ -1,0 +1,1 @@
+"""The judgement of a run: trackers, detectors, scores and incidents."""

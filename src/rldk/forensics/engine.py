@@ -1,0 +1,127 @@
+"""The judge: one event after another through all detectors, the same live and from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.detector import Detector, View
+from rldk.core.event import Event
+from rldk.core.series import Series
+from rldk.detectors.table import DETECTORS
+
+__all__ = ["Engine"]
+
+_FIRST_ROWS = 1024
+
+
+class Engine:
+    """Runs the detectors over a stream of events; constant time a step and bounded memory.
+
+    Args:
+        detectors: those to run; by default one of each in the table.
+        context: what is known of the run beforehand, such as `{"kl_target": 6.0}`.
+        reductions: by what the KL is reduced, where the log says it (`{"kl_mean": "sequence"}`).
+    """
+
+    def __init__(
+        self,
+        detectors: Iterable[Detector] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        reductions: Mapping[str, str] | None = None,
+    ) -> None:
+        self.detectors = [kind() for kind in DETECTORS] if detectors is None else list(detectors)
+        self.series: dict[str, Series] = {}
+        self.context = dict(context or {})
+        self.reductions = dict(reductions or {})
+        self.anomalies: list[Anomaly] = []
+        self.events = 0
+        self.first_step: int | None = None
+        self.last_step: int | None = None
+        self._open: dict[str, list[Anomaly]] = {}
+        self._watched = frozenset(name for detector in self.detectors for name in (*detector.metrics(), *detector.reads))
+        self._always = [detector for detector in self.detectors if not detector.metrics()]
+        self._plans: dict[tuple[str, ...], tuple[list[str], list[Detector]]] = {}
+
+    def observe(self, event: Event) -> list[Anomaly]:
+        """Take the next event; the anomalies that it raises."""
+        index = self.events
+        metrics = event.metrics
+        names, detectors = self._plan(tuple(metrics))
+        series = self.series
+        for name in names:
+            found = series.get(name)
+            if found is None:
+                found = series[name] = Series()
+            found.update(metrics[name], index)
+        if info := event.model_info.get("reductions"):
+            self.reductions.update(info)
+        view = View(event, index, event.step, series, self.reductions, self.context)
+        raised: list[Anomaly] = []
+        for detector in detectors:
+            was = detector.raised
+            anomaly = detector.update(view)
+            if anomaly is not None:
+                raised.append(anomaly)
+                self._open.setdefault(detector.type, []).append(anomaly)
+            elif was and not detector.raised:
+                for open_anomaly in self._open.pop(detector.type, ()):
+                    open_anomaly.cleared_index = index
+        self.anomalies += raised
+        self.events = index + 1
+        if self.first_step is None:
+            self.first_step = event.step
+        self.last_step = event.step
+        return raised
+
+    def _plan(self, names: tuple[str, ...]) -> tuple[list[str], list[Detector]]:
+        """Which metrics of such an event are followed, and which detectors have something new to look at."""
+        plan = self._plans.get(names)
+        if plan is None:
+            present = frozenset(names)
+            active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
+            plan = ([name for name in names if name in self._watched], active)
+            if len(self._plans) < _FIRST_ROWS:
+                self._plans[names] = plan
+        return plan
+
+    def inactive(self) -> list[tuple[str, list[str]]]:
+        """The detectors that could not judge this run, and for want of what."""
+        found = []
+        for detector in self.detectors:
+            lacking = detector.lacks({name for name, series in self.series.items() if series.n or series.nonfinite})
+            if lacking:
+                found.append((detector.type, lacking))
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the engine knows, as JSON can hold it."""
+        return {
+            "events": self.events,
+            "first_step": self.first_step,
+            "last_step": self.last_step,
+            "context": self.context,
+            "reductions": self.reductions,
+            "series": {name: series.state_dict() for name, series in self.series.items()},
+            "detectors": {detector.type: detector.state_dict() for detector in self.detectors},
+            "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the engine that gave `state` was; the results are the same as without the break."""
+        self.events, self.first_step, self.last_step = state["events"], state["first_step"], state["last_step"]
+        self.context, self.reductions = dict(state["context"]), dict(state["reductions"])
+        self.series = {}
+        for name, saved in state["series"].items():
+            self.series[name] = Series()
+            self.series[name].load_state_dict(saved)
+        for detector in self.detectors:
+            if detector.type in state["detectors"]:
+                detector.load_state_dict(state["detectors"][detector.type])
+        self.anomalies = [Anomaly(**saved) for saved in state["anomalies"]]
+        self._open = {}
+        for anomaly in self.anomalies:
+            if anomaly.cleared_index is None:
+                self._open.setdefault(anomaly.type, []).append(anomaly)
