@@ -14,7 +14,7 @@ from rldk.adapters.formats.literal import parse_dict
 from rldk.core.catalog import identify, locate
 from rldk.core.catalog.axes import STEP_KEYS, SUMMARY_KEYS, strip_eval
 from rldk.core.jsonio import to_number
-from rldk.runs.table import TableBuilder
+from rldk.runs.table import TableBuilder, no_garbage_collection
 
 __all__ = ["HFConsoleAdapter"]
 
@@ -34,7 +34,7 @@ class HFConsoleAdapter(Adapter):
 
     def can_handle(self) -> bool:
         self.why = "no line holds a Python dict of metrics"
-        if not console.is_text(self.source) or self.source.head.lstrip()[:2] in (b'{"', b"[{", b"[\n"):
+        if not console.is_console(self.source):
             return False
         found = next((row for line in console.iter_head(self.source, _START) for row in _rows(line, {})), None)
         if found is None:
@@ -42,9 +42,8 @@ class HFConsoleAdapter(Adapter):
         self.why = f"Python dicts with the keys of {identify(found) or 'the Hugging Face trainer'}"
         return True
 
-    def read(self) -> Iterator[Mapping[str, Any]]:
+    def read(self) -> Iterator[dict[str, Any]]:
         self._launches = Launches()
-        self._has_step = False
         shapes: Shapes = {}
         for number, line in self.source.lines(self.problems, self.progress):
             if b"{" not in line and b"|" not in line and b"\r" not in line:
@@ -58,7 +57,7 @@ class HFConsoleAdapter(Adapter):
                     self._launches.bars.see(piece[:at])
                 yield from self._rows_of(number, piece, shapes)
 
-    def _rows_of(self, number: int, piece: bytes, shapes: Shapes) -> Iterator[Mapping[str, Any]]:
+    def _rows_of(self, number: int, piece: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
         time = None
         if not piece.startswith(b"{"):
             time, _ = console.split_stamp(piece[:64].decode("utf-8", "replace"))
@@ -66,21 +65,23 @@ class HFConsoleAdapter(Adapter):
         for row in _rows(piece, shapes):
             found = True
             self._launches.add(shapes[tuple(row)] or TRAIN, to_number(row.get("epoch")))
-            self._has_step |= any(key in row for key in STEP_KEYS[:3])
-            yield row if time is None else {**row, "wall_time": time}
+            if time is not None:
+                row["wall_time"] = time
+            yield row
         if not found and _TORN.search(piece):
             self.problems.add(number, "a Python dict that is not whole")
 
     def fill(self, builder: TableBuilder) -> None:
         """Rows are held until the last one is read: only then it is sure that the bar's steps are theirs."""
-        rows = list(self.read())
-        if self._has_step or not rows:
-            builder.add_all(rows)
-            return
-        steps, how = self._launches.steps()
-        self.notes.append(how)
+        with no_garbage_collection():
+            rows = list(self.read())
+        if rows and not any(key in row for row in rows[:100] for key in STEP_KEYS[:3]):
+            steps, how = self._launches.steps()
+            self.notes.append(how)
+            for row, step in zip(rows, steps, strict=True):
+                row["step"] = step
         rows.reverse()
-        builder.add_all({**rows.pop(), "step": step} for step in steps)
+        builder.add_all(rows.pop() for _ in range(len(rows)))
 
 
 def _rows(line: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:

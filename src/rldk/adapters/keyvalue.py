@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
-from rldk.adapters.formats import console, delimited, jsonl
+from rldk.adapters.formats import console, jsonl
 from rldk.adapters.formats.banner import Banner
 from rldk.adapters.formats.counting import Counter
 from rldk.adapters.formats.numbers import Forms, ends_whole, parse_count, parse_number, split_numbers
 from rldk.adapters.formats.phrases import Phrases, phrases_of
+from rldk.adapters.formats.stretches import Line, fill_lines, iter_lines
+from rldk.runs.table import TableBuilder
 
 __all__ = ["KeyValueAdapter"]
 
@@ -33,9 +36,7 @@ class KeyValueAdapter(Adapter):
     def can_handle(self) -> bool:
         self.why = "no lines that name two metrics, or a metric and a step, with their numbers"
         source = self.source
-        if not console.is_text(source) or source.head.lstrip()[:1] == b"{" or jsonl.looks_like_json_lines(source):
-            return False
-        if delimited.header_of(source) is not None:
+        if not console.is_console(source) or jsonl.looks_like_json_lines(source):
             return False
         found = self._first_row()
         if found is None:
@@ -53,59 +54,55 @@ class KeyValueAdapter(Adapter):
             for text in _texts(line):
                 words = split_numbers(console.split_stamp(text)[1])[1]
                 form = forms.get(words)
-                if form.is_row and (form.step is not None or form.epoch is not None or words in seen):
+                if form.is_row and (form.counts or words in seen):
                     return form
                 if form.is_row:
                     seen.add(words)
         return None
 
     def read(self) -> Iterator[Mapping[str, Any]]:
+        return iter_lines(self._lines())
+
+    def fill(self, builder: TableBuilder) -> None:
+        fill_lines(builder, self._lines())
+
+    def _lines(self) -> Iterator[Line]:
+        """The lines that are rows; after its numbers, each has its step, epoch and time."""
         forms = Forms(phrases_of)
         counter, banner = Counter(), Banner()
         first = self._first_row()
-        counts = first is not None and (first.step is not None or first.epoch is not None)
+        counts = first is not None and first.counts
         previous = ""
         for number, line in self.source.lines(self.problems, self.progress):
             for text in _texts(line):
-                if text == previous and "\r" in text[:1]:
-                    continue
+                if text == previous and text.startswith("\r"):
+                    continue  # a bar that was drawn again
                 previous = text
-                time, rest = console.split_stamp(text.lstrip("\r"))
+                time, rest = console.split_stamp(text)
                 values, words = split_numbers(rest)
                 form = forms.get(words)
-                if not form.is_row or (counts and form.step is None and form.epoch is None):
+                if not form.is_row or (counts and not form.counts):
                     banner.see(words)
                     continue
-                row = self._row(number, values, words, form)
-                if row is None:
-                    continue
+                if number == self.problems.unterminated and not ends_whole(words[-1]):
+                    form = self._without_last(number, form, len(values) - 1)
+                    if not form.is_row:
+                        continue
                 if banner.began_again():
                     counter.launch()
-                epoch = parse_number(values[form.epoch]) if form.epoch is not None else None
-                total = parse_count(values[form.total]) if form.total is not None else None
-                step = parse_count(values[form.step]) if form.step is not None else None
-                if epoch is not None:
-                    row["epoch"] = epoch
-                row["step"] = counter.next(step, total, epoch, hash(words))
-                if time is not None:
-                    row["wall_time"] = time
-                yield row
+                epoch = None if form.epoch is None else parse_number(values[form.epoch])
+                total = None if form.total is None else parse_count(values[form.total])
+                step = None if form.step is None else parse_count(values[form.step])
+                yield form, [*values, counter.next(step, total, epoch, hash(words)), epoch, time]
         self._say(counter)
 
-    def _row(self, number: int, values: list[str], words: tuple[str, ...], form: Phrases) -> dict[str, Any] | None:
-        cells = form.cells
-        if number == self.problems.unterminated and not ends_whole(words[-1]):
-            cells = tuple(cell for cell in cells if cell[0] != len(values) - 1)
-            if not cells or len(values) - 1 in (form.step, form.total, form.epoch):
-                self.problems.add(number, "no value that is sure to be whole")
-                return None
-            self.notes.append(f"line {number} has no newline: its last value may be cut off and was left out")
-        row: dict[str, Any] = {}
-        for position, key, factor in cells:
-            value = parse_number(values[position])
-            if value is not None:
-                row[key] = value * factor if factor != 1.0 else value
-        return row or None
+    def _without_last(self, number: int, form: Phrases, last: int) -> Phrases:
+        cells = tuple(cell for cell in form.cells if cell[0] != last)
+        if not cells or last in (form.step, form.total, form.epoch):
+            self.problems.add(number, "no value that is sure to be whole")
+            return replace(form, is_row=False)
+        self.notes.append(f"line {number} has no newline: its last value may be cut and was left out")
+        return replace(form, cells=cells)
 
     def _say(self, counter: Counter) -> None:
         if counter.by == "epoch":
@@ -113,7 +110,7 @@ class KeyValueAdapter(Adapter):
         elif counter.by == "number":
             self.notes.append("no step was logged: rows are numbered from 1")
         if counter.restarts:
-            self.notes.append(f"the program was started {counter.restarts + 1} times, by the lines it begins with")
+            self.notes.append(f"{counter.restarts + 1} launches, told apart by the lines the program begins with")
 
 
 def _texts(line: bytes) -> list[str]:

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats import console, epoch_lines
+from rldk.adapters.formats.stretches import Line, fill_lines, iter_lines
+from rldk.runs.table import TableBuilder
 
 __all__ = ["EpochLinesAdapter", "MiniMindAdapter"]
 
@@ -16,7 +18,7 @@ class EpochLinesAdapter(Adapter):
 
     def can_handle(self) -> bool:
         self.why = "no line `Epoch:[e/E](n/N) key: value …`"
-        if not console.is_text(self.source):
+        if not console.is_console(self.source):
             return False
         keys = next(filter(None, map(epoch_lines.keys_of, console.iter_head(self.source, epoch_lines.MARK))), None)
         if keys is None:
@@ -29,7 +31,13 @@ class EpochLinesAdapter(Adapter):
         raise NotImplementedError
 
     def read(self) -> Iterator[Mapping[str, Any]]:
-        return epoch_lines.iter_rows(self.source, self.problems, self.notes, self.progress)
+        return iter_lines(self._lines())
+
+    def fill(self, builder: TableBuilder) -> None:
+        fill_lines(builder, self._lines())
+
+    def _lines(self) -> Iterator[Line]:
+        return epoch_lines.lines_of(self.source, self.problems, self.notes, self.progress)
 
 
 class MiniMindAdapter(EpochLinesAdapter):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from rldk.adapters.base import Adapter
 from rldk.adapters.events import fill_events, is_event, iter_events
 from rldk.adapters.formats import document, jsonl
+from rldk.adapters.jsonlines import fill_json_lines, iter_json_lines
 from rldk.core.catalog import identify
 from rldk.core.errors import ReadError
 from rldk.runs.table import TableBuilder
@@ -60,13 +61,13 @@ class TRLAdapter(Adapter):
             return iter_events(self)
         if layout == "document":
             return document.iter_rows(self.source.document(self.problems))
-        return jsonl.iter_rows(self.source, self.problems, self.progress)
+        return iter_json_lines(self)
 
     def fill(self, builder: TableBuilder) -> None:
         layout = getattr(self, "_layout", None) or self._look()
         if layout == "events":
             fill_events(self, builder)
         elif layout == "lines":
-            jsonl.fill_rows(self.source, builder, self.problems, self.progress)
+            fill_json_lines(self, builder)
         else:
             builder.add_all(self.read())

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
+
+import numpy as np
 
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats import console, jsonl
+from rldk.adapters.formats.numbers import Forms
+from rldk.adapters.formats.stretches import Line, Numbers, fill_lines, iter_lines, numbers_of
+from rldk.runs.table import TableBuilder
 
 __all__ = ["VerlAdapter"]
 
 _STEP = re.compile(rb"(?:^|[\s)\]])step:(\d+) - (?=\S+?:)")
-_WRAPPED = re.compile(r"(.*?):(?:(?:np|numpy|torch)\.\w+|tensor|array)\(([^,()]*)(?:,.*)?\)")
+_TENSOR = re.compile(r":tensor\(([^(),]*)[^()]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The keys of a line, in their order; the last value is the step."""
+
+    keys: tuple[str, ...]
+
+    def columns(self, values: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+        found: dict[str, Any] = {"step": np.array(values[-1], dtype=np.float64)}
+        for key, cells in zip(self.keys, values, strict=False):
+            found[key] = _numbers(cells)
+        return found
+
+
+def _numbers(cells: tuple[str, ...]) -> Numbers:
+    """Numbers, also where they stand in `np.float64(…)`."""
+    return numbers_of(tuple(map(_unwrap, cells)) if cells[0].endswith(")") or cells[-1].endswith(")") else cells)
+
+
+def _unwrap(cell: str) -> str:
+    return cell[cell.find("(") + 1 : -1] if cell.endswith(")") else cell
 
 
 class VerlAdapter(Adapter):
@@ -37,6 +65,8 @@ class VerlAdapter(Adapter):
             found = any(_is_wrapped(row) for row in self.source.head_objects[:20])
             self.why = f"{'lines' if found else 'no lines'} with `step` and an object `data`"
             return "json" if found else ""
+        if not console.is_console(self.source):
+            return ""
         for line in console.iter_head(self.source, re.compile(rb"step:\d+ - ")):
             if _STEP.search(line):
                 self.why = "lines `step:N - key:value - …`"
@@ -44,34 +74,44 @@ class VerlAdapter(Adapter):
         return ""
 
     def read(self) -> Iterator[Mapping[str, Any]]:
-        layout = getattr(self, "_layout", "") or self._look()
-        if layout == "json":
-            for row in jsonl.iter_rows(self.source, self.problems, self.progress):
-                data = row.get("data")
-                yield {**data, "step": row.get("step")} if type(data) is dict else row
-            return
+        if (getattr(self, "_layout", "") or self._look()) == "json":
+            return self._unwrapped()
+        return iter_lines(self._lines())
+
+    def fill(self, builder: TableBuilder) -> None:
+        if (getattr(self, "_layout", "") or self._look()) == "json":
+            builder.add_all(self._unwrapped())
+        else:
+            fill_lines(builder, self._lines())
+
+    def _unwrapped(self) -> Iterator[Mapping[str, Any]]:
+        for row in jsonl.iter_rows(self.source, self.problems, self.progress):
+            data = row.get("data")
+            yield {**data, "step": row.get("step")} if type(data) is dict else row
+
+    def _lines(self) -> Iterator[Line]:
+        forms = Forms(Form)
         for number, line in self.source.lines(self.problems, self.progress):
             if b"step:" not in line:
                 continue
             line = console.strip_colours(line)
             match = _STEP.search(line)
-            if match is not None:
-                yield self._row(number, line, match)
-
-    def _row(self, number: int, line: bytes, match: re.Match[bytes]) -> Mapping[str, Any]:
-        cells = line[match.end() :].decode("utf-8", "replace").split(" - ")
-        if number == self.problems.unterminated:
-            lost = cells.pop().rpartition(":")[0]
-            self.notes.append(f"line {number} has no newline: its last value ({lost[:80]}) may be cut and was left out")
-        row: dict[str, Any] = {"step": int(match.group(1))}
-        for cell in cells:
-            key, _, value = cell.rpartition(":")
-            try:
-                row[key] = float(value)
-            except ValueError:
-                if (wrapped := _WRAPPED.fullmatch(cell.strip())) is not None:
-                    row[wrapped.group(1)] = wrapped.group(2)
-        return row
+            if match is None:
+                continue
+            text = line[match.end() :].decode("utf-8", "replace")
+            if " step:" in text:  # a row that was cut off, and the next one behind it
+                self.problems.add(number, "two rows in one line: the first was left out")
+                *_, match = _STEP.finditer(line)
+                text = line[match.end() :].decode("utf-8", "replace")
+            if "tensor(" in text:
+                text = _TENSOR.sub(r":\1", text)
+            cells = [cell.rpartition(":") for cell in text.split(" - ")]
+            if number == self.problems.unterminated:
+                lost = cells.pop()[0][:80]
+                self.notes.append(f"line {number} has no newline: its last value ({lost}) may be cut and was left out")
+            if cells:
+                form = forms.get(tuple([key for key, _, _ in cells]))
+                yield form, [*[value for _, _, value in cells], int(match.group(1))]
 
 
 def _is_wrapped(row: Mapping[str, Any]) -> bool:

@@ -5,19 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from functools import lru_cache
 
+from rldk.adapters.formats.delimited import header_of
+from rldk.adapters.formats.known import is_measured
 from rldk.adapters.source import Source
 
-__all__ = ["is_text", "iter_head", "split_stamp", "strip_colours"]
+__all__ = ["is_console", "is_text", "iter_head", "split_stamp", "strip_colours"]
 
 _COLOUR = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?")
+_STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
 _FRACTION = re.compile(r"[.,](\d+)")
 
 
 def is_text(source: Source) -> bool:
-    """Whether a console could have written it: a file of text."""
+    """Whether it is a file of text."""
     return not source.is_folder and not source.is_binary
+
+
+def is_console(source: Source) -> bool:
+    """Whether a console could have written it: text that is neither JSON from the start nor a table with known names."""
+    if not is_text(source) or source.head.lstrip()[:2] in (b'{"', b"[{", b"[\n", b"{\n"):
+        return False
+    header = header_of(source)
+    return header is None or not any(map(is_measured, header.names))
 
 
 def iter_head(source: Source, mark: re.Pattern[bytes]) -> Iterator[bytes]:
@@ -51,11 +62,19 @@ def split_stamp(text: str) -> tuple[float | None, str]:
 
 
 def _seconds(stamp: str) -> float | None:
-    fraction = _FRACTION.search(stamp, 19)
-    rest = stamp[19:] if fraction is None else stamp[fraction.end() :]
+    fraction = _FRACTION.match(stamp, 19)
+    zone = stamp[19:] if fraction is None else stamp[fraction.end() :]
+    minute = _minute(stamp[:16].replace("T", " "), zone)
+    if minute is None:
+        return None
+    return minute + int(stamp[17:19]) + (0.0 if fraction is None else float(f"0.{fraction.group(1)}"))
+
+
+@lru_cache(maxsize=256)
+def _minute(text: str, zone: str) -> float | None:
+    """The beginning of a minute; remembered, since rows of one minute follow each other."""
     try:
-        moment = datetime.fromisoformat(stamp[:19] + rest.replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(f"{text}:00{zone.replace('Z', '+00:00')}")
     except ValueError:
         return None
-    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-    return seconds if fraction is None else seconds + float(f"0.{fraction.group(1)}")
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -36,6 +37,7 @@ class Header:
     line: bytes
 
 
+@lru_cache(maxsize=1)
 def header_of(source: Source) -> Header | None:
     """The header, if the file looks like a table: two columns or more in every line, none named by a number."""
     lines = list(source.head_lines[:20])
@@ -140,15 +142,16 @@ def column_of(name: str, cells: tuple[str, ...]) -> Cells | None:
         except ValueError:
             pass
         try:
-            return np.ma.MaskedArray([float(cell or "nan") for cell in cells], [not cell for cell in cells])
+            values = np.array([float(cell or "nan") for cell in cells])
+            return np.ma.MaskedArray(values, ~np.array(list(map(bool, cells))))
         except ValueError:
             pass
     if is_axis(name):
         return [None if cell in _EMPTY else cell for cell in cells]
     numbers = [None if cell in _EMPTY else to_number(cell) for cell in cells]
     missing = [number is None for number in numbers]
-    values = [np.nan if number is None else number for number in numbers]
-    return None if all(missing) else np.ma.MaskedArray(values, missing)
+    values = np.array([np.nan if number is None else number for number in numbers])
+    return None if all(missing) else np.ma.MaskedArray(values, np.array(missing))
 
 
 def iter_rows(

@@ -152,4 +152,4 @@ def head_keys(source: Source) -> list[str]:
             return []  # a configuration has no rows
     if rows:
         return list(dict.fromkeys(key for row in rows for key in flatten(row)))
-    return list(dict.fromkeys(_NAME.findall(source.head.decode("utf-8", "replace"))))
+    return list(dict.fromkeys(_NAME.findall(source.wide_head.decode("utf-8", "replace"))))

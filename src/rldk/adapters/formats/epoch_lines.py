@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from rldk.adapters.formats.console import split_stamp, strip_colours
-from rldk.adapters.formats.numbers import Forms, ends_whole, parse_count, parse_number, split_numbers
+from rldk.adapters.formats.numbers import Forms, ends_whole, split_numbers
+from rldk.adapters.formats.stretches import Line, Numbers, numbers_of
 from rldk.adapters.formats.units import factor_of
 from rldk.adapters.source import Source
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 
-__all__ = ["MARK", "form_of", "iter_rows", "keys_of"]
+__all__ = ["MARK", "form_of", "keys_of", "lines_of"]
 
 MARK = re.compile(rb"[Ee]poch\s*(?::|\xef\xbc\x9a)?\s*[\[(]?\d")
 _WIDE = str.maketrans("：，；（）［］％　", ":,;()[]% ")
@@ -28,17 +31,26 @@ _NAME = re.compile(r"[A-Za-z_][\w/ .()-]*")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Which number of a line is what. `epoch` and `step` are positions; `cells` are positions, keys and factors."""
+    """Which number of a line is what. `epoch` and `step` are positions; `cells` are positions, keys and factors.
+
+    The step counts over all epochs. After the numbers comes the time stamp.
+    """
 
     epoch: int
     step: int
     cells: tuple[tuple[int, str, float], ...]
 
+    def columns(self, values: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+        epoch, step, total = (numbers_of(values[at]) for at in (self.epoch, self.step, self.step + 1))
+        found: dict[str, Any] = {"step": (epoch - 1).clip(0) * total + step, "epoch": epoch}
+        for position, key, factor in self.cells:
+            found[key] = numbers_of(values[position], factor)
+        times: Numbers = np.array(values[-1], dtype=np.float64)
+        return found if np.isnan(times).all() else {**found, "wall_time": times}
 
-def iter_rows(
-    source: Source, problems: LineProblems, notes: list[str], progress: Progress | None = None
-) -> Iterator[dict[str, Any]]:
-    """The rows, each with its step counted over all epochs, and with what is not a row passed over in silence."""
+
+def lines_of(source: Source, problems: LineProblems, notes: list[str], progress: Progress | None = None) -> Iterator[Line]:
+    """The lines that are rows; others are passed over in silence."""
     forms = Forms(form_of)
     for number, line in source.lines(problems, progress):
         if b"poch" not in line:
@@ -48,24 +60,14 @@ def iter_rows(
         form = forms.get(words)
         if form is None:
             continue
-        cells = form.cells
         if number == problems.unterminated and not ends_whole(words[-1]):
-            cells = tuple(cell for cell in cells if cell[0] != len(values) - 1)
-            notes.append(f"line {number} has no newline: its last value may be cut off and was left out")
-        if not cells:
-            problems.add(number, "no value that is sure to be whole")
-            continue
-        epoch, step, total = map(parse_count, (values[form.epoch], *values[form.step : form.step + 2]))
-        if epoch is None or step is None or total is None:
-            problems.add(number, "an epoch or a step that is no whole number")
-            continue
-        row: dict[str, Any] = {"step": max(0, epoch - 1) * total + step, "epoch": epoch}
-        for position, key, factor in cells:
-            if (value := parse_number(values[position])) is not None:
-                row[key] = value * factor if factor != 1.0 else value
-        if time is not None:
-            row["wall_time"] = time
-        yield row
+            cells = tuple(cell for cell in form.cells if cell[0] != len(values) - 1)
+            if not cells:
+                problems.add(number, "no value that is sure to be whole")
+                continue
+            form = Form(form.epoch, form.step, cells)
+            notes.append(f"line {number} has no newline: its last value may be cut and was left out")
+        yield form, [*values, time]
 
 
 def _narrow(line: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -13,8 +12,8 @@ __all__ = ["parse_dict"]
 _WRAPPED = re.compile(
     rb"\b(?:np|numpy|torch)\.\w+\(([^(),]*)\)|\btensor\(([^(),]*)(?:, (?:device|dtype|grad_fn)=[^()]*)?\)"
 )
-_TOKENS = ((b": nan", b": NaN"), (b": inf", b": Infinity"), (b": -inf", b": -Infinity"), (b": None", b": null"),
-           (b": True", b": true"), (b": False", b": false"))  # fmt: skip
+_WORDS = ((b": nan", b': "nan"'), (b": inf", b': "inf"'), (b": -inf", b': "-inf"'), (b": None", b": null"),
+          (b": True", b": true"), (b": False", b": false"))  # fmt: skip
 _LEXEME = re.compile(
     r"""\s*(?:
         (?P<string>[bru]{0,2}(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))
@@ -41,26 +40,34 @@ def parse_dict(line: bytes, start: int) -> tuple[dict[str, Any], int] | None:
         return None
     text = line[start:end]
     if b"\\" not in text and b'"' not in text:
-        text = text.replace(b"'", b'"')
         try:
-            return orjson.loads(text), end
+            return orjson.loads(_as_json(text)), end
         except orjson.JSONDecodeError:
             pass
         try:
-            return _loads(text), end
-        except ValueError:
+            return orjson.loads(_in_words(text.replace(b"'", b'"'))), end
+        except orjson.JSONDecodeError:
             pass
     reader = _Reader(line[start : start + _MAX_CHARS].decode("utf-8", "replace"))
     found = reader.read()
     return None if found is None else (found, start + len(reader.text[: reader.position].encode("utf-8", "replace")))
 
 
-def _loads(text: bytes) -> dict[str, Any]:
+def _as_json(text: bytes) -> bytes:
+    """The dict with the quotes of JSON; where numbers stand in quotes, as newer trainers print them, without those."""
+    if b"': '" not in text:
+        return text.replace(b"'", b'"')
+    text = text.replace(b"{'", b'{"').replace(b"': '", b'": ').replace(b"', '", b', "').replace(b"'}", b"}")
+    return _in_words(text)
+
+
+def _in_words(text: bytes) -> bytes:
+    """Python's words for numbers that JSON has none for, as texts; and numbers out of `np.float64(…)`."""
     if b"(" in text:
         text = _WRAPPED.sub(rb"\1\2", text)
-    for word, token in _TOKENS:
+    for word, token in _WORDS:
         text = text.replace(word, token)
-    return json.loads(text.decode("utf-8", "replace"))  # type: ignore[no-any-return]
+    return text
 
 
 class _Reader:

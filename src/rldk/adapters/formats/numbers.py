@@ -9,10 +9,15 @@ from typing import Generic, TypeVar
 
 __all__ = ["Forms", "ends_whole", "parse_count", "parse_number", "split_numbers"]
 
-# It begins with a plain set of characters, and looks back only then, so that the search can skip from one to the next.
-_DIGITS = r"[-+.\d](?<![\w.][-+.\d])(?:(?<=\d)|(?=\.?\d))[\d.]*(?:,\d\d\d(?!\d)[\d,.]*)?(?:[eE][-+]?\d+)?"
-_FINITE = re.compile(f"({_DIGITS})")
-_ANY = re.compile(rf"({_DIGITS}|(?<![\w.])[-+]?(?:[nN][aA][nN]|[iI]nf(?:inity)?)(?!\w))")
+# Both begin with a plain set of characters, and look back only then, so that the search can skip from one to the next.
+_DIGITS = r"[\d.]*(?:,\d\d\d(?!\d)[\d,.]*)?(?:[eE][-+]?\d+)?"
+_ODD = r"[nN][aA][nN](?!\w)|[iI]nf(?:inity)?(?!\w)"
+_FINITE = re.compile(rf"([-+.\d](?<![\w.][-+.\d])(?:(?<=\d)|(?=\.?\d)){_DIGITS})", re.ASCII)
+_ANY = re.compile(
+    rf"([-+.\dnNiI](?<![\w.][-+.\dnNiI])(?:(?:(?<=\d)|(?<=[-+.])(?=\.?\d)){_DIGITS}"
+    rf"|(?<=[-+])(?:{_ODD})|(?<=[nN])[aA][nN](?!\w)|(?<=[iI])nf(?:inity)?(?!\w)))",
+    re.ASCII,
+)
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _WHOLE = re.compile(r"[\s,;|\])}]")
 Plan = TypeVar("Plan")
@@ -20,7 +25,7 @@ Plan = TypeVar("Plan")
 
 def split_numbers(text: str) -> tuple[list[str], tuple[str, ...]]:
     """The numbers of a text, and the words before, between and after them (one more than there are numbers)."""
-    may_be_odd = "nan" in text or "inf" in text or "NaN" in text or "Inf" in text or "NAN" in text
+    may_be_odd = "nan" in text or "NaN" in text or "inf" in text.replace("info", "") or "Inf" in text or "NAN" in text
     parts = (_ANY if may_be_odd else _FINITE).split(text)
     return parts[1::2], tuple(parts[::2])
 

@@ -8,10 +8,15 @@ knows what it measures: text is full of numbers that measure nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from rldk.adapters.formats.known import is_known, is_measured
+from rldk.adapters.formats.stretches import numbers_of
 from rldk.adapters.formats.units import factor_of
 from rldk.core.catalog.axes import STEP_KEYS, is_axis
 from rldk.core.catalog.metric import normalise
@@ -36,6 +41,21 @@ class Phrases:
     epoch: int | None
     cells: tuple[tuple[int, str, float], ...]
     is_row: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether such a line says where it stands."""
+        return self.step is not None or self.epoch is not None
+
+    def columns(self, values: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+        """The columns of several such lines, of whose values the last three are step, epoch and time."""
+        found: dict[str, Any] = {"step": np.array(values[-3], dtype=np.float64)}
+        for position, key, factor in self.cells:
+            found[key] = numbers_of(values[position], factor)
+        for name, cells in (("epoch", values[-2]), ("wall_time", values[-1])):
+            if any(cell is not None for cell in cells):
+                found[name] = np.array(cells, dtype=np.float64)
+        return found
 
 
 NOTHING = Phrases(None, None, None, (), False)
