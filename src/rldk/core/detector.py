@@ -197,5 +197,3 @@ class Detector(Statistic):
         parts = re.split(rf"^({'|'.join(SECTIONS)}):\s*", rest, flags=re.MULTILINE)
         found = {name: " ".join(body.split()) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
         return {"title": title.strip(), **found}
-
-

@@ -20,16 +20,18 @@ class Series(Statistic):
     - `start` is the median of the first 5 values, and `base` and `scale` are median and robust spread of the first 20
       (of those there are, once there are 5): the run's own idea of normal.
     - `high` and `low` are the highest and lowest `level` so far, with the event at which they were reached.
-    - `roughness` is the exponentially weighted mean size of the step from one value to the next.
+    - `roughness` is the exponentially weighted mean size of the step from one value to the next, and `spread` that of
+      the distance from a slow mean, which sees slow swings too; `high_spread` is what it was when `high` was reached.
     """
 
     __slots__ = (
-        "_early", "_ring", "base", "fresh", "high", "high_index", "index", "last", "level", "low", "low_index", "n",
-        "nonfinite_run", "previous", "roughness", "scale", "start",
+        "_early", "_ring", "base", "first", "high", "high_index", "high_spread", "index", "last", "level", "low",
+        "low_index", "n", "nonfinite_run", "previous", "roughness", "scale", "slow", "spread", "start",
     )  # fmt: skip
     n: int
     last: float
     previous: float
+    first: float
     index: int
     level: float
     start: float
@@ -40,8 +42,10 @@ class Series(Statistic):
     low: float
     low_index: int
     roughness: float
+    slow: float
+    spread: float
+    high_spread: float
     nonfinite_run: int
-    fresh: bool
     _ring: deque[float]
     _early: list[float]
 
@@ -52,9 +56,10 @@ class Series(Statistic):
         super().reset()
         self.n = self.nonfinite_run = 0
         self.index = self.high_index = self.low_index = -1
-        self.last = self.previous = self.level = self.start = self.base = self.scale = self.roughness = nan
+        self.last = self.previous = self.first = self.level = self.start = self.base = self.scale = nan
+        self.roughness = self.slow = nan
+        self.spread = self.high_spread = 0.0
         self.high, self.low = -inf, inf
-        self.fresh = False
         self._ring = deque(maxlen=RECENT)
         self._early = []
 
@@ -78,12 +83,17 @@ class Series(Statistic):
             self._early.append(value)
             if n >= RECENT:
                 self._settle(n)
-        if n > 1:
+        if n == 1:
+            self.first = self.slow = value
+        else:
             step = abs(value - before)
             self.roughness = step if n == 2 else self.roughness + 0.1 * (step - self.roughness)
+            off = value - self.slow
+            self.slow += 0.05 * off
+            self.spread += 0.05 * (1.2533 * abs(off) - self.spread)
         if n >= RECENT:
             if level > self.high:
-                self.high, self.high_index = level, index
+                self.high, self.high_index, self.high_spread = level, index, self.spread
             if level < self.low:
                 self.low, self.low_index = level, index
 

@@ -73,9 +73,14 @@ def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:
     return lambda column: column.take(picked)
 
 
+_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".log", ".txt", ".out", ".csv", ".tsv", ".parquet", ".gz", ".zst", ".db", ".wandb"})
+
+
 def _stem(path: Path) -> str:
     """A run's name by its file: the file's, or its folder's where the file has a name that all runs' files have."""
-    stem = path.name.split(".", 1)[0] or path.name
+    stem = path.name
+    while (suffix := Path(stem).suffix) in _SUFFIXES:
+        stem = stem.removesuffix(suffix)
     common = {
         "metrics",
         "trainer_state",

@@ -28,7 +28,9 @@ class EntropyExplosion(Detector):
     tracker: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
     reads: ClassVar = ("reward_mean",)
-    advice: ClassVar[str] = "Go back to the last good checkpoint, lower the learning rate or the entropy bonus, and clip gradients."
+    advice: ClassVar[str] = (
+        "Go back to the last good checkpoint, lower the learning rate or the entropy bonus, and clip gradients."
+    )
     settings: ClassVar = {
         "factor": Setting(4.0, "how many times its start the entropy must be", least=1.0),
         "rise": Setting(1.0, "by how many nats it must have risen", least=0.0),

@@ -1,0 +1,48 @@
+"""Responses shrink to nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.reward.policy_collapse import reward_has_fallen
+
+__all__ = ["LengthCollapse"]
+
+
+class LengthCollapse(Detector):
+    """Responses have shrunk to a few tokens, and the reward has nothing to show for it.
+
+    What it catches: the mean length has fallen to a small share of its start and stays there, while the reward is no better
+        than before. Critical while the reward has fallen with it.
+    Why it matters: a policy that answers with nothing has found the cheapest way to avoid a penalty.
+    When it misfires: a length penalty, or a task with short answers, shortens responses rightly; with a reward that rises it
+        is not reported.
+    What to do: take back the length penalty or the penalty on the end token, and check that empty answers score worst.
+    References: none.
+    """
+
+    __slots__ = ("share",)
+    type: ClassVar[str] = "length_collapse"
+    tracker: ClassVar[str] = "length"
+    needs: ClassVar = (("rollout_length_mean",),)
+    reads: ClassVar = ("reward_mean",)
+    advice: ClassVar[str] = "Take back the length penalty, and check that empty or trivial answers score worst."
+    persist: ClassVar[int] = 8
+    settings: ClassVar = {
+        "share": Setting(0.2, "share of its start below which the length counts as collapsed", least=0.0, most=1.0)
+    }
+    share: float
+
+    def check(self, view: View) -> Finding | None:
+        length = view.get("rollout_length_mean")
+        if length.n < 10 or length.level >= self.share * length.start:
+            return None
+        reward = view.get("reward_mean")
+        if reward.ready and reward.level > reward.start + max(reward.scale, 0.05 * abs(reward.start)):
+            return None
+        severity = "critical" if reward_has_fallen(view) else "warning"
+        message = f"Responses shrank from {length.start:.4g} to {length.level:.4g} tokens, and the reward is no better for it."
+        return Finding(
+            severity, length.level, self.share * length.start, message, {"length_start": length.start, "length": length.level}
+        )

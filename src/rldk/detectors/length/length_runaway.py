@@ -1,0 +1,56 @@
+"""Responses grow without end."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.reward.policy_collapse import reward_has_fallen
+
+__all__ = ["LengthRunaway"]
+
+
+class LengthRunaway(Detector):
+    """Responses have grown to the length limit, or many times over, and the reward has nothing to show for it.
+
+    What it catches: nearly all responses run into the limit that few reached at the start, or the mean length is several
+        times its start, while the reward is no better than before. Critical while the reward has fallen with it.
+    Why it matters: text that never ends cannot be scored, costs the most to sample, and teaches the policy to go on.
+    When it misfires: reasoning models grow their answers as they learn; with a reward that rises it is not reported. A run
+        whose responses fill the limit from the start is set up so.
+    What to do: check that the end token is learnt and not masked; penalise over-long responses, or do not train on
+        truncated ones; raise the limit if the answers need it.
+    References: Yu et al. 2025, DAPO (overlong reward shaping).
+    """
+
+    __slots__ = ("cut", "factor")
+    type: ClassVar[str] = "length_runaway"
+    tracker: ClassVar[str] = "length"
+    needs: ClassVar = (("rollout_length_mean", "truncated_frac"),)
+    reads: ClassVar = ("reward_mean",)
+    advice: ClassVar[str] = (
+        "Check that the end token is learnt and not masked; penalise or leave out over-long responses; raise the limit if needed."
+    )
+    persist: ClassVar[int] = 5
+    settings: ClassVar = {
+        "cut": Setting(0.9, "share of responses at the limit", least=0.0, most=1.0),
+        "factor": Setting(4.0, "how many times its start the length must be", least=1.0),
+    }
+    cut: float
+    factor: float
+
+    def check(self, view: View) -> Finding | None:
+        length, cut = view.get("rollout_length_mean"), view.get("truncated_frac")
+        full = cut.ready and cut.level >= self.cut and cut.start < 0.5 * self.cut
+        long = length.ready and length.start > 0 and length.level > self.factor * length.start
+        if not (full or long):
+            return None
+        reward = view.get("reward_mean")
+        if reward.ready and reward.level > reward.start + max(reward.scale, 0.05 * abs(reward.start)):
+            return None
+        severity = "critical" if reward_has_fallen(view) else "warning"
+        shown = f"{cut.level:.0%} of the responses run to the length limit" if full else "responses"
+        message = f"{shown}: {length.level:.4g} tokens on average, from {length.start:.4g}; the reward is no better for it."
+        return Finding(
+            severity, length.level, self.factor * length.start, message, {"length_start": length.start, "length": length.level}
+        )

@@ -1,0 +1,53 @@
+"""New and old policy have come apart within one update."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+
+__all__ = ["RatioExplosion"]
+
+
+class RatioExplosion(Detector):
+    """The ratio of new to old probability is far from 1 on average.
+
+    What it catches: a mean ratio beyond a factor of two either way that lasts (critical beyond a factor of ten), or a
+        spread of the ratio beyond 5.
+    Why it matters: the ratio's mean is 1 by definition while old and new policy are close. Away from it, the surrogate that
+        PPO maximises has nothing to do with the reward any more, or the two log-probabilities are of different models.
+    When it misfires: single tokens reach ratios of 30 in healthy runs, which is why the mean is judged and not the maximum.
+    What to do: lower the learning rate or the epochs per batch; check that old log-probabilities come from the same model,
+        precision and temperature as the new ones.
+    References: Schulman et al. 2017, Proximal Policy Optimization Algorithms.
+    """
+
+    __slots__ = ("critical_factor", "factor", "wide")
+    type: ClassVar[str] = "ratio_explosion"
+    tracker: ClassVar[str] = "policy"
+    needs: ClassVar = (("ratio_mean", "ratio_std"),)
+    advice: ClassVar[str] = (
+        "Lower the learning rate or the epochs per batch; check that old and new log-probabilities are of the same model and temperature."
+    )
+    persist: ClassVar[int] = 4
+    settings: ClassVar = {
+        "factor": Setting(2.0, "factor from 1 of the mean ratio", least=1.0),
+        "critical_factor": Setting(10.0, "factor from 1 at which it is critical", least=1.0),
+        "wide": Setting(5.0, "spread of the ratio", least=0.0),
+    }
+    factor: float
+    critical_factor: float
+    wide: float
+
+    def check(self, view: View) -> Finding | None:
+        ratio, spread = view.get("ratio_mean"), view.get("ratio_std")
+        level = ratio.level if ratio.ready else 1.0
+        wide = spread.ready and spread.level > self.wide
+        if 1.0 / self.factor <= level <= self.factor and not wide:
+            return None
+        away = max(level, 1.0 / level) if level > 0 else float("inf")
+        severity = "critical" if away > self.critical_factor else "warning"
+        message = f"The mean ratio of new to old probability is {level:.3g}" + (
+            f", with a spread of {spread.level:.3g}." if wide else "."
+        )
+        return Finding(severity, level, self.factor, message, {"ratio_mean": level})

@@ -1,0 +1,55 @@
+"""The policy that samples is not the one that is trained."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+
+__all__ = ["TrainInferenceMismatch"]
+
+LIMITS = {"mismatch_kl": "kl", "mismatch_logp_diff": "kl", "mismatch_prob_diff": "prob", "mismatch_masked_frac": "masked"}
+
+
+class TrainInferenceMismatch(Detector):
+    """Sampler and trainer disagree about the same tokens, and more and more.
+
+    What it catches: a KL or difference of log-probabilities between the sampling engine and the trainer that lies for long
+        above what precision explains and far above the run's own start, or a large share of tokens masked for it.
+    Why it matters: the gradient is computed for text that this policy would not have written; training drifts, often into a
+        sudden collapse.
+    When it misfires: asynchronous training samples with weights a few steps old and lives with a small gap; lone spikes
+        happen. The gap must be lasting, and grown.
+    What to do: sync the weights of the sampler each step, use the same precision and temperature on both sides, correct
+        with truncated importance weights, and mask what disagrees.
+    References: Yao et al. 2025, Your Efficient RL Framework Secretly Brings You Off-Policy RL Training.
+    """
+
+    __slots__ = ("growth", "kl", "masked", "prob")
+    type: ClassVar[str] = "train_inference_mismatch"
+    tracker: ClassVar[str] = "policy"
+    needs: ClassVar = (tuple(LIMITS),)
+    advice: ClassVar[str] = (
+        "Sync the sampler's weights each step, use one precision and temperature, and correct with truncated importance weights."
+    )
+    persist: ClassVar[int] = 10
+    settings: ClassVar = {
+        "kl": Setting(0.5, "nats a token between sampler and trainer", least=0.0),
+        "prob": Setting(0.1, "mean difference of probabilities", least=0.0, most=1.0),
+        "masked": Setting(0.3, "share of tokens masked", least=0.0, most=1.0),
+        "growth": Setting(5.0, "how many times its start it must be", least=1.0),
+    }
+    kl: float
+    prob: float
+    masked: float
+    growth: float
+
+    def check(self, view: View) -> Finding | None:
+        for name, setting in LIMITS.items():
+            gap = view.get(name)
+            if gap.ready:
+                limit = max(getattr(self, setting), self.growth * abs(gap.start))
+                if gap.level > limit:
+                    message = f"{name} is {gap.level:.3g}, {gap.level / max(abs(gap.start), 1e-12):.3g} times its start."
+                    return Finding("warning", gap.level, limit, message, {name: gap.level, "start": gap.start})
+        return None

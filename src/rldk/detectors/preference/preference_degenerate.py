@@ -1,0 +1,55 @@
+"""Preference training has nothing left to separate and goes on pushing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+
+__all__ = ["PreferenceDegenerate"]
+
+
+class PreferenceDegenerate(Detector):
+    """Margins explode, gradients die, and both answers become unlikely.
+
+    What it catches: the margin between chosen and rejected is many times what a sigmoid still feels, nearly all pairs are
+        told apart, and the gradient is a small share of its start. It is critical if the chosen answers, too, have become
+        far less likely than under the reference: the model unlearns what it should prefer.
+    Why it matters: the loss goes on falling while the model gets worse.
+    When it misfires: easy pairs are separated quickly in every run; without a dead gradient it is not reported.
+    What to do: stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers.
+    References: Razin et al. 2024, Unintentional Unalignment; Pal et al. 2024, Smaug (DPO-Positive).
+    """
+
+    __slots__ = ("accuracy", "dead", "displaced", "margin")
+    type: ClassVar[str] = "preference_degenerate"
+    tracker: ClassVar[str] = "preference"
+    needs: ClassVar = (("preference_margin",), ("grad_norm", "preference_accuracy", "loss"))
+    watches: ClassVar = ("preference_margin",)
+    reads: ClassVar = ("chosen_reward_mean",)
+    advice: ClassVar[str] = "Stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers."
+    persist: ClassVar[int] = 5
+    settings: ClassVar = {
+        "margin": Setting(8.0, "margin beyond which a sigmoid is flat", least=0.0),
+        "accuracy": Setting(0.98, "share of pairs told apart", least=0.5, most=1.0),
+        "dead": Setting(0.05, "share of its start below which the gradient, or the loss, is dead", least=0.0, most=1.0),
+        "displaced": Setting(-5.0, "implicit reward of the chosen answers below which they are unlearnt", most=0.0),
+    }
+    margin: float
+    accuracy: float
+    dead: float
+    displaced: float
+
+    def check(self, view: View) -> Finding | None:
+        margin, accuracy = view.get("preference_margin"), view.get("preference_accuracy")
+        if margin.n < 10 or margin.level < self.margin or (accuracy.ready and accuracy.level < self.accuracy):
+            return None
+        pull = view.first("grad_norm", "loss")
+        if not pull.ready or abs(pull.level) > self.dead * abs(pull.start):
+            return None
+        chosen = view.get("chosen_reward_mean")
+        displaced = chosen.ready and chosen.level < self.displaced
+        also = f", and the chosen answers have become less likely ({chosen.level:.3g})" if displaced else ""
+        message = f"The margin is {margin.level:.3g} and the gradient {pull.level:.2g}, from {pull.start:.2g}{also}."
+        severity = "critical" if displaced else "warning"
+        return Finding(severity, margin.level, self.margin, message, {"margin": margin.level, "pull": pull.level})

@@ -1,0 +1,127 @@
+"""The reward says nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.stats import RollingQuantiles
+
+__all__ = ["DeadReward"]
+
+
+class DeadReward(Detector):
+    """The reward carries no signal: it does not vary, all groups score alike, or it is `None`.
+
+    What it catches: a mean reward that has stayed within two percent of where it started, with no spread between the
+        responses where a spread is logged; a spread that was there and is gone while the reward is not at its best; a
+        reward that comes out as `None`.
+    Why it matters: no difference in reward, no gradient: every further step costs and teaches nothing.
+    When it misfires: a hard task may score nothing for a while before the first success; that is a warning first, and
+        critical only when it lasts, or when a cause shows (every response is cut off, none ends by itself). A task that
+        is solved has no spread either: a reward that has risen to its best is not dead.
+    What to do: score a few responses by hand; check that the answer can be parsed, that responses may end before the
+        length limit, and that the reward tells better from worse for this model; take easier prompts to begin with.
+    References: Yu et al. 2025, DAPO (dynamic sampling drops groups without spread).
+    """
+
+    __slots__ = ("_recent", "flat", "flat_rows", "jitter", "lasting", "none_rows", "soon")
+    type: ClassVar[str] = "dead_reward"
+    tracker: ClassVar[str] = "reward"
+    needs: ClassVar = (("reward_mean",),)
+    watches: ClassVar = ()
+    reads: ClassVar = (
+        "reward_mean",
+        "reward_std",
+        "reward_group_std",
+        "reward_zero_std_frac",
+        "truncated_frac",
+        "eos_count",
+        "eos_frac",
+    )
+    advice: ClassVar[str] = (
+        "Score a few responses by hand: can the answer be parsed, may responses end before the length limit, does the reward "
+        "tell better from worse? Begin with easier prompts."
+    )
+    persist: ClassVar[int] = 1
+    settings: ClassVar = {
+        "jitter": Setting(0.02, "share of its size within which a reward counts as not moving", least=0.0, most=0.5),
+        "soon": Setting(12, "rewards after which a dead one with a visible cause is critical", least=5),
+        "lasting": Setting(40, "rewards after which it is critical without one", least=5),
+    }
+    jitter: float
+    soon: float
+    lasting: float
+    flat_rows: int
+    none_rows: int
+    flat: bool
+    _recent: RollingQuantiles
+
+    def reset(self) -> None:
+        super().reset()
+        self.flat_rows = self.none_rows = 0
+        self.flat = False
+        self._recent = RollingQuantiles(10)
+
+    @classmethod
+    def metrics(cls) -> tuple[str, ...]:
+        return ()  # it must see the events in which the reward is not a number, too
+
+    def check(self, view: View) -> Finding | None:
+        event = view.event
+        if "reward_mean" in event.nulls:
+            self.none_rows += 1
+            if self.none_rows >= 3:
+                text = f"The reward has been None for {self.none_rows} rows."
+                return Finding(
+                    "critical" if self.none_rows >= 5 else "warning", float("nan"), 3.0, text, {"rows": self.none_rows}
+                )
+            return None
+        value = event.metrics.get("reward_mean")
+        if value is None:
+            return self._still(view) if self.raised else None
+        self.none_rows = 0
+        self._recent.update(value)
+        self.flat = self._is_flat(view)
+        self.flat_rows = self.flat_rows + 1 if self.flat else 0
+        return self._still(view)
+
+    def _is_flat(self, view: View) -> bool:
+        """Whether the last ten rewards are where the first were and no response differs from another."""
+        recent = self._recent
+        if recent.count < 10:
+            return False
+        reward = view.get("reward_mean")
+        room = max(self.jitter * abs(recent.median), 1e-6)
+        if recent.quantile(0.9) - recent.quantile(0.1) > room:
+            return False
+        spread = view.first("reward_std", "reward_group_std")
+        if spread.ready and spread.level > 0.05 * abs(recent.median) + 1e-6 and spread.level > 0.02 * spread.base:
+            return False
+        never_moved = abs(recent.median - reward.start) <= 2 * room and reward.high - reward.low <= 4 * room
+        lost = spread.ready and spread.level < 1e-4 * spread.base and recent.max - recent.min <= 1e-4 * reward.scale
+        return never_moved or (lost and recent.median < reward.high - 0.5 * reward.high_spread)
+
+    def _still(self, view: View) -> Finding | None:
+        if not self.flat:
+            return None
+        rows = self.flat_rows + 9
+        cause = self._cause(view)
+        if rows < self.soon or (not cause and rows < self.lasting // 2):
+            return None
+        severity = "critical" if cause or rows >= self.lasting else "warning"
+        median = self._recent.median
+        why = f"; {cause}" if cause else ""
+        message = f"The reward has not moved from {median:.4g} for {rows} rows, and no response scores better than another{why}."
+        return Finding(severity, median, self.jitter, message, {"reward": median, "rows": rows})
+
+    @staticmethod
+    def _cause(view: View) -> str:
+        cut, count, share = view.get("truncated_frac"), view.get("eos_count"), view.get("eos_frac")
+        if cut.ready and cut.level >= 0.98 and cut.start >= 0.98:
+            return "every response is cut off at the length limit"
+        if (count.ready and count.level == 0.0 and count.high == 0.0) or (
+            share.ready and share.level <= 0.02 and share.high <= 0.05
+        ):
+            return "no response ends by itself"
+        return ""

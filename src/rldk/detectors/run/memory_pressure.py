@@ -1,0 +1,47 @@
+"""Memory is running out."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+
+__all__ = ["MemoryPressure"]
+
+
+class MemoryPressure(Detector):
+    """Memory is almost full, or grows without end.
+
+    What it catches: more than 95 % of the memory in use for several steps, or twice the memory of the start and still at
+        its highest.
+    Why it matters: the next long batch ends the run with an out-of-memory error, and all since the last checkpoint is lost.
+    When it misfires: allocators that take all memory beforehand look full by design: switch this rule off for them.
+    What to do: lower the batch or the length, checkpoint activations, free what the steps keep (logits, graphs, samples).
+    References: none.
+    """
+
+    __slots__ = ("growth", "share")
+    type: ClassVar[str] = "memory_pressure"
+    tracker: ClassVar[str] = "run"
+    needs: ClassVar = (("memory_usage", "gpu_memory_gb", "cpu_memory_gb"),)
+    advice: ClassVar[str] = "Lower the batch or the length, checkpoint activations, and free what each step keeps."
+    persist: ClassVar[int] = 5
+    settings: ClassVar = {
+        "share": Setting(0.95, "share of the memory in use", least=0.0, most=1.0),
+        "growth": Setting(2.0, "how many times its start the memory must be", least=1.0),
+    }
+    share: float
+    growth: float
+
+    def check(self, view: View) -> Finding | None:
+        usage = view.get("memory_usage")
+        if usage.ready and usage.level > self.share:
+            return Finding(
+                "warning", usage.level, self.share, f"{usage.level:.0%} of the memory is in use.", {"usage": usage.level}
+            )
+        for name in ("gpu_memory_gb", "cpu_memory_gb"):
+            memory = view.get(name)
+            if memory.n >= 20 and memory.base > 1.0 and memory.level > self.growth * memory.base and memory.level >= memory.high:
+                message = f"{name} grew from {memory.base:.3g} to {memory.level:.3g} GiB and is still at its highest."
+                return Finding("warning", memory.level, self.growth * memory.base, message, {"start": memory.base})
+        return None

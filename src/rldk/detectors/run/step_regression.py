@@ -1,0 +1,42 @@
+"""The step goes backwards."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, View
+
+__all__ = ["StepRegression"]
+
+
+class StepRegression(Detector):
+    """An event has a smaller step than the one before it.
+
+    What it catches: a step that goes backwards within one run.
+    Why it matters: two processes write one log, or a run was resumed into it without taking back the rows after the
+        checkpoint: everything that compares before and after is wrong from there on.
+    When it misfires: logs that restart their count on purpose; when a file is read, restarts and resumes are told apart
+        before this rule sees them.
+    What to do: resume with the writer's `resume_step`, give each run a log of its own, and write from the main process only.
+    References: none.
+    """
+
+    __slots__ = ("last_step",)
+    type: ClassVar[str] = "step_regression"
+    tracker: ClassVar[str] = "run"
+    needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    advice: ClassVar[str] = "Give each run a log of its own, resume with `resume_step`, and write from the main process only."
+    persist: ClassVar[int] = 1
+    last_step: float
+
+    def reset(self) -> None:
+        super().reset()
+        self.last_step = float("-inf")
+
+    def check(self, view: View) -> Finding | None:
+        before, self.last_step = self.last_step, view.step
+        if view.step >= before:
+            return None
+        return Finding(
+            "warning", float(view.step), before, f"The step went back from {before:.0f} to {view.step}.", {"before": before}
+        )

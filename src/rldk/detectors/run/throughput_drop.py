@@ -1,0 +1,53 @@
+"""The run has become slow."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+
+__all__ = ["ThroughputDrop"]
+
+
+class ThroughputDrop(Detector):
+    """The run makes much less progress in a second than it did.
+
+    What it catches: tokens a second at less than half of the run's own start, or a step that takes three times as long
+        without longer responses, for long.
+    Why it matters: a node that throttles, a disk that is full, a data loader that starves or memory that is swapped costs
+        days before anyone looks.
+    When it misfires: evaluation and checkpoints slow single steps, and warm-up makes the first ones slow; both are waited
+        out. Longer responses take longer, and are not counted.
+    What to do: look at the split of the step's time, at the accelerator's use and temperature, and at what shares the node.
+    References: none.
+    """
+
+    __slots__ = ("share", "times_longer")
+    type: ClassVar[str] = "throughput_drop"
+    tracker: ClassVar[str] = "run"
+    needs: ClassVar = (("tokens_per_second", "step_time"),)
+    reads: ClassVar = ("rollout_length_mean",)
+    advice: ClassVar[str] = (
+        "Look at the split of the step's time, the accelerator's use and temperature, and what shares the node."
+    )
+    persist: ClassVar[int] = 20
+    clear: ClassVar[int] = 10
+    settings: ClassVar = {
+        "share": Setting(0.5, "share of its start below which the throughput has dropped", least=0.0, most=1.0),
+        "times_longer": Setting(3.0, "how many times its start a step must take", least=1.0),
+    }
+    share: float
+    times_longer: float
+
+    def check(self, view: View) -> Finding | None:
+        speed, time, length = view.get("tokens_per_second"), view.get("step_time"), view.get("rollout_length_mean")
+        grown = length.ready and length.level > 1.5 * length.start
+        if speed.n >= 20:
+            shorter = length.ready and length.level < 0.67 * length.start  # fewer tokens for the same overhead
+            if speed.base > 0 and speed.level < self.share * speed.base and not shorter:
+                message = f"Throughput fell from {speed.base:.4g} to {speed.level:.4g} tokens a second."
+                return Finding("warning", speed.level, self.share * speed.base, message, {"start": speed.base})
+        elif time.n >= 20 and time.base > 0 and time.level > self.times_longer * time.base and not grown:
+            message = f"A step takes {time.level:.3g} s, {time.level / time.base:.3g} times as long as at the start."
+            return Finding("warning", time.level, self.times_longer * time.base, message, {"start": time.base})
+        return None
