@@ -34,6 +34,7 @@ class Anomaly:
     since: int
     evidence: dict[str, float] = field(default_factory=dict)
     cleared_index: int | None = None
+    last_good_step: int | None = None
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
@@ -54,4 +55,5 @@ class Anomaly:
             "since": self.since,
             "evidence": dict(self.evidence),
             "cleared_index": self.cleared_index,
+            "last_good_step": self.last_good_step,
         }

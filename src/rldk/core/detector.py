@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rldk.core.anomaly import Anomaly
+from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.core.series import Series
 from rldk.core.stats.base import Statistic
 
-__all__ = ["SECTIONS", "Detector", "Finding", "Setting", "View"]
+__all__ = ["COMMON_SETTINGS", "SECTIONS", "Detector", "Finding", "Setting", "View"]
 
 SECTIONS = ("What it catches", "Why it matters", "When it misfires", "What to do", "References")
 """What the documentation of every detector says."""
@@ -43,10 +43,18 @@ class Setting:
         return float(value)
 
 
+COMMON_SETTINGS = {
+    "persist": Setting(3, "checks in a row for which the condition must hold", least=1),
+    "clear": Setting(5, "checks in a row for which it must be gone", least=1),
+}
+"""What can be set for every detector, beside `severity`, which overrules its own."""
+
+
 @dataclass(slots=True)
 class View:
     """A run as a detector sees it after an event: the event, its place, and the series of all metrics so far.
 
+    `earlier_step` is the step some events back, before a median of the last five could have moved; `None` near the start.
     `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
     the run, such as `kl_target` where the user or the log states one.
     """
@@ -55,6 +63,7 @@ class View:
     index: int
     step: int
     series: dict[str, Series]
+    earlier_step: int | None = None
     reductions: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
 
@@ -98,7 +107,7 @@ class Detector(Statistic):
     Settings and state live in `__slots__`, so that a detector is saved and restored with the run.
     """
 
-    __slots__ = ("_bad", "_good", "_since", "_worst", "raised", "since_clear", "times")
+    __slots__ = ("_bad", "_good", "_good_step", "_since", "_worst", "calm", "cap", "raised", "since_clear", "times", "wait")
 
     type: ClassVar[str]
     tracker: ClassVar[str]
@@ -112,6 +121,10 @@ class Detector(Statistic):
     most_raises: ClassVar[int] = 3
     settings: ClassVar[Mapping[str, Setting]] = {}
 
+    wait: int
+    calm: int
+    cap: str
+    _good_step: int | None
     _bad: int
     _good: int
     _since: int
@@ -121,17 +134,29 @@ class Detector(Statistic):
     times: int
 
     def __init__(self, **given: Any) -> None:
-        unknown = sorted(set(given) - set(self.settings))
+        unknown = sorted(set(given) - set(self.settings) - set(COMMON_SETTINGS) - {"severity"})
         if unknown:
-            raise UsageError(f"{self.type} has no setting {unknown[0]!r}; it has {sorted(self.settings) or 'none'}.")
+            known = [*self.settings, *COMMON_SETTINGS, "severity"]
+            raise UsageError(f"{self.type} has no setting {unknown[0]!r}; it has {', '.join(known)}.")
         for name, setting in self.settings.items():
-            setattr(self, name, setting.check(f"{self.type}.{name}", given[name]) if name in given else setting.default)
+            setattr(self, name, setting.check(f"{self.type}.{name}", given.get(name, setting.default)))
+        self.wait = int(COMMON_SETTINGS["persist"].check(f"{self.type}.persist", given.get("persist", self.persist)))
+        self.calm = int(COMMON_SETTINGS["clear"].check(f"{self.type}.clear", given.get("clear", self.clear)))
+        self.cap = given.get("severity", "")
+        if self.cap not in ("", *SEVERITIES):
+            raise UsageError(f"Expected `{self.type}.severity` to be one of {list(SEVERITIES)}, got {self.cap!r}.")
         self.reset()
+
+    @property
+    def key(self) -> str:
+        """What tells it from the other detectors of a run."""
+        return self.type
 
     def reset(self) -> None:
         super().reset()
         self._bad = self._good = self.times = 0
         self._since = -1
+        self._good_step = None
         self._worst = self.raised = ""
         self.since_clear = 1 << 30
 
@@ -156,8 +181,8 @@ class Detector(Statistic):
             self._bad = 0
             if self.raised:
                 self._good += 1
-                if self._good >= self.clear:
-                    self.raised = ""
+                if self._good >= self.calm:
+                    self._worst, self.raised = self.raised, ""
                     self.since_clear = 0
             elif self.since_clear < self.rearm:
                 self.since_clear += 1
@@ -165,12 +190,15 @@ class Detector(Statistic):
         self._good = 0
         if not self._bad:
             self._since = view.index
+            self._good_step = view.earlier_step
         self._bad += 1
-        if self._bad < self.persist and not finding.confirmed:
+        if self._bad < self.wait and not finding.confirmed:
             return None
+        if self.cap:
+            finding.severity = self.cap
         if self.raised == "critical" or self.raised == finding.severity:
             return None
-        if self.since_clear < self.rearm and finding.severity != "critical":
+        if self.since_clear < self.rearm and finding.severity in ("warning", self._worst):
             self.raised = finding.severity
             return None
         if finding.severity == "warning" and self.times >= self.most_raises:
@@ -183,6 +211,7 @@ class Detector(Statistic):
         return Anomaly(
             self.type, finding.severity, self.tracker, view.step, view.index, finding.message,
             finding.value, finding.threshold, self.advice_for(view, finding), self._since, finding.evidence,
+            last_good_step=self._good_step,
         )  # fmt: skip
 
     def advice_for(self, view: View, finding: Finding) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from rldk.detectors.table import DETECTORS
 __all__ = ["Engine"]
 
 _FIRST_ROWS = 1024
+_BACK = 6
 
 
 class Engine:
@@ -40,9 +42,9 @@ class Engine:
         self.events = 0
         self.first_step: int | None = None
         self.last_step: int | None = None
+        self._steps: deque[int] = deque(maxlen=_BACK)
         self._open: dict[str, list[Anomaly]] = {}
         self._watched = frozenset(name for detector in self.detectors for name in (*detector.metrics(), *detector.reads))
-        self._always = [detector for detector in self.detectors if not detector.metrics()]
         self._plans: dict[tuple[str, ...], tuple[list[str], list[Detector]]] = {}
 
     def observe(self, event: Event) -> list[Anomaly]:
@@ -58,22 +60,24 @@ class Engine:
             found.update(metrics[name], index)
         if info := event.model_info.get("reductions"):
             self.reductions.update(info)
-        view = View(event, index, event.step, series, self.reductions, self.context)
+        steps = self._steps
+        view = View(event, index, event.step, series, steps[0] if len(steps) == _BACK else None, self.reductions, self.context)
         raised: list[Anomaly] = []
         for detector in detectors:
             was = detector.raised
             anomaly = detector.update(view)
             if anomaly is not None:
                 raised.append(anomaly)
-                self._open.setdefault(detector.type, []).append(anomaly)
+                self._open.setdefault(detector.key, []).append(anomaly)
             elif was and not detector.raised:
-                for open_anomaly in self._open.pop(detector.type, ()):
+                for open_anomaly in self._open.pop(detector.key, ()):
                     open_anomaly.cleared_index = index
         self.anomalies += raised
         self.events = index + 1
         if self.first_step is None:
             self.first_step = event.step
         self.last_step = event.step
+        steps.append(event.step)
         return raised
 
     def _plan(self, names: tuple[str, ...]) -> tuple[list[str], list[Detector]]:
@@ -81,7 +85,9 @@ class Engine:
         plan = self._plans.get(names)
         if plan is None:
             present = frozenset(names)
-            active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
+            active = [
+                detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())
+            ]
             plan = ([name for name in names if name in self._watched], active)
             if len(self._plans) < _FIRST_ROWS:
                 self._plans[names] = plan
@@ -105,7 +111,9 @@ class Engine:
             "context": self.context,
             "reductions": self.reductions,
             "series": {name: series.state_dict() for name, series in self.series.items()},
-            "detectors": {detector.type: detector.state_dict() for detector in self.detectors},
+            "detectors": {detector.key: detector.state_dict() for detector in self.detectors},
+            "steps": list(self._steps),
+            "open": {key: [self.anomalies.index(anomaly) for anomaly in found] for key, found in self._open.items()},
             "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
         }
 
@@ -118,10 +126,8 @@ class Engine:
             self.series[name] = Series()
             self.series[name].load_state_dict(saved)
         for detector in self.detectors:
-            if detector.type in state["detectors"]:
-                detector.load_state_dict(state["detectors"][detector.type])
+            if detector.key in state["detectors"]:
+                detector.load_state_dict(state["detectors"][detector.key])
         self.anomalies = [Anomaly(**saved) for saved in state["anomalies"]]
-        self._open = {}
-        for anomaly in self.anomalies:
-            if anomaly.cleared_index is None:
-                self._open.setdefault(anomaly.type, []).append(anomaly)
+        self._steps = deque(state["steps"], _BACK)
+        self._open = {key: [self.anomalies[number] for number in found] for key, found in state["open"].items()}

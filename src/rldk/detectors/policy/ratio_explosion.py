@@ -27,7 +27,7 @@ class RatioExplosion(Detector):
     tracker: ClassVar[str] = "policy"
     needs: ClassVar = (("ratio_mean", "ratio_std"),)
     advice: ClassVar[str] = (
-        "Lower the learning rate or the epochs per batch; check that old and new log-probabilities are of the same model and temperature."
+        "Lower the learning rate or the epochs per batch; check that both log-probabilities are of one model and temperature."
     )
     persist: ClassVar[int] = 4
     settings: ClassVar = {

@@ -13,8 +13,8 @@ __all__ = ["DeadReward"]
 class DeadReward(Detector):
     """The reward carries no signal: it does not vary, all groups score alike, or it is `None`.
 
-    What it catches: a mean reward that has stayed within two percent of where it started, with no spread between the
-        responses where a spread is logged; a spread that was there and is gone while the reward is not at its best; a
+    What it catches: a mean reward that has stayed within two percent of where it started (six, if a cause shows), with no
+        spread between the responses where a spread is logged; a spread that was there and is gone while the reward is not at its best; a
         reward that comes out as `None`.
     Why it matters: no difference in reward, no gradient: every further step costs and teaches nothing.
     When it misfires: a hard task may score nothing for a while before the first success; that is a warning first, and
@@ -45,7 +45,9 @@ class DeadReward(Detector):
     )
     persist: ClassVar[int] = 1
     settings: ClassVar = {
-        "jitter": Setting(0.02, "share of its size within which a reward counts as not moving", least=0.0, most=0.5),
+        "jitter": Setting(
+            0.02, "share of its size within which a reward counts as not moving; three times that if a cause shows", least=0.0, most=0.3
+        ),
         "soon": Setting(12, "rewards after which a dead one with a visible cause is critical", least=5),
         "lasting": Setting(40, "rewards after which it is critical without one", least=5),
     }
@@ -92,7 +94,7 @@ class DeadReward(Detector):
         if recent.count < 10:
             return False
         reward = view.get("reward_mean")
-        room = max(self.jitter * abs(recent.median), 1e-6)
+        room = max(self.jitter * abs(recent.median), 1e-6) * (3.0 if self.raised or self._cause(view) else 1.0)
         if recent.quantile(0.9) - recent.quantile(0.1) > room:
             return False
         spread = view.first("reward_std", "reward_group_std")

@@ -30,7 +30,7 @@ class Plateau(Detector):
     watches: ClassVar = ("reward_mean",)
     reads: ClassVar = ("policy_lr", "lr")
     advice: ClassVar[str] = (
-        "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and that the reward discriminates."
+        "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and the reward discriminates."
     )
     persist: ClassVar[int] = 1
     clear: ClassVar[int] = 50
@@ -63,7 +63,10 @@ class Plateau(Detector):
         limit = self.still * (100.0 if view.reductions.get("kl_mean") == "sequence" else 1.0)
         if spread == 0.0 or abs(gain) >= self.gain * spread or not abs(kl.level) < limit or 0.7 < early.mean <= 1.0:
             return None
-        message = f"After {reward.n} rewards the mean has changed by {gain:.2g} (spread {spread:.2g}), and KL is {kl.level:.2g}: nothing was learnt."
+        message = (
+            f"After {reward.n} rewards the mean has changed by {gain:.2g} (spread {spread:.2g}), "
+            f"and KL is {kl.level:.2g}: nothing was learnt."
+        )
         return Finding("warning", gain, self.gain * spread, message, {"gain": gain, "kl": kl.level})
 
     def advice_for(self, view: View, finding: Finding) -> str:

@@ -37,7 +37,7 @@ class PolicyCollapse(Detector):
     needs: ClassVar = (("reward_mean",),)
     reads: ClassVar = ("entropy_mean", "truncated_frac", "rollout_length_mean", "kl_mean", "reward_std", "reward_zero_std_frac")
     advice: ClassVar[str] = (
-        "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty; read samples from both sides."
+        "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty; read samples."
     )
     persist: ClassVar[int] = 3
     settings: ClassVar = {

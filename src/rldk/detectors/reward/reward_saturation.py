@@ -52,5 +52,8 @@ class RewardSaturation(Detector):
             self.kl_then = kl.level
         if self.rows_full < self.rows or kl.level < self.drift * max(self.kl_then, 1e-3):
             return None
-        message = f"All responses score alike ({reward.level:.4g}) since {self.rows_full} rows, while KL grew from {self.kl_then:.3g} to {kl.level:.3g}."
+        message = (
+            f"All responses have scored alike ({reward.level:.4g}) for {self.rows_full} rows, "
+            f"while KL grew from {self.kl_then:.3g} to {kl.level:.3g}."
+        )
         return Finding("warning", kl.level, self.drift * self.kl_then, message, {"kl_then": self.kl_then, "kl": kl.level})
