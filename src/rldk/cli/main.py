@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rldk._version import __version__
+from rldk.cli.output import clean
 from rldk.core.errors import RLDKError, UsageError
 
 __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, str] = {
+    "scan": "judge runs: what went wrong, since when, why, and what to do",
+    "replay": "tell where a run would have been stopped, and what that would have saved",
+    "explain": "print a detector's page: what it catches, when it misfires, what to do",
     "ingest": "read runs of any framework into one table",
     "catalog": "show the metrics rldk knows, and what each framework calls them",
 }
@@ -44,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser = Parser(prog=f"rldk {name}", description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
         command.configure(parser)
         arguments.remove(name)
-        return int(command.run(parser.parse_args(arguments)))
+        status = int(command.run(parser.parse_args(arguments)))
+        sys.stdout.flush()  # here, where a reader that has gone is understood, and not at exit
+        return status
     except RLDKError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
@@ -59,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str) -> int:
-    sys.stderr.write(f"rldk: error: {' '.join(message.split())}\n")
+    sys.stderr.write(f"rldk: error: {clean(' '.join(message.split()), 1000)}\n")
     return ERROR
 
 

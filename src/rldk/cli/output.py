@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rldk.core.text import writable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -23,8 +25,8 @@ _LARGE = 8 << 20
 
 
 def clean(text: object, most: int = 200) -> str:
-    """Text from a log as it may be shown in a terminal: no control codes, and not endless."""
-    shown = _CONTROL.sub("", str(text)).replace("\n", " ")
+    """Text from a log as it may be shown in a terminal: no control codes, nothing that cannot be written, and not endless."""
+    shown = _CONTROL.sub("", writable(str(text))).replace("\n", " ")
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
@@ -36,8 +38,8 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on stdout; strict, so that every reader takes it: a non-finite number is written as `null`."""
-    sys.stdout.write(json.dumps(_strict(value), ensure_ascii=False) + "\n")
+    """One JSON object on stdout; strict and in ASCII, so that every reader takes it: a non-finite number is `null`."""
+    sys.stdout.write(json.dumps(_strict(value)) + "\n")
 
 
 def _strict(value: Any) -> Any:
@@ -92,7 +94,7 @@ def _cell(cell: Sequence[float]) -> float:
     if any(math.isinf(value) for value in cell):
         return math.inf
     there = [value for value in cell if not math.isnan(value)]
-    return math.fsum(there) / len(there) if there else math.nan
+    return math.fsum(value / len(there) for value in there) if there else math.nan
 
 
 @contextmanager
@@ -104,7 +106,7 @@ def progress_bar(total_bytes: int) -> Iterator[Callable[[Path, int, int], None] 
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("reading", total=total_bytes)
         finished: dict[Path, int] = {}

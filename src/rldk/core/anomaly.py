@@ -19,7 +19,7 @@ class Anomaly:
 
     `index` is the position of the event in the run at which it was raised, `since` that at which its condition began,
     and `cleared_index` that at which it was gone again (`None`: it is still there). `evidence` holds the numbers that
-    speak for it.
+    speak for it, `knobs` what the learning rate, the KL coefficient and their like stood at when it was raised.
     """
 
     type: str
@@ -35,6 +35,7 @@ class Anomaly:
     evidence: dict[str, float] = field(default_factory=dict)
     cleared_index: int | None = None
     last_good_step: int | None = None
+    knobs: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
@@ -56,4 +57,5 @@ class Anomaly:
             "evidence": dict(self.evidence),
             "cleared_index": self.cleared_index,
             "last_good_step": self.last_good_step,
+            "knobs": dict(self.knobs),
         }

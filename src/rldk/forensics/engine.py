@@ -15,7 +15,10 @@ from rldk.detectors.table import DETECTORS
 __all__ = ["Engine"]
 
 _FIRST_ROWS = 1024
-_BACK = 6
+_BACK = 4
+
+KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
+"""What advice may name: the values it would have the user change, as they were when the defect was raised."""
 
 
 class Engine:
@@ -44,7 +47,7 @@ class Engine:
         self.last_step: int | None = None
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._open: dict[str, list[Anomaly]] = {}
-        self._watched = frozenset(name for detector in self.detectors for name in (*detector.metrics(), *detector.reads))
+        self._watched = frozenset(name for detector in self.detectors for name in (*detector.metrics(), *detector.reads)) | set(KNOBS)
         self._plans: dict[tuple[str, ...], tuple[list[str], list[Detector]]] = {}
 
     def observe(self, event: Event) -> list[Anomaly]:
@@ -67,6 +70,7 @@ class Engine:
             was = detector.raised
             anomaly = detector.update(view)
             if anomaly is not None:
+                anomaly.knobs = {name: series[name].last for name in KNOBS if name in series and series[name].n}
                 raised.append(anomaly)
                 self._open.setdefault(detector.key, []).append(anomaly)
             elif was and not detector.raised:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rldk.core.errors import ReadError
 
-__all__ = ["PathsLike", "expand", "files_below"]
+__all__ = ["PathsLike", "expand", "files_below", "size_of"]
 
 PathsLike = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -23,25 +23,39 @@ def expand(given: PathsLike) -> list[Path]:
         raise ReadError("No path was given.")
     found: dict[Path, None] = {}
     for item in items:
-        path = Path(item).expanduser()
-        if path.exists() or not glob.has_magic(str(item)):
-            matches = [path]
-        else:
-            matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207  an absolute pattern
-            if not matches:
-                raise ReadError(f"Nothing matches {str(item)!r}.")
-        for match in matches:
-            if not match.exists():
-                raise ReadError(f"{match} does not exist.")
-            found.setdefault(match, None)
+        try:
+            matches = _matches(item)
+        except (OSError, RuntimeError) as error:  # a name that is too long, a folder that may not be searched, an unknown ~user
+            why = getattr(error, "strerror", None) or str(error).rstrip(".")
+            raise ReadError(f"{str(item)[:200]!r} cannot be read: {why}.") from error
+        found.update(dict.fromkeys(matches))
     return list(found)
 
 
+def _matches(item: str | os.PathLike[str]) -> list[Path]:
+    path = Path(item).expanduser()
+    if path.exists():
+        return [path]
+    if not glob.has_magic(str(item)):
+        raise ReadError(f"{path} does not exist.")
+    matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207  an absolute pattern
+    if not matches:
+        raise ReadError(f"Nothing matches {str(item)!r}.")
+    return matches
+
+
 def files_below(folder: Path) -> Iterator[Path]:
-    """The folder itself and all files below it, in order; hidden folders and those of tools are left out."""
+    """The folder itself and all files below it, in order; hidden folders, those of tools, and pipes are left out."""
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_SEARCHED)
         yield Path(root)
         for name in sorted(files):
-            if not name.startswith("."):
-                yield Path(root, name)
+            path = Path(root, name)
+            if not name.startswith(".") and path.is_file():
+                yield path
+
+
+def size_of(paths: Iterable[Path]) -> int:
+    """Bytes of all files that are meant, for a progress bar."""
+    files = (file for path in paths for file in (files_below(path) if path.is_dir() else [path]))
+    return sum(file.stat().st_size for file in files if file.is_file())

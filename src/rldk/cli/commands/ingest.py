@@ -116,7 +116,7 @@ def _show(result: Any, account: dict[str, Any], explain: bool) -> None:
     if explain:
         _show_routes(out, account)
     if account["output"]:
-        out.print(f"\nwrote {sum(run['rows'] for run in account['runs'])} rows to {account['output']}")
+        out.print(f"\nwrote {sum(run['rows'] for run in account['runs'])} rows to {clean(account['output'])}")
 
 
 def _show_curves(out: Any, run: Any) -> None:
@@ -143,13 +143,11 @@ def _show_remarks(out: Any, account: dict[str, Any]) -> None:
         if file["skipped_lines"] > 3:
             said.setdefault(f"{file['skipped_lines']} lines skipped in all", []).append(path)
         if file["damage"]:
-            said.setdefault(file["damage"], []).append(path)
+            said.setdefault(clean(file["damage"]), []).append(path)
     for run in account["runs"]:
         name = clean(run["run_id"])
         for note in run["notes"]:
             said.setdefault(clean(note), []).append(name)
-        if run["kind"] == "supervised":
-            said.setdefault("no RL metrics; this is a log of supervised training", []).append(name)
         if run["unmapped"]:
             shown = ", ".join(clean(key, 60) for key in run["unmapped"][:6])
             more = f" and {len(run['unmapped']) - 6} more" if len(run["unmapped"]) > 6 else ""
@@ -165,7 +163,7 @@ def _show_remarks(out: Any, account: dict[str, Any]) -> None:
 def _show_routes(out: Any, account: dict[str, Any]) -> None:
     from rich.table import Table
 
-    from rldk.core.catalog import CATALOG
+    from rldk.core.catalog import entry_of
 
     for file in account["files"]:
         out.print(f"\n{clean(file['path'])}: read by the adapter {file['adapter']!r}: {clean(file['why'])}")
@@ -175,7 +173,7 @@ def _show_routes(out: Any, account: dict[str, Any]) -> None:
         for name in ("key", "metric", "unit", "reduced over"):
             table.add_column(name, overflow="fold")
         for metric, key in run["metrics"].items():
-            entry = CATALOG.get(metric.removeprefix("eval_")) or CATALOG.get(f"{metric.split('/', 1)[0]}/*")
+            entry = entry_of(metric)
             table.add_row(clean(key), clean(metric), entry.unit if entry else "", run["reductions"].get(metric, ""))
         for key, metric in run["duplicates"].items():
             table.add_row(clean(key), f"(another {metric})", "", "")

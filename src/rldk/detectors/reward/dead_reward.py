@@ -13,9 +13,9 @@ __all__ = ["DeadReward"]
 class DeadReward(Detector):
     """The reward carries no signal: it does not vary, all groups score alike, or it is `None`.
 
-    What it catches: a mean reward that has stayed within two percent of where it started (six, if a cause shows), with no
-        spread between the responses where a spread is logged; a spread that was there and is gone while the reward is not at its best; a
-        reward that comes out as `None`.
+    What it catches: a mean reward that has stayed within two percent of where it started (six, if a cause shows), with
+        no spread between the responses where one is logged; a spread that was there and is gone while the reward is not
+        at its best; a reward that comes out as `None`.
     Why it matters: no difference in reward, no gradient: every further step costs and teaches nothing.
     When it misfires: a hard task may score nothing for a while before the first success; that is a warning first, and
         critical only when it lasts, or when a cause shows (every response is cut off, none ends by itself). A task that
@@ -45,9 +45,7 @@ class DeadReward(Detector):
     )
     persist: ClassVar[int] = 1
     settings: ClassVar = {
-        "jitter": Setting(
-            0.02, "share of its size within which a reward counts as not moving; three times that if a cause shows", least=0.0, most=0.3
-        ),
+        "jitter": Setting(0.02, "share of its size within which a reward has not moved; thrice that if a cause shows", least=0, most=0.3),
         "soon": Setting(12, "rewards after which a dead one with a visible cause is critical", least=5),
         "lasting": Setting(40, "rewards after which it is critical without one", least=5),
     }

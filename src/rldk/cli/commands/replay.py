@@ -1,0 +1,77 @@
+"""Replay runs as if they were live, and tell where each would have been stopped and what share of it that would have saved."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rldk.cli.commands.scan import STYLES, judge_paths
+from rldk.cli.output import clean, console, print_json
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="RUN", help="a file, a folder or a glob")
+    parser.add_argument(
+        "--stop-on", choices=("critical", "warning"), default="critical", help="what stops the run (default: critical)"
+    )
+    parser.add_argument("--config", metavar="FILE", help="YAML with thresholds, severities, limits, and detectors switched off")
+    parser.add_argument(
+        "--field-map", action="append", default=[], metavar="KEY=METRIC", help="a key of yours and its metric; may be repeated"
+    )
+    parser.add_argument("--adapter", metavar="NAME", help="read with this adapter instead of the one the content asks for")
+    parser.add_argument("--json", action="store_true", help="print as one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    stops = [_stop(judgement, args.stop_on) for judgement, _ in judge_paths(args)]
+    if args.json:
+        print_json({"stop_on": args.stop_on, "runs": stops})
+    else:
+        _show(stops)
+    return 0
+
+
+def _stop(judgement: Any, severity: str) -> dict[str, Any]:
+    """Where the first anomaly of that severity was raised; a critical is one for whoever stops on warnings, too."""
+    wanted = ("critical",) if severity == "critical" else ("critical", "warning")
+    first = next((anomaly for anomaly in judgement.engine.anomalies if anomaly.severity in wanted), None)
+    events = len(judgement.run)
+    times = judgement.run.wall_time
+    stop: dict[str, Any] = {"run_id": judgement.run.run_id, "events": events, "stopped": first is not None}
+    if first is not None:
+        stop |= {
+            "step": first.step,
+            "index": first.index,
+            "type": first.type,
+            "severity": first.severity,
+            "message": first.message,
+            "saved_share": (events - 1 - first.index) / max(events - 1, 1),
+            "saved_seconds": float(times[-1] - times[first.index]),
+        }
+    return stop
+
+
+def _show(stops: list[dict[str, Any]]) -> None:
+    from rich.text import Text
+
+    out = console()
+    for stop in stops:
+        if not stop["stopped"]:
+            out.print(f"{clean(stop['run_id'])}: would have run to its end ({stop['events']} events).")
+            continue
+        saved = f"{stop['saved_share']:.0%} of the run"
+        if stop["saved_seconds"] == stop["saved_seconds"] and stop["saved_seconds"] > 0:
+            saved += f" ({_duration(stop['saved_seconds'])})"
+        out.print(
+            Text.assemble(
+                f"{clean(stop['run_id'])}: would have stopped at step {stop['step']} (event {stop['index']} of {stop['events']}) on ",
+                (stop["type"], STYLES[stop["severity"]]),
+                f", saving {saved}. {clean(stop['message'], 300)}",
+            )
+        )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,181 @@
+"""Judge runs of any framework: what went wrong, since when, why, and what to do about it.
+
+Exit status: 0 nothing critical, 1 something critical (--fail-on changes both), 2 could not be read or wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from rldk.cli.commands.ingest import parse_field_map
+from rldk.cli.output import clean, console, print_json, progress_bar, short_number, sparkline
+
+CURVES = (
+    "reward_mean",
+    "reward_std",
+    "kl_mean",
+    "entropy_mean",
+    "loss",
+    "grad_norm",
+    "policy_grad_norm",
+    "value_loss",
+    "rollout_length_mean",
+)
+STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
+RANK = {"critical": 0, "warning": 1, "no_data": 2, "healthy": 3}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder or a glob")
+    parser.add_argument("--json", action="store_true", help="print the judgement as one JSON object")
+    parser.add_argument(
+        "--fail-on",
+        choices=("warning", "critical", "never"),
+        default="critical",
+        help="what makes the exit status 1 (default: critical)",
+    )
+    parser.add_argument("--config", metavar="FILE", help="YAML with thresholds, severities, limits, and detectors switched off")
+    parser.add_argument(
+        "--field-map", action="append", default=[], metavar="KEY=METRIC", help="a key of yours and its metric; may be repeated"
+    )
+    parser.add_argument("--adapter", metavar="NAME", help="read with this adapter instead of the one the content asks for")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list every anomaly, and the detectors that could not judge")
+
+
+def run(args: argparse.Namespace) -> int:
+    judged = judge_paths(args)
+    if args.json:
+        print_json({"runs": [judgement.to_dict(skipped) for judgement, skipped in judged]})
+    else:
+        show(judged, args.verbose)
+    verdicts = {judgement.verdict for judgement, _ in judged}
+    failing = {"critical": {"critical"}, "warning": {"critical", "warning"}, "never": set()}[args.fail_on]
+    return 1 if verdicts & failing else 0
+
+
+def judge_paths(args: argparse.Namespace) -> list[tuple[Any, int]]:
+    """Judge all runs below the paths; each with the number of lines of its file that were skipped."""
+    from rldk.forensics.config import ScanConfig
+    from rldk.forensics.judge import judge_run
+    from rldk.ingest import read_runs
+    from rldk.ingest.paths import expand, size_of
+
+    config = ScanConfig.from_yaml(args.config) if args.config else ScanConfig()
+    paths = expand(args.paths)
+    with progress_bar(size_of(paths)) as progress:
+        result = read_runs(paths, adapter_hint=args.adapter, field_map=parse_field_map(args.field_map), progress=progress)
+    skipped = {report.path: report.problems.total for report in result.files}
+    return [(judge_run(found, config), skipped.get(found.path, 0)) for found in result.runs]
+
+
+def show(judged: list[tuple[Any, int]], verbose: bool) -> None:
+    """The ranking, the worst first, then each run that has something to tell."""
+    out = console()
+    judged = sorted(judged, key=lambda pair: (RANK[pair[0].verdict], -len(pair[0].engine.anomalies)))
+    if len(judged) > 1:
+        _show_ranking(out, [judgement for judgement, _ in judged])
+    for judgement, skipped in judged:
+        if len(judged) == 1 or judgement.incidents:
+            _show_run(out, judgement, skipped, verbose)
+
+
+def _show_ranking(out: Any, judgements: list[Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("verdict", "run", "events", "since step", "cause"):
+        table.add_column(name, justify="right" if name in ("events", "since step") else "left", overflow="fold")
+    for judgement in judgements:
+        worst = min(judgement.incidents, key=lambda incident: (incident.severity != "critical", incident.index), default=None)
+        table.add_row(
+            Text(judgement.verdict, style=STYLES[judgement.verdict]),
+            clean(judgement.run.run_id),
+            str(len(judgement.run)),
+            str(worst.step) if worst else "",
+            worst.title if worst else judgement.reason,
+        )
+    out.print(table)
+
+
+def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
+    from rich.text import Text
+
+    run = judgement.run
+    out.print()
+    out.print(Text.assemble((judgement.verdict.upper(), STYLES[judgement.verdict]), "  ", (clean(run.run_id), "bold")))
+    span = f"steps {run.steps[0]}–{run.steps[-1]}" if len(run) else "no steps"
+    read = run.framework or run.adapter
+    out.print(
+        f"{len(run)} events, {span}, read as {read}; {judgement.reason}" + (f"; {skipped} lines skipped" if skipped else ""),
+        style="dim",
+    )
+    for note in run.notes:
+        out.print(f"· {clean(note)}", style="dim")
+    _show_curves(out, judgement)
+    for incident in judgement.incidents:
+        _show_incident(out, incident)
+    if verbose:
+        _show_details(out, judgement)
+
+
+def _show_curves(out: Any, judgement: Any) -> None:
+    """The metrics that matter as small curves; a mark under them where the first incident was raised."""
+    from rich.table import Table
+
+    run = judgement.run
+    names = [name for name in CURVES if name in run.columns]
+    if not names or len(run) < 2:
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for _ in range(3):
+        table.add_column(no_wrap=True)
+    width = max(8, min(48, len(run), out.width - 44))
+    for name in names:
+        values = run.columns[name].values.tolist()
+        there = [value for value in values if value == value] or [float("nan")]
+        table.add_row(name, sparkline(values, width), f"{short_number(there[0])} → {short_number(there[-1])}")
+    if judgement.incidents:
+        marks = [" "] * width
+        for incident in judgement.incidents:
+            marks[min(incident.index * width // len(run), width - 1)] = "^"
+        first = judgement.incidents[0]
+        table.add_row("", "".join(marks), f"step {first.step}")
+    out.print()
+    out.print(table)
+
+
+def _show_incident(out: Any, incident: Any) -> None:
+    from rich.text import Text
+
+    out.print()
+    out.print(
+        Text.assemble((incident.severity, STYLES[incident.severity]), f" at step {incident.step}: ", (incident.title, "bold"))
+    )
+    for sentence in incident.evidence:
+        out.print(f"  {clean(sentence, 300)}")
+    if incident.rivals:
+        out.print(f"  It may also be: {', '.join(rival.replace('_', ' ') for rival in incident.rivals)}.", style="dim")
+    out.print(f"  What to do: {incident.advice}")
+    good = "there is none in this log" if incident.last_good_step is None else str(incident.last_good_step)
+    out.print(f"  Last good step: {good}.")
+
+
+def _show_details(out: Any, judgement: Any) -> None:
+    from rich.table import Table
+
+    if judgement.engine.anomalies:
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for name in ("step", "index", "severity", "type", "cleared at"):
+            table.add_column(name, justify="right" if name in ("step", "index", "cleared at") else "left")
+        for anomaly in judgement.engine.anomalies:
+            cleared = "" if anomaly.cleared_index is None else str(anomaly.cleared_index)
+            table.add_row(str(anomaly.step), str(anomaly.index), anomaly.severity, anomaly.type, cleared)
+        out.print()
+        out.print(table)
+    inactive = judgement.engine.inactive()
+    if inactive:
+        out.print("\nCould not judge, for want of a metric:", style="dim")
+        for name, lacking in inactive:
+            out.print(f"  {name}: {', '.join(lacking)}", style="dim")

@@ -1,0 +1,136 @@
+"""The causes that incidents are put down to: what speaks for each, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["CAUSES", "Cause"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A probable cause; `signs` weighs the anomalies that speak for it, and more if they came first.
+
+    `needs` names anomalies of which at least one must be there. `advice` may use the run's numbers at that moment: `{lr}`,
+    `{kl_coef}`, `{kl}`, `{length}`.
+    """
+
+    name: str
+    title: str
+    signs: Mapping[str, float]
+    advice: str
+    needs: tuple[str, ...] = ()
+
+
+CAUSES: tuple[Cause, ...] = (
+    Cause(
+        "numerical_failure", "numerical failure",
+        {"nonfinite_metric": 4.0, "loss_explosion": 0.5, "exploding_gradient_anomaly": 0.5},
+        "Go back to the last good checkpoint, skip steps whose gradients are not finite, and look for a log of 0, a division by "
+        "a spread of 0, or half precision that overflows; lower the learning rate ({lr}).",
+        needs=("nonfinite_metric",),
+    ),
+    Cause(
+        "learning_rate_too_high", "the learning rate is too high",
+        {
+            "learning_rate_too_high": 3.0, "loss_explosion": 2.0, "exploding_gradient_anomaly": 1.5, "clip_saturation": 1.0, "ratio_explosion": 1.0,
+            "entropy_explosion": 1.5, "policy_collapse": 0.7, "kl_spike": 0.5, "gradient_stability_anomaly": 0.5, "length_runaway": 0.3, "entropy_collapse": 0.5,
+        },
+        "Go back to the last good checkpoint and lower the learning rate (it was {lr}) three- to tenfold; clip gradients at 1; take "
+        "fewer epochs per batch.",
+        needs=("learning_rate_too_high", "loss_explosion", "exploding_gradient_anomaly", "ratio_explosion", "clip_saturation", "entropy_explosion", "policy_collapse"),
+    ),
+    Cause(
+        "kl_penalty_too_weak", "the KL penalty is too weak",
+        {"kl_explosion": 3.0, "kl_trend_anomaly": 1.0, "target_range_anomaly": 1.0, "coef_adaptation_anomaly": 1.0, "controller_responsiveness_anomaly": 1.0,
+         "reward_hacking": 0.7, "reward_saturation": 0.7, "policy_collapse": 0.3, "exploding_gradient_anomaly": 0.3},
+        "Raise the KL coefficient (it was {kl_coef}) three- to tenfold, or lower the learning rate ({lr}); KL was {kl}.",
+        needs=("kl_explosion", "kl_trend_anomaly", "target_range_anomaly", "coef_adaptation_anomaly", "controller_responsiveness_anomaly"),
+    ),
+    Cause(
+        "reward_exploited", "the reward is being exploited",
+        {"reward_hacking": 3.5, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5, "entropy_collapse": 0.5},
+        "Read samples; go back to the checkpoint where held-out quality held; mend what the reward fails to see, and raise the KL "
+        "coefficient (it was {kl_coef}).",
+        needs=("reward_hacking", "reward_saturation"),
+    ),
+    Cause(
+        "length_exploit", "the reward pays for length",
+        {"length_bias": 2.5, "length_runaway": 1.0},
+        "Normalise the reward by length or penalise over-long responses (they were {length} tokens); compare reward among "
+        "responses of one length.",
+        needs=("length_bias",),
+    ),
+    Cause(
+        "responses_do_not_end", "responses do not end",
+        {"eos_starvation": 2.0, "length_runaway": 1.5, "dead_reward": 1.2},
+        "Raise the length limit (responses were {length} tokens), check stop tokens and chat template, or start from a model "
+        "that was tuned to stop.",
+        needs=("eos_starvation", "length_runaway"),
+    ),
+    Cause(
+        "dead_reward", "the reward carries no signal",
+        {"dead_reward": 3.0, "plateau": 0.5, "eos_starvation": 0.4, "vanishing_gradient_anomaly": 0.5},
+        "Score a few responses by hand, check the parsing of answers, and begin with prompts that the model solves sometimes.",
+        needs=("dead_reward",),
+    ),
+    Cause(
+        "value_function_diverged", "the value function has diverged",
+        {"value_divergence": 3.0, "value_unexplained": 1.0, "gradient_imbalance_anomaly": 0.7, "advantage_scale_anomaly": 0.7, "advantage_bias_anomaly": 0.5},
+        "Lower the critic's learning rate, clip value updates and their gradients, normalise rewards; let the critic warm up before "
+        "the policy moves.",
+        needs=("value_divergence", "value_unexplained"),
+    ),
+    Cause(
+        "nothing_learnt", "the policy does not move",
+        {"plateau": 2.5, "vanishing_gradient_anomaly": 1.0, "gradient_flow_anomaly": 0.5},
+        "Raise the learning rate (it was {lr}), lower the KL coefficient ({kl_coef}), and check that gradients reach the weights.",
+        needs=("plateau", "vanishing_gradient_anomaly"),
+    ),
+    Cause(
+        "policy_degenerated", "the policy has degenerated",
+        {"policy_collapse": 1.6, "entropy_collapse": 1.6, "entropy_explosion": 1.0, "length_collapse": 1.0, "length_runaway": 0.5},
+        "Go back to the last good checkpoint; lower the learning rate (it was {lr}), raise the KL coefficient ({kl_coef}), and read "
+        "samples from both sides of the fall.",
+        needs=("policy_collapse", "entropy_collapse", "entropy_explosion", "length_collapse", "length_runaway"),
+    ),
+    Cause(
+        "sampler_out_of_step", "sampler and trainer disagree",
+        {"train_inference_mismatch": 3.0, "negative_kl": 0.7, "policy_collapse": 0.3},
+        "Sync the sampler's weights each step, use one precision and temperature, and correct with truncated importance weights.",
+        needs=("train_inference_mismatch",),
+    ),
+    Cause(
+        "kl_estimate_wrong", "the KL is not measured right",
+        {"negative_kl": 2.5},
+        "Check that policy and reference see the same tokens, mask and temperature, and that the reference is not being trained.",
+        needs=("negative_kl",),
+    ),
+    Cause(
+        "kl_controller_unstable", "the KL controller is out of tune",
+        {"controller_oscillation_anomaly": 2.5, "controller_overshoot_anomaly": 2.0, "controller_responsiveness_anomaly": 1.0, "coef_adaptation_anomaly": 1.0,
+         "kl_volatility_anomaly": 0.8},
+        "Lengthen the controller's horizon if it swings, shorten it if it lags; the coefficient was {kl_coef} and KL {kl}.",
+        needs=("controller_oscillation_anomaly", "controller_overshoot_anomaly", "controller_responsiveness_anomaly", "coef_adaptation_anomaly"),
+    ),
+    Cause(
+        "preference_overfit", "preference training has gone too far",
+        {"preference_degenerate": 3.0},
+        "Stop earlier, raise beta, lower the learning rate (it was {lr}), or add a supervised term on the chosen answers.",
+        needs=("preference_degenerate",),
+    ),
+    Cause(
+        "machine_trouble", "the machine is in trouble",
+        {"throughput_drop": 2.0, "memory_pressure": 2.0},
+        "Look at the accelerator's use, temperature and memory, and at what else runs on the node.",
+        needs=("throughput_drop", "memory_pressure"),
+    ),
+    Cause(
+        "log_mixed_up", "the log is mixed up",
+        {"step_regression": 2.0},
+        "Give each run a log of its own, and resume with `resume_step`.",
+        needs=("step_regression",),
+    ),
+)  # fmt: skip
+"""Every cause that rldk names, the most particular first: of two with the same weight the first is taken."""
