@@ -1,4 +1,4 @@
-"""Stores of trackers, written by the trackers themselves, each in a process of its own."""
+"""Stores of trackers, written by the trackers themselves, each in a process of its own; and logs of text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from rldk.adapters.base import Adapter
+from rldk.adapters.table import choose
+from rldk.core.errors import ReadError
+from rldk.runs.run import Run
+from rldk.runs.table import NUMBER
 
 WANDB = """
 import wandb
@@ -83,3 +90,62 @@ def snapshot() -> Callable[[Path], dict[str, tuple[str, int]]]:
         }
 
     return take
+
+
+class TextLog:
+    """Writes a log of text, reads it by its content, and cuts it off at every byte."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, text: str | bytes, name: str = "some_file") -> Path:
+        path = self.folder / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    def read(self, text: str | bytes, adapter: str, **options: Any) -> tuple[Adapter, list[Run]]:
+        """The adapter that was chosen, which must be the one named, and the runs it gives."""
+        chosen = choose(self.write(text), **options)
+        assert chosen.name == adapter, chosen.why
+        return chosen, chosen.runs()
+
+    def run(self, text: str | bytes, adapter: str, **options: Any) -> Run:
+        """The only run of a log."""
+        _, (run,) = self.read(text, adapter, **options)
+        return run
+
+    @staticmethod
+    def values(run: Run, name: str) -> list[float | None]:
+        """A metric's values; `None` where it was not logged."""
+        column = run.columns[name]
+        pairs = zip(column.values.tolist(), column.state.tolist(), strict=True)
+        return [value if state == NUMBER else None for value, state in pairs]
+
+    def cells(self, runs: list[Run]) -> set[tuple[int, str, str]]:
+        """All that runs say, as step, metric and value."""
+        return {
+            (step, name, repr(value))
+            for run in runs
+            for name in run.columns
+            for step, value in zip(run.steps.tolist(), self.values(run, name), strict=True)
+            if value is not None
+        }
+
+    def cut_everywhere(self, text: str | bytes, kind: type[Adapter]) -> None:
+        """Cut off at any byte, a log gives no number that the whole one has not, and raises nothing but `ReadError`."""
+        whole = text.encode() if isinstance(text, str) else text
+        truth = self.cells(kind(self.write(whole)).runs())
+        assert truth
+        for end in range(len(whole)):
+            cut = kind(self.write(whole[:end]))
+            try:
+                found = self.cells(cut.runs()) if cut.can_handle() else set()
+            except ReadError:
+                continue
+            assert not found - truth, (whole[max(0, end - 60) : end], found - truth)
+
+
+@pytest.fixture
+def text_log(tmp_path: Path) -> TextLog:
+    """A folder for logs of text, and the ways to read them."""
+    return TextLog(tmp_path)

@@ -111,7 +111,7 @@ def _kind(row: Mapping[str, Any]) -> int | None:
     if SUMMARY_KEYS.intersection(numbers):
         return SUMMARY
     held_out = [key for key in numbers if strip_eval(key) is not None and locate(key) is None]
-    measured = [key for key in numbers if is_measured(key)]
+    measured = [key for key in numbers if is_measured(key) and key not in held_out]
     placed = "epoch" in row or any(key in row for key in STEP_KEYS)
     if len(measured) + (1 if placed else 0) >= 2:
         return TRAIN

@@ -37,7 +37,7 @@ class EpochLinesAdapter(Adapter):
         fill_lines(builder, self._lines())
 
     def _lines(self) -> Iterator[Line]:
-        return epoch_lines.lines_of(self.source, self.problems, self.notes, self.progress)
+        return epoch_lines.lines_of(self.source, self.framework, self.problems, self.notes, self.progress)
 
 
 class MiniMindAdapter(EpochLinesAdapter):

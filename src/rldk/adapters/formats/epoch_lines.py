@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,11 @@ class Form:
         return found if np.isnan(times).all() else {**found, "wall_time": times}
 
 
-def lines_of(source: Source, problems: LineProblems, notes: list[str], progress: Progress | None = None) -> Iterator[Line]:
+def lines_of(
+    source: Source, framework: str | None, problems: LineProblems, notes: list[str], progress: Progress | None = None
+) -> Iterator[Line]:
     """The lines that are rows; others are passed over in silence."""
-    forms = Forms(form_of)
+    forms = Forms(partial(form_of, framework=framework))
     for number, line in source.lines(problems, progress):
         if b"poch" not in line:
             continue
@@ -76,7 +79,7 @@ def _narrow(line: bytes) -> str:
     return text if text.isascii() else text.translate(_WIDE)
 
 
-def form_of(words: tuple[str, ...]) -> Form | None:
+def form_of(words: tuple[str, ...], framework: str | None = None) -> Form | None:
     """What the numbers between these words are; `None` where they are no row."""
     epoch = next((position for position, text in enumerate(words[:-1]) if _BEFORE_EPOCH.search(text)), None)
     if epoch is None:
@@ -90,7 +93,7 @@ def form_of(words: tuple[str, ...]) -> Form | None:
     cells = []
     for position in range(step + 2, len(words) - 1):
         key = _key(words[position])
-        factor = factor_of(words[position + 1], key) if key else None
+        factor = factor_of(words[position + 1], key, framework) if key else None
         if factor is not None:
             cells.append((position, key, factor))
     if by_name and _OWN.isdisjoint(key for _, key, _ in cells):

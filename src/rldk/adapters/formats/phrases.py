@@ -18,6 +18,7 @@ import numpy as np
 from rldk.adapters.formats.known import is_known, is_measured
 from rldk.adapters.formats.stretches import numbers_of
 from rldk.adapters.formats.units import factor_of
+from rldk.core.catalog import identify
 from rldk.core.catalog.axes import STEP_KEYS, is_axis
 from rldk.core.catalog.metric import normalise
 
@@ -67,28 +68,28 @@ def phrases_of(words: tuple[str, ...]) -> Phrases:
     It is a row if it names two quantities that are measured at each step, or one beside a step or an epoch. Settings
     (a learning rate, a coefficient) do not count: that is how a configuration looks.
     """
-    step = total = epoch = None
-    cells: list[tuple[int, str, float]] = []
-    measured = 0
-    for position in range(len(words) - 1):
-        if words[position] == "/" and position and step == position - 1:
-            total = position
-            continue
-        key, said = _key(words[position], first=position == 0)
-        if not key:
-            continue
+    names = [_key(text, first=position == 0) for position, text in enumerate(words[:-1])]
+    framework = identify([key for key, _ in names if key])
+    step = _position(names, _STEPS)
+    epoch = _position(names, frozenset({"epoch"}))
+    total = step + 1 if step is not None and words[step + 1] == "/" and len(words) > step + 2 else None
+    cells = []
+    for position, (key, said) in enumerate(names):
         name = normalise(key)
-        if name in _STEPS and step is None:
-            step = position
-        elif name == "epoch" and epoch is None:
-            epoch = position
-        elif name not in _STEPS and name not in _TOTALS and not is_axis(key):
-            factor = factor_of(words[position + 1], key)
-            if factor is not None and (said or is_known(key)):
-                cells.append((position, key, factor))
-                measured += is_measured(key)
+        if not key or position == total or name in _STEPS or name in _TOTALS or name == "epoch" or is_axis(key):
+            continue
+        factor = factor_of(words[position + 1], key, framework)
+        if factor is not None and (said or is_known(key)):
+            cells.append((position, key, factor))
+    measured = sum(is_measured(key) for _, key, _ in cells)
     placed = step is not None or epoch is not None
     return Phrases(step, total, epoch, tuple(cells), True) if measured + placed >= 2 and measured else NOTHING
+
+
+def _position(names: list[tuple[str, bool]], wanted: frozenset[str]) -> int | None:
+    """The first number with one of these names; one that `=` or `:` gives it goes before one that only follows it."""
+    found = [position for position, (key, _) in enumerate(names) if key and normalise(key) in wanted]
+    return next((position for position in found if names[position][1]), found[0] if found else None)
 
 
 def _key(before: str, first: bool) -> tuple[str, bool]:

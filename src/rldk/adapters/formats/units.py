@@ -15,13 +15,13 @@ _GIB = {"GB": 1.0, "GiB": 1.0, "G": 1.0, "MB": 2.0**-10, "MiB": 2.0**-10, "TB": 
 _NEUTRAL = frozenset({"tok/s", "tokens/s", "it/s", "samples/s", "steps/s", "tokens", "tok", "nats", "steps", "x"})
 
 
-def factor_of(after: str, key: str) -> float | None:
+def factor_of(after: str, key: str, framework: str | None = None) -> float | None:
     """What a number of the metric `key` is multiplied with, by the text after it; `None` if that is not understood."""
     match = _UNIT.match(after)
     if match is None:
         return 1.0
     unit = match.group(1) or match.group(2)
-    place = locate(key)
+    place = locate(key, framework)
     entry = CATALOG.get(place.metric) if place is not None else None
     if unit == "%":
         return 1.0 if place is None or place.key.transform == "percent" or (entry and entry.unit == "%") else 0.01
