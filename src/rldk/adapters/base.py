@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.adapters.source import Source
-from rldk.core.catalog import check_field_map
+from rldk.core.catalog import AXIS_TARGETS, check_field_map
 from rldk.core.errors import ReadError
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 from rldk.runs.build import build_runs
-from rldk.runs.run import Run
+from rldk.runs.run import Run, frame_of
 from rldk.runs.table import TableBuilder
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ class Adapter(ABC):
         self.problems = LineProblems()
         self.notes: list[str] = []
         self.why = ""
-        self.reductions: dict[str, str] = {}
 
     @abstractmethod
     def can_handle(self) -> bool:
@@ -67,7 +66,7 @@ class Adapter(ABC):
 
     def runs(self) -> list[Run]:
         """The runs in canonical terms."""
-        builder = TableBuilder(lift="metrics")
+        builder = TableBuilder(lift="metrics", words=[key for key, target in self.field_map.items() if target in AXIS_TARGETS])
         self.fill(builder)
         table = builder.finish()
         runs = build_runs(
@@ -76,10 +75,11 @@ class Adapter(ABC):
             adapter=self.name,
             framework=self.framework,
             field_map=self.field_map,
-            reductions=self.reductions,
         )
         if table.dropped_columns:
-            self.notes.append(f"more than {len(table.names)} different keys: {table.dropped_columns} were left out")
+            self.notes.append(f"more than {len(table.names)} different keys: {table.dropped_columns} or more were left out")
+        if absent := [key for key in self.field_map if key not in table.names]:
+            self.notes.append(f"the field map names {', '.join(map(repr, absent))}, which no row has")
         for run in runs:
             run.notes[:0] = self.notes
             if run.kind == "supervised":
@@ -91,6 +91,4 @@ class Adapter(ABC):
         runs = self.runs()
         if not runs:
             raise ReadError(f"No row with a metric in {self.source.path}. {self.problems.summary()}".rstrip())
-        import pandas as pd
-
-        return runs[0].frame() if len(runs) == 1 else pd.concat([run.frame() for run in runs], ignore_index=True)
+        return frame_of(runs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats.fast_rows import FastRows
 from rldk.core.jsonio import loads, to_step
@@ -45,7 +47,14 @@ def iter_events(adapter: Adapter) -> Iterator[Mapping[str, Any]]:
 
 def fill_events(adapter: Adapter, builder: TableBuilder) -> None:
     """Put the events of a file into a table, those that look alike by the fast way."""
-    FastRows(builder).fill(adapter.source, lambda number, line: _parse(adapter, number, line), adapter.problems, adapter.progress)
+    rows = FastRows(builder, accepts=_whole_steps)
+    rows.fill(adapter.source, lambda number, line: _parse(adapter, number, line), adapter.problems, adapter.progress)
+
+
+def _whole_steps(columns: Mapping[str, Any]) -> bool:
+    """Whether a block of events may go the fast way; a step that is no whole number is for `_parse` to refuse."""
+    steps = columns.get("step")
+    return isinstance(steps, np.ndarray) and bool((steps == np.floor(steps)).all())
 
 
 def _parse(adapter: Adapter, number: int, line: bytes) -> Mapping[str, Any] | None:
@@ -61,7 +70,4 @@ def _parse(adapter: Adapter, number: int, line: bytes) -> Mapping[str, Any] | No
     if to_step(raw.get("step")) is None:
         adapter.problems.add(number, f"Expected `step` to be a whole number, got {raw.get('step')!r:.80}.")
         return None
-    info = raw.get("model_info")
-    if type(info) is dict and type(reductions := info.get("reductions")) is dict:
-        adapter.reductions.update(reductions)
     return raw

@@ -28,6 +28,8 @@ class Source:
         self.path = Path(path)
         if not self.path.exists():
             raise ReadError(f"{self.path} does not exist.")
+        if self.path.is_fifo():
+            raise ReadError(f"{self.path} is a pipe, and a log is read more than once: write it to a file first.")
 
     @property
     def is_folder(self) -> bool:

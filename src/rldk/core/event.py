@@ -56,6 +56,8 @@ class Event:
         if given is not None and not isinstance(given, Mapping):
             raise ReadError(f"Expected `metrics` to be an object, got {given!r:.80}.")
         event = cls(step, wall_time=to_number(raw.get("wall_time")))
+        if event.wall_time is None and raw.get("wall_time") is not None:
+            event.extra["wall_time"] = raw["wall_time"]
         event._take_metrics(given or {})
         for name in _MAPPINGS:
             value = raw.get(name)

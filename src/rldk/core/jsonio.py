@@ -78,7 +78,7 @@ def to_number(value: Any) -> float | None:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last is what torch says of a tensor with several elements
         return None
 
 

@@ -16,7 +16,7 @@ from rldk.core.errors import MissingDependencyError, ReadError
 from rldk.ingest.paths import PathsLike, expand, files_below
 from rldk.ingest.same import drop_prefixes, name_apart
 from rldk.log.problems import LineProblems
-from rldk.runs.run import Run
+from rldk.runs.run import Run, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,16 +55,7 @@ class Ingested:
 
     def frame(self) -> pd.DataFrame:
         """All runs in one frame, told apart by `run_id`."""
-        import pandas as pd
-
-        frames = [run.frame() for run in self.runs]
-        if len(frames) == 1:
-            return frames[0]
-        lead = ["step", "wall_time"]
-        joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
-        metrics = [name for name in joined.columns if name not in (*lead, "run_id", "phase")]
-        ordered: pd.DataFrame = joined.reindex(columns=[*lead, *metrics, "run_id", "phase"])
-        return ordered
+        return frame_of(self.runs)
 
 
 def ingest_runs(source: PathsLike, adapter_hint: str | None = None, field_map: Mapping[str, str] | None = None) -> pd.DataFrame:

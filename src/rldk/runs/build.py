@@ -10,16 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rldk.core.catalog import CATALOG, Plan, Route, identify, plan_for
-from rldk.core.catalog.axes import LABEL_KEYS, PHASE_KEYS, RUN_KEYS, STEP_KEYS, SUMMARY_KEYS, TIME_KEYS
-from rldk.core.catalog.metric import TRANSFORMS
+from rldk.core.catalog.axes import LABEL_KEYS, PHASE_KEYS, REDUCTION_KEY, SUMMARY_KEYS
+from rldk.core.catalog.metric import REDUCTIONS, TRANSFORMS
+from rldk.runs.held_out import held_out_rows, part_held_out
+from rldk.runs.placing import find_runs, find_steps, find_times, first_words
 from rldk.runs.run import Coverage, Run
 from rldk.runs.split import split_runs
-from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Table
-from rldk.runs.times import parse_seconds, parse_step
+from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Rows, Table
 
 __all__ = ["build_runs"]
 
-Rows = npt.NDArray[np.intp]
+_NOWHERE = np.iinfo(np.int64).min
 _OF_A_STEP = frozenset({"kl", "policy", "reward", "advantage", "value", "length", "gradient", "preference", "mismatch"})
 
 
@@ -30,25 +31,30 @@ def build_runs(
     adapter: str,
     framework: str | None = None,
     field_map: Mapping[str, str] | None = None,
-    reductions: Mapping[str, str] | None = None,
 ) -> list[Run]:
     """The runs that a table holds, in the order in which they begin."""
     targets = {target: source for source, target in (field_map or {}).items()}
     framework = framework or identify(table.names)
     plan = plan_for(table.names, framework, tuple(sorted((field_map or {}).items())))
     columns, coverage = _canonical(table, plan)
-    coverage.reductions.update(reductions or {})
     labels = {name: table.column(key) for name, keys in LABEL_KEYS.items() for key in keys if key in table.names}
-    kept, notes = _rows_with_metrics(table, columns)
-    steps, counted = _steps(table, targets.get("step"), kept)
-    notes += counted
-    times = _times(table, targets.get("wall_time"))
-    phase = _first_words(table, (targets.get("phase"), *PHASE_KEYS))
+    stated = first_words(table, (REDUCTION_KEY,))
+    phase = first_words(table, (targets.get("phase"), *PHASE_KEYS))
+    held_out = np.zeros(table.rows, dtype=bool)
     if phase is not None:
         labels["phase"] = phase
+        held_out = held_out_rows(phase)
+        part_held_out(columns, coverage, held_out)
+    kept, notes = _rows_with_metrics(table, columns)
+    steps, counted = find_steps(table, targets.get("step"), kept)
+    notes += counted
+    times = find_times(table, targets.get("wall_time"))
+    named, counted = find_runs(table, targets.get("run_id"), kept)
+    notes += counted
+    shapes = table.shapes * 2 + held_out.astype(np.int32)
     runs = []
-    for name, rows in _by_run_id(table, targets.get("run_id"), kept):
-        split = split_runs(steps[rows], table.shapes[rows])
+    for name, rows in named:
+        split = split_runs(steps[rows], shapes[rows])
         for number, chosen in enumerate(split.runs):
             run_id = name or _stem(path)
             if len(split.runs) > 1:
@@ -58,12 +64,24 @@ def build_runs(
             run = Run(
                 run_id, path, adapter, framework, steps[picked], times[picked],
                 {key: take(column) for key, column in columns.items()},
-                replace(coverage), {key: take(column) for key, column in labels.items()}, [*notes, *split.notes],
+                _coverage_of(coverage, None if stated is None else take(stated)),
+                {key: take(column) for key, column in labels.items()}, [*notes, *split.notes],
             )  # fmt: skip
-            _merge_rows_of_a_step(run)
+            _merge_rows_of_a_step(run, held_out[picked])
             _drop_empty(run)
             runs.append(run)
     return runs
+
+
+def _coverage_of(coverage: Coverage, stated: Column | None) -> Coverage:
+    """The coverage of one run; its own events may say over what the KL was reduced."""
+    own = replace(coverage, reductions=dict(coverage.reductions))
+    if stated is not None and stated.codes is not None and (stated.codes >= 0).any():
+        word = stated.words[stated.codes[stated.codes >= 0][-1]]
+        for name in ("kl_mean", "eval_kl_mean"):
+            if name in own.reductions and word in REDUCTIONS:
+                own.reductions[name] = word
+    return own
 
 
 def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:
@@ -73,7 +91,12 @@ def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:
     return lambda column: column.take(picked)
 
 
-_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".log", ".txt", ".out", ".csv", ".tsv", ".parquet", ".gz", ".zst", ".db", ".wandb"})
+_SUFFIXES = frozenset(
+    {".json", ".jsonl", ".ndjson", ".log", ".txt", ".out", ".csv", ".tsv", ".parquet", ".gz", ".zst", ".db", ".wandb"}
+)
+_COMMON = frozenset(
+    {"metrics", "trainer_state", "events", "log", "train", "logging", "progress", "trajectory", "history", "output", "trainer_log"}
+)
 
 
 def _stem(path: Path) -> str:
@@ -81,20 +104,7 @@ def _stem(path: Path) -> str:
     stem = path.name
     while (suffix := Path(stem).suffix) in _SUFFIXES:
         stem = stem.removesuffix(suffix)
-    common = {
-        "metrics",
-        "trainer_state",
-        "events",
-        "log",
-        "train",
-        "logging",
-        "progress",
-        "trajectory",
-        "history",
-        "output",
-        "trainer_log",
-    }
-    return path.absolute().parent.name or stem if stem in common else stem
+    return path.absolute().parent.name or stem if stem in _COMMON or stem.startswith("events.out.tfevents") else stem
 
 
 def _canonical(table: Table, plan: Plan) -> tuple[dict[str, Column], Coverage]:
@@ -112,7 +122,7 @@ def _canonical(table: Table, plan: Plan) -> tuple[dict[str, Column], Coverage]:
                 else:
                     coverage.metrics[name] = route.source
                     coverage.reductions[name] = route.per
-            column = made if column is None else _fill(column, made)
+            column = made if column is None else column.fill(made)
         if column is not None:
             columns[name] = column
     for name in plan.unmapped:
@@ -131,20 +141,14 @@ def _follow(table: Table, route: Route) -> Column:
     for part in route.parts[1:]:
         other = table.column(part)
         both = (made.state == NUMBER) & (other.state == NUMBER)
+        null = ~both & (made.state != ABSENT) & (other.state != ABSENT)
         made.values = np.where(both, made.values + other.values, np.nan)
-        made.state = np.where(both, NUMBER, ABSENT).astype(np.uint8)
+        made.state = np.where(both, NUMBER, np.where(null, NULL, ABSENT)).astype(np.uint8)
     if route.transform == "root":
         made.values = np.sqrt(np.where(made.values >= 0, made.values, np.nan))
     elif route.transform != "same":
         made.values = np.asarray(TRANSFORMS[route.transform](made.values))  # type: ignore[arg-type]
     return made
-
-
-def _fill(first: Column, second: Column) -> Column:
-    """The first route's cells, and the second's where the first has no number."""
-    open_ = first.state != NUMBER
-    take = open_ & (second.state != ABSENT)
-    return Column(np.where(take, second.values, first.values), np.where(take, second.state, first.state))
 
 
 def _rows_with_metrics(table: Table, columns: Mapping[str, Column]) -> tuple[Rows, list[str]]:
@@ -168,79 +172,8 @@ def _rows_with_metrics(table: Table, columns: Mapping[str, Column]) -> tuple[Row
     return np.flatnonzero(measured & ~summary).astype(np.intp), notes
 
 
-def _steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Each row's step; a row without one has that of the row before it, and a table without any is numbered.
-
-    Of several keys that may hold the step, the first that half of the rows have is taken, or else the most frequent.
-    """
-    candidates: list[tuple[float, npt.NDArray[np.bool_], npt.NDArray[np.float64]]] = []
-    for name in [given] if given else STEP_KEYS:
-        if name in table.names:
-            column = table.column(name)
-            _read_words(column, parse_step)
-            whole = (column.state == NUMBER) & np.isfinite(column.values) & (np.abs(column.values) < 2**62)
-            whole[whole] = column.values[whole] == np.floor(column.values[whole])
-            share = float(whole[kept].mean()) if len(kept) else 0.0
-            candidates.append((min(share, 0.5), whole, column.values))
-    share, whole, values = max(candidates, key=lambda found: found[0], default=(0.0, np.zeros(0, dtype=bool), np.zeros(0)))
-    if not share:
-        steps = np.zeros(table.rows, dtype=np.int64)
-        steps[kept] = np.arange(1, len(kept) + 1)
-        return steps, ["no step was logged: rows are numbered from 1"] if len(kept) else []
-    seen = np.maximum.accumulate(np.where(whole, np.arange(table.rows), -1))
-    first = int(np.flatnonzero(whole)[0])
-    steps = np.where(whole, values, 0)[np.where(seen < 0, first, seen)].astype(np.int64)
-    missing = int((~whole[kept]).sum())
-    return steps, [f"{missing} row(s) without a step took that of the row before"] if missing else []
-
-
-def _read_words(column: Column, parse: Callable[[str], float | None]) -> None:
-    """Turn words into numbers where they stand for one."""
-    if column.codes is not None and column.words:
-        parsed = [parse(word) for word in column.words]
-        numbers = np.array([np.nan if number is None else number for number in parsed], dtype=np.float64)
-        stands = np.array([number is not None for number in parsed])
-        cells = np.flatnonzero((column.codes >= 0) & (column.state == TEXT))
-        cells = cells[stands[column.codes[cells]]]
-        column.values[cells], column.state[cells] = numbers[column.codes[cells]], NUMBER
-
-
-def _times(table: Table, given: str | None) -> npt.NDArray[np.float64]:
-    for name in [given] if given else TIME_KEYS:
-        if name in table.names:
-            column = table.column(name)
-            _read_words(column, parse_seconds)
-            if np.isfinite(column.values).any():
-                return column.values
-    return np.full(table.rows, np.nan)
-
-
-def _first_words(table: Table, names: tuple[str | None, ...]) -> Column | None:
-    for name in names:
-        if name is not None and name in table.names:
-            column = table.column(name)
-            if column.words:
-                return column
-    return None
-
-
-def _by_run_id(table: Table, given: str | None, kept: Rows) -> list[tuple[str | None, Rows]]:
-    """The rows of each run that the log names; all of them where it names none."""
-    column = _first_words(table, (given, *RUN_KEYS))
-    if column is None or column.codes is None or not len(kept):
-        return [(None, kept)] if len(kept) else []
-    codes = column.codes[kept]
-    first_seen = {
-        int(code): position
-        for position, code in reversed(list(enumerate(codes[np.sort(np.unique(codes, return_index=True)[1])])))
-    }
-    return [
-        (None if code < 0 else column.words[code], kept[codes == code]) for code in sorted(first_seen, key=first_seen.__getitem__)
-    ]
-
-
-def _merge_rows_of_a_step(run: Run) -> None:
-    """Several rows of one step become one: of each metric the value that was logged last."""
+def _merge_rows_of_a_step(run: Run, held_out: npt.NDArray[np.bool_]) -> None:
+    """Several rows of one step become one: of each metric the value that was logged last, and the phase of training."""
     starts = np.flatnonzero(np.diff(run.steps, prepend=run.steps[0] - 1 if len(run) else 0))
     if len(starts) == len(run):
         return
@@ -248,7 +181,9 @@ def _merge_rows_of_a_step(run: Run) -> None:
     number = np.arange(len(run))
     for columns in (run.columns, run.labels):
         for name, column in columns.items():
-            last = np.maximum.reduceat(np.where(column.state != ABSENT, number, -1), starts)
+            place = number - len(run) * held_out if name == "phase" else number
+            last = np.maximum.reduceat(np.where(column.state != ABSENT, place, _NOWHERE), starts)
+            last = np.where(last < -len(run), -1, last % len(run))
             columns[name] = column.take(np.where(last < 0, starts, last).astype(np.intp))
     timed = np.maximum.reduceat(np.where(np.isnan(run.wall_time), -1, number), starts)
     run.wall_time = run.wall_time[np.where(timed < 0, starts, timed)]

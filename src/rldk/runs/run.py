@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from rldk.core.catalog import CATALOG
+from rldk.core.catalog import entry_of
+from rldk.core.catalog.axes import LABEL_KEYS
 from rldk.core.event import Event
 from rldk.runs.table import ABSENT, NULL, NUMBER, Column
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Coverage", "Run"]
+__all__ = ["Coverage", "Run", "frame_of"]
 
 _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
 
@@ -53,20 +54,13 @@ class Run:
     @property
     def kind(self) -> str:
         """`rl`, `preference`, `supervised` or, where nothing was recognised, `unknown`; by the metrics it has."""
-        groups = {
-            CATALOG[name.split("/", 1)[0] if name in CATALOG else f"{name.split('/', 1)[0]}/*"].group
-            for name in self._canonical()
-        }
-        if any(name.startswith(("preference_", "chosen_", "rejected_", "dpo_")) for name in self._canonical()):
+        known = {name: entry for name in self.columns if not name.startswith("eval_") and (entry := entry_of(name))}
+        groups = {entry.group for entry in known.values()}
+        if any(name.startswith(("preference_", "chosen_", "rejected_", "dpo_")) for name in known):
             return "preference"
-        if groups & _RL_GROUPS or any(name.startswith(("clip_", "ratio_", "rollout_length")) for name in self._canonical()):
+        if groups & _RL_GROUPS or any(name.startswith(("clip_", "ratio_", "rollout_length")) for name in known):
             return "rl"
         return "supervised" if "loss" in groups else "unknown"
-
-    def _canonical(self) -> Iterator[str]:
-        for name in self.columns:
-            if name in CATALOG or ("/" in name and f"{name.split('/', 1)[0]}/*" in CATALOG):
-                yield name
 
     def phases(self) -> npt.NDArray[np.object_]:
         """The phase of each row: what the log says, else `eval` for rows that hold nothing but held-out metrics."""
@@ -93,12 +87,16 @@ class Run:
             info["reductions"] = reductions  # type: ignore[assignment]
         times = self.wall_time.tolist()
         phases = self.phases().tolist()
+        labels = [(LABEL_KEYS[name][0], column.cells()) for name, column in self.labels.items() if name in LABEL_KEYS]
         for row, step in enumerate(self.steps.tolist()):
             metrics = {name: values[row] for name, values, state in columns if state[row] == NUMBER}
             event = Event(step, metrics, None if times[row] != times[row] else times[row])
             event.model_info = {**info, "phase": phases[row]}
             if has_nulls:
                 event.nulls = tuple(name for name, _, state in columns if state[row] == NULL)
+            for key, cells in labels:
+                if (cell := cells[row]) is not None:
+                    _put(event, key, cell)
             yield event
 
     def frame(self) -> pd.DataFrame:
@@ -117,10 +115,34 @@ class Run:
         return frame
 
 
+def _put(event: Event, key: str, value: float | str) -> None:
+    """Put a label where an event holds it: `rng/seed` is `seed` of its `rng`, and notes are a list."""
+    part, _, name = key.partition("/")
+    if name:
+        getattr(event, part)[name] = int(value) if isinstance(value, float) and value.is_integer() else value
+    else:
+        event.notes = [str(value)]
+
+
 def _plain_or_all(column: Column) -> Any:
     """A label's values; a single one where all rows have the same, which is quicker to lay out."""
     if not column.words:
         return column.values
     if column.codes is not None and len(column.codes) and (column.codes == column.codes[0]).all() and column.codes[0] >= 0:
         return column.words[column.codes[0]]
-    return column.texts()
+    return np.array(column.cells(), dtype=object)
+
+
+def frame_of(runs: Sequence[Run]) -> pd.DataFrame:
+    """Several runs as one frame, told apart by `run_id`; the columns come in the order that one run's have."""
+    import pandas as pd
+
+    frames = [run.frame() for run in runs]
+    if len(frames) == 1:
+        return frames[0]
+    labels = dict.fromkeys(name for run in runs for name in run.labels if name != "phase")
+    metrics = dict.fromkeys(name for run in runs for name in run.columns)
+    joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
+    order = [name for name in ("step", "wall_time", *metrics, "run_id", "phase", *labels) if name in joined.columns]
+    ordered: pd.DataFrame = joined[order]
+    return ordered

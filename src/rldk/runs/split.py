@@ -9,6 +9,9 @@ import numpy.typing as npt
 
 __all__ = ["Split", "split_runs"]
 
+_MOST_RUNS = 1000
+_MOST_WAITING = 32
+
 
 @dataclass(slots=True)
 class Split:
@@ -27,6 +30,7 @@ class _Track:
     first_shape: int
     parent: _Track | None = None
     concurrent: bool = False
+    gap: int = 1
 
     @property
     def start(self) -> int:
@@ -38,12 +42,11 @@ class _Track:
 
     def expected(self) -> int:
         """The step that should come next, by the distance of the last two."""
-        for earlier in reversed(self.steps):
-            if earlier != self.last:
-                return self.last + (self.last - earlier)
-        return self.last + 1
+        return self.last + self.gap
 
     def add(self, row: int, step: int) -> None:
+        if self.steps and step != self.last:
+            self.gap = step - self.last
         self.rows.append(row)
         self.steps.append(step)
 
@@ -56,6 +59,7 @@ def split_runs(steps: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> S
     - A fall to the first step, or a first step that comes again with the same keys, is a restart: another run.
     - A fall to the middle of a run is a resume: the rows after it replace those they repeat.
     - A fall after which both lines of steps go on is two runs written into one file at the same time.
+    - Steps that fall all the time say nothing of runs: they are one, whose rows are sorted.
     """
     if len(steps) < 2 or bool(np.all(np.diff(steps) > 0)):
         return Split([np.arange(len(steps), dtype=np.intp)])
@@ -63,11 +67,24 @@ def split_runs(steps: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> S
         in_order = bool(np.all(np.diff(steps) >= 0))
         notes = [] if in_order else ["rows were out of order: sorted by step"]
         return Split([np.argsort(steps, kind="stable").astype(np.intp)], notes)
+    if bool(np.all(np.diff(steps) >= 0)) and _repeats_beyond_first(steps, shapes):
+        return Split([np.arange(len(steps), dtype=np.intp)])
     tracks = _collect(steps.tolist(), shapes.tolist())
+    if tracks is None:
+        notes = [f"steps start over more than {_MOST_RUNS} times, which no run does: rows were sorted by step"]
+        return Split([np.argsort(steps, kind="stable").astype(np.intp)], notes)
     return _finish(tracks)
 
 
-def _collect(steps: list[int], shapes: list[int]) -> list[_Track]:
+def _repeats_beyond_first(steps: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> bool:
+    """Whether another step than the first comes again with the same keys: then rows come several a step."""
+    later = np.flatnonzero(steps != steps[0])
+    again = (np.diff(steps[later]) == 0) & (np.diff(shapes[later]) == 0)
+    return bool(again.any())
+
+
+def _collect(steps: list[int], shapes: list[int]) -> list[_Track] | None:
+    """The runs as their rows come; `None` where there are more than there can be."""
     tracks = [_Track([0], [steps[0]], shapes[0])]
     current = tracks[0]
     waiting: list[_Track] = []
@@ -75,15 +92,17 @@ def _collect(steps: list[int], shapes: list[int]) -> list[_Track]:
         step = steps[row]
         target = _choose(step, shapes[row], current, waiting)
         if target is None:
-            target = _Track([], [], shapes[row], parent=current)
+            target = _Track([], [], shapes[row], parent=current, gap=current.gap)
             tracks.append(target)
+            if len(tracks) > _MOST_RUNS:
+                return None
             waiting = [track for track in [*waiting, current] if track.concurrent or track is current]
         elif target is not current:
             target.concurrent = current.concurrent = True
             waiting = [track for track in [*waiting, current] if track is not target]
         target.add(row, step)
         current = target
-        waiting = [track for track in waiting if track.concurrent or track.last > current.last]
+        waiting = [track for track in waiting if track.concurrent or track.last > current.last][-_MOST_WAITING:]
     return tracks
 
 

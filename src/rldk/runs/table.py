@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +14,9 @@ from msgspec import Raw
 
 from rldk.core.catalog.axes import is_axis
 from rldk.core.jsonio import dumps, loads, to_number
+from rldk.core.text import writable
 
-__all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Shape", "Table", "TableBuilder", "no_garbage_collection"]
+__all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "no_garbage_collection"]
 
 ABSENT, NUMBER, NULL, TEXT = 0, 1, 2, 3
 """What a cell may be: not logged, a number (`NaN` included), logged as `null`, or words."""
@@ -27,6 +28,7 @@ _FLUSH_ROWS = 1024
 _MAX_COLUMNS = 4096
 _MAX_DEPTH = 8
 _MAX_WORD = 4096
+_MAX_DROPPED = 100_000
 
 
 @dataclass(slots=True)
@@ -41,6 +43,16 @@ class Column:
     def take(self, rows: Rows) -> Column:
         """The column of some of the rows."""
         return Column(self.values[rows], self.state[rows], None if self.codes is None else self.codes[rows], self.words)
+
+    def fill(self, other: Column) -> Column:
+        """These cells, and the other's where these have no number."""
+        take = (self.state != NUMBER) & (other.state != ABSENT)
+        return Column(np.where(take, other.values, self.values), np.where(take, other.state, self.state))
+
+    def cells(self) -> list[float | str | None]:
+        """What each row says: its words, else its number, else `None`."""
+        given = zip(self.texts().tolist(), self.values.tolist(), self.state.tolist(), strict=True)
+        return [text if text is not None else value if state == NUMBER else None for text, value, state in given]
 
     def texts(self) -> npt.NDArray[np.object_]:
         """The words of each row; `None` where it has none."""
@@ -106,7 +118,7 @@ class Table:
                 if column.codes is None:
                     column.codes = np.full(self.rows, -1, dtype=np.int32)
                 column.codes[where] = _encode(chunk.words, codes)
-        column.words = tuple(codes)
+        column.words = tuple(map(writable, codes))
         return column
 
 
@@ -114,6 +126,10 @@ def _slice_or(rows: Rows) -> Rows | slice:
     """Rows that follow each other as a slice, by which cells are copied much faster."""
     first, last = int(rows[0]), int(rows[-1])
     return slice(first, last + 1) if last - first + 1 == len(rows) else rows
+
+
+def _key_set(keys: tuple[str, ...], inner: tuple[str, ...]) -> frozenset[str]:
+    return frozenset((*keys, *(f"\0{key}" for key in inner)))
 
 
 def _encode(words: Sequence[str | None] | str, codes: dict[str, int]) -> npt.NDArray[np.int32] | int:
@@ -126,18 +142,21 @@ class TableBuilder:
     """Takes rows one by one, or columns by the block, and makes a `Table` of them.
 
     Rows with the same keys are collected and turned into arrays together. Nested objects become columns by their path:
-    `{"train": {"loss": 1}}` is `train/loss`; those in the object under `lift` go without its name. Past `max_columns`
-    different keys, new ones are counted and left out: a log that writes values into its keys must not fill the memory.
+    `{"train": {"loss": 1}}` is `train/loss`; those in the object under `lift` go without its name. Words are kept under
+    the keys that place a row, and under those in `words`. Past `max_columns` different keys, new ones are counted and
+    left out: a log that writes values into its keys must not fill the memory.
     """
 
-    def __init__(self, max_columns: int = _MAX_COLUMNS, lift: str | None = None) -> None:
+    def __init__(self, max_columns: int = _MAX_COLUMNS, lift: str | None = None, words: Collection[str] = ()) -> None:
         self.lift = lift
+        self._words = frozenset(words)
         self._max_columns = max_columns
         self._rows = 0
         self._flushed = 0
         self._open: dict[tuple[tuple[str, ...], tuple[str, ...]], Shape] = {}
         self._chunks: dict[str, list[_Chunk]] = {}
         self._shapes: list[npt.NDArray[np.int32]] = []
+        self._numbers: dict[frozenset[str], int] = {}
         self._shapes_seen = 0
         self._dropped: set[int] = set()
 
@@ -163,10 +182,15 @@ class TableBuilder:
         """Where rows with these keys, and these in the lifted object, are collected; a pinned one is good for ever."""
         found = self._open.get((keys, inner))
         if found is None:
-            found = self._open[keys, inner] = Shape(self._shapes_seen, keys, inner)
-            self._shapes_seen += 1
+            found = self._open[keys, inner] = Shape(self._number(keys, inner), keys, inner)
         found.pinned |= pinned
         return found
+
+    def _number(self, keys: tuple[str, ...], inner: tuple[str, ...]) -> int:
+        """The number of a set of keys, in whatever order they came."""
+        number = self._numbers.setdefault(_key_set(keys, inner), self._shapes_seen)
+        self._shapes_seen += number == self._shapes_seen
+        return number
 
     def add_block(self, shape: Shape, columns: Mapping[str, Any], rows: int) -> None:
         """Add many rows of one shape as columns; in an array every cell counts as logged, `NaN` included."""
@@ -218,14 +242,15 @@ class TableBuilder:
             if shape.rows:
                 where = np.array(shape.rows, dtype=np.intp)
                 numbers[where - self._flushed] = shape.number
-                self._take_block(shape.keys, where, shape.cells, 0, skip=self.lift if shape.inner else None)
-                if shape.inner:
+                if shape.inner:  # first, since a key of the row itself wins over one of the same name in the lifted object
                     self._take_block(shape.inner, where, shape.inner_cells, 1)
+                self._take_block(shape.keys, where, shape.cells, 0, skip=self.lift if shape.inner else None)
                 shape.clear()
         self._shapes.append(numbers)
         self._flushed = self._rows
         if len(self._open) > _MAX_COLUMNS:
             self._open = {keys: shape for keys, shape in self._open.items() if shape.pinned}
+            self._numbers = {_key_set(*keys): shape.number for keys, shape in self._open.items()}
 
     def _take_block(
         self, keys: tuple[str, ...], where: Rows, cells: list[Any], depth: int, prefix: str = "", skip: str | None = None
@@ -252,29 +277,42 @@ class TableBuilder:
             try:
                 self._store(name, _Chunk(where, np.array(cells, dtype=np.float64), NUMBER))
             except OverflowError:
-                self._store(name, _mixed(name, where, cells))
+                self._store(name, self._mixed(name, where, cells))
         elif Raw in kinds:
             self._take_raw(
                 name, where, cells if kinds == {Raw} else tuple(c if type(c) is Raw else Raw(dumps(c)) for c in cells), depth
             )
         elif dict in kinds:
             self._unfold(name, where, cells, depth)
-        elif list not in kinds or is_axis(name):
-            self._store(name, _mixed(name, where, cells))
+            self._take_others(name, where, cells, dict)
+        elif list in kinds and not self._keeps_words(name):
+            self._take_others(name, where, cells, list)
+        else:
+            self._store(name, self._mixed(name, where, cells))
+
+    def _take_others(self, name: str, where: Rows, cells: tuple[Any, ...], kind: type) -> None:
+        """The cells that are not of a kind, of which the rest is dealt with."""
+        others = [position for position, cell in enumerate(cells) if type(cell) is not kind]
+        if others:
+            self._take(name, where[np.array(others, dtype=np.intp)], tuple(cells[position] for position in others), 0)
+
+    def _keeps_words(self, name: str) -> bool:
+        return is_axis(name) or name in self._words
 
     def _take_raw(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
         """JSON that a reader left unparsed: mostly the same text in every row, which is then parsed and placed once."""
         first = bytes(cells[0])
-        if b"".join(cells) == first * len(cells):
+        if first[:1] in (b"{", b"[") and b"".join(cells) == first * len(cells):  # brackets say where each cell ends
             self._take_same(name, where, loads(first), depth)
             return
-        texts = list(map(bytes, cells))
-        different = set(texts)
-        if len(different) > len(cells) // 8 + 2:
-            self._take(name, where, tuple(map(loads, texts)), depth)
+        places: dict[bytes, list[int]] = {}
+        for position, text in enumerate(map(bytes, cells)):
+            places.setdefault(text, []).append(position)
+        if len(places) > len(cells) // 8 + 2:
+            self._take(name, where, tuple(loads(bytes(cell)) for cell in cells), depth)
             return
-        for text in different:
-            self._take_same(name, where[np.array([other == text for other in texts])], loads(text), depth)
+        for text, positions in places.items():
+            self._take_same(name, where[np.array(positions, dtype=np.intp)], loads(text), depth)
 
     def _take_same(self, name: str, where: Rows, cell: Any, depth: int) -> None:
         """One cell that stands in many rows."""
@@ -282,8 +320,8 @@ class TableBuilder:
             for key, value in cell.items():
                 if depth < _MAX_DEPTH:
                     self._take_same(f"{name}/{key}", where, value, depth + 1)
-        elif (type(cell) is not list or is_axis(name)) and cell != []:
-            one = _mixed(name, where[:1], (cell,))
+        elif (type(cell) is not list or self._keeps_words(name)) and cell != []:
+            one = self._mixed(name, where[:1], (cell,))
             words = one.words if one.words is None or isinstance(one.words, str) else one.words[0]
             state = int(one.state[0]) if not isinstance(one.state, int) else one.state
             self._store(name, _Chunk(where, None if one.values is None else one.values[:1].repeat(len(where)), state, words))
@@ -303,18 +341,20 @@ class TableBuilder:
             self._take_block(keys, inner, values, depth + 1, f"{name}/")
 
     def _store(self, name: str, chunk: _Chunk) -> None:
-        chunks = self._chunks.get(name)
+        chunks = self._chunks.get(name) or self._chunks.get(name := writable(name))
         if chunks is not None:
             chunks.append(chunk)
-        elif len(self._chunks) < self._max_columns or is_axis(name):
+        elif len(self._chunks) < self._max_columns or self._keeps_words(name):
             self._chunks[name] = [chunk]
-        else:
+        elif len(self._dropped) < _MAX_DROPPED:
             self._dropped.add(hash(name))
 
+    def _mixed(self, name: str, where: Rows, cells: tuple[Any, ...]) -> _Chunk:
+        return _mixed(where, cells, self._keeps_words(name))
 
-def _mixed(name: str, where: Rows, cells: tuple[Any, ...]) -> _Chunk:
+
+def _mixed(where: Rows, cells: tuple[Any, ...], keep: bool) -> _Chunk:
     """Cells of which not all are plain numbers. Words are kept where they place a row, and else only noted as words."""
-    keep = is_axis(name)
     if keep and type(cells[0]) is str and cells.count(cells[0]) == len(cells) and to_number(cells[0]) is None:
         return _Chunk(where, None, TEXT, cells[0][:_MAX_WORD])
     values = np.full(len(cells), np.nan)

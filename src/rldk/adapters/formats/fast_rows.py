@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import astuple
 
 from rldk.adapters.source import Source
+from rldk.core.text import writable
 from rldk.log.blocks import Progress, iter_blocks
 from rldk.log.lines import MAX_LINE_BYTES, LineSplitter
 from rldk.log.problems import LineProblems
@@ -23,8 +24,10 @@ _MAX_SHAPES = 64
 _MAX_WIDTH = 512
 _SCALARS = {float: float, int: float, str: str}
 _NUMBERS = frozenset({float, int})
+_OPEN = ord("{")
 
 Parse = Callable[[int, bytes], Mapping[str, Any] | None]
+Accepts = Callable[[Mapping[str, Any]], bool]
 
 
 class FastRows:
@@ -33,11 +36,13 @@ class FastRows:
     A shape is the set of keys and the kind of value under each. The decoder for it is strict: a key more or less, a
     `null`, a `NaN` token or a number written as text makes it decline, and the lines go the general way. What it takes
     is therefore just what the general way would have made of it. The object that the table lifts is decoded with the
-    row; other objects are left for the table to parse, which finds most of them the same in every row.
+    row; other objects are left for the table to parse, which finds most of them the same in every row. `accepts` judges
+    the columns of a block where the general way would refuse a line for its values.
     """
 
-    def __init__(self, builder: TableBuilder) -> None:
+    def __init__(self, builder: TableBuilder, accepts: Accepts | None = None) -> None:
         self._builder = builder
+        self._accepts = accepts
         self._shapes: dict[tuple[object, ...], _Decoder] = {}
         self._current: _Decoder | None = None
 
@@ -67,9 +72,12 @@ class FastRows:
             rows = decoder.decode_lines(memoryview(block)[start:end])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return 0
-        if len(rows) != block.count(b"\n", start, end):  # two rows in a line, or one over several: for the general way to judge
+        if not _one_a_line(block, start, end, len(rows)):
             return 0
-        self._builder.add_block(decoder.shape, decoder.columns(rows), len(rows))
+        columns = decoder.columns(rows)
+        if self._accepts is not None and not self._accepts(columns):
+            return 0
+        self._builder.add_block(decoder.shape, columns, len(rows))
         return len(rows)
 
     def _take_lines(self, lines: Iterable[tuple[int, bytes]], parse: Parse) -> None:
@@ -91,13 +99,22 @@ class FastRows:
         self._current = decoder
 
 
+def _one_a_line(block: bytes, start: int, end: int, rows: int) -> bool:
+    """Whether each row has a line of its own; two in a line, or one over several, are for the general way to judge."""
+    if rows != block.count(b"\n", start, end) or block[start] != _OPEN:
+        return False
+    return block.count(b"}\n{", start, end) == rows - 1 or block.count(b"}\r\n{", start, end) == rows - 1
+
+
 def _signature(row: Mapping[str, Any], lifted: str | None) -> tuple[object, ...] | None:
-    """Keys and kinds of value; `None` for a row that has a value of which a strict decoder can make nothing."""
+    """Keys and kinds of value; `None` for a row that has a key or a value of which a strict decoder can make nothing."""
     if len(row) > _MAX_WIDTH:
         return None
     parts: list[object] = []
     for key, value in row.items():
         kind = type(value)
+        if writable(key) != key:
+            return None
         if kind is dict and key == lifted:
             inner = _signature(value, None)
             if inner is None or dict in inner or list in inner:
@@ -133,14 +150,19 @@ class _Decoder:
         for n, (key, value) in enumerate(self._row.items()):
             cells = list(map(attrgetter(f"f{n}"), rows))
             if key == self._lift and self._inner is not None:
-                if all(type(inner) in _NUMBERS for inner in self._inner.values()):
-                    made.update(_matrix(list(self._inner), cells))
-                else:
-                    columns = zip(*map(astuple, cells), strict=True)
-                    made.update((name, list(column)) for name, column in zip(self._inner, columns, strict=True))
+                made = {**self._lifted(cells, self._inner), **made}
             else:
                 made[key] = np.array(cells, dtype=np.float64) if type(value) in _NUMBERS else cells
         return made
+
+    def _lifted(self, cells: list[Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+        if all(type(value) in _NUMBERS for value in inner.values()):
+            return _matrix(list(inner), cells)
+        columns = zip(*map(astuple, cells), strict=True)
+        return {
+            name: np.array(column, dtype=np.float64) if type(inner[name]) in _NUMBERS else list(column)
+            for name, column in zip(inner, columns, strict=True)
+        }
 
 
 def _matrix(names: list[str], rows: list[Any]) -> dict[str, Any]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rldk.core.catalog.axes import STEP_KEYS, is_axis, strip_eval
+from rldk.core.catalog.axes import HELD_OUT, STEP_KEYS, is_axis, strip_eval
 
 __all__ = ["KINDS", "has_step", "kind_key", "place_kinds"]
 
 KINDS = ("type", "event", "kind", "phase", "split", "stage", "mode")
-_HELD_OUT = frozenset({"eval", "evaluation", "val", "valid", "validation", "test", "dev", "held_out", "holdout"})
 
 
 def has_step(row: Mapping[str, Any]) -> bool:
@@ -21,7 +20,7 @@ def has_step(row: Mapping[str, Any]) -> bool:
 def kind_key(rows: Sequence[Mapping[str, Any]]) -> str | None:
     """The key that says what a line is, if the rows have one: it names held-out data, or else says different things."""
     said = {key: {row[key].lower() for row in rows if type(row.get(key)) is str} for key in KINDS}
-    held_out = next((key for key in KINDS if said[key] & _HELD_OUT), None)
+    held_out = next((key for key in KINDS if said[key] & HELD_OUT), None)
     return held_out or next((key for key in KINDS if len(said[key]) > 1), None)
 
 
@@ -45,7 +44,7 @@ def place_kinds(
         elif stepped and kind not in counted:
             counts[kind] = counts.get(kind, 0) + 1
             continue
-        yield _held_out(row) if kind.lower() in _HELD_OUT else row
+        yield _held_out(row) if kind.lower() in HELD_OUT else row
     for kind, count in counts.items():
         notes.append(f"{count} line(s) with {key}={kind!r} have no step and were left out")
 

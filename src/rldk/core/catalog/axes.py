@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 __all__ = [
     "EVAL_PREFIXES",
+    "HELD_OUT",
     "LABEL_KEYS",
     "PHASE_KEYS",
+    "REDUCTION_KEY",
     "RUN_KEYS",
     "STEP_KEYS",
     "SUMMARY_KEYS",
@@ -48,6 +48,12 @@ LABEL_KEYS = {
 }
 """What else a row may say of itself, and the keys that hold it."""
 
+HELD_OUT = frozenset({"eval", "evaluation", "val", "valid", "validation", "test", "dev", "held_out", "holdout"})
+"""What a phase is called in which held-out data is measured."""
+
+REDUCTION_KEY = "model_info/reductions/kl_mean"
+"""Where an event says over what its KL was reduced, when the log it was read from had said so."""
+
 SUMMARY_KEYS = frozenset(
     {"train_runtime", "train_samples_per_second", "train_steps_per_second", "total_flos", "train/train_runtime"}
 )
@@ -59,7 +65,7 @@ known by its whole keys and is never taken for one of these."""
 
 _MARKS = ("_wandb", "percentage", "remaining_time", "max_steps", "total_steps")
 _LABELS = tuple(key for keys in LABEL_KEYS.values() for key in keys)
-_AXES = frozenset((*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, *_LABELS, *_MARKS))
+_AXES = frozenset((*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, *_LABELS, *_MARKS, REDUCTION_KEY))
 
 
 def is_axis(key: str) -> bool:
@@ -74,8 +80,3 @@ def strip_eval(key: str) -> str | None:
         if base.startswith(prefix) and len(base) > len(prefix):
             return base[len(prefix) :]
     return None
-
-
-def first_of(names: Iterable[str], present: frozenset[str]) -> str | None:
-    """The first of `names` that is there."""
-    return next((name for name in names if name in present), None)

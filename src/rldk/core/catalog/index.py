@@ -13,10 +13,18 @@ from rldk.core.catalog.table_outcome import OUTCOME
 from rldk.core.catalog.table_policy import POLICY
 from rldk.core.catalog.table_run import RUN
 
-__all__ = ["AMBIGUOUS", "CATALOG", "Place", "ambiguous_keys", "identify", "locate"]
+__all__ = ["AMBIGUOUS", "CATALOG", "Place", "ambiguous_keys", "entry_of", "identify", "locate"]
 
 CATALOG: dict[str, Metric] = {entry.name: entry for entry in (*POLICY, *OUTCOME, *RUN)}
 """Every canonical metric by name."""
+
+
+
+def entry_of(name: str) -> Metric | None:
+    """The line of the table that a canonical name belongs to, that of a family or of held-out data included."""
+    bare = name.removeprefix("eval_")
+    return CATALOG.get(bare) or CATALOG.get(f"{bare.split('/', 1)[0]}/*")
+
 
 AMBIGUOUS: dict[str, tuple[str, Key]] = {
     "kl": ("kl_mean", Key("kl", per="unstated")),
@@ -166,6 +174,9 @@ def _variants(key: str) -> Iterator[str]:
 def locate(key: str, framework: str | None = None) -> Place | None:
     """Where a raw key of a framework (or of nobody knows which) goes; `None` if the catalogue has no place for it."""
     variants = tuple(_variants(key))
+    family = CATALOG.get(f"{key.split('/', 1)[0]}/*")
+    if family is not None and len(key) > len(family.name) - 1:
+        return Place(key, Key(key), family.reduction, 0)
     if framework is not None:
         table = _exact()[framework]
         for variant in variants:

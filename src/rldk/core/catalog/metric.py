@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["FRAMEWORKS", "TRANSFORMS", "Key", "Metric", "metric", "normalise"]
+__all__ = ["FRAMEWORKS", "REDUCTIONS", "TRANSFORMS", "TROUBLE", "Key", "Metric", "metric", "normalise"]
 
 FRAMEWORKS: dict[str, str] = {
     "rldk": "rldk event log",

@@ -9,14 +9,15 @@ from functools import lru_cache
 from typing import Any
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
-from rldk.core.catalog.index import CATALOG, Place, identify, locate, sums
-from rldk.core.catalog.metric import TRANSFORMS, Key
+from rldk.core.catalog.index import CATALOG, Place, entry_of, identify, locate, sums
+from rldk.core.catalog.metric import FRAMEWORKS, TRANSFORMS, Key
 from rldk.core.errors import UsageError
 from rldk.core.jsonio import to_number
 
-__all__ = ["Plan", "Resolution", "Route", "check_field_map", "plan_for", "resolve"]
+__all__ = ["AXIS_TARGETS", "Plan", "Resolution", "Route", "check_field_map", "plan_for", "resolve"]
 
 AXIS_TARGETS = ("step", "wall_time", "run_id", "phase")
+"""What a field map may name beside the metrics: where a row belongs."""
 _RIVALS = {"token": "kl_mean_per_token", "sequence": "kl_mean_per_sequence"}
 
 
@@ -74,6 +75,8 @@ class Resolution:
 
 def resolve(raw: Mapping[str, Any], *, framework: str | None = None, field_map: Mapping[str, str] | None = None) -> Resolution:
     """Put a logged row into canonical terms. Without `framework` it is recognised by the row's keys."""
+    if framework is not None and framework not in FRAMEWORKS:
+        raise UsageError(f"Expected `framework` to be one of {list(FRAMEWORKS)}, got {framework!r}.")
     keys = tuple(raw)
     framework = framework or identify(keys)
     plan = plan_for(keys, framework, tuple(sorted((field_map or {}).items())))
@@ -98,15 +101,11 @@ def resolve(raw: Mapping[str, Any], *, framework: str | None = None, field_map: 
 def check_field_map(field_map: Mapping[str, str]) -> None:
     """Refuse a target that is no canonical name, with the ones that look like it."""
     for source, target in field_map.items():
-        if target in CATALOG or target in AXIS_TARGETS or _in_family(target) or target.removeprefix("eval_") in CATALOG:
+        if target in AXIS_TARGETS or (entry_of(target) is not None and not target.endswith(("/", "/*"))):
             continue
         near = difflib.get_close_matches(target, [*CATALOG, *AXIS_TARGETS], n=3)
         hint = f" Did you mean {' or '.join(near)}?" if near else " `rldk catalog` lists them."
         raise UsageError(f"Cannot map {source!r} to {target!r}: no canonical metric has that name.{hint}")
-
-
-def _in_family(name: str) -> bool:
-    return "/" in name and f"{name.split('/', 1)[0]}/*" in CATALOG
 
 
 @lru_cache(maxsize=1024)
@@ -120,7 +119,9 @@ def plan_for(keys: tuple[str, ...], framework: str | None, field_map: tuple[tupl
     for key in keys:
         if key in given:
             if given[key] not in AXIS_TARGETS:
-                found.setdefault(given[key], []).append((-1, _route(given[key], Key(key), (key,), "")))
+                # A field map says which metric a key is, and not over what it is reduced.
+                per = "unstated" if given[key].removeprefix("eval_") == "kl_mean" else ""
+                found.setdefault(given[key], []).append((-1, _route(given[key], Key(key), (key,), per)))
             continue
         place = _place_in_row(key, framework, present)
         bare = strip_eval(key) if place is None else None
@@ -138,7 +139,7 @@ def plan_for(keys: tuple[str, ...], framework: str | None, field_map: tuple[tupl
 
 
 def _route(name: str, key: Key, parts: tuple[str, ...], per: str) -> Route:
-    entry = CATALOG.get(name)
+    entry = entry_of(name)
     return Route(name, parts, key.transform, per or (entry.reduction if entry else "unstated"))
 
 
@@ -178,16 +179,17 @@ def _add_sums(
 
 
 def _part_reductions(routes: dict[str, tuple[Route, ...]]) -> None:
-    """A KL by token and one by sequence are two quantities: the second keeps a name of its own."""
-    rivals = routes.get("kl_mean", ())
-    if len(rivals) < 2:
-        return
-    first = rivals[0]
-    other = [route for route in rivals[1:] if {route.per, first.per} == {"token", "sequence"}]
-    if other:
-        routes["kl_mean"] = tuple(route for route in rivals if route not in other)
-        name = _RIVALS[other[0].per]
-        routes[name] = tuple(Route(name, route.parts, route.transform, route.per) for route in other)
+    """A KL by token and one by sequence are two quantities: the one that comes second keeps a name of its own."""
+    for held_out in ("", "eval_"):
+        rivals = routes.get(f"{held_out}kl_mean", ())
+        others = [route for route in rivals if route.per in _RIVALS and route.per != rivals[0].per]
+        if not others:
+            continue
+        routes[f"{held_out}kl_mean"] = tuple(route for route in rivals if route not in others)
+        for per, rival in _RIVALS.items():
+            own = tuple(Route(held_out + rival, route.parts, route.transform, per) for route in others if route.per == per)
+            if own:
+                routes[held_out + rival] = routes.get(held_out + rival, ()) + own
 
 
 _DESCRIBING = frozenset({"settings", "optimisation", "throughput", "resources"})
@@ -206,5 +208,5 @@ def _kind(routes: Iterable[str], present: frozenset[str], held_out: bool) -> str
 
 
 def _group(name: str) -> str:
-    entry = CATALOG.get(name) or CATALOG.get(f"{name.split('/', 1)[0]}/*")
+    entry = entry_of(name)
     return entry.group if entry else ""

@@ -1,0 +1,107 @@
+"""Where each row of a table belongs: its step, its time, its run, by the keys that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from rldk.core.catalog.axes import RUN_KEYS, STEP_KEYS, TIME_KEYS
+from rldk.runs.table import NUMBER, TEXT, Column, Rows, Table
+from rldk.runs.times import parse_seconds, parse_step
+
+__all__ = ["find_runs", "find_steps", "find_times", "first_words"]
+
+_STANDING = 16
+_MOST_RUN_IDS = 1000
+
+
+def find_steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """Each row's step; a row without one has that of the row before it, and a table without any is numbered.
+
+    Of several keys that may hold the step, the first that half of the rows have is taken, or else the most frequent.
+    """
+    candidates: list[tuple[float, npt.NDArray[np.bool_], npt.NDArray[np.float64]]] = []
+    for name in [given] if given else STEP_KEYS:
+        if name in table.names:
+            column = table.column(name)
+            _read_words(column, parse_step)
+            whole = (column.state == NUMBER) & np.isfinite(column.values) & (np.abs(column.values) < 2**62)
+            whole[whole] = column.values[whole] == np.floor(column.values[whole])
+            share = float(whole[kept].mean()) if len(kept) else 0.0
+            if share and len(kept) >= _STANDING and np.ptp(column.values[kept][whole[kept]]) == 0:
+                share = 0.0  # it stands still, and says nothing of where a row belongs
+            candidates.append((min(share, 0.5), whole, column.values))
+    share, whole, values = max(candidates, key=lambda found: found[0], default=(0.0, np.zeros(0, dtype=bool), np.zeros(0)))
+    if not share:
+        steps = np.zeros(table.rows, dtype=np.int64)
+        steps[kept] = np.arange(1, len(kept) + 1)
+        why = "no step was logged" if not any(found[1][kept].any() for found in candidates) else "the step never changes"
+        return steps, [f"{why}: rows are numbered from 1"] if len(kept) else []
+    seen = np.maximum.accumulate(np.where(whole, np.arange(table.rows), -1))
+    first = int(np.flatnonzero(whole)[0])
+    steps = np.where(whole, values, 0)[np.where(seen < 0, first, seen)].astype(np.int64)
+    missing = int((~whole[kept]).sum())
+    return steps, [f"{missing} row(s) without a step took that of the row before"] if missing else []
+
+
+def _read_words(column: Column, parse: Callable[[str], float | None]) -> None:
+    """Turn words into numbers where they stand for one."""
+    if column.codes is not None and column.words:
+        parsed = [parse(word) for word in column.words]
+        numbers = np.array([np.nan if number is None else number for number in parsed], dtype=np.float64)
+        stands = np.array([number is not None for number in parsed])
+        cells = np.flatnonzero((column.codes >= 0) & (column.state == TEXT))
+        cells = cells[stands[column.codes[cells]]]
+        column.values[cells], column.state[cells] = numbers[column.codes[cells]], NUMBER
+
+
+def find_times(table: Table, given: str | None) -> npt.NDArray[np.float64]:
+    for name in [given] if given else TIME_KEYS:
+        if name in table.names:
+            column = table.column(name)
+            _read_words(column, parse_seconds)
+            if np.isfinite(column.values).any():
+                return column.values
+    return np.full(table.rows, np.nan)
+
+
+def first_words(table: Table, names: tuple[str | None, ...], numbers: bool = False) -> Column | None:
+    """The first of several columns that says something in words, or, where a number is a name too, in numbers."""
+    for name in names:
+        if name is not None and name in table.names:
+            column = table.column(name)
+            if numbers:
+                _name_numbers(column)
+            if column.words:
+                return column
+    return None
+
+
+def _name_numbers(column: Column) -> None:
+    """Make words of the numbers in a column of names: the run 3 is the run `3`."""
+    codes = np.full(len(column.state), -1, dtype=np.int32) if column.codes is None else column.codes
+    bare = (column.state == NUMBER) & (codes < 0)
+    if bare.any():
+        values, places = np.unique(column.values[bare], return_inverse=True)
+        words = dict.fromkeys((*column.words, *(f"{value:.15g}" for value in values)))
+        place_of = {word: place for place, word in enumerate(words)}
+        codes[bare] = np.array([place_of[f"{value:.15g}"] for value in values], dtype=np.int32)[places]
+        column.codes, column.words = codes, tuple(words)
+
+
+def find_runs(table: Table, given: str | None, kept: Rows) -> tuple[list[tuple[str | None, Rows]], list[str]]:
+    """The rows of each run that the log names, in the order in which they begin; all of them where it names none."""
+    if not len(kept):
+        return [], []
+    column = first_words(table, (given, *RUN_KEYS), numbers=True)
+    if column is None or column.codes is None:
+        return [(None, kept)], []
+    order = np.argsort(column.codes[kept], kind="stable")
+    groups = np.split(kept[order], np.flatnonzero(np.diff(column.codes[kept][order])) + 1)
+    if len(groups) > _MOST_RUN_IDS and len(kept) < 4 * len(groups):
+        note = f"{len(groups)} run ids in {len(kept)} rows: they name the rows and not the runs, and are left out"
+        return [(None, kept)], [note]
+    names: list[str | None] = [*column.words, None]
+    return [(names[column.codes[rows[0]]], rows) for rows in sorted(groups, key=lambda rows: int(rows[0]))], []
