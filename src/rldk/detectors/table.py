@@ -3,6 +3,31 @@
 from __future__ import annotations
 
 from rldk.core.detector import Detector
+from rldk.detectors.advantages.advantage_bias import AdvantageBias
+from rldk.detectors.advantages.advantage_distribution import AdvantageDistribution
+from rldk.detectors.advantages.advantage_kurtosis import AdvantageKurtosis
+from rldk.detectors.advantages.advantage_normalization import AdvantageNormalization
+from rldk.detectors.advantages.advantage_scale import AdvantageScale
+from rldk.detectors.advantages.advantage_skewness import AdvantageSkewness
+from rldk.detectors.advantages.advantage_trend import AdvantageTrend
+from rldk.detectors.advantages.advantage_volatility import AdvantageVolatility
+from rldk.detectors.gradients.exploding_gradient import ExplodingGradient
+from rldk.detectors.gradients.gradient_balance import GradientBalance
+from rldk.detectors.gradients.gradient_flow import GradientFlow
+from rldk.detectors.gradients.gradient_imbalance import GradientImbalance
+from rldk.detectors.gradients.gradient_stability import GradientStability
+from rldk.detectors.gradients.ratio_trend import RatioTrend
+from rldk.detectors.gradients.vanishing_gradient import VanishingGradient
+from rldk.detectors.kl.coef_adaptation_anomaly import CoefAdaptationAnomaly
+from rldk.detectors.kl.controller_oscillation_anomaly import ControllerOscillationAnomaly
+from rldk.detectors.kl.controller_overshoot_anomaly import ControllerOvershootAnomaly
+from rldk.detectors.kl.controller_responsiveness_anomaly import ControllerResponsivenessAnomaly
+from rldk.detectors.kl.kl_explosion import KlExplosion
+from rldk.detectors.kl.kl_spike import KlSpike
+from rldk.detectors.kl.kl_trend_anomaly import KlTrendAnomaly
+from rldk.detectors.kl.kl_volatility_anomaly import KlVolatilityAnomaly
+from rldk.detectors.kl.negative_kl import NegativeKl
+from rldk.detectors.kl.target_range_anomaly import TargetRangeAnomaly
 from rldk.detectors.length.eos_starvation import EosStarvation
 from rldk.detectors.length.length_collapse import LengthCollapse
 from rldk.detectors.length.length_runaway import LengthRunaway
@@ -17,14 +42,32 @@ from rldk.detectors.reward.plateau import Plateau
 from rldk.detectors.reward.policy_collapse import PolicyCollapse
 from rldk.detectors.reward.reward_hacking import RewardHacking
 from rldk.detectors.reward.reward_saturation import RewardSaturation
+from rldk.detectors.run.learning_rate_too_high import LearningRateTooHigh
+from rldk.detectors.run.loss_explosion import LossExplosion
 from rldk.detectors.run.memory_pressure import MemoryPressure
 from rldk.detectors.run.nonfinite_metric import NonfiniteMetric
 from rldk.detectors.run.step_regression import StepRegression
 from rldk.detectors.run.throughput_drop import ThroughputDrop
+from rldk.detectors.value.value_divergence import ValueDivergence
+from rldk.detectors.value.value_unexplained import ValueUnexplained
 
 __all__ = ["BY_TYPE", "DETECTORS"]
 
 DETECTORS: tuple[type[Detector], ...] = (
+    # kl
+    KlExplosion,
+    KlSpike,
+    NegativeKl,
+    KlTrendAnomaly,
+    KlVolatilityAnomaly,
+    TargetRangeAnomaly,
+    ControllerResponsivenessAnomaly,
+    ControllerOvershootAnomaly,
+    ControllerOscillationAnomaly,
+    CoefAdaptationAnomaly,
+    # value
+    ValueDivergence,
+    ValueUnexplained,
     # reward
     PolicyCollapse,
     DeadReward,
@@ -43,7 +86,26 @@ DETECTORS: tuple[type[Detector], ...] = (
     EosStarvation,
     # preference
     PreferenceDegenerate,
+    # gradients
+    ExplodingGradient,
+    VanishingGradient,
+    GradientImbalance,
+    GradientFlow,
+    GradientBalance,
+    GradientStability,
+    RatioTrend,
+    # advantages
+    AdvantageBias,
+    AdvantageScale,
+    AdvantageDistribution,
+    AdvantageNormalization,
+    AdvantageTrend,
+    AdvantageVolatility,
+    AdvantageSkewness,
+    AdvantageKurtosis,
     # run
+    LossExplosion,
+    LearningRateTooHigh,
     NonfiniteMetric,
     StepRegression,
     ThroughputDrop,

@@ -1,0 +1,79 @@
+"""The KL coefficient is stuck."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.kl.units import adapts, target_of
+
+__all__ = ["CoefAdaptationAnomaly"]
+
+
+class CoefAdaptationAnomaly(Detector):
+    """The coefficient has stopped moving while the KL is far from its target.
+
+    What it catches: a coefficient that once moved and has kept one value for thirty rows, at a bound or anywhere, while the
+        KL was above 1.5 times or below half of a known target in all of them.
+    Why it matters: an adaptive run relies on the coefficient to bring the KL back. Stuck, it will not come back.
+    When it misfires: a coefficient that never moved is a choice and is not judged; nor is a run whose target is not known.
+        The rule that doubles and halves the coefficient rests between 1/1.5 and 1.5 times the target, which is allowed for.
+    What to do: raise the bound it has reached, or set the coefficient by hand; check that the controller is still called
+        after a resume or a change of phase.
+    References: Schulman et al. 2017, section 4 (adaptive KL penalty); Ziegler et al. 2019.
+    """
+
+    __slots__ = ("_rows", "_value", "above", "below", "rows")
+    type: ClassVar[str] = "coef_adaptation_anomaly"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("kl_mean",), ("kl_coef",))
+    watches: ClassVar = ("kl_coef",)
+    reads: ClassVar = ("kl_mean", "target_kl")
+    advice: ClassVar[str] = (
+        "Raise the bound that the coefficient has reached, or set it by hand; check that its controller is called."
+    )
+    persist: ClassVar[int] = 1
+    clear: ClassVar[int] = 3
+    settings: ClassVar = {
+        "above": Setting(1.5, "times the target above which the coefficient must rise", least=1.0),
+        "below": Setting(0.5, "times the target below which the coefficient must fall", least=0.0, most=1.0),
+        "rows": Setting(30, "rows on end", least=2),
+    }
+    above: float
+    below: float
+    rows: float
+    _value: float
+    _rows: int
+
+    def reset(self) -> None:
+        super().reset()
+        self._value = -1.0
+        self._rows = 0
+
+    def check(self, view: View) -> Finding | None:
+        coef = view.get("kl_coef")
+        value = coef.last
+        if value != self._value:
+            self._value = value
+            self._rows = 0
+            return None
+        target = target_of(view)
+        kl = view.get("kl_mean")
+        if not (kl.level > self.above * target or kl.level < self.below * target) or not adapts(view):
+            self._rows = 0
+            return None
+        self._rows += 1
+        if self._rows < self.rows:
+            return None
+        bound = ", the highest it has been," if value >= coef.high else ", the lowest it has been," if value <= coef.low else ""
+        message = (
+            f"The KL coefficient has stood at {value:.3g}{bound} for {self._rows} rows, with a KL of {kl.level:.3g} and a "
+            f"target of {target:.3g}."
+        )
+        return Finding("warning", value, float(self.rows), message, {"kl": kl.level, "target": target, "coef": value})
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        way = "Raise" if finding.evidence["kl"] > finding.evidence["target"] else "Lower"
+        return (
+            f"{way} the KL coefficient (now {finding.value:.3g}) or widen its bound; check that its controller is still called."
+        )

@@ -1,0 +1,91 @@
+"""The KL controller swings."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.kl.units import coefficient
+
+__all__ = ["ControllerOscillationAnomaly"]
+
+
+class ControllerOscillationAnomaly(Detector):
+    """The coefficient goes up and down again and again, and the KL with it.
+
+    What it catches: four turns of the coefficient within three hundred rows, each after a way of at least 30 %, with a KL
+        that was at least twice as high on the way up as on the way down.
+    Why it matters: each swing first lets the policy go and then pulls it back. What it learns in one half it loses in the
+        other, and a swing that grows ends in an explosion.
+    When it misfires: a coefficient that follows noise makes many small turns, which do not count; a schedule that is set
+        by hand has no KL that swings with it.
+    What to do: lengthen the controller's horizon, so that the coefficient moves more slowly than the KL can follow.
+    References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences.
+    """
+
+    __slots__ = ("_extreme", "_kl_high", "_kl_low", "_turns", "_way", "amplitude", "kl_ratio", "rows", "turns")
+    type: ClassVar[str] = "controller_oscillation_anomaly"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("kl_mean",), ("kl_coef",))
+    watches: ClassVar = ("kl_coef",)
+    reads: ClassVar = ("kl_mean",)
+    advice: ClassVar[str] = "Lengthen the controller's horizon, so that the coefficient moves more slowly."
+    persist: ClassVar[int] = 1
+    clear: ClassVar[int] = 20
+    settings: ClassVar = {
+        "amplitude": Setting(1.3, "factor between two turns of the coefficient", least=1.0),
+        "turns": Setting(4, "turns within the rows", least=2, most=16),
+        "rows": Setting(300, "rows within which they must lie", least=10),
+        "kl_ratio": Setting(2.0, "factor between the KL of the ways up and down", least=1.0),
+    }
+    amplitude: float
+    turns: float
+    rows: float
+    kl_ratio: float
+    _way: int
+    _extreme: float
+    _kl_high: float
+    _kl_low: float
+    _turns: list[int]
+
+    def reset(self) -> None:
+        super().reset()
+        self._way = 0
+        self._extreme = 0.0
+        self._kl_high, self._kl_low = 0.0, 0.0
+        self._turns = []
+
+    def check(self, view: View) -> Finding | None:
+        coef = view.get("kl_coef")
+        value, level = coef.level, view.get("kl_mean").level
+        if not value > 0.0 or level != level:
+            return None
+        if level > self._kl_high:
+            self._kl_high = level
+        elif level < self._kl_low:
+            self._kl_low = level
+        if not self._extreme:
+            self._extreme, self._kl_high, self._kl_low = value, level, level
+        elif self._way * (value - self._extreme) > 0.0:
+            self._extreme = value
+        elif value > self.amplitude * self._extreme or value * self.amplitude < self._extreme:
+            self._turn(view, value, level)
+        turns = self._turns
+        if len(turns) < self.turns or coef.n - turns[0] > self.rows:
+            return None
+        message = (
+            f"The KL coefficient has turned {len(turns)} times in {coef.n - turns[0]} rows (now {value:.3g}), and the KL with it."
+        )
+        return Finding("warning", float(len(turns)), self.turns, message, {"coef": value, "kl": level})
+
+    def _turn(self, view: View, value: float, level: float) -> None:
+        """The coefficient has turned: the turn counts if the KL swung too, else the count begins anew."""
+        first = not self._way
+        self._way = 1 if value > self._extreme else -1
+        if not first:
+            swung = self._kl_high > self.kl_ratio * max(self._kl_low, 0.0)
+            self._turns = [*self._turns, view.get("kl_coef").n][-int(self.turns) :] if swung else []
+        self._extreme, self._kl_high, self._kl_low = value, level, level
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        return f"Lengthen the controller's horizon, so that the KL coefficient{coefficient(view)} moves more slowly."

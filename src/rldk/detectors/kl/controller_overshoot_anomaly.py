@@ -1,0 +1,89 @@
+"""The KL controller corrects too much."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.kl.units import adapts, coefficient, target_of
+
+__all__ = ["ControllerOvershootAnomaly"]
+
+
+class ControllerOvershootAnomaly(Detector):
+    """The coefficient was moved so far that the KL went through its target and out on the other side.
+
+    What it catches: a KL that was above twice a known target for five rows or more and is now below half of it, with a
+        coefficient at least half again as high as when it began; or that was below half of it and is now above twice, with
+        a coefficient fallen by a third. All within a hundred rows.
+    Why it matters: above its target the policy was free, below it learning is held back; the controller does both in turn.
+    When it misfires: the first rise of the KL from zero overshoots a little in many runs; twice the target is more than that.
+    What to do: lengthen the controller's horizon, or start from the coefficient at which the KL last met its target.
+    References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences.
+    """
+
+    __slots__ = ("_coef", "_held", "_left", "_side", "far", "moved", "within")
+    type: ClassVar[str] = "controller_overshoot_anomaly"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("kl_mean",), ("kl_coef",))
+    watches: ClassVar = ("kl_coef",)
+    reads: ClassVar = ("kl_mean", "target_kl")
+    advice: ClassVar[str] = "Lengthen the controller's horizon, or start from the coefficient at which the KL met its target."
+    persist: ClassVar[int] = 5
+    clear: ClassVar[int] = 10
+    settings: ClassVar = {
+        "far": Setting(2.0, "factor from the target on either side", least=1.0),
+        "moved": Setting(1.5, "factor by which the coefficient must have moved", least=1.0),
+        "within": Setting(100, "rows from one side to the other", least=1),
+    }
+    far: float
+    moved: float
+    within: float
+    _side: int
+    _held: int
+    _left: int
+    _coef: float
+
+    def reset(self) -> None:
+        super().reset()
+        self._side = self._held = self._left = 0
+        self._coef = 0.0
+
+    def check(self, view: View) -> Finding | None:
+        target = target_of(view)
+        kl = view.get("kl_mean")
+        side = 1 if kl.level > self.far * target else -1 if kl.level * self.far < target else 0
+        if side == self._side:
+            self._held += 1
+            if self._left:  # back to where it came from
+                self._left = 0
+            return None
+        coef = view.get("kl_coef")
+        if side == 0:
+            self._left += 1
+            if self._held < self.persist or self._left > self.within:
+                self._start(0, coef.level)
+            return None
+        if not self._side or self._held < self.persist or not adapts(view) or not self._pushed(side, coef.level):
+            self._start(side, coef.level)
+            return None
+        self._left += 1
+        if self._left > self.within:  # by now it is where it is
+            self._start(side, coef.level)
+            return None
+        message = (
+            f"KL went from one side of its target of {target:.3g} to {kl.level:.3g} on the other, while the coefficient went "
+            f"from {self._coef:.3g} to {coef.level:.3g}."
+        )
+        limit = self.far * target if side > 0 else target / self.far
+        return Finding("warning", kl.level, limit, message, {"kl": kl.level, "target": target, "coef": coef.level})
+
+    def _start(self, side: int, coef: float) -> None:
+        self._side, self._held, self._left, self._coef = side, 1, 0, coef
+
+    def _pushed(self, side: int, coef: float) -> bool:
+        """Whether it was the coefficient that drove the KL to this side."""
+        return coef * self.moved < self._coef if side > 0 else coef > self._coef * self.moved
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        return f"Lengthen the controller's horizon; the KL coefficient{coefficient(view)} moved too far for the KL to follow."

@@ -1,0 +1,82 @@
+"""The KL controller does not answer."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.kl.units import adapts, coefficient, target_of
+
+__all__ = ["ControllerResponsivenessAnomaly"]
+
+
+class ControllerResponsivenessAnomaly(Detector):
+    """The KL is far from its target, and the coefficient moves the wrong way or hardly at all.
+
+    What it catches: a KL of more than twice or less than half of a known target for twenty rows, while the coefficient
+        moved by 5 % or more in the wrong direction; or a KL of more than twice the target for fifty rows, while the
+        coefficient rose by less than 5 %.
+    Why it matters: the coefficient is all that the controller has. One that moves the wrong way drives the KL further off,
+        and one that hardly moves might as well be fixed.
+    When it misfires: a coefficient that never moved is a choice, and one that stopped is `coef_adaptation_anomaly`: neither
+        is judged here. Nor is a KL below its target with a slow controller, which does no harm.
+    What to do: wrong way: check the sign of the error and that target and KL have one unit. Too slow: shorten the horizon,
+        or set a higher coefficient by hand.
+    References: Ziegler et al. 2019: the coefficient changes by at most 0.2 times batch over horizon a step.
+    """
+
+    __slots__ = ("_coef", "_rows", "_side", "far", "least", "slow_rows", "wrong_rows")
+    type: ClassVar[str] = "controller_responsiveness_anomaly"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("kl_mean",), ("kl_coef",))
+    watches: ClassVar = ("kl_coef",)
+    reads: ClassVar = ("kl_mean", "target_kl")
+    advice: ClassVar[str] = "Shorten the controller's horizon, or check the sign of its error and the unit of its target."
+    persist: ClassVar[int] = 3
+    clear: ClassVar[int] = 10
+    settings: ClassVar = {
+        "far": Setting(2.0, "factor from the target that is far", least=1.0),
+        "least": Setting(0.05, "change of the coefficient that counts as one", least=0.0),
+        "wrong_rows": Setting(20, "rows far from the target until a wrong direction counts", least=1),
+        "slow_rows": Setting(50, "rows above the target until a slow answer counts", least=1),
+    }
+    far: float
+    least: float
+    wrong_rows: float
+    slow_rows: float
+    _side: int
+    _rows: int
+    _coef: float
+
+    def reset(self) -> None:
+        super().reset()
+        self._side = self._rows = 0
+        self._coef = 0.0
+
+    def check(self, view: View) -> Finding | None:
+        target = target_of(view)
+        if not target > 0.0 or not adapts(view):
+            return None
+        kl, coef = view.get("kl_mean"), view.get("kl_coef")
+        side = 1 if kl.level > self.far * target else -1 if kl.level * self.far < target else 0
+        if side != self._side or not side:
+            self._side, self._rows, self._coef = side, 0, coef.level
+            return None
+        self._rows += 1
+        if self._rows < self.wrong_rows or coef.level == self._coef:
+            return None
+        change = coef.level / self._coef - 1.0 if self._coef else 0.0
+        wrong = change * side <= -self.least
+        slow = side > 0 and self._rows >= self.slow_rows and change < self.least
+        if not (wrong or slow):
+            return None
+        message = (
+            f"KL has been {'above' if side > 0 else 'below'} its target of {target:.3g} for {self._rows} rows (now "
+            f"{kl.level:.3g}), and the coefficient went from {self._coef:.3g} to {coef.level:.3g}."
+        )
+        return Finding("warning", change, side * self.least, message, {"kl": kl.level, "target": target, "coef": coef.level})
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.value * finding.threshold < 0.0:
+            return "Check the sign of the controller's error, and that its target and the KL have one unit."
+        return f"Shorten the controller's horizon, or set a higher KL coefficient{coefficient(view)} by hand."

@@ -1,0 +1,99 @@
+"""The policy has left the reference for good."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.kl.harm import READS, harms
+from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in_numbers, target_of, unit_of
+
+__all__ = ["KlExplosion"]
+
+
+class KlExplosion(Detector):
+    """The KL from the reference is far beyond what healthy runs reach, and stays there.
+
+    What it catches: a KL several times its start whose median over five rows is above 0.5 nats a token, or 50 a response
+        (0.1 a token of it, for long ones), or five times a known target. At twice that for five rows it is critical, and
+        sooner where the damage shows elsewhere: reward or held-out quality down, or two of gradient norm up five times,
+        entropy up three times, spread of rewards gone.
+    Why it matters: at one nat a token the policy shares little with the model that it should stay close to. What the reward
+        model was trained on, and most of what the model could do, lies on the other side.
+    When it misfires: single values of 1 to 3 among values of 0.03 are outliers of the k3 estimator and do not count. A
+        run without a KL penalty may live at 0.6 nats a token, which is a warning and no more. Where the log does not say
+        whether it counts by token or by response, signs of damage are asked for first.
+    What to do: go back to the last good checkpoint, raise the KL coefficient and lower the learning rate; if it began
+        within a few steps, clip gradients too.
+    References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences; Gao et al. 2023, Scaling Laws for
+        Reward Model Overoptimization; Schulman 2020, Approximating KL Divergence.
+    """
+
+    __slots__ = ("_ruin", "growth", "ruin", "sequence", "target_factor", "token")
+    type: ClassVar[str] = "kl_explosion"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("kl_mean",),)
+    reads: ClassVar = (*READS, "kl_coef", "target_kl", "rollout_length_mean", "lr", "policy_lr")
+    advice: ClassVar[str] = "Go back to the last good checkpoint, raise the KL coefficient and lower the learning rate."
+    persist: ClassVar[int] = 5
+    clear: ClassVar[int] = 10
+    settings: ClassVar = {
+        "token": Setting(0.5, "nats a token beyond which it is a warning", least=0.0),
+        "sequence": Setting(50.0, "nats a response beyond which it is a warning", least=0.0),
+        "target_factor": Setting(5.0, "times a known target beyond which it is a warning", least=1.0),
+        "growth": Setting(3.0, "how many times its start it must be", least=1.0),
+        "ruin": Setting(2.0, "times the limit at which it is critical without other signs", least=1.0),
+    }
+    token: float
+    sequence: float
+    target_factor: float
+    growth: float
+    ruin: float
+    _ruin: int
+
+    def reset(self) -> None:
+        super().reset()
+        self._ruin = 0
+
+    def check(self, view: View) -> Finding | None:
+        kl = view.get("kl_mean")
+        level = kl.level
+        if not level > USUAL_TOKEN or kl.n < 5:
+            self._ruin = 0
+            return None
+        unit = unit_of(view)
+        limit = self._limit(view, unit)
+        normal = max(min(kl.start, kl.base), 0.0)
+        if not level > max(limit, self.growth * normal):
+            self._ruin = 0
+            return None
+        self._ruin = self._ruin + 1 if level > self.ruin * limit else 0
+        signs, weight = harms(view)
+        if not (unit or weight or level > self.sequence):
+            return None
+        ruined = self._ruin >= self.persist and (unit or level > self.ruin * self.sequence)
+        severity = "critical" if ruined or weight >= (2 if unit else 3) else "warning"
+        message = f"KL from the reference is {level:.3g} {in_numbers(unit)}, from {normal:.3g} at the start" + (
+            f", and {', '.join(signs)}." if signs else "."
+        )
+        return Finding(severity, level, limit, message, {"kl": level, "kl_start": normal, "signs": float(len(signs))})
+
+    def _limit(self, view: View, unit: str) -> float:
+        """Where the warning begins in this run: by its unit, its target, and the length of its responses."""
+        limit, usual = self.token, USUAL_TOKEN
+        if unit == "sequence":
+            length = view.get("rollout_length_mean").level
+            limit, usual = self.sequence, USUAL_SEQUENCE
+            if 0.1 * length > limit:
+                limit = 0.1 * length
+        target = target_of(view)
+        if target > 0.1 * usual:  # a smaller one was meant for another unit
+            return min(limit, max(self.target_factor * target, usual))
+        return limit
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        lr = view.first("lr", "policy_lr")
+        rate = f" (now {lr.last:.3g})" if lr.n else ""
+        return (
+            f"Go back to the last good checkpoint, raise the KL coefficient{coefficient(view)} and lower the learning rate{rate}."
+        )

@@ -1,0 +1,81 @@
+"""The KL rises and does not slow down."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.kl.harm import READS, harms
+from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in_numbers, unit_of
+
+__all__ = ["KlTrendAnomaly"]
+
+EVERY = 10
+KEPT = 7
+
+
+class KlTrendAnomaly(Detector):
+    """The KL is above what is usual, has been rising for sixty rows, and does not slow down.
+
+    What it catches: the level of the KL, read every ten rows, rose in at least five of the last six readings, half again
+        in all, at least as much in the later half as in the earlier one, and is now above what healthy runs reach (0.3
+        nats a token, 15 a response).
+    Why it matters: every run leaves its reference, fast at first and then slower, until the penalty holds it. One that
+        goes on at the same pace beyond the usual has nothing that holds it: it is on its way to an explosion.
+    When it misfires: a run without a KL penalty may drift on for long and be well. Where the log does not say whether it
+        counts by token or by response, a sign of damage elsewhere is asked for.
+    What to do: raise the KL coefficient, or lower the learning rate.
+    References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
+    """
+
+    __slots__ = ("_readings", "_rising", "rise", "sequence", "token")
+    type: ClassVar[str] = "kl_trend_anomaly"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("kl_mean",),)
+    reads: ClassVar = (*READS, "kl_coef", "target_kl")
+    advice: ClassVar[str] = "Raise the KL coefficient, or lower the learning rate."
+    persist: ClassVar[int] = 1
+    clear: ClassVar[int] = 20
+    settings: ClassVar = {
+        "token": Setting(USUAL_TOKEN, "nats a token above which a rise matters", least=0.0),
+        "sequence": Setting(USUAL_SEQUENCE, "nats a response above which a rise matters", least=0.0),
+        "rise": Setting(1.5, "how many times its value of sixty rows ago it must be", least=1.0),
+    }
+    token: float
+    sequence: float
+    rise: float
+    _readings: list[float]
+    _rising: bool
+
+    def reset(self) -> None:
+        super().reset()
+        self._readings = []
+        self._rising = False
+
+    def check(self, view: View) -> Finding | None:
+        kl = view.get("kl_mean")
+        if kl.n % EVERY == 0 and kl.n:
+            self._read(kl.level)
+        if not self._rising:
+            return None
+        unit = unit_of(view)
+        limit = self.sequence if unit == "sequence" else self.token
+        if not kl.level > limit or not (unit or harms(view)[1] or kl.level > self.sequence):
+            return None
+        first = self._readings[0]
+        message = f"KL rose from {first:.3g} to {kl.level:.3g} {in_numbers(unit)} in sixty rows and does not slow down."
+        return Finding("warning", kl.level, limit, message, {"kl": kl.level, "kl_before": first})
+
+    def _read(self, level: float) -> None:
+        readings = self._readings
+        readings.append(level)
+        del readings[:-KEPT]
+        self._rising = False
+        if len(readings) == KEPT and readings[-1] > self.rise * max(readings[0], 0.0):
+            rises = sum(later > earlier for earlier, later in pairwise(readings))
+            middle = readings[KEPT // 2]
+            self._rising = rises >= KEPT - 2 and readings[-1] - middle >= middle - readings[0]
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        return f"Raise the KL coefficient{coefficient(view)}, or lower the learning rate."

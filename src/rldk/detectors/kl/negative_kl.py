@@ -1,0 +1,61 @@
+"""A KL that cannot be."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.kl.units import in_numbers, unit_of
+
+__all__ = ["NegativeKl"]
+
+
+class NegativeKl(Detector):
+    """The KL from the reference is clearly below zero, row after row.
+
+    What it catches: a median over five rows below -0.05 nats a token, or -1 a response (-0.25 where the log does not say
+        which), for twenty rows on end. At ten times that it is critical.
+    Why it matters: a KL is never negative. Its k1 estimate is so by chance only, and chance does not last: the samples do
+        not come from the policy that is measured, or the reference is not what it should be. The penalty then pays the
+        policy for moving away.
+    When it misfires: k1 of a policy that has hardly moved hovers around zero, a little below as often as above; those
+        values are far smaller. KL averaged over samples of an older policy may stay slightly negative.
+    What to do: sample with temperature 1 and no top-k, top-p or minimum length; check that log-probabilities of policy and
+        reference use the same tokens, mask, precision and adapter, and that padding is masked.
+    References: TRL pull requests 239 and 352 (a warning below -1 a response); TRL issue 925.
+    """
+
+    __slots__ = ("sequence", "token", "unstated", "worse")
+    type: ClassVar[str] = "negative_kl"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("kl_mean",),)
+    reads: ClassVar = ("kl_coef", "target_kl")
+    advice: ClassVar[str] = (
+        "Sample with temperature 1 and without top-k, top-p or a minimum length, and check that policy and reference "
+        "log-probabilities use the same tokens, mask and precision."
+    )
+    persist: ClassVar[int] = 20
+    clear: ClassVar[int] = 20
+    settings: ClassVar = {
+        "token": Setting(0.05, "nats a token below zero", least=0.0),
+        "sequence": Setting(1.0, "nats a response below zero", least=0.0),
+        "unstated": Setting(0.25, "nats below zero where the unit is not said", least=0.0),
+        "worse": Setting(10.0, "times that at which it is critical", least=1.0),
+    }
+    token: float
+    sequence: float
+    unstated: float
+    worse: float
+
+    def check(self, view: View) -> Finding | None:
+        kl = view.get("kl_mean")
+        level = kl.level
+        if not level < 0.0 or kl.n < 5:
+            return None
+        unit = unit_of(view)
+        limit = -(self.sequence if unit == "sequence" else self.token if unit else self.unstated)
+        if level > limit:
+            return None
+        severity = "critical" if level < self.worse * limit else "warning"
+        message = f"KL from the reference is {level:.3g} {in_numbers(unit)} and stays below zero, which no true KL can be."
+        return Finding(severity, level, limit, message, {"kl": level, "kl_start": kl.start})

@@ -1,0 +1,59 @@
+"""The KL is not where it was meant to be."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.kl.units import coefficient, target_of
+
+__all__ = ["TargetRangeAnomaly"]
+
+
+class TargetRangeAnomaly(Detector):
+    """The KL stays outside of the range that the run aims at.
+
+    What it catches: a KL outside of `kl_target` plus or minus `kl_target_tolerance` for twenty rows on end, once it has had
+        thirty rows to get there. Where only the target is known, a KL above twice of it.
+    Why it matters: the target is the user's word on how far the policy may go. Above it the policy moves more freely than
+        intended; below it the penalty holds back learning.
+    When it misfires: a target in another unit than the log (0.1 a token against a sum over the response) is never met; set
+        it in the unit of the log. Without a target it has nothing to say.
+    What to do: above the range raise the KL coefficient or let the controller act faster (a shorter horizon), below it
+        lower the coefficient.
+    References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences.
+    """
+
+    __slots__ = ("arrival", "factor")
+    type: ClassVar[str] = "target_range_anomaly"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("kl_mean",),)
+    reads: ClassVar = ("target_kl", "kl_coef")
+    advice: ClassVar[str] = "Raise the KL coefficient if the KL is above its range, lower it if below."
+    persist: ClassVar[int] = 20
+    clear: ClassVar[int] = 10
+    settings: ClassVar = {
+        "arrival": Setting(30, "rows that the KL has to reach the range", least=0),
+        "factor": Setting(2.0, "times the target that is too high where no tolerance is known", least=1.0),
+    }
+    arrival: float
+    factor: float
+
+    def check(self, view: View) -> Finding | None:
+        target = target_of(view)
+        if not target > 0.0:
+            return None
+        kl = view.get("kl_mean")
+        tolerance = view.context.get("kl_target_tolerance")
+        low, high = (-1e308, self.factor * target) if tolerance is None else (target - tolerance, target + tolerance)
+        if low <= kl.level <= high or kl.n <= self.arrival:
+            return None
+        above = kl.level > high
+        limit = high if above else low
+        message = f"KL is {kl.level:.3g}, {'above' if above else 'below'} {limit:.3g}, with a target of {target:.3g}."
+        return Finding("warning", kl.level, limit, message, {"kl": kl.level, "target": target})
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.value > finding.threshold:
+            return f"Raise the KL coefficient{coefficient(view)}, or let the controller act faster (a shorter horizon)."
+        return f"Lower the KL coefficient{coefficient(view)}."

@@ -1,0 +1,87 @@
+"""The value function has come apart."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+
+__all__ = ["ValueDivergence"]
+
+
+class ValueDivergence(Detector):
+    """The value loss has grown many times above where it began, and stays there.
+
+    What it catches: a value loss whose median over five rows is five times its start (more, where the spread of rewards
+        has grown: the loss grows with its square). Critical at fifty times, or at ten times with a second sign: values
+        that explain less than nothing of the returns, the value function's gradient norm up five times, or a reward that
+        lost half of what it had.
+    Why it matters: the loss is largest before the value function has learnt anything. Above that it predicts worse than
+        a guess, advantages are made of its errors, and the policy is pushed about by them.
+    When it misfires: a reward that begins at zero everywhere gives a loss of zero to begin with; the loss must therefore
+        exceed twice the squared spread of rewards too, where that is known. A reward whose scale changes does the same.
+    What to do: lower the value function's learning rate, clip its loss and gradients, normalise rewards or returns, and
+        check the mask of the value loss.
+    References: Engstrom et al. 2020, Implementation Matters in Deep Policy Gradients; Huang et al. 2022, The 37
+        Implementation Details of Proximal Policy Optimization.
+    """
+
+    __slots__ = ("factor", "ruin", "worse")
+    type: ClassVar[str] = "value_divergence"
+    tracker: ClassVar[str] = "value"
+    needs: ClassVar = (("value_loss",),)
+    reads: ClassVar = ("reward_std", "explained_variance", "value_grad_norm", "reward_mean", "value_lr", "lr")
+    advice: ClassVar[str] = "Lower the value function's learning rate, clip its loss and gradients, and normalise rewards."
+    persist: ClassVar[int] = 5
+    clear: ClassVar[int] = 10
+    settings: ClassVar = {
+        "factor": Setting(5.0, "times its start at which it is a warning", least=1.0),
+        "worse": Setting(10.0, "times its start at which a second sign makes it critical", least=1.0),
+        "ruin": Setting(50.0, "times its start at which it is critical", least=1.0),
+    }
+    factor: float
+    worse: float
+    ruin: float
+
+    def check(self, view: View) -> Finding | None:
+        loss = view.get("value_loss")
+        level, normal = loss.level, max(loss.start, loss.base)
+        if not level > self.factor * normal > 0.0 or loss.n < 10:
+            return None
+        spread = view.get("reward_std")
+        if spread.ready:
+            if level < 2.0 * spread.level * spread.level:
+                return None
+            if spread.level > spread.base > 0.0:
+                grown = spread.level / spread.base
+                normal *= grown * grown
+        limit = self.factor * normal
+        if not level > limit:
+            return None
+        times = level / normal
+        signs = self._signs(view) if times > self.worse else []
+        severity = "critical" if times > self.ruin or signs else "warning"
+        message = f"Value loss is {level:.3g}, {times:.3g} times what it was at the start" + (
+            f", and {', '.join(signs)}." if signs else "."
+        )
+        evidence = {"value_loss": level, "value_loss_start": normal, "signs": float(len(signs))}
+        return Finding(severity, level, limit, message, evidence)
+
+    @staticmethod
+    def _signs(view: View) -> list[str]:
+        signs = []
+        explained = view.get("explained_variance")
+        if explained.ready and explained.level < 0.0:
+            signs.append(f"the explained variance is {explained.level:.3g}")
+        grad = view.get("value_grad_norm")
+        if grad.ready and grad.level > 5.0 * max(grad.start, grad.base) > 0.0:
+            signs.append(f"the value gradient norm is {grad.level:.3g}")
+        reward = view.get("reward_mean")
+        if reward.n >= 10 and reward.high - reward.level > max(0.5 * (reward.high - reward.low), 3.0 * reward.scale):
+            signs.append(f"reward fell from {reward.high:.3g} to {reward.level:.3g}")
+        return signs
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        lr = view.first("value_lr", "lr")
+        rate = f" (now {lr.last:.3g})" if lr.n else ""
+        return f"Lower the value function's learning rate{rate}, clip its loss and gradients, and normalise rewards."

@@ -1,0 +1,53 @@
+"""The value function has learnt nothing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+
+__all__ = ["ValueUnexplained"]
+
+
+class ValueUnexplained(Detector):
+    """Long after the start the values still explain nothing of the returns.
+
+    What it catches: an explained variance whose median over five rows is at or below zero for fifty rows on end, after the
+        first hundred.
+    Why it matters: at zero the values are worth as much as a constant, below it less: the advantages are as noisy as
+        without a value function, or noisier, and it costs its memory and time for nothing.
+    When it misfires: the first hundred updates of an untrained value head are often below zero. A reward without any spread
+        has no variance to explain, and `dead_reward` says so.
+    What to do: raise the value function's learning rate or its epochs, start it from the reward model, widen its clip
+        range, normalise returns; or use a baseline of the group (GRPO, RLOO) instead.
+    References: Huang et al. 2022, The 37 Implementation Details of Proximal Policy Optimization.
+    """
+
+    __slots__ = ("limit", "start_rows")
+    type: ClassVar[str] = "value_unexplained"
+    tracker: ClassVar[str] = "value"
+    needs: ClassVar = (("explained_variance",),)
+    reads: ClassVar = ("value_lr", "lr")
+    advice: ClassVar[str] = (
+        "Raise the value function's learning rate or epochs, start it from the reward model, or use a baseline of the group."
+    )
+    persist: ClassVar[int] = 50
+    clear: ClassVar[int] = 10
+    settings: ClassVar = {
+        "limit": Setting(0.0, "share of the variance at or below which nothing is explained", most=1.0),
+        "start_rows": Setting(100, "rows that the value function has to learn", least=0),
+    }
+    limit: float
+    start_rows: float
+
+    def check(self, view: View) -> Finding | None:
+        explained = view.get("explained_variance")
+        if not explained.level <= self.limit or explained.n <= self.start_rows:
+            return None
+        message = f"The values explain {explained.level:.3g} of the returns' variance after {explained.n} rows, a constant 0."
+        return Finding("warning", explained.level, self.limit, message, {"explained_variance": explained.level})
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        lr = view.first("value_lr", "lr")
+        rate = f" (now {lr.last:.3g})" if lr.n else ""
+        return self.advice.replace("learning rate", f"learning rate{rate}")
