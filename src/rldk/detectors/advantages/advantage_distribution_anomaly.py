@@ -1,0 +1,66 @@
+"""The advantages have lost their shape."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best, without_baseline
+
+__all__ = ["AdvantageDistribution"]
+
+
+class AdvantageDistribution(Detector):
+    """Nearly all advantages have become the same, or all have the same sign.
+
+    What it catches: the middle ninety percent of the advantages take up less than a fiftieth of their range, a tenth of what
+        it was at the start; or the lowest advantage is above 0 (the highest below), after a start with both signs.
+    Why it matters: in the first case a handful of outliers makes the whole update; in the second the sign of the advantage
+        no longer tells good from bad, and all samples are pushed the same way.
+    When it misfires: where nearly all samples succeed, most advantages are 0 by right: it is silent while the reward is at
+        its best. An estimator without baseline has one sign as it happens, and is recognised. Whitening changes neither.
+    What to do: clip rewards and advantages, look at the samples at both ends, and check the baseline that is subtracted.
+    References: Shao et al. 2024, DeepSeekMath (group-relative advantages).
+    """
+
+    __slots__ = ("fall", "share")
+    type: ClassVar[str] = "advantage_distribution_anomaly"
+    tracker: ClassVar[str] = "advantage_statistics"
+    needs: ClassVar = (("advantage_min",), ("advantage_max",))
+    reads: ClassVar = (*KIND, "advantage_p5", "advantage_p95")
+    advice: ClassVar[str] = (
+        "Clip rewards and advantages, look at the samples at both ends, and check the baseline that is subtracted."
+    )
+    persist: ClassVar[int] = 20
+    settings: ClassVar = {
+        "share": Setting(0.02, "share of the range that the middle ninety percent must keep", least=0.0, most=1.0),
+        "fall": Setting(10.0, "to what part of its share at the start it must have fallen", least=1.0),
+    }
+    share: float
+    fall: float
+
+    def check(self, view: View) -> Finding | None:
+        least, most = view.get("advantage_min"), view.get("advantage_max")
+        low, high = least.level, most.level
+        if low > 0.0 or high < 0.0:
+            return self._one_sign(view, low, high)
+        top, bottom = view.get("advantage_p95"), view.get("advantage_p5")
+        middle, span = top.level - bottom.level, high - low
+        if not middle < self.share * span or top.n < BASELINE:
+            return None
+        whole = most.base - least.base
+        began = (top.base - bottom.base) / whole if whole > 0.0 else 0.0
+        limit = min(self.share, began / self.fall)
+        if not middle < limit * span or at_its_best(view):
+            return None
+        share = middle / span
+        message = f"The middle ninety percent of the advantages take up {share:.2%} of their range; it was {began:.0%}."
+        return Finding("warning", share, limit, message, {"share": share, "share_start": began, "min": low, "max": high})
+
+    def _one_sign(self, view: View, low: float, high: float) -> Finding | None:
+        least, most = view.get("advantage_min"), view.get("advantage_max")
+        if least.n < BASELINE or not least.base < 0.0 < most.base or without_baseline(view):
+            return None
+        end = low if low > 0.0 else high
+        message = f"All advantages have the same sign ({low:.3g} to {high:.3g}); they began with both."
+        return Finding("warning", end, 0.0, message, {"min": low, "max": high})

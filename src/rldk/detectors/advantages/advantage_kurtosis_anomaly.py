@@ -1,0 +1,52 @@
+"""The advantages have grown heavy tails."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best
+
+__all__ = ["AdvantageKurtosis"]
+
+
+class AdvantageKurtosis(Detector):
+    """Outliers on both sides make up the update.
+
+    What it catches: an excess kurtosis above 50 that is five times what it was at the start, for twenty rows, and that
+        skewness does not account for. (A normal distribution has 0, an exponential one 6.)
+    Why it matters: with tails like these the mean gradient of a batch is that of its outliers.
+    When it misfires: one-sided tails have a large kurtosis too (never less than the squared skewness minus 2) and are
+        `advantage_skewness_anomaly`; where nearly all samples succeed it is silent. Whitening does not change kurtosis.
+    What to do: clip rewards and advantages, look for outliers of the value function, and lower lambda of the advantage
+        estimation.
+    References: Garg et al. 2021, On Proximal Policy Optimization's Heavy-tailed Gradients.
+    """
+
+    __slots__ = ("limit", "moved")
+    type: ClassVar[str] = "advantage_kurtosis_anomaly"
+    tracker: ClassVar[str] = "advantage_statistics"
+    needs: ClassVar = (("advantage_kurtosis",),)
+    reads: ClassVar = (*KIND, "advantage_skewness")
+    advice: ClassVar[str] = (
+        "Clip rewards and advantages, look for outliers of the value function, and lower lambda of the estimation."
+    )
+    persist: ClassVar[int] = 20
+    settings: ClassVar = {
+        "limit": Setting(50.0, "excess kurtosis", least=0.0),
+        "moved": Setting(5.0, "how many times its start the kurtosis must be", least=1.0),
+    }
+    limit: float
+    moved: float
+
+    def check(self, view: View) -> Finding | None:
+        kurtosis = view.get("advantage_kurtosis")
+        level = kurtosis.level
+        if not level > self.limit or kurtosis.n < BASELINE:
+            return None
+        limit = max(self.limit, self.moved * abs(kurtosis.base), kurtosis.base + 5.0 * kurtosis.scale)
+        skewness = view.get("advantage_skewness").level
+        if level <= limit or 2.0 * skewness * skewness >= level or at_its_best(view):
+            return None
+        message = f"The excess kurtosis of the advantages is {level:.3g}; it began at {kurtosis.base:.3g}."
+        return Finding("warning", level, limit, message, {"kurtosis": level, "normal": kurtosis.base})

@@ -1,0 +1,57 @@
+"""Whitening of the advantages has broken."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.advantages.kind import BASELINE, KIND, whitened
+
+__all__ = ["AdvantageNormalization"]
+
+
+class AdvantageNormalization(Detector):
+    """Advantages that are whitened by construction are not any more.
+
+    What it catches: advantages that say they are whitened, or had mean 0 and spread 1 from the start, and whose mean is now
+        a quarter away from 0, or whose spread is half as large again, for ten rows.
+    Why it matters: mean 0 and spread 1 are arithmetic, not behaviour: if they fail, the code or the mask has changed under
+        the run, or an outlier has overflowed the sums.
+    When it misfires: a spread below 1 is normal where groups of equal rewards contribute zeros, and is left alone.
+    What to do: check the mask and the dimension over which the advantages are whitened, the epsilon in the division, and
+        whether all processes use the same mean and spread.
+    References: Huang et al. 2024, The N+ Implementation Details of RLHF with PPO.
+    """
+
+    __slots__ = ("off", "wide")
+    type: ClassVar[str] = "advantage_normalization_anomaly"
+    tracker: ClassVar[str] = "advantage_statistics"
+    needs: ClassVar = (("advantage_mean", "advantage_std"),)
+    reads: ClassVar = KIND
+    advice: ClassVar[str] = (
+        "Check the mask and the dimension of the whitening, its epsilon, and that all processes share its mean and spread."
+    )
+    persist: ClassVar[int] = 10
+    settings: ClassVar = {
+        "off": Setting(0.25, "distance of the mean from 0", least=0.0),
+        "wide": Setting(1.5, "how many times its normal (at least 1) the spread may be", least=1.0),
+    }
+    off: float
+    wide: float
+
+    def check(self, view: View) -> Finding | None:
+        mean, std = view.get("advantage_mean"), view.get("advantage_std")
+        shifted = abs(mean.level) > self.off
+        if not shifted and not std.level > self.wide:
+            return None
+        if max(mean.n, std.n) < BASELINE or not whitened(view):
+            return None
+        began, normal = mean.base, std.base
+        if shifted and not abs(began) > 0.5 * self.off:
+            message = f"The mean of whitened advantages is {mean.level:.3g}."
+            return Finding("warning", mean.level, self.off, message, {"mean": mean.level, "std": std.level})
+        limit = self.wide * max(normal, 1.0)
+        if not std.level > limit:
+            return None
+        message = f"The spread of whitened advantages is {std.level:.3g}; it was {normal:.3g}."
+        return Finding("warning", std.level, limit, message, {"mean": mean.level, "std": std.level})

@@ -1,0 +1,52 @@
+"""The scale of the advantages has changed by an order of magnitude."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.advantages.kind import BASELINE, KIND, whitened
+
+__all__ = ["AdvantageScale"]
+
+
+class AdvantageScale(Detector):
+    """The spread of the advantages is many times what it was at the start, or a small part of it.
+
+    What it catches: the standard deviation of unwhitened advantages stays above eight times the run's own normal, or below
+        a thirtieth of it.
+    Why it matters: the policy's step is proportional to the advantages: eight times the spread is eight times the learning
+        rate, and a thirtieth is none.
+    When it misfires: the spread falls several times as the value function learns and as rewards come near their limit,
+        which is why the lower limit is wide. Whitened advantages are of scale 1 by construction and are not judged.
+    What to do: whiten the advantages or normalise the rewards; if it grew, look for a change of the reward's scale and at
+        the value loss; if it died, look whether the rewards still differ.
+    References: Engstrom et al. 2020, Implementation Matters in Deep Policy Gradients.
+    """
+
+    __slots__ = ("fall", "rise")
+    type: ClassVar[str] = "advantage_scale_anomaly"
+    tracker: ClassVar[str] = "advantage_statistics"
+    needs: ClassVar = (("advantage_std",),)
+    reads: ClassVar = KIND
+    advice: ClassVar[str] = (
+        "Whiten the advantages or normalise the rewards; look for a change of the reward's scale and at the value loss."
+    )
+    persist: ClassVar[int] = 20
+    settings: ClassVar = {
+        "rise": Setting(8.0, "how many times its own normal the spread may be", least=1.0),
+        "fall": Setting(30.0, "to what part of its own normal the spread may fall", least=1.0),
+    }
+    rise: float
+    fall: float
+
+    def check(self, view: View) -> Finding | None:
+        std = view.get("advantage_std")
+        normal, level = std.base, std.level
+        if (normal <= self.fall * level and level <= self.rise * normal) or std.n < BASELINE:
+            return None
+        if not normal > 0.0 or whitened(view):
+            return None
+        limit = self.rise * normal if level > normal else normal / self.fall
+        message = f"The spread of the advantages is {level:.3g}, {level / normal:.3g} times the run's own normal of {normal:.3g}."
+        return Finding("warning", level, limit, message, {"std": level, "normal": normal})

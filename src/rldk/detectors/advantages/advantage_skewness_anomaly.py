@@ -1,0 +1,49 @@
+"""The advantages lean far to one side."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best
+
+__all__ = ["AdvantageSkewness"]
+
+
+class AdvantageSkewness(Detector):
+    """A few extreme samples on one side carry the update.
+
+    What it catches: a skewness beyond 8 that is three times what it was at the start, for twenty rows. (An exponential
+        distribution has 2; one success in a hundred has 10.)
+    Why it matters: the update is made by the few samples in the long tail: it is noisy, and an exploit found by one sample
+        is learnt at once.
+    When it misfires: where nearly all samples succeed the few failures are outliers by right, and it is silent while the
+        reward is at its best. Whitening does not change the skewness. Two-sided tails are `advantage_kurtosis_anomaly`.
+    What to do: clip rewards and advantages, read the samples in the tail, take more samples a prompt.
+    References: Joanes and Gill 1998, Comparing measures of sample skewness and kurtosis.
+    """
+
+    __slots__ = ("limit", "moved")
+    type: ClassVar[str] = "advantage_skewness_anomaly"
+    tracker: ClassVar[str] = "advantage_statistics"
+    needs: ClassVar = (("advantage_skewness",),)
+    reads: ClassVar = (*KIND, "advantage_kurtosis")
+    advice: ClassVar[str] = "Clip rewards and advantages, read the samples in the tail, and take more samples a prompt."
+    persist: ClassVar[int] = 20
+    settings: ClassVar = {
+        "limit": Setting(8.0, "skewness, in either direction", least=0.0),
+        "moved": Setting(3.0, "how many times its start the skewness must be", least=1.0),
+    }
+    limit: float
+    moved: float
+
+    def check(self, view: View) -> Finding | None:
+        skewness = view.get("advantage_skewness")
+        level = skewness.level
+        if -self.limit <= level <= self.limit or skewness.n < BASELINE:
+            return None
+        limit = max(self.limit, self.moved * abs(skewness.base), abs(skewness.base) + 5.0 * skewness.scale)
+        if not abs(level) > limit or view.get("advantage_kurtosis").level > 2.0 * level * level or at_its_best(view):
+            return None
+        message = f"The skewness of the advantages is {level:.3g}; it began at {skewness.base:.3g}."
+        return Finding("warning", level, limit if level > 0 else -limit, message, {"skewness": level, "normal": skewness.base})

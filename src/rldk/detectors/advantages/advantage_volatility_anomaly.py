@@ -1,0 +1,49 @@
+"""The mean advantage jumps from batch to batch."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.advantages.kind import BASELINE, KIND, judges_mean
+
+__all__ = ["AdvantageVolatility"]
+
+
+class AdvantageVolatility(Detector):
+    """The mean advantage jumps from one batch to the next by half of the advantages' own spread.
+
+    What it catches: the usual step of the mean from row to row is above half of the advantages' standard deviation, and five
+        times the run's own noise at the start.
+    Why it matters: a baseline that swings gives each batch a bias of its own; consecutive updates undo each other.
+    When it misfires: small batches are noisy from the start, which is the run's own noise; whitened advantages and those
+        without baseline are not judged.
+    What to do: lower the value function's learning rate, take larger batches, whiten the advantages; look whether batches
+        alternate between data sets of different difficulty.
+    References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
+    """
+
+    __slots__ = ("noise", "spreads")
+    type: ClassVar[str] = "advantage_volatility_anomaly"
+    tracker: ClassVar[str] = "advantage_statistics"
+    needs: ClassVar = (("advantage_mean",), ("advantage_std",))
+    reads: ClassVar = KIND
+    advice: ClassVar[str] = "Lower the value function's learning rate, take larger batches, or whiten the advantages."
+    persist: ClassVar[int] = 15
+    settings: ClassVar = {
+        "spreads": Setting(0.5, "usual step of the mean, in standard deviations of the advantages", least=0.0),
+        "noise": Setting(5.0, "how many times the run's own noise at the start that must be", least=1.0),
+    }
+    spreads: float
+    noise: float
+
+    def check(self, view: View) -> Finding | None:
+        mean, std = view.get("advantage_mean"), view.get("advantage_std")
+        step = mean.roughness
+        if not step > self.spreads * std.level or mean.n < BASELINE:
+            return None
+        limit = max(self.spreads * std.level, self.noise * mean.scale)
+        if not step > limit or not judges_mean(view):
+            return None
+        message = f"The mean advantage jumps by {step:.3g} from row to row; the advantages' own spread is {std.level:.3g}."
+        return Finding("warning", step, limit, message, {"step": step, "noise_start": mean.scale, "std": std.level})

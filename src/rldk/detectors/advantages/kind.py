@@ -1,0 +1,43 @@
+"""What kind of advantages a run logs: some carry no signal in their mean and spread."""
+
+from __future__ import annotations
+
+from rldk.core.detector import View
+
+__all__ = ["BASELINE", "KIND", "at_its_best", "judges_mean", "whitened", "without_baseline"]
+
+BASELINE = 20
+"""Values after which the run's own normal stands."""
+
+KIND = ("advantage_normalized", "advantage_mean", "advantage_std", "reward_mean")
+"""What the functions here look at."""
+
+
+def whitened(view: View) -> bool:
+    """Whether the advantages were whitened from the start: mean 0 and spread 1 by construction, or near it by group."""
+    stated = view.get("advantage_normalized")
+    if stated.n:
+        return stated.level > 0.5
+    mean, std = view.get("advantage_mean"), view.get("advantage_std")
+    if not abs(std.base - 1.0) < 0.15 or not std.scale < 0.05:
+        return False
+    return not mean.n or (abs(mean.base) < 0.05 and mean.scale < 0.05)
+
+
+def without_baseline(view: View) -> bool:
+    """Whether the mean advantage is the mean reward itself, as verl logs it for GRPO without whitening."""
+    mean, reward = view.get("advantage_mean"), view.get("reward_mean")
+    near = 0.1 * max(abs(reward.level), abs(reward.base), reward.scale)
+    return abs(mean.level - reward.level) <= near and abs(mean.base - reward.base) <= near
+
+
+def judges_mean(view: View) -> bool:
+    """Whether the mean of the advantages says something about this run."""
+    return not whitened(view) and not without_baseline(view)
+
+
+def at_its_best(view: View) -> bool:
+    """Whether the reward is at its best level so far: where nearly all succeed, the few failures are outliers by right."""
+    reward = view.get("reward_mean")
+    near = 0.1 * abs(reward.high - reward.start) + reward.spread
+    return reward.ready and reward.level > reward.start and reward.level > reward.high - near

@@ -1,0 +1,82 @@
+"""The gradients have grown far beyond what is normal for the run."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.gradients.norms import own_norm
+from rldk.detectors.reward.policy_collapse import reward_has_fallen, signs_of_damage
+
+__all__ = ["ExplodingGradient"]
+
+WATCHED = ("grad_norm", "policy_grad_norm", "value_grad_norm")
+
+
+class ExplodingGradient(Detector):
+    """The gradient norm stays many times above the run's own normal.
+
+    What it catches: the median of the last five norms is ten times the run's own normal and above 10, or above 1 (where
+        clipping usually begins) while another sign of damage shows. It is critical when it lasts and the reward, the
+        entropy or the KL is damaged as well, or when it lasts at a hundred times the normal.
+    Why it matters: with clipping, a norm of 100 means that the direction of the step is set by a few tokens; without it,
+        one such step is enough to ruin the weights.
+    When it misfires: lone spikes of 10 to 100 times the normal are common in healthy runs and are left out by the median;
+        a run that starts with no signal (all rewards equal) has a normal near 0, which the absolute limits allow for.
+    What to do: stop if it lasts, go back to the last good checkpoint, lower the learning rate, clip the gradient norm at 1,
+        and look for outliers among rewards and advantages at the onset.
+    References: Pascanu et al. 2013, On the difficulty of training recurrent neural networks.
+    """
+
+    __slots__ = ("beyond", "clip", "factor", "healthy", "lasting")
+    type: ClassVar[str] = "exploding_gradient_anomaly"
+    tracker: ClassVar[str] = "gradient_norms"
+    needs: ClassVar = (WATCHED,)
+    reads: ClassVar = (
+        "reward_mean", "entropy_mean", "kl_mean", "truncated_frac", "rollout_length_mean", "reward_std", "policy_lr", "lr",
+    )  # fmt: skip
+    advice: ClassVar[str] = (
+        "Lower the learning rate and clip the gradient norm at 1; look for outliers among rewards and advantages."
+    )
+    persist: ClassVar[int] = 5
+    settings: ClassVar = {
+        "factor": Setting(10.0, "how many times the run's own normal the norm must be", least=1.0),
+        "healthy": Setting(10.0, "norm up to which nothing is said unless there is damage", least=0.0),
+        "clip": Setting(1.0, "norm up to which nothing is said at all", least=0.0),
+        "beyond": Setting(100.0, "how many times the normal is critical without another sign", least=1.0),
+        "lasting": Setting(10, "rows for which it must last to be critical", least=1),
+    }
+    factor: float
+    healthy: float
+    clip: float
+    beyond: float
+    lasting: float
+
+    def check(self, view: View) -> Finding | None:
+        clip = self.clip
+        for name in WATCHED:
+            norm = view.series.get(name)
+            if norm is not None and norm.level > clip and norm.n >= 10 and norm.level > self.factor * own_norm(norm):
+                finding = self._judge(view, name, norm.level, own_norm(norm))
+                if finding is not None:
+                    return finding
+        return None
+
+    def _judge(self, view: View, name: str, level: float, own: float) -> Finding | None:
+        signs = signs_of_damage(view)
+        if reward_has_fallen(view):
+            signs.append("the reward has fallen")
+        if level <= self.healthy and not signs:
+            return None
+        lasts = self._bad >= self.lasting
+        harmful = bool(signs) and level > self.healthy
+        vast = level > max(self.beyond * own, self.beyond) and self._bad >= 2 * self.lasting
+        severity = "critical" if (lasts and harmful) or vast else "warning"
+        also = f", while {' and '.join(signs)}" if signs else ""
+        message = f"{name} is {level:.3g}, {level / max(own, 1e-12):.3g} times the run's own normal of {own:.3g}{also}."
+        limit = max(self.factor * own, self.clip if signs else self.healthy)
+        return Finding(severity, level, limit, message, {"norm": level, "normal": own, "signs": float(len(signs))})
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        lr = view.first("policy_lr", "lr")
+        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice

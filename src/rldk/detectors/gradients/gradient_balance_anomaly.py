@@ -1,0 +1,70 @@
+"""The shares of policy and value function in the gradient have changed at a stroke."""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+
+__all__ = ["GradientBalance"]
+
+MEMORY = 1.0 / 70.0  # of the ratio's own range: a half-life of about 50 rows
+
+
+class GradientBalance(Detector):
+    """The ratio of policy to value gradient has left the range that it had, and stays outside.
+
+    What it catches: the ratio of the two norms has jumped to eight times (or an eighth of) what it was over the last
+        hundred rows or so, by six times its own spread, for twenty rows. It is silent where one side is a hundred times the other
+        (`gradient_imbalance_anomaly`), and a slow drift takes the range along (`ratio_trend_anomaly`).
+    Why it matters: something changed for one of the two only: the scale of the returns, the value function, the ratio's tail.
+    When it misfires: a value function that starts from nothing has a large gradient for its first rows; the first fifty
+        rows are taken as they are.
+    What to do: look at what changed at that row: reward scale, value loss and explained variance on the one side,
+        advantages and clip fraction on the other; lower the coefficient of the side that grew.
+    References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
+    """
+
+    __slots__ = ("centre", "count", "deviation", "factor", "sigmas", "warmup")
+    type: ClassVar[str] = "gradient_balance_anomaly"
+    tracker: ClassVar[str] = "gradient_norms"
+    needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
+    advice: ClassVar[str] = "Look at what changed at that row for one side only, and lower the coefficient of the side that grew."
+    persist: ClassVar[int] = 20
+    settings: ClassVar = {
+        "factor": Setting(8.0, "by what factor the ratio must have changed", least=1.0),
+        "sigmas": Setting(6.0, "by how many of its own spreads (of the logarithm) it must have changed", least=0.0),
+        "warmup": Setting(50, "rows that are taken as they are", least=5),
+    }
+    factor: float
+    sigmas: float
+    warmup: float
+    centre: float
+    deviation: float
+    count: int
+
+    def reset(self) -> None:
+        super().reset()
+        self.centre = self.deviation = 0.0
+        self.count = 0
+
+    def check(self, view: View) -> Finding | None:
+        p, v = view.get("policy_grad_norm").level, view.get("value_grad_norm").level
+        if not (p > 0.0 < v):
+            return None
+        away = log(p) - log(v) - self.centre
+        size = abs(away)
+        self.count = count = self.count + 1
+        limit = max(log(self.factor), self.sigmas * self.deviation)
+        if size < limit or count <= self.warmup:
+            weight = 1.0 / count if count * MEMORY < 1.0 else MEMORY
+            self.centre += weight * away
+            self.deviation += weight * (size - self.deviation)
+            return None
+        if not 0.01 * v < p < 100.0 * v:
+            return None
+        usual = exp(self.centre)
+        message = f"The ratio of policy to value gradient is {p / v:.3g}; it was about {usual:.3g}."
+        bound = usual * exp(min(limit, 50.0) if away > 0.0 else -limit)
+        return Finding("warning", p / v, bound, message, {"policy": p, "value": v, "ratio": p / v, "ratio_before": usual})

@@ -1,0 +1,64 @@
+"""The gradient norm has left the healthy range in which the run began."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.gradients.norms import BASELINE, NO_SIGNAL, NORMS, lacks_signal
+
+__all__ = ["GradientFlow"]
+
+MARGIN = 3.0
+
+
+class GradientFlow(Detector):
+    """The gradient norm began between 0.1 and 10 and is now well outside.
+
+    What it catches: a run whose own normal lies in the healthy range, and whose norm stays three times above or below that
+        range and five times away from its normal. Ten times above the normal is an explosion and a hundredth of it has
+        vanished: those have detectors of their own, and this one is silent about them.
+    Why it matters: clipping, Adam's epsilon and half precision are all set for gradients near 1.
+    When it misfires: many runs live outside of the range from the start (0.006 with long sequences, 30 for small models):
+        their own baseline says that it is normal. Norms that alternate with 0 never stay low for thirty rows.
+    What to do: above, lower the learning rate or the loss coefficients and look at outliers among the advantages; below,
+        look whether the loss is averaged over more tokens than before, and whether rewards still differ.
+    References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
+    """
+
+    __slots__ = ("change", "high", "low")
+    type: ClassVar[str] = "gradient_flow_anomaly"
+    tracker: ClassVar[str] = "gradient_norms"
+    needs: ClassVar = (NORMS,)
+    reads: ClassVar = NO_SIGNAL
+    advice: ClassVar[str] = (
+        "If it is high, lower the learning rate or the loss coefficients; if it is low, look at how the loss is averaged."
+    )
+    persist: ClassVar[int] = 30
+    settings: ClassVar = {
+        "low": Setting(0.1, "lower end of the healthy range", least=0.0),
+        "high": Setting(10.0, "upper end of the healthy range", least=0.0),
+        "change": Setting(5.0, "how many times its own normal the norm must have changed", least=1.0),
+    }
+    low: float
+    high: float
+    change: float
+
+    def check(self, view: View) -> Finding | None:
+        norm = view.first(*NORMS)
+        normal = norm.base
+        if not self.low <= normal <= self.high or norm.n < BASELINE:
+            return None
+        level = norm.level
+        if level > MARGIN * self.high:
+            if not self.change * normal < level <= 10.0 * max(normal, norm.scale):
+                return None
+            limit = max(MARGIN * self.high, self.change * normal)
+        elif level < self.low / MARGIN:
+            limit = min(self.low / MARGIN, normal / self.change)
+            if not 0.01 * normal < norm.last < limit or lacks_signal(view):
+                return None
+        else:
+            return None
+        message = f"The gradient norm is {level:.3g}, outside of {self.low:g} to {self.high:g} where it began ({normal:.3g})."
+        return Finding("warning", level, limit, message, {"norm": level, "normal": normal})

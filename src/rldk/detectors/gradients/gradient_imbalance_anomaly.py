@@ -1,0 +1,59 @@
+"""One of policy and value function has all the gradient."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.gradients.norms import BASELINE
+
+__all__ = ["GradientImbalance"]
+
+
+class GradientImbalance(Detector):
+    """The gradient of the policy and that of the value function have come apart by orders of magnitude.
+
+    What it catches: one of the two norms is a hundred times the other, ten times further than it was at the start, and
+        stays so. (A sudden change within these bounds is `gradient_balance_anomaly`, a steady drift `ratio_trend_anomaly`.)
+    Why it matters: where both share weights or a clipping norm, the smaller one is no longer trained at all.
+    When it misfires: the ratio of a run may be large from the start, since the two losses have different units; what counts
+        is how far it has moved.
+    What to do: if the value function dominates, lower the value loss coefficient or normalise returns and rewards; if the
+        policy does, look for outliers among advantages and ratios. Clip the two norms separately.
+    References: Cobbe et al. 2021, Phasic Policy Gradient.
+    """
+
+    __slots__ = ("factor", "moved")
+    type: ClassVar[str] = "gradient_imbalance_anomaly"
+    tracker: ClassVar[str] = "gradient_norms"
+    needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
+    reads: ClassVar = ("value_coef",)
+    advice: ClassVar[str] = (
+        "Lower the coefficient of the side that dominates, normalise returns, and clip the two norms separately."
+    )
+    persist: ClassVar[int] = 10
+    settings: ClassVar = {
+        "factor": Setting(100.0, "how many times one norm must be the other", least=1.0),
+        "moved": Setting(10.0, "how many times the run's own ratio that must be", least=1.0),
+    }
+    factor: float
+    moved: float
+
+    def check(self, view: View) -> Finding | None:
+        policy, value = view.get("policy_grad_norm"), view.get("value_grad_norm")
+        p, v = policy.level, value.level
+        factor = self.factor
+        if (p < factor * v and v < factor * p) or not (p > 0.0 < v):
+            return None
+        if policy.n < BASELINE or value.n < BASELINE or not (policy.base > 0.0 < value.base):
+            return None
+        own = policy.base / value.base
+        ratio = p / v
+        if p > v:
+            side, limit = "policy", max(factor, self.moved * own)
+        else:
+            side, limit = "value function", min(1.0 / factor, own / self.moved)
+        if (ratio <= limit) == (p > v):
+            return None
+        message = f"The gradient of the {side} dominates: policy to value is {ratio:.3g}, and began at {own:.3g}."
+        return Finding("warning", ratio, limit, message, {"policy": p, "value": v, "ratio": ratio, "ratio_start": own})

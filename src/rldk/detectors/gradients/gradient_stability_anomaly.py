@@ -1,0 +1,64 @@
+"""The gradient norm spikes again and again."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.gradients.norms import BASELINE, NORMS, own_norm
+
+__all__ = ["GradientStability"]
+
+MEMORY = 0.04  # weight of a new row in the share of spikes: about the last 25 rows
+
+
+class GradientStability(Detector):
+    """Spikes of the gradient norm have become a habit.
+
+    What it catches: a fifth of the recent rows have a gradient norm above five times the run's own normal and above 10,
+        while the rows between are ordinary.
+    Why it matters: a step in five is made from a few extreme samples; such runs drift, and end in an explosion.
+    When it misfires: lone spikes are normal and count for nothing (one adds 4 % to the share). Norms that are 0 or small in
+        half of the rows have a large relative spread and stay below 10. A norm that is high in most rows is an explosion.
+    What to do: clip the gradient norm at 1, filter or clip extreme rewards and advantages, take larger batches, and lower
+        the learning rate.
+    References: Zhang et al. 2020, Why Gradient Clipping Accelerates Training.
+    """
+
+    __slots__ = ("factor", "healthy", "limit", "share")
+    type: ClassVar[str] = "gradient_stability_anomaly"
+    tracker: ClassVar[str] = "gradient_norms"
+    needs: ClassVar = (NORMS,)
+    reads: ClassVar = ("policy_lr", "lr")
+    advice: ClassVar[str] = (
+        "Clip the gradient norm at 1, clip extreme rewards and advantages, take larger batches, lower the learning rate."
+    )
+    persist: ClassVar[int] = 3
+    clear: ClassVar[int] = 20
+    settings: ClassVar = {
+        "factor": Setting(5.0, "how many times the run's own normal a spike is", least=1.0),
+        "healthy": Setting(10.0, "norm up to which nothing is a spike", least=0.0),
+        "limit": Setting(0.2, "share of spikes among the recent rows", least=0.0, most=1.0),
+    }
+    factor: float
+    healthy: float
+    limit: float
+    share: float
+
+    def reset(self) -> None:
+        super().reset()
+        self.share = 0.0
+
+    def check(self, view: View) -> Finding | None:
+        norm = view.first(*NORMS)
+        spike = norm.last > self.healthy and norm.n > BASELINE and norm.last > self.factor * own_norm(norm)
+        self.share = share = self.share + MEMORY * (spike - self.share)
+        if share < self.limit or norm.level > 2.0 * self.factor * own_norm(norm):
+            return None
+        own = own_norm(norm)
+        message = f"{share:.0%} of the recent gradient norms are above {self.factor * own:.3g}; normal is {own:.3g}."
+        return Finding("warning", share, self.limit, message, {"share": share, "normal": own, "norm": norm.last})
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        lr = view.first("policy_lr", "lr")
+        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice

@@ -1,0 +1,78 @@
+"""The ratio of policy to value gradient drifts one way."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+from math import exp, log
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+
+__all__ = ["RatioTrend"]
+
+BLOCK = 25
+BLOCKS = 5
+EARLY = 2
+
+
+class RatioTrend(Detector):
+    """The ratio of policy to value gradient moves steadily in one direction.
+
+    What it catches: the mean (of the logarithm) of the ratio over blocks of 25 rows has moved the same way four times
+        in a row, each time by a tenth of the whole at least, and by a factor of ten in all. A jump is not a trend: that is
+        `gradient_balance_anomaly`.
+    Why it matters: it is the slow way to `gradient_imbalance_anomaly`, and can be turned before it gets there.
+    When it misfires: the first fifty rows, in which a new value function finds its level, are left out.
+    What to do: see which of the two norms moves. A value gradient that grows wants a smaller value coefficient or learning
+        rate, or normalised returns; one that dies leaves the advantages to noise.
+    References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
+    """
+
+    __slots__ = ("blocks", "count", "factor", "seen", "total", "trend")
+    type: ClassVar[str] = "ratio_trend_anomaly"
+    tracker: ClassVar[str] = "gradient_norms"
+    needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
+    advice: ClassVar[str] = "See which of the two norms moves; lower the coefficient or the learning rate of the side that grows."
+    persist: ClassVar[int] = 1
+    clear: ClassVar[int] = 1
+    settings: ClassVar = {"factor": Setting(10.0, "by what factor the ratio must have moved over four blocks", least=1.0)}
+    factor: float
+    blocks: deque[float]
+    count: int
+    seen: int
+    total: float
+    trend: float
+
+    def reset(self) -> None:
+        super().reset()
+        self.blocks = deque(maxlen=BLOCKS)
+        self.count = self.seen = 0
+        self.total = self.trend = 0.0
+
+    def check(self, view: View) -> Finding | None:
+        p, v = view.get("policy_grad_norm").level, view.get("value_grad_norm").level
+        if p > 0.0 < v:
+            self.total += log(p) - log(v)
+            self.count += 1
+            if self.count == BLOCK:
+                self._close()
+        if not self.trend:
+            return None
+        moved, before, after = (exp(min(power, 50.0)) for power in (self.trend, self.blocks[0], self.blocks[-1]))
+        message = f"The ratio of policy to value gradient has moved from {before:.3g} to {after:.3g} in {BLOCK * 4} rows."
+        limit = self.factor if self.trend > 0.0 else 1.0 / self.factor
+        return Finding("warning", moved, limit, message, {"ratio": after, "ratio_before": before})
+
+    def _close(self) -> None:
+        """End a block, and see whether the last ones have all moved the same way."""
+        self.seen += 1
+        if self.seen > EARLY:
+            self.blocks.append(self.total / BLOCK)
+        self.total, self.count, self.trend = 0.0, 0, 0.0
+        if len(self.blocks) == BLOCKS:
+            moved = self.blocks[-1] - self.blocks[0]
+            steps = [after - before for before, after in pairwise(self.blocks)]
+            steady = all(0.1 < step / moved < 0.6 for step in steps) if moved else False
+            if abs(moved) > log(self.factor) and steady:
+                self.trend = moved

@@ -1,0 +1,59 @@
+"""The gradients have died away."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.gradients.norms import BASELINE, NO_SIGNAL, NORMS, lacks_signal
+
+__all__ = ["VanishingGradient"]
+
+
+class VanishingGradient(Detector):
+    """The gradient norm has fallen to nothing while the rewards still differ.
+
+    What it catches: thirty norms in a row below a hundredth of the run's own normal; or, from the first row on, norms of
+        exactly 0 with a KL that does not move, although the rewards have a spread.
+    Why it matters: steps are taken and nothing is learnt; the compute is spent for nothing.
+    When it misfires: a norm of exactly 0 in half of the rows is normal (it is logged at the last micro-step) and so is a
+        norm that is small from the start; one ordinary norm among the thirty therefore silences it. Where the rewards
+        have lost their spread there is nothing to learn from, and `dead_reward` or `reward_saturation` says so.
+    What to do: look whether the policy's entropy is near 0 or the clip fraction near 1 (no token has a gradient then),
+        whether the learning rate or the loss scale has gone to 0, and whether parameters are frozen or not synchronised.
+    References: Yu et al. 2025, DAPO (groups of equal rewards give no gradient).
+    """
+
+    __slots__ = ("share",)
+    type: ClassVar[str] = "vanishing_gradient_anomaly"
+    tracker: ClassVar[str] = "gradient_norms"
+    needs: ClassVar = (NORMS,)
+    reads: ClassVar = (*NO_SIGNAL, "kl_mean", "entropy_mean")
+    advice: ClassVar[str] = (
+        "Look for an entropy near 0, a clip fraction near 1, a learning rate of 0, or frozen or unsynchronised parameters."
+    )
+    persist: ClassVar[int] = 30
+    clear: ClassVar[int] = 3
+    settings: ClassVar = {"share": Setting(0.01, "share of the run's own normal that counts as nothing", least=0.0, most=1.0)}
+    share: float
+
+    def check(self, view: View) -> Finding | None:
+        norm = view.first(*NORMS)
+        limit = self.share * norm.base
+        if not norm.last <= limit:
+            return None
+        if limit == 0.0 and not self._frozen(view):
+            return None
+        if norm.n < BASELINE or lacks_signal(view):
+            return None
+        message = f"The gradient norm is {norm.last:.3g}; the run's own normal is {norm.base:.3g}."
+        return Finding("warning", norm.last, limit, message, {"norm": norm.last, "normal": norm.base})
+
+    def _frozen(self, view: View) -> bool:
+        """Not one gradient and no movement since the first row, although the rewards differ."""
+        norm, kl = view.first(*NORMS), view.get("kl_mean")
+        return norm.scale == 0.0 and kl.ready and max(abs(kl.high), abs(kl.low)) < 1e-6 and view.get("reward_std").level > 0.0
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        entropy = view.get("entropy_mean")
+        return f"{self.advice} The entropy is {entropy.last:.2g} now." if entropy.n else self.advice

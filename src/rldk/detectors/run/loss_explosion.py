@@ -1,0 +1,96 @@
+"""The loss leaps orders of magnitude beyond its own scale."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.reward.policy_collapse import reward_has_fallen, signs_of_damage
+
+__all__ = ["LossExplosion"]
+
+RECUR = 4
+MEMORY = 100
+
+
+class LossExplosion(Detector):
+    """The loss leaps orders of magnitude beyond the run's own scale, again and again, or stays there.
+
+    What it catches: values above 10 and a hundred times the run's own scale: two within a hundred rows are a warning, four
+        are critical. And a level (median of five) above 2 and ten times that scale: a warning, and critical where it lasts
+        at a hundred times the scale, or with another sign of damage.
+    Why it matters: such a loss is made by a few tokens whose ratio or penalty has no bound; what they do to the weights is
+        not undone by the calm rows between.
+    When it misfires: the loss of a policy is near 0 and its relative noise is enormous, so that growth alone says nothing:
+        the limits of 10 (a cross-entropy is below 12 even for a guess at random) and 2 are absolute. One lone leap is no
+        alarm. A loss that begins at exactly 0, as that of GRPO does, is judged by the absolute limits alone.
+    What to do: stop, go back to the checkpoint before the first leap, bound the ratio (clip it above and below, also for
+        negative advantages) and the KL term, clip the gradient norm, lower the learning rate.
+    References: Ye et al. 2020, Mastering Complex Control in MOBA Games (dual-clip PPO).
+    """
+
+    __slots__ = ("factor", "floor", "level_factor", "level_floor", "spikes")
+    type: ClassVar[str] = "loss_explosion"
+    tracker: ClassVar[str] = "run"
+    needs: ClassVar = (("loss", "policy_loss"),)
+    reads: ClassVar = (
+        "reward_mean", "entropy_mean", "kl_mean", "truncated_frac", "rollout_length_mean", "reward_std", "policy_lr", "lr",
+    )  # fmt: skip
+    advice: ClassVar[str] = (
+        "Go back to the checkpoint before the first leap, bound the ratio on both sides and the KL term, clip the gradient norm, "
+        "and lower the learning rate."
+    )
+    persist: ClassVar[int] = 1
+    settings: ClassVar = {
+        "factor": Setting(100.0, "how many times the run's own scale a leap is", least=1.0),
+        "floor": Setting(10.0, "loss up to which nothing is a leap", least=0.0),
+        "level_factor": Setting(10.0, "how many times the run's own scale the level must be", least=1.0),
+        "level_floor": Setting(2.0, "level up to which nothing is said", least=0.0),
+    }
+    factor: float
+    floor: float
+    level_factor: float
+    level_floor: float
+    spikes: deque[int]
+
+    def reset(self) -> None:
+        super().reset()
+        self.spikes = deque(maxlen=RECUR)
+
+    def check(self, view: View) -> Finding | None:
+        loss = view.first("loss", "policy_loss")
+        size, level = abs(loss.last), abs(loss.level)
+        spikes = self.spikes
+        if (size <= self.floor and level <= self.level_floor and not spikes) or loss.n < 10:
+            return None
+        own = max(abs(loss.base), loss.scale)
+        if max(self.floor, self.factor * own) < size < inf and loss.index == view.index:
+            spikes.append(loss.n)
+        while spikes and loss.n - spikes[0] >= MEMORY:
+            spikes.popleft()
+        limit = max(self.level_floor, self.level_factor * own)
+        if level > limit:
+            return self._shifted(view, level, own, limit)
+        if len(spikes) < 2:
+            return None
+        limit = max(self.floor, self.factor * own)
+        rows = loss.n - spikes[0] + 1
+        message = f"The loss leapt above {limit:.3g} {len(spikes)} times in {rows} rows; its own scale is {own:.3g}."
+        evidence = {"loss": loss.last, "scale": own, "leaps": float(len(spikes))}
+        return Finding("critical" if len(spikes) >= RECUR else "warning", loss.last, limit, message, evidence)
+
+    def _shifted(self, view: View, level: float, own: float, limit: float) -> Finding:
+        signs = signs_of_damage(view)
+        if reward_has_fallen(view):
+            signs.append("the reward has fallen")
+        vast = level > max(self.floor, self.factor * own)
+        severity = "critical" if ((vast or signs) and self._bad >= 5) or len(self.spikes) >= RECUR else "warning"
+        also = f", while {' and '.join(signs)}" if signs else ""
+        message = f"The loss stays near {level:.3g}; its own scale is {own:.3g}{also}."
+        return Finding(severity, level, limit, message, {"loss": level, "scale": own, "leaps": float(len(self.spikes))})
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        lr = view.first("policy_lr", "lr")
+        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice
