@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric
 from rldk.core.catalog.index import AMBIGUOUS
+from rldk.core.detector import COMMON_SETTINGS, SECTIONS, Detector
+from rldk.detectors.run.user_limit import UserLimit
+from rldk.detectors.table import DETECTORS
 
 DOCS = Path(__file__).parent
 
@@ -50,7 +54,12 @@ def metrics_page() -> str:
         "",
     ]
     for group, title in GROUPS.items():
-        lines += [f"## {title}", "", "| metric | meaning | unit | reduced over | trouble | also read as |", "|---|---|---|---|---|---|"]
+        lines += [
+            f"## {title}",
+            "",
+            "| metric | meaning | unit | reduced over | trouble | also read as |",
+            "|---|---|---|---|---|---|",
+        ]
         lines += [_row(entry) for entry in CATALOG.values() if entry.group == group]
         lines.append("")
     lines += ["## Keys of each framework", ""]
@@ -83,11 +92,71 @@ def _how(key: Key) -> str:
         "root": "its square root",
         "milli": "divided by 1000",
     }
-    parts = [transforms.get(key.transform, ""), {"": "", "unstated": "by token or by sequence: unstated"}.get(key.per, f"per {key.per}")]
+    parts = [
+        transforms.get(key.transform, ""),
+        {"": "", "unstated": "by token or by sequence: unstated"}.get(key.per, f"per {key.per}"),
+    ]
     return ", ".join(part for part in (*parts, key.estimator) if part)
 
 
-PAGES = {"metrics.md": metrics_page}
+def detector_page(kind: type[Detector]) -> str:
+    said = kind.documentation()
+    lines = [f"# {kind.type}", "", said["title"], ""]
+    for section in SECTIONS:
+        lines += [f"## {section}", "", _sentence(said[section]), ""]
+    lines += ["## Needs", "", _needs(kind), ""]
+    lines += ["## Settings", "", "| setting | default | meaning |", "|---|---|---|"]
+    lines += [f"| `{name}` | {setting.default:g} | {setting.meaning} |" for name, setting in kind.settings.items()]
+    lines += [f"| `{name}` | {getattr(kind, name):g} | {setting.meaning} |" for name, setting in COMMON_SETTINGS.items()]
+    lines += [
+        "| `severity` | its own | `warning` or `critical`: overrules it |",
+        "| `enabled` | true | false switches it off |",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _needs(kind: type[Detector]) -> str:
+    groups = [" or ".join(f"`{name}`" for name in group) for group in kind.needs]
+    return "; and ".join(groups) + "." if groups else "Nothing in particular."
+
+
+def detectors_index() -> str:
+    lines = [
+        "# Detectors",
+        "",
+        "Every rule that rldk has, one defect each. A *warning* is worth a look; a *critical* is one for which a competent person",
+        "would stop the run. `rldk explain TYPE` prints the same pages. The documentation is part of the classes.",
+        "",
+        "Each can be set in a YAML file given to `rldk scan --config`:",
+        "",
+        "```yaml",
+        "detectors:",
+        "  entropy_explosion: {factor: 6, persist: 5}   # its own settings, and how long the condition must hold",
+        "  throughput_drop: false                       # off",
+        "  length_runaway: {severity: warning}          # never critical",
+        "limits:                                        # hard limits of your own",
+        "  kl_mean: {max: 0.2, severity: critical}",
+        "kl_target: 6.0",
+        "```",
+        "",
+        "| type | family | what it is |",
+        "|---|---|---|",
+    ]
+    lines += [f"| [{kind.type}]({kind.type}.md) | {kind.tracker} | {kind.documentation()['title']} |" for kind in KINDS]
+    return "\n".join([*lines, ""])
+
+
+KINDS: list[type[Detector]] = [*DETECTORS, UserLimit]
+PAGES = {
+    "metrics.md": metrics_page,
+    "detectors/index.md": detectors_index,
+    **{f"detectors/{kind.type}.md": partial(detector_page, kind) for kind in KINDS},
+}
 
 
 def main() -> int:
@@ -95,11 +164,17 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is out of date")
     args = parser.parse_args()
     stale = []
+    stray = {f"detectors/{page.name}" for page in (DOCS / "detectors").glob("*.md")} - set(PAGES)
+    for name in sorted(stray):
+        stale.append(name)
+        if not args.check:
+            (DOCS / name).unlink()
     for name, make in PAGES.items():
         page, text = DOCS / name, make()
         if not page.exists() or page.read_text() != text:
             stale.append(name)
             if not args.check:
+                page.parent.mkdir(exist_ok=True)
                 page.write_text(text)
     if args.check and stale:
         print(f"out of date: {', '.join(stale)}; run `make docs`", file=sys.stderr)

@@ -47,7 +47,9 @@ class Engine:
         self.last_step: int | None = None
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._open: dict[str, list[Anomaly]] = {}
-        self._watched = frozenset(name for detector in self.detectors for name in (*detector.metrics(), *detector.reads)) | set(KNOBS)
+        self._watched = frozenset(name for detector in self.detectors for name in (*detector.metrics(), *detector.reads)) | set(
+            KNOBS
+        )
         self._plans: dict[tuple[str, ...], tuple[list[str], list[Detector]]] = {}
 
     def observe(self, event: Event) -> list[Anomaly]:

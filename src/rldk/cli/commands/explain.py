@@ -19,7 +19,8 @@ def run(args: argparse.Namespace) -> int:
     from rldk.detectors.run.user_limit import UserLimit
     from rldk.detectors.table import DETECTORS
 
-    known: dict[str, type[Detector]] = {kind.type: kind for kind in (*DETECTORS, UserLimit)}
+    kinds: list[type[Detector]] = [*DETECTORS, UserLimit]
+    known = {kind.type: kind for kind in kinds}
     if args.type is None:
         if args.json:
             print_json({"detectors": [_as_dict(kind) for kind in known.values()]})

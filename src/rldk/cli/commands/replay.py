@@ -64,7 +64,8 @@ def _show(stops: list[dict[str, Any]]) -> None:
             saved += f" ({_duration(stop['saved_seconds'])})"
         out.print(
             Text.assemble(
-                f"{clean(stop['run_id'])}: would have stopped at step {stop['step']} (event {stop['index']} of {stop['events']}) on ",
+                f"{clean(stop['run_id'])}: would have stopped at step {stop['step']} ",
+                f"(event {stop['index']} of {stop['events']}) on ",
                 (stop["type"], STYLES[stop["severity"]]),
                 f", saving {saved}. {clean(stop['message'], 300)}",
             )
