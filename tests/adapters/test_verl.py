@@ -14,14 +14,23 @@ PREFIX = "\x1b[36m(TaskRunner pid=64115)\x1b[0m "
 
 
 def line(step: int, **more: Any) -> str:
-    values = {"actor/entropy": 0.5, "actor/pg_loss": f"np.float64({-0.001 * step})", "actor/ppo_kl": "np.float64(0.0)",
-              "training/global_step": step, "critic/score/mean": 0.1 * step, "critic/rewards/mean": 0.05 * step,
-              "response_length/mean": 17.0, "timing_s/step": 69.44, **more}  # fmt: skip
+    values = {
+        "actor/entropy": 0.5,
+        "actor/pg_loss": f"np.float64({-0.001 * step})",
+        "actor/ppo_kl": "np.float64(0.0)",
+        "training/global_step": step,
+        "critic/score/mean": 0.1 * step,
+        "critic/rewards/mean": 0.05 * step,
+        "response_length/mean": 17.0,
+        "timing_s/step": 69.44,
+        **more,
+    }
     return f"step:{step} - " + " - ".join(f"{key}:{value}" for key, value in values.items())
 
 
 def test_rows_between_talk_with_colours_and_pids(text_log: Any) -> None:
-    text = f"ray init kwargs: {{'num_cpus': 8}}\n{PREFIX}{line(1)}\n{PREFIX}step 2 is next - or so\n(main_task pid=3) {line(2)}\n{line(3)}\n"
+    talk = f"ray init kwargs: {{'num_cpus': 8}}\n{PREFIX}step 2 is next - or so\n"
+    text = f"{talk}{PREFIX}{line(1)}\n{talk}(main_task pid=3) {line(2)}\n{line(3)}\n"
     run = text_log.run(text, "verl")
     assert run.framework == "verl"
     assert run.steps.tolist() == [1, 2, 3]
@@ -49,7 +58,7 @@ def test_non_finite_values_and_tensors(text_log: Any) -> None:
 
 
 def test_the_last_value_of_a_line_without_newline_is_not_trusted(text_log: Any) -> None:
-    adapter, (run,) = text_log.read(f"{line(1)}\n{line(2)}"[:-3], "verl")
+    _adapter, (run,) = text_log.read(f"{line(1)}\n{line(2)}"[:-3], "verl")
     assert text_log.values(run, "step_time") == [69.44, None]
     assert text_log.values(run, "policy_loss") == [-0.001, -0.002]
     assert any("no newline" in note for note in run.notes)
@@ -77,7 +86,9 @@ def test_cut_off_at_every_byte(text_log: Any) -> None:
     text_log.cut_everywhere(f"talk\n{PREFIX}{line(1)}\n{PREFIX}{line(2)}\n", VerlAdapter)
 
 
-@pytest.mark.parametrize("other", ["step: 5 - nothing\n", "{'loss': 1.0, 'epoch': 0.1}\n", "step,loss\n1,0.1\n", '{"step": 1, "loss": 2}\n'])
+@pytest.mark.parametrize(
+    "other", ["step: 5 - nothing\n", "{'loss': 1.0, 'epoch': 0.1}\n", "step,loss\n1,0.1\n", '{"step": 1, "loss": 2}\n']
+)
 def test_other_logs_are_declined(text_log: Any, other: str) -> None:
     assert not VerlAdapter(text_log.write(other)).can_handle()
 

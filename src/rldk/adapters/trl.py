@@ -47,7 +47,7 @@ class TRLAdapter(Adapter):
             rows = list(source.head_objects) if jsonl.looks_like_json_lines(source) else []
         keys = dict.fromkeys(key for row in rows[:50] for key in row)
         framework = identify(keys)
-        if framework in _TRL or (framework is None and len(_HF_KEYS & set(keys)) >= 3):
+        if framework in _TRL or (framework is None and any(len(_HF_KEYS.intersection(row)) >= 3 for row in rows[:50])):
             self.why = f"rows with the keys of {framework or 'the Hugging Face trainer'}"
             return "document" if document.looks_like_document(source) else "lines"
         self.why = "no keys of a TRL trainer"

@@ -21,6 +21,8 @@ __all__ = ["fill_rows", "head_keys", "head_rows", "iter_rows", "looks_like_docum
 HISTORY_KEYS = ("log_history", "history", "logs", "metrics", "rows", "steps", "step_logs", "training_history", "data")
 _STEPS = frozenset({*STEP_KEYS, "steps", "iterations", "iters", "global_steps"})
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
+_FIRST_ROW = re.compile(r"\[\s*\{")
+_NEXT_ROW = re.compile(r"\s*,\s*\{")
 _MAX_DEPTH = 6
 Lists = dict[str, list[Any]]
 
@@ -125,17 +127,14 @@ def head_rows(head: bytes, most: int = 20) -> list[Mapping[str, Any]]:
     text = head.decode("utf-8", "replace")
     decoder = json.JSONDecoder()
     rows: list[Mapping[str, Any]] = []
-    position = text.find("[")
-    while position >= 0 and len(rows) < most:
-        position = text.find("{", position)
-        if position < 0:
-            break
+    begin = _FIRST_ROW.search(text)
+    while begin is not None and len(rows) < most:
         try:
-            row, position = decoder.raw_decode(text, position)
+            row, position = decoder.raw_decode(text, begin.end() - 1)
         except (ValueError, RecursionError):
             break
-        if isinstance(row, dict):
-            rows.append(row)
+        rows.append(row)
+        begin = _NEXT_ROW.match(text, position)
     return rows
 
 
