@@ -94,9 +94,9 @@ def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:
 _SUFFIXES = frozenset(
     {".json", ".jsonl", ".ndjson", ".log", ".txt", ".out", ".csv", ".tsv", ".parquet", ".gz", ".zst", ".db", ".wandb"}
 )
-_COMMON = frozenset(
-    {"metrics", "trainer_state", "events", "log", "train", "logging", "progress", "trajectory", "history", "output", "trainer_log"}
-)
+_COMMON = frozenset({
+    "metrics", "trainer_state", "events", "log", "train", "logging", "progress", "trajectory", "history", "output", "trainer_log",
+})  # fmt: skip
 
 
 def _stem(path: Path) -> str:

@@ -36,13 +36,11 @@ class Route:
 
     def value(self, row: Mapping[str, Any]) -> float | None:
         """The metric's value in a row; `None` where a part of it is no number."""
-        total = 0.0
-        for part in self.parts:
+        total = to_number(row.get(self.parts[0]))
+        for part in self.parts[1:]:
             number = to_number(row.get(part))
-            if number is None:
-                return None
-            total += number
-        return TRANSFORMS[self.transform](total)
+            total = None if total is None or number is None else total + number
+        return None if total is None else TRANSFORMS[self.transform](total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ ENTROPY: tuple[Metric, ...] = (
         trl_dpo="entropy",
         trl_old="ppo/policy/entropy",
         verl=("actor/entropy", "actor/entropy_loss"),
-        openrlhf="entropy_loss",
+        openrlhf=("entropy_loss", "ent_loss"),
         nemo_rl=Key("approx_entropy", estimator="sampled"),
         areal="ppo_actor/update/entropy",
         ms_swift=("entropy/mean", "entropy"),
