@@ -8,7 +8,7 @@ from rldk.core.detector import Detector, Finding, Setting, View
 
 __all__ = ["TrainInferenceMismatch"]
 
-LIMITS = {"mismatch_kl": "kl", "mismatch_logp_diff": "kl", "mismatch_prob_diff": "prob", "mismatch_masked_frac": "masked"}
+LIMITS = {"mismatch_kl": "kl", "mismatch_logp_diff": "logp", "mismatch_prob_diff": "prob", "mismatch_masked_frac": "masked"}
 
 
 class TrainInferenceMismatch(Detector):
@@ -25,7 +25,7 @@ class TrainInferenceMismatch(Detector):
     References: Yao et al. 2025, Your Efficient RL Framework Secretly Brings You Off-Policy RL Training.
     """
 
-    __slots__ = ("growth", "kl", "masked", "prob")
+    __slots__ = ("growth", "kl", "logp", "masked", "prob")
     type: ClassVar[str] = "train_inference_mismatch"
     tracker: ClassVar[str] = "policy"
     needs: ClassVar = (tuple(LIMITS),)
@@ -34,12 +34,14 @@ class TrainInferenceMismatch(Detector):
     )
     persist: ClassVar[int] = 10
     settings: ClassVar = {
-        "kl": Setting(0.5, "nats a token between sampler and trainer", least=0.0),
+        "kl": Setting(0.05, "KL by token between sampler and trainer", least=0.0),
+        "logp": Setting(0.25, "mean difference of log-probabilities", least=0.0),
         "prob": Setting(0.1, "mean difference of probabilities", least=0.0, most=1.0),
         "masked": Setting(0.3, "share of tokens masked", least=0.0, most=1.0),
-        "growth": Setting(5.0, "how many times its start it must be", least=1.0),
+        "growth": Setting(10.0, "how many times its start it must be", least=1.0),
     }
     kl: float
+    logp: float
     prob: float
     masked: float
     growth: float

@@ -100,7 +100,7 @@ class DeadReward(Detector):
             return False
         never_moved = abs(recent.median - reward.start) <= 2 * room and reward.high - reward.low <= 4 * room
         lost = spread.ready and spread.level < 1e-4 * spread.base and recent.max - recent.min <= 1e-4 * reward.scale
-        return never_moved or (lost and recent.median < reward.high - 0.5 * reward.high_spread)
+        return never_moved or (lost and recent.median < reward.high - 0.5 * reward.scale)
 
     def _still(self, view: View) -> Finding | None:
         if not self.flat:

@@ -5,30 +5,33 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.stats import RunningMoments
+from rldk.core.stats import RollingSlope, RunningMoments
 
 __all__ = ["Plateau"]
 
+BLOCK = 50
+MOST_BLOCKS = 40
+
 
 class Plateau(Detector):
-    """The reward is where it began, and the policy is where the reference is: nothing was learnt.
+    """The reward is where it began: nothing was learnt.
 
-    What it catches: after some hundred rewards the mean of the later ones differs from that of the first hundred by less
-        than a tenth of the rewards' own spread over time, and the KL from the reference is next to nothing.
+    What it catches: after some hundred rewards, a line through the means of blocks of fifty neither rises nor falls by more
+        than chance explains. Sooner, if the KL from the reference is next to nothing as well.
     Why it matters: the run pays for itself only if something changes.
-    When it misfires: a reward that is high from the start has little to gain and is left alone, and so is a run that
-        moves, whatever its reward does: that is exploration, or another defect.
-    What to do: raise the learning rate (the policy has hardly moved), lower the KL penalty, check that gradients reach the
-        weights (frozen layers, an adapter that is not trained), and that the reward tells better from worse.
+    When it misfires: a reward that is high from the start has little to gain and is left alone. Slow tasks learn late: it is
+        a warning, said once.
+    What to do: where the policy has hardly moved, raise the learning rate, lower the KL penalty, and check that gradients
+        reach the weights (frozen layers, an adapter that is not trained); where it has, check that the reward tells better
+        from worse and that prompts are neither too hard nor too easy.
     References: none.
     """
 
-    __slots__ = ("_early_rewards", "_late", "gain", "rows", "still")
+    __slots__ = ("_block", "_means", "rows", "still", "t")
     type: ClassVar[str] = "plateau"
     tracker: ClassVar[str] = "reward"
-    needs: ClassVar = (("reward_mean",), ("kl_mean",))
-    watches: ClassVar = ("reward_mean",)
-    reads: ClassVar = ("policy_lr", "lr")
+    needs: ClassVar = (("reward_mean",),)
+    reads: ClassVar = ("policy_lr", "lr", "kl_mean")
     advice: ClassVar[str] = (
         "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and the reward discriminates."
     )
@@ -36,38 +39,52 @@ class Plateau(Detector):
     clear: ClassVar[int] = 50
     most_raises: ClassVar[int] = 1
     settings: ClassVar = {
-        "rows": Setting(300, "rewards before it is judged", least=100),
-        "gain": Setting(0.1, "gain, in spreads of the reward over time, below which nothing was learnt", least=0.0),
+        "rows": Setting(600, "rewards before it is judged; a fifth less if the policy has not moved", least=200),
+        "t": Setting(1.5, "t value of the trend below which there is none", least=0.0),
         "still": Setting(0.005, "KL by token (100 times as much by sequence) below which the policy has not moved", least=0.0),
     }
     rows: float
-    gain: float
     still: float
-    _early_rewards: RunningMoments
-    _late: RunningMoments
+    t: float
+    _block: RunningMoments
+    _means: list[float]
 
     def reset(self) -> None:
         super().reset()
-        self._early_rewards = RunningMoments()
-        self._late = RunningMoments()
+        self._block = RunningMoments()
+        self._means = []
 
     def check(self, view: View) -> Finding | None:
-        reward = view.get("reward_mean")
-        early, late = self._early_rewards, self._late
-        (early if reward.n <= 100 else late).update(reward.last)
-        if reward.n < self.rows or reward.n % 50:
+        reward, block = view.get("reward_mean"), self._block
+        block.update(reward.last)
+        if block.count < BLOCK:
             return None
-        gain = late.mean - early.mean
-        spread = early.std
+        self._means.append(block.mean)
+        block.reset()
+        if len(self._means) > MOST_BLOCKS:
+            del self._means[2]  # the first hundred are the start, the rest a window
         kl = view.get("kl_mean")
         limit = self.still * (100.0 if view.reductions.get("kl_mean") == "sequence" else 1.0)
-        if spread == 0.0 or abs(gain) >= self.gain * spread or not abs(kl.level) < limit or 0.7 < early.mean <= 1.0:
+        moved = not (kl.ready and abs(kl.level) < limit)
+        if reward.n < (self.rows if moved else 0.8 * self.rows):
             return None
-        message = (
-            f"After {reward.n} rewards the mean has changed by {gain:.2g} (spread {spread:.2g}), "
-            f"and KL is {kl.level:.2g}: nothing was learnt."
-        )
-        return Finding("warning", gain, self.gain * spread, message, {"gain": gain, "kl": kl.level})
+        return self._judge(reward.n, moved)
+
+    def _judge(self, count: int, moved: bool) -> Finding | None:
+        """A line through the blocks' means: no plateau where it rises or falls by more than their scatter explains."""
+        means = self._means
+        if 0.7 < 0.5 * (means[0] + means[1]) <= 1.0:
+            return None
+        line = RollingSlope(len(means))
+        for mean in means:
+            line.update(mean)
+        slope, error, t = line.fit()
+        if error == 0.0 or not abs(t) < self.t:
+            return None
+        still = "" if moved else ", and the policy has hardly moved from the reference"
+        gain = slope * (len(means) - 1)
+        message = f"After {count} rewards their trend is {gain:.2g} in all, no more than chance explains (t = {t:.2g}){still}."
+        return Finding("warning", t, self.t, message, {"gain": gain, "t": t})
 
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("policy_lr", "lr")

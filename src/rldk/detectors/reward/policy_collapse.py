@@ -43,7 +43,7 @@ class PolicyCollapse(Detector):
     settings: ClassVar = {
         "share": Setting(0.5, "share of the best reward that must be lost", least=0.1, most=1.0),
         "deep": Setting(0.75, "share beyond which a lasting fall is critical without another sign", least=0.1, most=1.0),
-        "lasting": Setting(20, "rewards for which a fall must last to be called so", least=3),
+        "lasting": Setting(25, "rewards for which a fall without another sign must last; twice that to be critical", least=8),
     }
     share: float
     deep: float
@@ -61,8 +61,9 @@ class PolicyCollapse(Detector):
         self.lost += 1
         reward = view.get("reward_mean")
         signs = signs_of_damage(view)
-        lasting = self.lost >= self.lasting and reward_has_fallen(view, self.deep)
-        if not (signs or lasting or self.lost >= self.lasting // 2):
+        patience = max(8.0, min(self.lasting, 0.2 * reward.n))  # a short log has few rows, each of many steps
+        lasting = self.lost >= 2 * patience and reward_has_fallen(view, self.deep)
+        if not (signs or self.lost >= patience):
             return None
         severity = "critical" if signs or lasting else "warning"
         also = f", while {' and '.join(signs)}" if signs else ""

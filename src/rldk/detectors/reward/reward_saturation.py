@@ -10,20 +10,21 @@ __all__ = ["RewardSaturation"]
 
 
 class RewardSaturation(Detector):
-    """The reward is at its ceiling with no spread left, and the policy still moves away from the reference.
+    """The reward is at its ceiling and no response scores better than another: nothing is left to learn.
 
-    What it catches: the spread of rewards is below two percent of what it was and the reward is at its best level, for
-        long, while the KL goes on growing to more than twice what it was when the ceiling was reached.
+    What it catches: the reward is at its best level and its spread below half a percent of what it was, for long; or below
+        two percent while the KL grows to more than twice what it was when the ceiling was reached.
     Why it matters: there is nothing left to learn from this reward; each further step is drift, and drift breaks text.
-    When it misfires: a solved task is a success and is not reported while the KL stands still.
+    When it misfires: a solved task is a success; the warning says that the run may end here.
     What to do: stop here and keep the checkpoint; take harder prompts, or a finer reward; raise the KL penalty if going on.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
-    __slots__ = ("drift", "kl_then", "rows", "rows_full", "share")
+    __slots__ = ("drift", "kl_then", "rows", "rows_alike", "rows_full", "share")
     type: ClassVar[str] = "reward_saturation"
     tracker: ClassVar[str] = "reward"
-    needs: ClassVar = (("reward_mean",), ("reward_std",), ("kl_mean",))
+    needs: ClassVar = (("reward_mean",), ("reward_std",))
+    reads: ClassVar = ("kl_mean",)
     watches: ClassVar = ("reward_std",)
     advice: ClassVar[str] = "Keep this checkpoint and stop, take harder prompts or a finer reward, or raise the KL penalty."
     settings: ClassVar = {
@@ -35,25 +36,26 @@ class RewardSaturation(Detector):
     rows: float
     drift: float
     rows_full: int
+    rows_alike: int
     kl_then: float
 
     def reset(self) -> None:
         super().reset()
-        self.rows_full = 0
+        self.rows_full = self.rows_alike = 0
         self.kl_then = 0.0
 
     def check(self, view: View) -> Finding | None:
         reward, spread, kl = view.get("reward_mean"), view.get("reward_std"), view.get("kl_mean")
-        if not (spread.n >= 20 and kl.ready and spread.level < self.share * spread.base and reward.level > reward.start):
-            self.rows_full = 0
+        if not (spread.n >= 20 and spread.level < self.share * spread.base and reward.level > reward.start):
+            self.rows_full = self.rows_alike = 0
             return None
         self.rows_full += 1
         if self.rows_full == 1:
-            self.kl_then = kl.level
-        if self.rows_full < self.rows or kl.level < self.drift * max(self.kl_then, 1e-3):
+            self.kl_then = kl.level if kl.ready else 0.0
+        self.rows_alike = self.rows_alike + 1 if spread.level < 0.25 * self.share * spread.base else 0
+        drifting = kl.ready and kl.level > self.drift * max(self.kl_then, 1e-3)
+        if self.rows_full < self.rows or not (drifting or self.rows_alike >= self.rows):
             return None
-        message = (
-            f"All responses have scored alike ({reward.level:.4g}) for {self.rows_full} rows, "
-            f"while KL grew from {self.kl_then:.3g} to {kl.level:.3g}."
-        )
-        return Finding("warning", kl.level, self.drift * self.kl_then, message, {"kl_then": self.kl_then, "kl": kl.level})
+        also = f", while KL grew from {self.kl_then:.3g} to {kl.level:.3g}" if drifting else ""
+        message = f"All responses have scored alike ({reward.level:.4g}) for {self.rows_full} rows{also}: nothing is left to learn."
+        return Finding("warning", spread.level, self.share * spread.base, message, {"spread": spread.level, "rows": self.rows_full})

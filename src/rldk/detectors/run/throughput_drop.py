@@ -12,7 +12,7 @@ __all__ = ["ThroughputDrop"]
 class ThroughputDrop(Detector):
     """The run makes much less progress in a second than it did.
 
-    What it catches: tokens a second at less than half of the run's own start, or a step that takes three times as long
+    What it catches: tokens a second at less than half of the run's own best, or a step that takes three times as long
         without longer responses, for long.
     Why it matters: a node that throttles, a disk that is full, a data loader that starves or memory that is swapped costs
         days before anyone looks.
@@ -33,7 +33,7 @@ class ThroughputDrop(Detector):
     persist: ClassVar[int] = 20
     clear: ClassVar[int] = 10
     settings: ClassVar = {
-        "share": Setting(0.5, "share of its start below which the throughput has dropped", least=0.0, most=1.0),
+        "share": Setting(0.45, "share of its best below which the throughput has dropped", least=0.0, most=1.0),
         "times_longer": Setting(3.0, "how many times its start a step must take", least=1.0),
     }
     share: float
@@ -42,11 +42,11 @@ class ThroughputDrop(Detector):
     def check(self, view: View) -> Finding | None:
         speed, time, length = view.get("tokens_per_second"), view.get("step_time"), view.get("rollout_length_mean")
         grown = length.ready and length.level > 1.5 * length.start
-        if speed.n >= 20:
-            shorter = length.ready and length.level < 0.67 * length.start  # fewer tokens for the same overhead
-            if speed.base > 0 and speed.level < self.share * speed.base and not shorter:
-                message = f"Throughput fell from {speed.base:.4g} to {speed.level:.4g} tokens a second."
-                return Finding("warning", speed.level, self.share * speed.base, message, {"start": speed.base})
+        if speed.n >= 40:
+            shorter = length.ready and length.level < 0.5 * length.high  # fewer tokens for the same overhead
+            if speed.level < self.share * speed.high and not shorter:
+                message = f"Throughput fell from {speed.high:.4g} to {speed.level:.4g} tokens a second."
+                return Finding("warning", speed.level, self.share * speed.high, message, {"best": speed.high})
         elif time.n >= 20 and time.base > 0 and time.level > self.times_longer * time.base and not grown:
             message = f"A step takes {time.level:.3g} s, {time.level / time.base:.3g} times as long as at the start."
             return Finding("warning", time.level, self.times_longer * time.base, message, {"start": time.base})
