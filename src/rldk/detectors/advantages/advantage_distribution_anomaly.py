@@ -46,7 +46,7 @@ class AdvantageDistribution(Detector):
             return self._one_sign(view, low, high)
         top, bottom = view.get("advantage_p95"), view.get("advantage_p5")
         middle, span = top.level - bottom.level, high - low
-        if not middle < self.share * span or top.n < BASELINE:
+        if not 0.0 <= middle < self.share * span or top.n < BASELINE:
             return None
         whole = most.base - least.base
         began = (top.base - bottom.base) / whole if whole > 0.0 else 0.0

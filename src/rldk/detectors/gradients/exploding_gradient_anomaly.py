@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.series import Series
 from rldk.detectors.gradients.norms import own_norm
 from rldk.detectors.reward.policy_collapse import reward_has_fallen, signs_of_damage
 
@@ -56,7 +57,7 @@ class ExplodingGradient(Detector):
         clip = self.clip
         for name in WATCHED:
             norm = view.series.get(name)
-            if norm is not None and norm.level > clip and norm.n >= 10 and norm.level > self.factor * own_norm(norm):
+            if norm is not None and norm.level > clip and norm.level > self.factor * own_norm(norm) and _told(norm):
                 finding = self._judge(view, name, norm.level, own_norm(norm))
                 if finding is not None:
                     return finding
@@ -80,3 +81,8 @@ class ExplodingGradient(Detector):
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("policy_lr", "lr")
         return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice
+
+
+def _told(norm: Series) -> bool:
+    """Whether there is a baseline to judge by, and a number now (what is not finite is another detector's)."""
+    return norm.n >= 10 and not norm.nonfinite_run

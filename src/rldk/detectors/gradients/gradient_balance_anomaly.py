@@ -9,7 +9,7 @@ from rldk.core.detector import Detector, Finding, Setting, View
 
 __all__ = ["GradientBalance"]
 
-MEMORY = 1.0 / 70.0  # of the ratio's own range: a half-life of about 50 rows
+MEMORY = 70  # rows over which the ratio's own range is remembered: a half-life of about 50
 
 
 class GradientBalance(Detector):
@@ -26,7 +26,7 @@ class GradientBalance(Detector):
     References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
     """
 
-    __slots__ = ("centre", "count", "deviation", "factor", "sigmas", "warmup")
+    __slots__ = ("centre", "count", "deviation", "factor", "jump", "sigmas", "warmup")
     type: ClassVar[str] = "gradient_balance_anomaly"
     tracker: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
@@ -42,23 +42,25 @@ class GradientBalance(Detector):
     warmup: float
     centre: float
     deviation: float
+    jump: float
     count: int
 
     def reset(self) -> None:
         super().reset()
         self.centre = self.deviation = 0.0
+        self.jump = log(self.factor)
         self.count = 0
 
     def check(self, view: View) -> Finding | None:
-        p, v = view.get("policy_grad_norm").level, view.get("value_grad_norm").level
-        if not (p > 0.0 < v):
+        policy, value = view.get("policy_grad_norm"), view.get("value_grad_norm")
+        p, v = policy.level, value.level
+        if not (p > 0.0 < v) or policy.nonfinite_run or value.nonfinite_run:
             return None
         away = log(p) - log(v) - self.centre
         size = abs(away)
         self.count = count = self.count + 1
-        limit = max(log(self.factor), self.sigmas * self.deviation)
-        if size < limit or count <= self.warmup:
-            weight = 1.0 / count if count * MEMORY < 1.0 else MEMORY
+        if size < self.jump or size < self.sigmas * self.deviation or count <= self.warmup:
+            weight = 1.0 / (count if count < MEMORY else MEMORY)
             self.centre += weight * away
             self.deviation += weight * (size - self.deviation)
             return None
@@ -66,5 +68,6 @@ class GradientBalance(Detector):
             return None
         usual = exp(self.centre)
         message = f"The ratio of policy to value gradient is {p / v:.3g}; it was about {usual:.3g}."
-        bound = usual * exp(min(limit, 50.0) if away > 0.0 else -limit)
+        limit = min(max(self.jump, self.sigmas * self.deviation), 50.0)
+        bound = usual * exp(limit if away > 0.0 else -limit)
         return Finding("warning", p / v, bound, message, {"policy": p, "value": v, "ratio": p / v, "ratio_before": usual})

@@ -45,7 +45,9 @@ class GradientImbalance(Detector):
         factor = self.factor
         if (p < factor * v and v < factor * p) or not (p > 0.0 < v):
             return None
-        if policy.n < BASELINE or value.n < BASELINE or not (policy.base > 0.0 < value.base):
+        if policy.n < BASELINE or value.n < BASELINE or policy.nonfinite_run or value.nonfinite_run:
+            return None
+        if not (policy.base > 0.0 < value.base):
             return None
         own = policy.base / value.base
         ratio = p / v

@@ -33,7 +33,7 @@ class GradientStability(Detector):
     advice: ClassVar[str] = (
         "Clip the gradient norm at 1, clip extreme rewards and advantages, take larger batches, lower the learning rate."
     )
-    persist: ClassVar[int] = 3
+    persist: ClassVar[int] = 8
     clear: ClassVar[int] = 20
     settings: ClassVar = {
         "factor": Setting(5.0, "how many times the run's own normal a spike is", least=1.0),

@@ -26,4 +26,4 @@ def lacks_signal(view: View) -> bool:
     """Whether the rewards tell no samples apart, so that no gradient can be: another defect, or a task that is solved."""
     alike = view.get("reward_zero_std_frac")
     spread = view.get("reward_std")
-    return alike.level > 0.5 or spread.level < 0.1 * spread.base
+    return alike.level > 0.5 or spread.level <= max(0.1 * spread.base, 1e-6)

@@ -14,6 +14,7 @@ __all__ = ["RatioTrend"]
 BLOCK = 25
 BLOCKS = 5
 EARLY = 2
+EXTREME = 100.0  # beyond this ratio it is an imbalance, and no longer on the way to one
 
 
 class RatioTrend(Detector):
@@ -74,5 +75,5 @@ class RatioTrend(Detector):
             moved = self.blocks[-1] - self.blocks[0]
             steps = [after - before for before, after in pairwise(self.blocks)]
             steady = all(0.1 < step / moved < 0.6 for step in steps) if moved else False
-            if abs(moved) > log(self.factor) and steady:
+            if abs(moved) > log(self.factor) and steady and abs(self.blocks[-1]) < log(EXTREME):
                 self.trend = moved

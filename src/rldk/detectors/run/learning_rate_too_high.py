@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import inf, nan
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
@@ -21,8 +21,8 @@ class LearningRateTooHigh(Detector):
 
     What it catches: among the first twenty rows, three with an update that moved the policy by more than 0.1 nats a token
         (1e-4 to 0.02 is usual), clipped most of the tokens, or spread the ratio by more than 1; or a KL from the reference
-        beyond 1 nat a token (100 a sequence) within these rows. Also a learning rate that jumps to five times its highest,
-        followed by damage within a hundred rows. It is critical once two signs of damage show.
+        beyond 1 nat a token (100 a sequence) in three of these rows. Also a learning rate that jumps to five times its highest,
+        followed by damage within a hundred rows. It is critical once the reward, the entropy or the length is damaged too.
     Why it matters: the damage is done in the first rows, and the run then looks calm: a policy that has collapsed no longer
         moves, its KL is frozen and its entropy 0.
     When it misfires: lone large updates are normal, so three are asked for. Warm-up raises the learning rate step by step
@@ -32,7 +32,19 @@ class LearningRateTooHigh(Detector):
     References: Huang et al. 2022, The 37 Implementation Details of Proximal Policy Optimization.
     """
 
-    __slots__ = ("before", "clip_limit", "hot", "hot_limit", "jump", "jump_factor", "rows", "start", "update_limit")
+    __slots__ = (
+        "before",
+        "clip_limit",
+        "far",
+        "hot",
+        "hot_limit",
+        "jump",
+        "jump_factor",
+        "known",
+        "rows",
+        "start",
+        "update_limit",
+    )
     type: ClassVar[str] = "learning_rate_too_high"
     tracker: ClassVar[str] = "run"
     needs: ClassVar = (WATCHED,)
@@ -58,53 +70,56 @@ class LearningRateTooHigh(Detector):
     jump_factor: float
     rows: int
     hot: int
+    far: int
     jump: int
     before: list[float]
+    known: list[str]
 
     def reset(self) -> None:
         super().reset()
-        self.rows = self.hot = 0
+        self.rows = self.hot = self.far = 0
         self.jump = -RECENT
         self.before = [nan] * len(BEFORE)
+        self.known = []
 
     def check(self, view: View) -> Finding | None:
         self.rows = rows = self.rows + 1
         if rows <= self.start:
-            self.hot += self._too_large(view)
+            self._count(view)
         lr = view.first("policy_lr", "lr")
-        if lr.last > self.jump_factor * lr.high > 0.0 and not 0 < rows - self.jump < RECENT:
+        if inf > lr.last > self.jump_factor * lr.high > 0.0 and not 0 < rows - self.jump < RECENT:
             self.jump = rows
             self.before = [view.get(name).level for name in BEFORE]
+            self.known = _signs(view)
         if self.jump > 0:
             return self._since_jump(view, lr.last)
-        return self._since_start(view, lr.last) if self.hot >= self.hot_limit else None
+        return self._since_start(view) if max(self.hot, self.far) >= self.hot_limit else None
 
-    def _too_large(self, view: View) -> bool:
-        """Whether this row's update was far beyond what is usual."""
+    def _count(self, view: View) -> None:
+        """See whether this row's update was far beyond what is usual, or has brought the policy far already."""
         now = view.event.metrics
-        if now.get("kl_update", nan) > self.update_limit or now.get("clip_frac", nan) > self.clip_limit:
-            return True
-        if now.get("ratio_std", nan) > 1.0:
-            return True
+        limits = (("kl_update", self.update_limit), ("clip_frac", self.clip_limit), ("ratio_std", 1.0))
+        self.hot += any(limit < now.get(name, nan) < inf for name, limit in limits)
         limit = 1.0 if view.reductions.get("kl_mean") == "token" else 100.0
-        return now.get("kl_mean", nan) > limit and view.get("kl_mean").first < 0.1 * limit
+        self.far += limit < now.get("kl_mean", nan) < inf and view.get("kl_mean").first < 0.1 * limit
 
-    def _since_start(self, view: View, lr: float) -> Finding | None:
-        signs = _signs(view)
-        update = view.get("kl_update").level
-        if self.rows > AFTER and not update > self.update_limit:
+    def _since_start(self, view: View) -> Finding | None:
+        if self.rows > AFTER and not view.get("kl_update").level > self.update_limit:
             return None
+        signs = _signs(view)
+        new = len(signs) - (self.hot < self.hot_limit and "KL has exploded" in signs)  # a channel speaks once
+        count = max(self.hot, self.far)
         also = f", and {' and '.join(signs)}" if signs else ""
         first = min(self.rows, int(self.start))
-        message = f"{self.hot} of the first {first} updates were far too large (learning rate {lr:.2g}){also}."
-        evidence = {"rows_too_large": float(self.hot), "signs": float(len(signs)), "lr": lr}
-        severity = "critical" if len(signs) >= 2 else "warning"
-        return Finding(severity, float(self.hot), self.hot_limit, message, evidence)
+        message = f"{count} of the first {first} updates were far too large{also}."
+        evidence = {"rows_too_large": float(count), "signs": float(len(signs))}
+        severity = "critical" if new and self._bad >= RECENT else "warning"
+        return Finding(severity, float(count), self.hot_limit, message, evidence)
 
     def _since_jump(self, view: View, lr: float) -> Finding | None:
         if self.rows - self.jump > AFTER:
             return None
-        signs = _signs(view)
+        signs = [sign for sign in _signs(view) if sign not in self.known]
         for name, before in zip(BEFORE, self.before, strict=True):
             level = view.get(name).level
             if level > 10.0 * before > 0.0:
