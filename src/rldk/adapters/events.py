@@ -25,6 +25,7 @@ class EventLogAdapter(Adapter):
 
     name: ClassVar[str] = "rldk"
     title: ClassVar[str] = "rldk event log (JSON lines)"
+    framework: ClassVar[str | None] = "rldk"
 
     def can_handle(self) -> bool:
         found = any(is_event(row) for row in self.source.head_objects[:20])

@@ -10,7 +10,8 @@ __all__ = ["CAUSES", "Cause"]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A probable cause; `signs` weighs the anomalies that speak for it, and more if they came first.
+    """A probable cause; `signs` weighs the anomalies that speak for it, more if they came first, or against it: a policy
+    that has become noise is far from the reference whatever the penalty.
 
     `needs` names anomalies of which at least one must be there. `advice` may use the run's numbers at that moment: `{lr}`,
     `{kl_coef}`, `{kl}`, `{length}`.
@@ -44,7 +45,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "kl_penalty_too_weak", "the KL penalty is too weak",
         {"kl_explosion": 3.0, "kl_trend_anomaly": 1.0, "target_range_anomaly": 1.0, "coef_adaptation_anomaly": 1.0, "controller_responsiveness_anomaly": 1.0,
-         "reward_hacking": 0.7, "reward_saturation": 0.7, "policy_collapse": 0.3, "exploding_gradient_anomaly": 0.3},
+         "reward_hacking": 0.7, "reward_saturation": 0.7, "policy_collapse": 0.3, "exploding_gradient_anomaly": 0.3, "entropy_explosion": -2.0},
         "Raise the KL coefficient (it was {kl_coef}) three- to tenfold, or lower the learning rate ({lr}); KL was {kl}.",
         needs=("kl_explosion", "kl_trend_anomaly", "target_range_anomaly", "coef_adaptation_anomaly", "controller_responsiveness_anomaly"),
     ),
@@ -90,7 +91,7 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "policy_degenerated", "the policy has degenerated",
-        {"policy_collapse": 1.6, "entropy_collapse": 1.6, "entropy_explosion": 1.0, "length_collapse": 1.0, "length_runaway": 0.5},
+        {"policy_collapse": 1.6, "entropy_collapse": 1.6, "entropy_explosion": 2.0, "length_collapse": 1.0, "length_runaway": 0.5},
         "Go back to the last good checkpoint; lower the learning rate (it was {lr}), raise the KL coefficient ({kl_coef}), and read "
         "samples from both sides of the fall.",
         needs=("policy_collapse", "entropy_collapse", "entropy_explosion", "length_collapse", "length_runaway"),

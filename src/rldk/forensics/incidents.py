@@ -57,6 +57,7 @@ def group_incidents(anomalies: Sequence[Anomaly], events: int) -> list[Incident]
 def _incident(group: list[int], anomalies: Sequence[Anomaly]) -> Incident:
     members = [anomalies[number] for number in group]
     first = min(members, key=lambda anomaly: (anomaly.since, anomaly.index))
+    head = members[0]
     ranked = _rank(members, first)
     cause = ranked[0] if ranked else None
     good = [anomaly.last_good_step for anomaly in members]
@@ -65,8 +66,8 @@ def _incident(group: list[int], anomalies: Sequence[Anomaly]) -> Incident:
         cause.name if cause else first.type,
         cause.title if cause else first.type.replace("_", " "),
         "critical" if any(anomaly.severity == "critical" for anomaly in members) else "warning",
-        first.step,
-        min(anomaly.index for anomaly in members),
+        head.step,
+        head.index,
         group,
         first.type,
         evidence,
