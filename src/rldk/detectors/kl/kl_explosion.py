@@ -10,6 +10,10 @@ from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in
 
 __all__ = ["KlExplosion"]
 
+EVERY, KEPT = 25, 5
+SMALL_TOKEN, SMALL_SEQUENCE = 0.05, 5.0
+MOVED = 0.04  # share of that below which the KL of a run has not yet moved at all
+
 
 class KlExplosion(Detector):
     """The KL from the reference is far beyond what healthy runs reach, and stays there.
@@ -17,7 +21,9 @@ class KlExplosion(Detector):
     What it catches: a KL several times its start whose median over five rows is above 0.5 nats a token, or 50 a response
         (0.1 a token of it, for long ones), or five times a known target. At twice that for five rows it is critical, and
         sooner where the damage shows elsewhere: reward or held-out quality down, or two of gradient norm up five times,
-        entropy up three times, spread of rewards gone.
+        entropy up three times, spread of rewards gone. Below those limits, a warning for a KL above 0.1 nats a token, or
+        10 a response, that is twelve times what it had settled at a hundred rows before; with one such sign, above half of
+        it and seven times.
     Why it matters: at one nat a token the policy shares little with the model that it should stay close to. What the reward
         model was trained on, and most of what the model could do, lies on the other side.
     When it misfires: single values of 1 to 3 among values of 0.03 are outliers of the k3 estimator and do not count. A
@@ -29,7 +35,7 @@ class KlExplosion(Detector):
         Reward Model Overoptimization; Schulman 2020, Approximating KL Divergence.
     """
 
-    __slots__ = ("_ruin", "growth", "ruin", "sequence", "target_factor", "token")
+    __slots__ = ("_mean", "_readings", "_ruin", "growth", "ruin", "sequence", "settled_factor", "target_factor", "token")
     type: ClassVar[str] = "kl_explosion"
     tracker: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
@@ -43,22 +49,32 @@ class KlExplosion(Detector):
         "target_factor": Setting(5.0, "times a known target beyond which it is a warning", least=1.0),
         "growth": Setting(3.0, "how many times its start it must be", least=1.0),
         "ruin": Setting(2.0, "times the limit at which it is critical without other signs", least=1.0),
+        "settled_factor": Setting(12.0, "times the level it had settled at; six tenths of it with a sign of damage", least=2.0),
     }
     token: float
     sequence: float
     target_factor: float
     growth: float
     ruin: float
+    settled_factor: float
     _ruin: int
+    _mean: float
+    _readings: list[float]
 
     def reset(self) -> None:
         super().reset()
         self._ruin = 0
+        self._mean = 0.0
+        self._readings = []
 
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
         level = kl.level
-        if not level > USUAL_TOKEN or kl.n < 5:
+        if level == level:
+            self._mean = 0.9 * self._mean + 0.1 * level  # in this form it cannot overflow
+            if kl.n % EVERY == 0:
+                self._readings = [*self._readings[1 - KEPT :], self._mean]
+        if not level > SMALL_TOKEN or kl.n < 5:
             self._ruin = 0
             return None
         unit = unit_of(view)
@@ -66,17 +82,35 @@ class KlExplosion(Detector):
         normal = max(min(kl.start, kl.base), 0.0)
         if not level > max(limit, self.growth * normal):
             self._ruin = 0
-            return None
+            return self._against_settled(view, level, unit)
         self._ruin = self._ruin + 1 if level > self.ruin * limit else 0
         signs, weight = harms(view)
         if not (unit or weight or level > self.sequence):
             return None
         ruined = self._ruin >= self.persist and (unit or level > self.ruin * self.sequence)
         severity = "critical" if ruined or weight >= (2 if unit else 3) else "warning"
-        message = f"KL from the reference is {level:.3g} {in_numbers(unit)}, from {normal:.3g} at the start" + (
-            f", and {', '.join(signs)}." if signs else "."
-        )
+        message = f"KL from the reference is {level:.3g} {in_numbers(unit)}, from {normal:.3g} at the start"
+        message += f", and {', '.join(signs)}." if signs else "."
         return Finding(severity, level, limit, message, {"kl": level, "kl_start": normal, "signs": float(len(signs))})
+
+    def _against_settled(self, view: View, level: float, unit: str) -> Finding | None:
+        """Judge a KL of usual size by the level at which the run had come to rest."""
+        readings = self._readings
+        if len(readings) < KEPT:
+            return None
+        older, old = readings[0], readings[1]
+        settled = max(older, old)
+        small = SMALL_TOKEN if unit == "token" else SMALL_SEQUENCE
+        if not level > max(0.6 * self.settled_factor * settled, small) or settled > 2.0 * min(older, old):
+            return None
+        if settled < MOVED * small:  # at rest because it had not begun
+            return None
+        signs, weight = harms(view)
+        if not weight and not level > max(self.settled_factor * settled, 2.0 * small):
+            return None
+        message = f"KL from the reference is {level:.3g}, {level / settled:.3g} times what it had settled at"
+        message += f", and {', '.join(signs)}." if signs else "."
+        return Finding("warning", level, self.settled_factor * settled, message, {"kl": level, "kl_settled": settled})
 
     def _limit(self, view: View, unit: str) -> float:
         """Where the warning begins in this run: by its unit, its target, and the length of its responses."""

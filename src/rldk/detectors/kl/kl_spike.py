@@ -10,22 +10,29 @@ from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, unit_of
 
 __all__ = ["KlSpike"]
 
+FIRST_ROWS = 50
+HELD = 30
+MEMORY = 1 / 30
+TINY_TOKEN, TINY_SEQUENCE = 0.01, 1.0
+
 
 class KlSpike(Detector):
-    """The KL jumps to many times its level: in row after row, with the gradient, or beyond all measure.
+    """The KL jumps to many times its level, and either stays there or does it again and again.
 
-    What it catches: values ten times the level of the run and above what is usual (0.3 nats a token, 15 a response). One
-        alone is passed over. A warning comes with the fourth within fifty rows, where one that comes with a gradient norm of
-        ten times its level counts twice, and with a single one of thirty times what is usual.
+    What it catches: a level (the median of five rows) that leaps to five times its own mean over the last thirty rows or
+        so, for five rows, and is no longer tiny (0.01 nats a token, 1 a response). And single values ten times the level
+        and above what is usual (0.3 nats a token, 15 a response): the fourth within fifty rows, where one that comes with a
+        gradient norm of ten times its level counts twice, or a single one of thirty times what is usual.
     Why it matters: the k3 estimate grows with the exponential of the log-ratio, so a few tokens that the policy has all
         but forbidden make the loss explode; with the gradient along, that batch has overwritten what others had taught.
-    When it misfires: a lone spike is an outlier of the estimator, and healthy runs have them (0.93 among 0.03).
+    When it misfires: a lone spike is an outlier of the estimator, and healthy runs have them (0.93 among 0.03). The KL of
+        the first rows grows tenfold within a few of them, so that the first fifty do not count.
     What to do: clip gradients, clip or mask the log-ratio of single tokens, use the k1 or k2 estimate in the loss, and
         look at the batch: cut-off or padded responses, another template, a wrong mask.
     References: Schulman 2020, Approximating KL Divergence; OpenRLHF issue 931; TRL pull request 6550.
     """
 
-    __slots__ = ("_spikes", "factor", "many", "monstrous", "window")
+    __slots__ = ("_leaps", "_mean", "_spikes", "factor", "leap", "many", "monstrous", "window")
     type: ClassVar[str] = "kl_spike"
     tracker: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
@@ -34,35 +41,57 @@ class KlSpike(Detector):
         "Clip gradients and the log-ratio of single tokens, and look at that batch: cut-off or padded responses, a wrong mask."
     )
     persist: ClassVar[int] = 1
+    clear: ClassVar[int] = 10
     settings: ClassVar = {
-        "factor": Setting(10.0, "times the level that make a spike", least=2.0),
+        "leap": Setting(5.0, "times its recent mean to which the level must leap", least=1.5),
+        "factor": Setting(10.0, "times the level that make a single value a spike", least=2.0),
         "many": Setting(4, "how many spikes within the window", least=1, most=16),
         "window": Setting(50, "rows of the window", least=1),
         "monstrous": Setting(30.0, "times what is usual at which one is enough", least=1.0),
     }
+    leap: float
     factor: float
     many: float
     window: float
     monstrous: float
+    _mean: float
+    _leaps: int
     _spikes: list[int]
 
     def reset(self) -> None:
         super().reset()
+        self._mean = 0.0
+        self._leaps = 0
         self._spikes = []
 
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
-        value = kl.last
-        if not value > USUAL_TOKEN or kl.n < 20:
+        level, mean, value = kl.level, self._mean, kl.last
+        if level > self.leap * mean and level > TINY_TOKEN and kl.n >= FIRST_ROWS and self._leaps < HELD:
+            return self._leapt(view, level, mean)
+        self._leaps = 0
+        if level == level:
+            self._mean = (1.0 - MEMORY) * mean + MEMORY * level  # in this form it cannot overflow
+        if not value > USUAL_TOKEN or not self.factor * level < value < inf:
             return None
-        normal = max(kl.level, abs(kl.base), kl.scale)
-        limit = self.factor * normal
-        if not limit < value < inf:
+        return self._spiked(view, value)
+
+    def _leapt(self, view: View, level: float, mean: float) -> Finding | None:
+        """The level itself has jumped; it counts with the fifth row. The mean waits meanwhile, but not for ever."""
+        self._leaps += 1
+        if self._leaps < 5 or (level < TINY_SEQUENCE and unit_of(view) != "token"):
             return None
+        message = f"KL leapt to {level:.3g} from {mean:.3g} within a few rows, and is still there."
+        return Finding("warning", level, self.leap * mean, message, {"kl": level, "kl_before": mean})
+
+    def _spiked(self, view: View, value: float) -> Finding | None:
+        """A single value has jumped; it counts with others, or by its size."""
+        kl, grad = view.get("kl_mean"), view.first("grad_norm", "policy_grad_norm")
         usual = USUAL_SEQUENCE if unit_of(view) == "sequence" else USUAL_TOKEN
-        if value < usual:
+        normal = max(kl.level, abs(kl.base), kl.scale, 0.4 * kl.roughness)
+        limit = self.factor * normal
+        if not value > max(limit, usual) or kl.n < FIRST_ROWS:
             return None
-        grad = view.first("grad_norm", "policy_grad_norm")
         torn = grad.index == kl.index and grad.last > self.factor * max(grad.level, grad.base) > 0.0
         spikes = self._spikes
         spikes += [kl.n] * (1 + torn)

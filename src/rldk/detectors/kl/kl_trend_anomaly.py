@@ -18,7 +18,7 @@ KEPT = 7
 class KlTrendAnomaly(Detector):
     """The KL is above what is usual, has been rising for sixty rows, and does not slow down.
 
-    What it catches: the level of the KL, read every ten rows, rose in at least five of the last six readings, half again
+    What it catches: the mean KL of about ten rows, read every ten, rose in at least five of the last six readings, half again
         in all, at least as much in the later half as in the earlier one, and is now above what healthy runs reach (0.3
         nats a token, 15 a response).
     Why it matters: every run leaves its reference, fast at first and then slower, until the penalty holds it. One that
@@ -29,7 +29,7 @@ class KlTrendAnomaly(Detector):
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
-    __slots__ = ("_readings", "_rising", "rise", "sequence", "token")
+    __slots__ = ("_mean", "_readings", "_rising", "rise", "sequence", "token")
     type: ClassVar[str] = "kl_trend_anomaly"
     tracker: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
@@ -45,31 +45,36 @@ class KlTrendAnomaly(Detector):
     token: float
     sequence: float
     rise: float
+    _mean: float
     _readings: list[float]
     _rising: bool
 
     def reset(self) -> None:
         super().reset()
+        self._mean = 0.0
         self._readings = []
         self._rising = False
 
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
-        if kl.n % EVERY == 0 and kl.n:
-            self._read(kl.level)
+        level = kl.level
+        if level == level:
+            self._mean = 0.9 * self._mean + 0.1 * level if kl.n > 1 else level
+            if kl.n % EVERY == 0:
+                self._read(self._mean)
         if not self._rising:
             return None
         unit = unit_of(view)
         limit = self.sequence if unit == "sequence" else self.token
-        if not kl.level > limit or not (unit or harms(view)[1] or kl.level > self.sequence):
+        if not level > limit or not (unit or harms(view)[1] or level > self.sequence):
             return None
         first = self._readings[0]
-        message = f"KL rose from {first:.3g} to {kl.level:.3g} {in_numbers(unit)} in sixty rows and does not slow down."
-        return Finding("warning", kl.level, limit, message, {"kl": kl.level, "kl_before": first})
+        message = f"KL rose from {first:.3g} to {level:.3g} {in_numbers(unit)} in sixty rows and does not slow down."
+        return Finding("warning", level, limit, message, {"kl": level, "kl_before": first})
 
-    def _read(self, level: float) -> None:
+    def _read(self, mean: float) -> None:
         readings = self._readings
-        readings.append(level)
+        readings.append(mean)
         del readings[:-KEPT]
         self._rising = False
         if len(readings) == KEPT and readings[-1] > self.rise * max(readings[0], 0.0):

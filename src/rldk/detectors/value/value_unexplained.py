@@ -8,12 +8,14 @@ from rldk.core.detector import Detector, Finding, Setting, View
 
 __all__ = ["ValueUnexplained"]
 
+EVERY = 50
+
 
 class ValueUnexplained(Detector):
     """Long after the start the values still explain nothing of the returns.
 
     What it catches: an explained variance whose median over five rows is at or below zero for fifty rows on end, after the
-        first hundred.
+        first hundred, and has not risen by 0.05 in the last fifty to hundred.
     Why it matters: at zero the values are worth as much as a constant, below it less: the advantages are as noisy as
         without a value function, or noisier, and it costs its memory and time for nothing.
     When it misfires: the first hundred updates of an untrained value head are often below zero. A reward without any spread
@@ -23,7 +25,7 @@ class ValueUnexplained(Detector):
     References: Huang et al. 2022, The 37 Implementation Details of Proximal Policy Optimization.
     """
 
-    __slots__ = ("limit", "start_rows")
+    __slots__ = ("_before", "_earlier", "limit", "rise", "start_rows")
     type: ClassVar[str] = "value_unexplained"
     tracker: ClassVar[str] = "value"
     needs: ClassVar = (("explained_variance",),)
@@ -36,13 +38,25 @@ class ValueUnexplained(Detector):
     settings: ClassVar = {
         "limit": Setting(0.0, "share of the variance at or below which nothing is explained", most=1.0),
         "start_rows": Setting(100, "rows that the value function has to learn", least=0),
+        "rise": Setting(0.05, "rise in the last rows that says it is still learning", least=0.0),
     }
     limit: float
     start_rows: float
+    rise: float
+    _before: float
+    _earlier: float
+
+    def reset(self) -> None:
+        super().reset()
+        self._before = self._earlier = 1.0
 
     def check(self, view: View) -> Finding | None:
         explained = view.get("explained_variance")
+        if explained.n % EVERY == 0 and explained.level == explained.level:
+            self._earlier, self._before = self._before, explained.level
         if not explained.level <= self.limit or explained.n <= self.start_rows:
+            return None
+        if explained.level > self._earlier + self.rise:
             return None
         message = f"The values explain {explained.level:.3g} of the returns' variance after {explained.n} rows, a constant 0."
         return Finding("warning", explained.level, self.limit, message, {"explained_variance": explained.level})
