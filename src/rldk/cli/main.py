@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -37,6 +38,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status; an error is one sentence on stderr and status 2."""
+    _survive_plain_terminals()
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in arguments if not word.startswith("-")), None)
     try:
@@ -62,6 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("RLDK_DEBUG"):
             traceback.print_exc()
         return _fail(f"unexpected {type(error).__name__}: {error} (RLDK_DEBUG=1 shows where)")
+
+
+def _survive_plain_terminals() -> None:
+    """A terminal that takes only ASCII gets a `?` for a sign it does not have, and not an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and "utf" not in stream.encoding.lower():
+            stream.reconfigure(errors="replace")
 
 
 def _fail(message: str) -> int:

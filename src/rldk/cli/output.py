@@ -16,7 +16,7 @@ from rldk.core.text import writable
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["clean", "console", "print_json", "progress_bar", "short_number", "sparkline"]
+__all__ = ["clean", "console", "print_json", "progress_bar", "short_number", "sparkline", "unicode_terminal"]
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _BARS = "▁▂▃▄▅▆▇█"
@@ -54,6 +54,11 @@ def _strict(value: Any) -> Any:
     return value
 
 
+def unicode_terminal() -> bool:
+    """Whether the output takes more than ASCII."""
+    return "utf" in (getattr(sys.stdout, "encoding", None) or "ascii").lower()
+
+
 def short_number(value: float) -> str:
     """A number in few characters: `0.0123`, `1.2e-05`, `1234`, `nan`."""
     if not math.isfinite(value):
@@ -68,8 +73,7 @@ def short_number(value: float) -> str:
 
 def sparkline(values: Sequence[float], width: int = 32) -> str:
     """A series as a row of bars; each bar is the mean of its share, a gap is a space, a non-finite value an `x`."""
-    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower()
-    bars = _BARS if "utf" in encoding else _PLAIN_BARS
+    bars = _BARS if unicode_terminal() else _PLAIN_BARS
     if not len(values):
         return ""
     width = min(width, len(values))

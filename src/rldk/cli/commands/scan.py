@@ -9,7 +9,7 @@ import argparse
 from typing import Any
 
 from rldk.cli.commands.ingest import parse_field_map
-from rldk.cli.output import clean, console, print_json, progress_bar, short_number, sparkline
+from rldk.cli.output import clean, console, print_json, progress_bar, short_number, sparkline, unicode_terminal
 
 CURVES = (
     "reward_mean",
@@ -137,7 +137,7 @@ def _show_curves(out: Any, judgement: Any) -> None:
         there = [value for value in values if value == value] or [float("nan")]
         table.add_row(name, sparkline(values, width), f"{short_number(there[0])} → {short_number(there[-1])}")
     if judgement.incidents:
-        marks = [" "] * width
+        marks = ["·" if unicode_terminal() else "."] * width
         for incident in judgement.incidents:
             marks[min(incident.index * width // len(run), width - 1)] = "^"
         first = judgement.incidents[0]
@@ -151,7 +151,7 @@ def _show_incident(out: Any, incident: Any) -> None:
 
     out.print()
     out.print(
-        Text.assemble((incident.severity, STYLES[incident.severity]), f" at step {incident.step}: ", (incident.title, "bold"))
+        Text.assemble((f"{incident.severity} ", STYLES[incident.severity]), f"at step {incident.step}: ", (incident.title, "bold"))
     )
     for sentence in incident.evidence:
         out.print(f"  {clean(sentence, 300)}")
