@@ -47,7 +47,7 @@ class GradientFlow(Detector):
     def check(self, view: View) -> Finding | None:
         norm = view.first(*NORMS)
         normal = norm.base
-        if not self.low <= normal <= self.high or norm.n < BASELINE:
+        if not self.low <= normal <= self.high or norm.n < BASELINE or norm.nonfinite_run:
             return None
         level = norm.level
         if level > MARGIN * self.high:
