@@ -29,6 +29,7 @@ from rldk.detectors.kl.kl_volatility_anomaly import KlVolatilityAnomaly
 from rldk.detectors.kl.negative_kl import NegativeKl
 from rldk.detectors.kl.target_range_anomaly import TargetRangeAnomaly
 from rldk.detectors.length.eos_starvation import EosStarvation
+from rldk.detectors.length.length_bias import LengthBias
 from rldk.detectors.length.length_collapse import LengthCollapse
 from rldk.detectors.length.length_runaway import LengthRunaway
 from rldk.detectors.policy.clip_saturation import ClipSaturation
@@ -83,6 +84,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     # length
     LengthRunaway,
     LengthCollapse,
+    LengthBias,
     EosStarvation,
     # preference
     PreferenceDegenerate,

@@ -28,6 +28,7 @@ class Engine:
         detectors: those to run; by default one of each in the table.
         context: what is known of the run beforehand, such as `{"kl_target": 6.0}`.
         reductions: by what the KL is reduced, where the log says it (`{"kl_mean": "sequence"}`).
+        follow: metrics whose series are kept even if no detector looks at them.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Engine:
         *,
         context: Mapping[str, Any] | None = None,
         reductions: Mapping[str, str] | None = None,
+        follow: Iterable[str] = (),
     ) -> None:
         self.detectors = [kind() for kind in DETECTORS] if detectors is None else list(detectors)
         self.series: dict[str, Series] = {}
@@ -47,9 +49,8 @@ class Engine:
         self.last_step: int | None = None
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._open: dict[str, list[Anomaly]] = {}
-        self._watched = frozenset(name for detector in self.detectors for name in (*detector.metrics(), *detector.reads)) | set(
-            KNOBS
-        )
+        read = (name for detector in self.detectors for name in (*detector.metrics(), *detector.reads))
+        self._watched = frozenset((*read, *KNOBS, *follow))
         self._plans: dict[tuple[str, ...], tuple[list[str], list[Detector]]] = {}
 
     def observe(self, event: Event) -> list[Anomaly]:
@@ -98,6 +99,11 @@ class Engine:
             if len(self._plans) < _FIRST_ROWS:
                 self._plans[names] = plan
         return plan
+
+    @property
+    def standing(self) -> list[Anomaly]:
+        """The anomalies that have been raised and not cleared."""
+        return [anomaly for found in self._open.values() for anomaly in found] if self._open else []
 
     def inactive(self) -> list[tuple[str, list[str]]]:
         """The detectors that could not judge this run, and for want of what."""

@@ -1,0 +1,91 @@
+"""One positive quantity on a scale of factors: a gradient norm, or the ratio of two."""
+
+from __future__ import annotations
+
+from math import inf, log, nan
+
+from rldk.core.stats.base import Statistic, check_window
+from rldk.forensics.scores import clip
+from rldk.forensics.trend import Trend
+
+__all__ = ["DECADE", "Norm"]
+
+DECADE = log(10.0)
+EARLY = 20
+NEW = 0.2  # weight of the latest value in the level: about the last five count
+QUIET, DEAD = 5, 20  # zeros in a row that are nothing, and that are the end
+
+
+class Norm(Statistic):
+    """A norm's last value, its level, where it started, and its trend, all but the first as logarithms.
+
+    The level is an exponentially weighted mean, the base the mean of the first 20 values. Zeros have no logarithm: they
+    are counted while they follow one another, since many healthy runs log one in every other row. Without a `window` no
+    trend is followed.
+    """
+
+    __slots__ = ("_n", "base", "last", "level", "trend", "window", "zeros")
+    parameters = ("window",)
+    window: int | None
+    last: float
+    level: float
+    base: float
+    zeros: int
+    trend: Trend
+    _n: int
+
+    def __init__(self, window: int | None = None) -> None:
+        self.window = None if window is None else check_window("window", window, least=3)
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self.last = self.level = self.base = nan
+        self.zeros = self._n = 0
+        self.trend = Trend(self.window or 3)
+
+    def update(self, value: float) -> None:
+        """Take the next value; a NaN was not logged."""
+        if value != value:
+            self.missing += 1
+            return
+        self.last = value
+        if not 0.0 < value < inf:
+            if value == 0.0:
+                self.zeros += 1
+            else:
+                self.nonfinite += 1
+            return
+        size = log(value)
+        if self.zeros:
+            self.zeros = 0
+        self._n = n = self._n + 1
+        if n == 1:
+            self.level = self.base = size
+        else:
+            self.level += NEW * (size - self.level)
+            if n <= EARLY:
+                self.base += (size - self.base) / n
+        if self.window is not None:
+            self.trend.update(size)
+
+    def strain(self) -> tuple[float, float]:
+        """By how many decades the level is above, and below, what is healthy; negative inside.
+
+        Healthy is 0.1 to 10, and what is within a factor of 10 of the base. Beyond it by any measure is a norm that is
+        infinite, or negative.
+        """
+        last, level, base = self.last, self.level, self.base
+        if last == inf or last < 0.0:
+            return inf, -inf
+        if base > 0.0:
+            return (level - base) / DECADE - 1.0, -1.0 - level / DECADE
+        return level / DECADE - 1.0, (base - level) / DECADE - 1.0
+
+    def dead(self) -> float:
+        """0 up to 5 zeros in a row, 1 from 20 on."""
+        return clip((self.zeros - QUIET) / (DEAD - QUIET)) if self.zeros else 0.0
+
+    def away(self) -> float:
+        """How many decades the level is from 1, or from its base if that is nearer."""
+        return min(abs(self.level), abs(self.level - self.base)) / DECADE

@@ -1,0 +1,53 @@
+"""Results as strict JSON, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+__all__ = ["strict", "write_json"]
+
+
+def strict(value: Any) -> Any:
+    """`value` as strict JSON holds it: a number that is not finite becomes `None`, a record its dictionary."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): strict(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict(inner) for inner in value]
+    if hasattr(value, "to_dict"):
+        return strict(value.to_dict())
+    return strict(value.tolist()) if hasattr(value, "tolist") else str(value)
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> Path:
+    """Write `value` beside its place and rename it there: a reader sees the old file or the new one, never a half."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(strict(value), indent=2, allow_nan=False) + "\n"
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
