@@ -15,7 +15,8 @@ from rldk.core.event import Event
 
 CONTRACT = """
 {"step": 10, "wall_time": 100.5,
- "metrics": {"reward_mean": 0.8, "reward_std": 0.2, "kl_mean": 0.05, "entropy_mean": 0.9, "clip_frac": 0.1, "grad_norm": 1.0, "lr": 0.001, "loss": 0.5},
+ "metrics": {"reward_mean": 0.8, "reward_std": 0.2, "kl_mean": 0.05, "entropy_mean": 0.9,
+  "clip_frac": 0.1, "grad_norm": 1.0, "lr": 0.001, "loss": 0.5},
  "rng": {"seed": 42}, "data_slice": {"tokens_in": 1000, "tokens_out": 500},
  "model_info": {"run_id": "my_ppo_run", "git_sha": "abc123", "phase": "train"}, "notes": ["High clipping fraction detected"]}
 """

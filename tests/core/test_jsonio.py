@@ -16,7 +16,8 @@ from rldk.core.jsonio import dumps, loads, to_number, to_step
 from rldk.core.text import writable
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text()
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=12)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+max_leaves=12)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -76,7 +77,8 @@ def test_numpy_and_odd_keys_are_written() -> None:
 @pytest.mark.parametrize(
     ("value", "number"),
     [
-        (1, 1.0), (2.5, 2.5), (True, 1.0), ("0.5", 0.5), (" 3 ", 3.0), ("1e-3", 0.001), ("-Infinity", -math.inf), ("inf", math.inf),
+        (1, 1.0), (2.5, 2.5), (True, 1.0), ("0.5", 0.5), (" 3 ", 3.0), ("1e-3", 0.001), ("-Infinity", -math.inf),
+        ("inf", math.inf),
         (np.float32(0.25), 0.25), (np.int8(-3), -3.0), (Decimal("1.5"), 1.5), (10**400, math.inf), (-(10**400), -math.inf),
     ],
 )  # fmt: skip
@@ -106,7 +108,8 @@ def test_a_tensor_of_several_elements_is_no_number() -> None:
     assert to_number(Tensor()) is None
 
 
-@pytest.mark.parametrize(("value", "step"), [(10, 10), (10.0, 10), ("10", 10), ("10.0", 10), (0, 0), (-1, -1), (2**63, 2**63), (np.int32(4), 4)])
+@pytest.mark.parametrize(("value", "step"), [(10, 10), (10.0, 10), ("10", 10), ("10.0", 10), (0, 0), (-1, -1), (2**63, 2**63),
+(np.int32(4), 4)])
 def test_whole_numbers_are_steps(value: object, step: int) -> None:
     assert to_step(value) == step
 

@@ -31,7 +31,8 @@ KEYS = st.one_of(
 )
 NUMBERS = st.floats() | st.integers(-(2**60), 2**60)
 VALUES = st.one_of(
-    NUMBERS, st.none(), st.booleans(), st.text(max_size=6), st.sampled_from(["nan", "0.5", "-inf"]), st.lists(NUMBERS, max_size=2),
+    NUMBERS, st.none(), st.booleans(), st.text(max_size=6), st.sampled_from(["nan", "0.5", "-inf"]),
+    st.lists(NUMBERS, max_size=2),
     st.dictionaries(st.text(max_size=3), NUMBERS, max_size=2), st.binary(max_size=3),
 )  # fmt: skip
 ROWS = st.dictionaries(KEYS, VALUES, max_size=12)
@@ -64,8 +65,10 @@ def test_held_out_kls_of_two_units_are_apart_too() -> None:
 
 
 @pytest.mark.parametrize(("framework", "key", "per"), [
-    ("trl_ppo", "objective/kl", "sequence"), ("trl_old", "objective/kl", "sequence"), ("trl_grpo", "kl", "token"), ("verl", "actor/kl_loss", "token"),
-    ("openrlhf", "kl", "token"), ("slime", "kl_loss", "token"), (None, "kl", "unstated"), (None, "my_kl_mean", None), (None, "kl_divergence", "unstated"),
+    ("trl_ppo", "objective/kl", "sequence"), ("trl_old", "objective/kl", "sequence"), ("trl_grpo", "kl", "token"),
+    ("verl", "actor/kl_loss", "token"),
+    ("openrlhf", "kl", "token"), ("slime", "kl_loss", "token"), (None, "kl", "unstated"), (None, "my_kl_mean", None),
+    (None, "kl_divergence", "unstated"),
     ("rldk", "kl_mean", "unstated"), ("rldk", "kl", "unstated"),
 ])  # fmt: skip
 def test_over_what_a_kl_is_reduced(framework: str | None, key: str, per: str | None) -> None:
@@ -92,8 +95,9 @@ def test_the_two_policy_losses_of_the_contract_are_two() -> None:
 
 
 def test_rewards_before_and_after_the_kl_penalty_are_two() -> None:
-    assert resolve({"objective/scores": 1.0, "objective/rlhf_reward": 0.8}).metrics == {"reward_mean": 1.0, "reward_after_kl": 0.8}
-    assert resolve({"critic/score/mean": 1.0, "critic/rewards/mean": 0.8}).metrics == {"reward_mean": 1.0, "reward_after_kl": 0.8}
+    both = {"reward_mean": 1.0, "reward_after_kl": 0.8}
+    assert resolve({"objective/scores": 1.0, "objective/rlhf_reward": 0.8}).metrics == both
+    assert resolve({"critic/score/mean": 1.0, "critic/rewards/mean": 0.8}).metrics == both
 
 
 @pytest.mark.parametrize("framework", [None, "minimind", "trainer"])
@@ -104,7 +108,8 @@ def test_beside_kl_ref_a_bare_kl_is_that_of_the_update(framework: str | None, pr
 
 
 @pytest.mark.parametrize(("raw", "metrics"), [
-    ({"kl": 0.1}, {"kl_mean": 0.1}), ({"grad_norm_policy": 1.0}, {"policy_grad_norm": 1.0}), ({"grad_norm_value": 2.0}, {"value_grad_norm": 2.0}),
+    ({"kl": 0.1}, {"kl_mean": 0.1}), ({"grad_norm_policy": 1.0}, {"policy_grad_norm": 1.0}),
+    ({"grad_norm_value": 2.0}, {"value_grad_norm": 2.0}),
     ({"entropy": 0.9}, {"entropy_mean": 0.9}), ({"learning_rate": 0.1}, {"lr": 0.1}),
 ])  # fmt: skip
 def test_aliases_of_the_contract(raw: dict[str, float], metrics: dict[str, float]) -> None:
@@ -115,7 +120,8 @@ def test_aliases_of_the_contract(raw: dict[str, float], metrics: dict[str, float
 
 
 def test_the_prefix_of_trackers_is_taken_off() -> None:
-    result = resolve({"train/reward": 0.5, "train/kl": 0.01, "train/frac_reward_zero_std": 0.0, "train/completions/mean_length": 9.0})
+    raw = {"train/reward": 0.5, "train/kl": 0.01, "train/frac_reward_zero_std": 0.0, "train/completions/mean_length": 9.0}
+    result = resolve(raw)
     assert result.framework == "trl_grpo"
     assert result.metrics == {"reward_mean": 0.5, "kl_mean": 0.01, "reward_zero_std_frac": 0.0, "rollout_length_mean": 9.0}
 
@@ -123,8 +129,10 @@ def test_the_prefix_of_trackers_is_taken_off() -> None:
 @pytest.mark.parametrize(
     ("key", "name"),
     [
-        ("eval_loss", "eval_loss"), ("eval/reward", "eval_reward_mean"), ("eval_rewards/acc/mean", "eval_reward_function_mean/acc"),
-        ("validation/accuracy", "eval_accuracy"), ("val-core/gsm8k/acc/mean@8", "eval_accuracy"), ("eval/mean_reward", "eval_reward_mean"),
+        ("eval_loss", "eval_loss"), ("eval/reward", "eval_reward_mean"),
+        ("eval_rewards/acc/mean", "eval_reward_function_mean/acc"),
+        ("validation/accuracy", "eval_accuracy"), ("val-core/gsm8k/acc/mean@8", "eval_accuracy"),
+        ("eval/mean_reward", "eval_reward_mean"),
         ("eval/episodic_return", "eval_reward_mean"), ("train/eval_loss", "eval_loss"),
     ],
 )  # fmt: skip
@@ -145,7 +153,8 @@ def test_the_value_keys_of_trl_are_not_of_validation() -> None:
     [
         ({"loss": 1.0, "learning_rate": 1e-5}, "train"), ({"eval_loss": 1.0, "eval_runtime": 3.0, "epoch": 1.0}, "eval"),
         ({"train_runtime": 9.0, "train_loss": 0.5, "total_flos": 1e9, "epoch": 1.0}, "summary"),
-        ({"reward": 0.5, "train_runtime": 9.0}, "train"), ({"loss": 1.0, "eval_loss": 2.0}, "train"), ({"foo": 1.0}, "other"), ({}, "other"),
+        ({"reward": 0.5, "train_runtime": 9.0}, "train"), ({"loss": 1.0, "eval_loss": 2.0}, "train"), ({"foo": 1.0}, "other"),
+        ({}, "other"),
         ({"learning_rate": 1e-5}, "train"),
     ],
 )  # fmt: skip
@@ -197,19 +206,22 @@ def test_a_canonical_family_name_is_known_as_it_is() -> None:
 
 def test_a_field_map_wins_over_the_catalogue() -> None:
     result = resolve({"my_kl": 0.3, "kl": 0.1}, field_map={"my_kl": "kl_mean"})
-    assert result.metrics == {"kl_mean": 0.3} and result.sources == {"kl_mean": "my_kl"} and result.duplicates == {"kl": "kl_mean"}
+    assert result.metrics == {"kl_mean": 0.3} and result.sources == {"kl_mean": "my_kl"}
+    assert result.duplicates == {"kl": "kl_mean"}
     assert result.reductions == {"kl_mean": "unstated"}
 
 
 def test_a_field_map_may_name_an_axis_a_family_or_held_out_data() -> None:
     given = {"t": "step", "when": "wall_time", "who": "run_id", "a": "reward_function_mean/a", "b": "eval_reward_mean"}
     check_field_map(given)
-    assert resolve({"t": 1, "a": 2.0, "b": 3.0}, field_map=given).metrics == {"reward_function_mean/a": 2.0, "eval_reward_mean": 3.0}
+    result = resolve({"t": 1, "a": 2.0, "b": 3.0}, field_map=given)
+    assert result.metrics == {"reward_function_mean/a": 2.0, "eval_reward_mean": 3.0}
 
 
 @pytest.mark.parametrize(
     ("target", "said"),
-    [("kl_men", "Did you mean kl_mean"), ("reward_function_mean/*", "no canonical metric"), ("zzzzzz", "`rldk catalog` lists them"), ("", "no canonical")],
+    [("kl_men", "Did you mean kl_mean"), ("reward_function_mean/*", "no canonical metric"),
+    ("zzzzzz", "`rldk catalog` lists them"), ("", "no canonical")],
 )
 def test_a_field_map_to_no_metric_is_refused(target: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as error:
@@ -218,7 +230,7 @@ def test_a_field_map_to_no_metric_is_refused(target: str, said: str) -> None:
 
 
 def test_a_framework_that_is_not_known_is_refused() -> None:
-    with pytest.raises(UsageError, match="Expected `framework` to be one of .*'verl'.* got 'verll'"):
+    with pytest.raises(UsageError, match=r"Expected `framework` to be one of .*'verl'.* got 'verll'"):
         resolve({"a": 1.0}, framework="verll")
 
 

@@ -341,6 +341,8 @@ class TableBuilder:
             self._take_block(keys, inner, values, depth + 1, f"{name}/")
 
     def _store(self, name: str, chunk: _Chunk) -> None:
+        if not len(chunk.rows):
+            return
         chunks = self._chunks.get(name) or self._chunks.get(name := writable(name))
         if chunks is not None:
             chunks.append(chunk)
@@ -373,6 +375,9 @@ def _mixed(where: Rows, cells: tuple[Any, ...], keep: bool) -> _Chunk:
             state[position] = TEXT
             if keep:
                 words[position] = "; ".join(map(str, cell))[:_MAX_WORD] if type(cell) is list else str(cell)[:_MAX_WORD]
+    if not (state != ABSENT).all():
+        there = np.flatnonzero(state != ABSENT)
+        where, values, state, words = where[there], values[there], state[there], [words[place] for place in there]
     return _Chunk(where, values, state, words if keep and any(word is not None for word in words) else None)
 
 
