@@ -203,3 +203,8 @@ def test_literals(text: bytes, expected: dict[str, Any]) -> None:
 def test_what_is_no_literal_is_not_read(text: bytes) -> None:
     parsed = parse_dict(text, 0)
     assert parsed is None or "a" not in parsed[0] or isinstance(parsed[0]["a"], str)
+
+
+def test_a_long_line_of_beginnings_is_given_up(text_log: Any) -> None:
+    text = b"{'loss': " * 200_000 + b"}\n" + (row(1) + "\n" + row(2) + "\n").encode()
+    assert len(text_log.run(text, "hf_console")) == 2

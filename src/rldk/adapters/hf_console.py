@@ -19,7 +19,8 @@ from rldk.runs.table import TableBuilder, no_garbage_collection
 __all__ = ["HFConsoleAdapter"]
 
 Shapes = dict[tuple[str, ...], int | None]
-_START = re.compile(rb"\{['\"]")
+_START = re.compile(rb"""\{(?:'[^'\\\r{}]{1,200}'|"[^"\\\r{}]{1,200}"): """)
+_MOST_FAILURES = 64
 _TORN = re.compile(rb"\{'[\w/]+': [^{]*'(?:loss|epoch|reward|learning_rate)'")
 
 
@@ -86,11 +87,11 @@ class HFConsoleAdapter(Adapter):
 
 def _rows(line: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
     """The dicts in a line that are rows; `shapes` remembers what rows with such keys are."""
-    position = 0
-    while match := _START.search(line, position):
+    position = failures = 0
+    while failures < _MOST_FAILURES and (match := _START.search(line, position)):
         parsed = parse_dict(line, match.start())
         if parsed is None:
-            position = match.end()
+            position, failures = match.end(), failures + 1
             continue
         row, position = parsed
         shape = tuple(row)

@@ -11,7 +11,7 @@ from rldk.adapters.base import Adapter
 from rldk.adapters.formats import console, jsonl
 from rldk.adapters.formats.banner import Banner
 from rldk.adapters.formats.counting import Counter
-from rldk.adapters.formats.numbers import Forms, ends_whole, parse_count, parse_number, split_numbers
+from rldk.adapters.formats.numbers import Forms, ends_whole, parse_count, parse_number
 from rldk.adapters.formats.phrases import Phrases, phrases_of
 from rldk.adapters.formats.stretches import Line, fill_lines, iter_lines
 from rldk.runs.table import TableBuilder
@@ -21,6 +21,7 @@ __all__ = ["KeyValueAdapter"]
 _CANDIDATE = re.compile(rb"[A-Za-z)\]\"'] ?[=: ] ?[-+.]?(?:\d|nan|inf|NaN)")
 _BAR = re.compile(r"\d+%\|[^|]*\|[^\[]*\[[^\],]*,[^\],]*(?:it/s|s/it|\?)(?:, ([^\]]*))?\]")
 _HEAD_LINES = 20000
+_MAX_CHARS = 1 << 16  # no row is longer
 
 
 class KeyValueAdapter(Adapter):
@@ -38,7 +39,7 @@ class KeyValueAdapter(Adapter):
         source = self.source
         if not console.is_console(source) or jsonl.looks_like_json_lines(source):
             return False
-        found = self._first_row()
+        found = self._first = self._first_row()
         if found is None:
             return False
         self.why = f"lines with {', '.join(key for _, key, _ in found.cells[:4])}"
@@ -52,8 +53,7 @@ class KeyValueAdapter(Adapter):
             if number > _HEAD_LINES:
                 break
             for text in _texts(line):
-                words = split_numbers(console.split_stamp(text)[1])[1]
-                form = forms.get(words)
+                _, words, form = forms.read(console.split_stamp(text)[1])
                 if form.is_row and (form.counts or words in seen):
                     return form
                 if form.is_row:
@@ -70,7 +70,7 @@ class KeyValueAdapter(Adapter):
         """The lines that are rows; after its numbers, each has its step, epoch and time."""
         forms = Forms(phrases_of)
         counter, banner = Counter(), Banner()
-        first = self._first_row()
+        first = getattr(self, "_first", None) or self._first_row()
         counts = first is not None and first.counts
         previous = ""
         for number, line in self.source.lines(self.problems, self.progress):
@@ -79,8 +79,7 @@ class KeyValueAdapter(Adapter):
                     continue  # a bar that was drawn again
                 previous = text
                 time, rest = console.split_stamp(text)
-                values, words = split_numbers(rest)
-                form = forms.get(words)
+                values, words, form = forms.read(rest)
                 if not form.is_row or (counts and not form.counts):
                     banner.see(words)
                     continue
@@ -117,5 +116,5 @@ def _texts(line: bytes) -> list[str]:
     """What is to be read of a line: itself, or what each progress bar in it says after the pace."""
     text = console.strip_colours(line).decode("utf-8", "replace")
     if "%|" not in text:
-        return [text] if "\r" not in text else text.split("\r")
+        return [piece for piece in text.split("\r") if len(piece) <= _MAX_CHARS]
     return ["\r" + match.group(1) for piece in text.split("\r") if (match := _BAR.search(piece)) and match.group(1)]

@@ -7,40 +7,50 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats import console, jsonl
 from rldk.adapters.formats.numbers import Forms
-from rldk.adapters.formats.stretches import Line, Numbers, fill_lines, iter_lines, numbers_of
+from rldk.adapters.formats.stretches import Line, fill_lines, iter_lines, numbers_of
 from rldk.runs.table import TableBuilder
 
 __all__ = ["VerlAdapter"]
 
-_STEP = re.compile(rb"(?:^|[\s)\]])step:(\d+) - (?=\S+?:)")
-_TENSOR = re.compile(r":tensor\(([^(),]*)[^()]*\)")
+_STEP = re.compile(rb"(?:^|[\s)\]])step:\d+ - \S+?:")
+_VALUE = re.compile(r"([:(])([-+.\d][-+.\deE]*|[-+]?(?:nan|inf))(?=\)|,| - |\s*$)", re.ASCII)
+_BEFORE_STEP = re.compile(r"(?:^|[\s)\]])step:")
+_KEY = re.compile(r"(?:\)|,[^)]*\))? - (\S.*?):(?:(?:(?:np|numpy|torch)\.\w+|tensor|array)\()?")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The keys of a line, in their order; the last value is the step."""
+    """Which value of a line is the step, and the keys of those that follow it."""
 
-    keys: tuple[str, ...]
+    step: int
+    cells: tuple[tuple[int, str], ...]
 
     def columns(self, values: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-        found: dict[str, Any] = {"step": np.array(values[-1], dtype=np.float64)}
-        for key, cells in zip(self.keys, values, strict=False):
-            found[key] = _numbers(cells)
+        found: dict[str, Any] = {"step": numbers_of(values[self.step])}
+        for position, key in self.cells:
+            found[key] = numbers_of(values[position])
         return found
 
 
-def _numbers(cells: tuple[str, ...]) -> Numbers:
-    """Numbers, also where they stand in `np.float64(…)`."""
-    return numbers_of(tuple(map(_unwrap, cells)) if cells[0].endswith(")") or cells[-1].endswith(")") else cells)
+def split_values(text: str) -> tuple[list[str], tuple[str, ...]]:
+    """The values of a line, and the words before, between and after them; a number within a key is no value."""
+    parts = _VALUE.split(text)
+    return parts[2::3], (*map(str.__add__, parts[:-1:3], parts[1::3]), parts[-1])
 
 
-def _unwrap(cell: str) -> str:
-    return cell[cell.find("(") + 1 : -1] if cell.endswith(")") else cell
+def form_of(words: tuple[str, ...]) -> Form | None:
+    """What the values between these words are; of two rows in one line (the first of them cut off) it is the second."""
+    step = max((position for position, text in enumerate(words[:-1]) if _ends_with_step(text)), default=-1)
+    keys = [(position, _KEY.fullmatch(words[position])) for position in range(step + 1, len(words) - 1)]
+    cells = tuple((position, match.group(1)) for position, match in keys if match is not None)
+    return Form(step, cells) if step >= 0 and cells else None
+
+
+def _ends_with_step(text: str) -> bool:
+    return any(match.end() == len(text) for match in _BEFORE_STEP.finditer(text))
 
 
 class VerlAdapter(Adapter):
@@ -74,9 +84,8 @@ class VerlAdapter(Adapter):
         return ""
 
     def read(self) -> Iterator[Mapping[str, Any]]:
-        if (getattr(self, "_layout", "") or self._look()) == "json":
-            return self._unwrapped()
-        return iter_lines(self._lines())
+        layout = getattr(self, "_layout", "") or self._look()
+        return self._unwrapped() if layout == "json" else iter_lines(self._lines())
 
     def fill(self, builder: TableBuilder) -> None:
         if (getattr(self, "_layout", "") or self._look()) == "json":
@@ -90,28 +99,27 @@ class VerlAdapter(Adapter):
             yield {**data, "step": row.get("step")} if type(data) is dict else row
 
     def _lines(self) -> Iterator[Line]:
-        forms = Forms(Form)
+        forms = Forms(form_of, split_values)
         for number, line in self.source.lines(self.problems, self.progress):
             if b"step:" not in line:
                 continue
-            line = console.strip_colours(line)
-            match = _STEP.search(line)
-            if match is None:
+            values, _, form = forms.read(console.strip_colours(line).decode("utf-8", "replace"))
+            if form is None:
                 continue
-            text = line[match.end() :].decode("utf-8", "replace")
-            if " step:" in text:  # a row that was cut off, and the next one behind it
+            if form.step > 0:
                 self.problems.add(number, "two rows in one line: the first was left out")
-                *_, match = _STEP.finditer(line)
-                text = line[match.end() :].decode("utf-8", "replace")
-            if "tensor(" in text:
-                text = _TENSOR.sub(r":\1", text)
-            cells = [cell.rpartition(":") for cell in text.split(" - ")]
             if number == self.problems.unterminated:
-                lost = cells.pop()[0][:80]
-                self.notes.append(f"line {number} has no newline: its last value ({lost}) may be cut and was left out")
-            if cells:
-                form = forms.get(tuple([key for key, _, _ in cells]))
-                yield form, [*[value for _, _, value in cells], int(match.group(1))]
+                form = self._without_last(number, form)
+            if form is not None:
+                yield form, values
+
+    def _without_last(self, number: int, form: Form) -> Form | None:
+        *cells, (_, lost) = form.cells
+        if not cells:
+            self.problems.add(number, "no value that is sure to be whole")
+            return None
+        self.notes.append(f"line {number} has no newline: its last value ({lost[:80]}) may be cut and was left out")
+        return Form(form.step, tuple(cells))
 
 
 def _is_wrapped(row: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from rldk.adapters.formats.console import split_stamp, strip_colours
 from rldk.adapters.formats.numbers import Forms, ends_whole, split_numbers
-from rldk.adapters.formats.stretches import Line, Numbers, numbers_of
+from rldk.adapters.formats.stretches import Line, numbers_of
 from rldk.adapters.formats.units import factor_of
 from rldk.adapters.source import Source
 from rldk.log.blocks import Progress
@@ -42,12 +42,13 @@ class Form:
     cells: tuple[tuple[int, str, float], ...]
 
     def columns(self, values: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-        epoch, step, total = (numbers_of(values[at]) for at in (self.epoch, self.step, self.step + 1))
+        epoch, step, total = (np.array(values[at], dtype=np.float64) for at in (self.epoch, self.step, self.step + 1))
         found: dict[str, Any] = {"step": (epoch - 1).clip(0) * total + step, "epoch": epoch}
         for position, key, factor in self.cells:
             found[key] = numbers_of(values[position], factor)
-        times: Numbers = np.array(values[-1], dtype=np.float64)
-        return found if np.isnan(times).all() else {**found, "wall_time": times}
+        if any(time is not None for time in values[-1]):
+            found["wall_time"] = np.array(values[-1], dtype=np.float64)
+        return found
 
 
 def lines_of(
@@ -59,9 +60,8 @@ def lines_of(
         if b"poch" not in line:
             continue
         time, text = split_stamp(_narrow(line))
-        values, words = split_numbers(text)
-        form = forms.get(words)
-        if form is None:
+        values, words, form = forms.read(text)
+        if form is None or not all(values[at].isdecimal() for at in (form.epoch, form.step, form.step + 1)):
             continue
         if number == problems.unterminated and not ends_whole(words[-1]):
             cells = tuple(cell for cell in form.cells if cell[0] != len(values) - 1)

@@ -35,7 +35,7 @@ def parse_dict(line: bytes, start: int) -> tuple[dict[str, Any], int] | None:
     Almost every such dict is JSON but for its quotes and a few words, and is read as JSON; a text with quotes or
     backslashes of its own goes to the careful reader.
     """
-    end = line.find(b"}", start) + 1
+    end = line.find(b"}", start, start + _MAX_CHARS) + 1
     if not end:
         return None
     text = line[start:end]

@@ -43,6 +43,9 @@ class Phrases:
     cells: tuple[tuple[int, str, float], ...]
     is_row: bool
 
+    def __bool__(self) -> bool:
+        return self.is_row
+
     @property
     def counts(self) -> bool:
         """Whether such a line says where it stands."""

@@ -18,7 +18,7 @@ Line = tuple["Shaped", Sequence[Any]]
 """A line's form and its values: texts of numbers, and whatever else the form's `columns` understands."""
 
 _MOST = 2048
-_FEW = 8
+FEW = 8
 
 
 class Shaped(Protocol):
@@ -28,8 +28,14 @@ class Shaped(Protocol):
         """The columns of several lines of this form; `values` has a tuple for each value of a line."""
 
 
-def numbers_of(cells: tuple[str, ...], factor: float = 1.0) -> Numbers:
-    """Texts of numbers as numbers; masked where one turns out to be none. A `nan` is a number: it was logged."""
+def numbers_of(cells: tuple[str, ...], factor: float = 1.0) -> Numbers | list[float | None]:
+    """Texts of numbers as numbers; masked where one turns out to be none. A `nan` is a number: it was logged.
+
+    A few are given as a list, in which what is no number is `None`: an array would take longer to make than to use.
+    """
+    if len(cells) <= FEW:
+        numbers = list(map(parse_number, cells))
+        return numbers if factor == 1.0 else [None if number is None else number * factor for number in numbers]
     missing: Any = False
     try:
         values = np.array(list(map(float, cells)))
@@ -44,7 +50,7 @@ def fill_lines(builder: TableBuilder, lines: Iterable[Line]) -> None:
     """Put lines into a table: by columns where many of one form follow each other, else row by row."""
     with no_garbage_collection():
         for columns, rows in _stretches(lines):
-            if rows > _FEW:
+            if rows > FEW:
                 builder.add_columns(columns, rows)
             else:
                 for row in _rows(columns, rows):
@@ -71,11 +77,9 @@ def _stretches(lines: Iterable[Line]) -> Iterator[tuple[Mapping[str, Any], int]]
 
 
 def _rows(columns: Mapping[str, Any], count: int) -> Iterator[dict[str, Any]]:
-    cells = {name: np.ma.getdata(cells).tolist() for name, cells in columns.items()}
-    gaps = [(name, np.ma.getmaskarray(column)) for name, column in columns.items() if np.ma.is_masked(column)]
+    """Columns as rows, without the cells that are masked or `None`."""
+    cells = {}
+    for name, column in columns.items():
+        cells[name] = column.tolist() if isinstance(column, np.ndarray) else column  # a masked cell becomes `None`
     for row in range(count):
-        made = {name: column[row] for name, column in cells.items()}
-        for name, mask in gaps:
-            if mask[row]:
-                del made[name]
-        yield made
+        yield {name: column[row] for name, column in cells.items() if column[row] is not None}
