@@ -20,10 +20,10 @@ class KlExplosion(Detector):
 
     What it catches: a KL several times its start whose median over five rows is above 0.5 nats a token, or 50 a response
         (0.1 a token of it, for long ones), or five times a known target. At twice that for five rows it is critical, and
-        sooner where the damage shows elsewhere: reward or held-out quality down, or two of gradient norm up five times,
-        entropy up three times, spread of rewards gone. Below those limits, a warning for a KL above 0.1 nats a token, or
-        10 a response, that is twelve times what it had settled at a hundred rows before; with one such sign, above half of
-        it and seven times.
+        below twice where the damage shows elsewhere for ten: reward or held-out quality down, or two of gradient norm up
+        five times, entropy up three times, spread of rewards gone. Below those limits, a warning for a KL above 0.1 nats a
+        token, or 10 a response, that is twelve times what it had settled at a hundred rows before; with one such sign,
+        above half of that and seven times.
     Why it matters: at one nat a token the policy shares little with the model that it should stay close to. What the reward
         model was trained on, and most of what the model could do, lies on the other side.
     When it misfires: single values of 1 to 3 among values of 0.03 are outliers of the k3 estimator and do not count. A
@@ -35,7 +35,10 @@ class KlExplosion(Detector):
         Reward Model Overoptimization; Schulman 2020, Approximating KL Divergence.
     """
 
-    __slots__ = ("_mean", "_readings", "_ruin", "growth", "ruin", "sequence", "settled_factor", "target_factor", "token")
+    __slots__ = (
+        "_bound", "_harmed", "_mean", "_readings", "_ruin", "growth", "ruin", "sequence", "settled_factor",
+        "target_factor", "token",
+    )  # fmt: skip
     type: ClassVar[str] = "kl_explosion"
     tracker: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
@@ -58,13 +61,15 @@ class KlExplosion(Detector):
     ruin: float
     settled_factor: float
     _ruin: int
+    _harmed: int
     _mean: float
+    _bound: float
     _readings: list[float]
 
     def reset(self) -> None:
         super().reset()
-        self._ruin = 0
-        self._mean = 0.0
+        self._ruin = self._harmed = 0
+        self._mean = self._bound = 0.0
         self._readings = []
 
     def check(self, view: View) -> Finding | None:
@@ -74,24 +79,34 @@ class KlExplosion(Detector):
             self._mean = 0.9 * self._mean + 0.1 * level  # in this form it cannot overflow
             if kl.n % EVERY == 0:
                 self._readings = [*self._readings[1 - KEPT :], self._mean]
-        if not level > SMALL_TOKEN or kl.n < 5:
-            self._ruin = 0
+                self._bound = self._least(view)
+        if not level > self._bound or kl.n < 5:
+            self._ruin = self._harmed = 0
             return None
         unit = unit_of(view)
         limit = self._limit(view, unit)
         normal = max(min(kl.start, kl.base), 0.0)
         if not level > max(limit, self.growth * normal):
-            self._ruin = 0
+            self._ruin = self._harmed = 0
             return self._against_settled(view, level, unit)
         self._ruin = self._ruin + 1 if level > self.ruin * limit else 0
         signs, weight = harms(view)
         if not (unit or weight or level > self.sequence):
             return None
+        self._harmed = self._harmed + 1 if weight >= (2 if unit else 3) else 0
         ruined = self._ruin >= self.persist and (unit or level > self.ruin * self.sequence)
-        severity = "critical" if ruined or weight >= (2 if unit else 3) else "warning"
+        severity = "critical" if ruined or self._harmed >= 2 * self.persist else "warning"
         message = f"KL from the reference is {level:.3g} {in_numbers(unit)}, from {normal:.3g} at the start"
         message += f", and {', '.join(signs)}." if signs else "."
         return Finding(severity, level, limit, message, {"kl": level, "kl_start": normal, "signs": float(len(signs))})
+
+    def _least(self, view: View) -> float:
+        """The KL below which there is nothing to look at until the next reading."""
+        sequence = unit_of(view) == "sequence"
+        least = min(USUAL_SEQUENCE, self.sequence) if sequence else min(USUAL_TOKEN, self.token)
+        if len(self._readings) < KEPT:
+            return least
+        return min(least, max(0.6 * self.settled_factor * max(self._readings[:2]), SMALL_SEQUENCE if sequence else SMALL_TOKEN))
 
     def _against_settled(self, view: View, level: float, unit: str) -> Finding | None:
         """Judge a KL of usual size by the level at which the run had come to rest."""

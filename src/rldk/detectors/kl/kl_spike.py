@@ -10,7 +10,7 @@ from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, unit_of
 
 __all__ = ["KlSpike"]
 
-FIRST_ROWS = 50
+FIRST_ROWS = 100
 HELD = 30
 MEMORY = 1 / 30
 TINY_TOKEN, TINY_SEQUENCE = 0.01, 1.0
@@ -26,7 +26,7 @@ class KlSpike(Detector):
     Why it matters: the k3 estimate grows with the exponential of the log-ratio, so a few tokens that the policy has all
         but forbidden make the loss explode; with the gradient along, that batch has overwritten what others had taught.
     When it misfires: a lone spike is an outlier of the estimator, and healthy runs have them (0.93 among 0.03). The KL of
-        the first rows grows tenfold within a few of them, so that the first fifty do not count.
+        the first rows grows tenfold within a few of them, so that leaps of the first hundred do not count.
     What to do: clip gradients, clip or mask the log-ratio of single tokens, use the k1 or k2 estimate in the loss, and
         look at the batch: cut-off or padded responses, another template, a wrong mask.
     References: Schulman 2020, Approximating KL Divergence; OpenRLHF issue 931; TRL pull request 6550.
@@ -90,7 +90,7 @@ class KlSpike(Detector):
         usual = USUAL_SEQUENCE if unit_of(view) == "sequence" else USUAL_TOKEN
         normal = max(kl.level, abs(kl.base), kl.scale, 0.4 * kl.roughness)
         limit = self.factor * normal
-        if not value > max(limit, usual) or kl.n < FIRST_ROWS:
+        if not value > max(limit, usual) or kl.n < FIRST_ROWS // 2:
             return None
         torn = grad.index == kl.index and grad.last > self.factor * max(grad.level, grad.base) > 0.0
         spikes = self._spikes

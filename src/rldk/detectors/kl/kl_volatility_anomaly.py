@@ -46,10 +46,10 @@ class KlVolatilityAnomaly(Detector):
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
         swing = kl.roughness
-        if not swing > self.token or kl.n < 20:
+        if not swing > self.token or swing < self.relative * abs(kl.level) or kl.n < 20:
             return None
         limit = self.token if unit_of(view) == "token" else self.sequence
-        if not swing > max(limit, self.relative * abs(kl.level), self.grown * kl.scale):
+        if not swing > max(limit, self.grown * kl.scale):
             return None
         message = f"KL changes by {swing:.3g} from row to row, around a level of {kl.level:.3g}."
         return Finding("warning", swing, limit, message, {"swing": swing, "kl": kl.level, "early_spread": kl.scale})

@@ -15,10 +15,10 @@ class ValueUnexplained(Detector):
     """Long after the start the values still explain nothing of the returns.
 
     What it catches: an explained variance whose median over five rows is at or below zero for fifty rows on end, after the
-        first hundred, and has not risen by 0.05 in the last fifty to hundred.
+        first 150, and has not risen by 0.05 in the last fifty to hundred.
     Why it matters: at zero the values are worth as much as a constant, below it less: the advantages are as noisy as
         without a value function, or noisier, and it costs its memory and time for nothing.
-    When it misfires: the first hundred updates of an untrained value head are often below zero. A reward without any spread
+    When it misfires: the first hundred or so updates of an untrained value head are often below zero. A reward without any spread
         has no variance to explain, and `dead_reward` says so.
     What to do: raise the value function's learning rate or its epochs, start it from the reward model, widen its clip
         range, normalise returns; or use a baseline of the group (GRPO, RLOO) instead.
@@ -37,7 +37,7 @@ class ValueUnexplained(Detector):
     clear: ClassVar[int] = 10
     settings: ClassVar = {
         "limit": Setting(0.0, "share of the variance at or below which nothing is explained", most=1.0),
-        "start_rows": Setting(100, "rows that the value function has to learn", least=0),
+        "start_rows": Setting(150, "rows that the value function has to learn", least=0),
         "rise": Setting(0.05, "rise in the last rows that says it is still learning", least=0.0),
     }
     limit: float
