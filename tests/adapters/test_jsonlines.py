@@ -46,7 +46,15 @@ ROWS: dict[str, tuple[Row, dict[str, float]]] = {
             "train/baseline_reward/pct_0": 25.0,
             "train/baseline_reward/pct_1": 50.0,
         },
-        {"loss": 0.5, "reward_mean": 0.25, "kl_mean": 0.01, "entropy_mean": 1.5, "ratio_mean": 1.0, "mismatch_ratio": 1.02},
+        {
+            "loss": 0.5,
+            "reward_mean": 0.25,
+            "kl_mean": 0.01,
+            "entropy_mean": 1.5,
+            "ratio_mean": 1.0,
+            "mismatch_ratio": 1.02,
+            "reward_zero_std_frac": 0.75,
+        },
     ),
     "areal": (
         {

@@ -169,11 +169,12 @@ def _add_sums(
     found: dict[str, list[tuple[int, Route]]], unmapped: list[str], present: frozenset[str], framework: str | None
 ) -> None:
     for entry, key in sums(framework):
-        if all(part in present for part in key.parts):
-            found.setdefault(entry.name, []).append((3, _route(entry.name, key, key.parts, key.per)))
-            for part in key.parts:
-                if part in unmapped:
-                    unmapped.remove(part)
+        for prefix in ("", "train/"):
+            parts = tuple(prefix + part for part in key.parts)
+            if all(part in present for part in parts):
+                found.setdefault(entry.name, []).append((3, _route(entry.name, key, parts, key.per)))
+                unmapped[:] = [name for name in unmapped if name not in parts]
+                break
 
 
 def _part_reductions(routes: dict[str, tuple[Route, ...]]) -> None:
