@@ -13,6 +13,7 @@ __all__ = ["KLController"]
 TURN = 0.1  # relative change after which a reversal of the coefficient counts as one
 SETTLED = 20  # KLs inside the range after which a new excursion has nothing to do with the last
 CHANGE_RATE = 0.1
+ROUNDING = 1e-9
 
 
 class KLController(Statistic):
@@ -79,7 +80,7 @@ class KLController(Statistic):
             return
         change = size - last
         self._change = abs(change) if self._change != self._change else self._change + CHANGE_RATE * (abs(change) - self._change)
-        if change:
+        if abs(change) > ROUNDING:
             self.adaptive = True
             self.unchanged = 0
             self._follow_turns(size)

@@ -28,28 +28,34 @@ def length_and_reward(records: Any) -> Iterator[tuple[float, float]]:
         raise UsageError(f"Expected `response_data` to be records of response and reward, got {records!r:.80}.")
     for record in records:
         if isinstance(record, Mapping):
-            length, reward = _first(record, (*LENGTHS, *TEXTS)), _first(record, REWARDS)
+            length, reward = _length_of(record), _first(record, REWARDS)
         elif isinstance(record, (tuple, list)) and len(record) == 2:
-            length, reward = record
+            length, reward = _size(record[0]), record[1]
         else:
             raise UsageError(
                 f"Expected a record of `response_data` to be a mapping with a length or a text, and a reward, got {record!r:.80}."
             )
-        yield _size(length), _number(reward)
+        yield length, _number(reward)
 
 
 def _first(record: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
 
 
+def _length_of(record: Mapping[str, Any]) -> float:
+    stated = _first(record, LENGTHS)
+    number = _number(stated)
+    return number if number == number else _size(_first(record, TEXTS) if stated is None else stated)
+
+
 def _size(value: Any) -> float:
-    """A number as it is; a text or a list of tokens by its length."""
+    """A text or a list of tokens by its length, a number as it is."""
     if isinstance(value, (str, bytes, list, tuple)):
         return float(len(value))
-    found = _number(value)
-    return float(len(value)) if found != found and hasattr(value, "__len__") else found
+    number = _number(value)
+    return float(len(value)) if number != number and getattr(value, "ndim", 0) else number
 
 
 def _number(value: Any) -> float:
-    found = to_number(value)
-    return nan if found is None else found
+    number = to_number(value)
+    return nan if number is None else number

@@ -14,7 +14,7 @@ from rldk.forensics.scores import alarm_factor, clip, combine, within
 
 __all__ = ["FOLLOWED", "Scored", "convergence", "health", "stability"]
 
-FOLLOWED = ("reward_mean", "entropy_mean")
+FOLLOWED = ("reward_mean", "entropy_mean", "kl_mean", "kl_coef")
 ENTROPY_SHARE, ENTROPY_FLOOR = 0.5, 0.05  # noise that a healthy entropy has, by its level, or in nats
 NOISE = 2.0  # steps of the reward's usual size by which its level may be below its best
 GAIN = 6.0

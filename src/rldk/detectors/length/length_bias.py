@@ -31,7 +31,7 @@ class LengthBias(Detector):
     needs: ClassVar = (("length_reward_corr",),)
     reads: ClassVar = ("rollout_length_mean",)
     advice: ClassVar[str] = (
-        "Control the reward for length, or normalise it by length; penalise over-long responses; read the longest that score well."
+        "Control the reward for length, or normalise it by it; penalise over-long responses; read the longest that score well."
     )
     persist: ClassVar[int] = 5
     settings: ClassVar = {
