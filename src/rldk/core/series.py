@@ -7,7 +7,7 @@ from math import inf, isfinite, nan
 
 from rldk.core.stats.base import Statistic
 
-__all__ = ["EARLY", "RECENT", "Series"]
+__all__ = ["EARLY", "EMPTY", "RECENT", "Series", "SeriesByName"]
 
 RECENT = 5
 EARLY = 20
@@ -72,17 +72,31 @@ class Series(Statistic):
             self.last = value
             return
         self.nonfinite_run = 0
+        n = self.n
+        if n < EARLY:
+            self._begin(value, index)
+            return
+        self.n = n + 1
+        roughness, slow, spread = self.roughness, self.slow, self.spread
+        off = value - slow
+        self.roughness = roughness + 0.1 * (abs(value - self.previous) - roughness)
+        self.slow = slow + 0.05 * off
+        self.spread = spread + 0.05 * (1.2533 * abs(off) - spread)
+        self.last = self.previous = value
+        ring, level = self._ring, self.level
+        oldest = ring[0]
+        ring.append(value)
+        if oldest < level > value or oldest > level < value or oldest == value:
+            return  # one left and one came on the same side of the median: it is what it was
+        self._set_level(sorted(ring)[RECENT >> 1], index)
+
+    def _begin(self, value: float, index: int) -> None:
+        """Take one of the first values, which make the baseline."""
         self.n = n = self.n + 1
         before = self.previous
         self.last = self.previous = value
-        ring = self._ring
-        ring.append(value)
-        ordered = sorted(ring)
-        self.level = level = ordered[len(ordered) >> 1]
-        if n <= EARLY:
-            self._early.append(value)
-            if n >= RECENT:
-                self._settle(n)
+        self._ring.append(value)
+        self._early.append(value)
         if n == 1:
             self.first = self.slow = value
         else:
@@ -91,11 +105,20 @@ class Series(Statistic):
             off = value - self.slow
             self.slow += 0.05 * off
             self.spread += 0.05 * (1.2533 * abs(off) - self.spread)
-        if n >= RECENT:
-            if level > self.high:
-                self.high, self.high_index, self.high_spread = level, index, self.spread
-            if level < self.low:
-                self.low, self.low_index = level, index
+        ordered = sorted(self._ring)
+        level = ordered[len(ordered) >> 1]
+        if n < RECENT:
+            self.level = level
+        else:
+            self._settle(n)
+            self._set_level(level, index)
+
+    def _set_level(self, level: float, index: int) -> None:
+        self.level = level
+        if level > self.high:
+            self.high, self.high_index, self.high_spread = level, index, self.spread
+        if level < self.low:
+            self.low, self.low_index = level, index
 
     def _settle(self, n: int) -> None:
         early = sorted(self._early)
@@ -115,3 +138,16 @@ class Series(Statistic):
     def values(self) -> list[float]:
         """The last values, at most 5, the oldest first."""
         return list(self._ring)
+
+
+class SeriesByName(dict[str, Series]):
+    """The series of a run by metric; that of one that was never logged is empty."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> Series:
+        return EMPTY
+
+
+EMPTY = Series()
+"""The series of a metric that was never logged."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.detector import Detector, View
 from rldk.core.event import Event
-from rldk.core.series import Series
+from rldk.core.series import Series, SeriesByName
 from rldk.detectors.table import DETECTORS
 
 __all__ = ["Engine"]
 
-_FIRST_ROWS = 1024
+_MOST_PLANS = 1024
 _BACK = 4
+
+_Plan = tuple[list[tuple[str, Callable[[float, int], None]]], list[Detector]]
 
 KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
 """What advice may name: the values it would have the user change, as they were when the defect was raised."""
@@ -40,7 +42,6 @@ class Engine:
         follow: Iterable[str] = (),
     ) -> None:
         self.detectors = [kind() for kind in DETECTORS] if detectors is None else list(detectors)
-        self.series: dict[str, Series] = {}
         self.context = dict(context or {})
         self.reductions = dict(reductions or {})
         self.anomalies: list[Anomaly] = []
@@ -49,55 +50,73 @@ class Engine:
         self.last_step: int | None = None
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._open: dict[str, list[Anomaly]] = {}
-        read = (name for detector in self.detectors for name in (*detector.metrics(), *detector.reads))
+        read = (name for detector in self.detectors for name in detector.all_metrics())
         self._watched = frozenset((*read, *KNOBS, *follow))
-        self._plans: dict[tuple[str, ...], tuple[list[str], list[Detector]]] = {}
+        self.keep_in(SeriesByName())
+
+    def keep_in(self, series: SeriesByName) -> None:
+        """Keep the series in this table from now on."""
+        self.series = series
+        self._plans: dict[tuple[str, ...], _Plan] = {}
+        self._view = View(Event(0), 0, 0, series, None, self.reductions, self.context)
 
     def observe(self, event: Event) -> list[Anomaly]:
         """Take the next event; the anomalies that it raises."""
-        index = self.events
         metrics = event.metrics
-        names, detectors = self._plan(tuple(metrics))
-        series = self.series
-        for name in names:
-            found = series.get(name)
-            if found is None:
-                found = series[name] = Series()
-            found.update(metrics[name], index)
+        names = tuple(metrics)
+        updates, detectors = self._plans.get(names) or self._plan(names)
+        index = self.events
+        for name, update in updates:
+            update(metrics[name], index)
         if info := event.model_info.get("reductions"):
             self.reductions.update(info)
-        steps = self._steps
-        view = View(event, index, event.step, series, steps[0] if len(steps) == _BACK else None, self.reductions, self.context)
+        view = self._view_of(event, index)
         raised: list[Anomaly] = []
         for detector in detectors:
+            finding = detector.check(view)
+            if finding is None and detector.idle:
+                continue
             was = detector.raised
-            anomaly = detector.update(view)
+            anomaly = detector.settle(view, finding)
             if anomaly is not None:
-                anomaly.knobs = {name: series[name].last for name in KNOBS if name in series and series[name].n}
                 raised.append(anomaly)
                 self._open.setdefault(detector.key, []).append(anomaly)
             elif was and not detector.raised:
                 for open_anomaly in self._open.pop(detector.key, ()):
                     open_anomaly.cleared_index = index
-        self.anomalies += raised
+        if raised:
+            self._keep(raised)
         self.events = index + 1
         if self.first_step is None:
             self.first_step = event.step
         self.last_step = event.step
-        steps.append(event.step)
+        self._steps.append(event.step)
         return raised
 
-    def _plan(self, names: tuple[str, ...]) -> tuple[list[str], list[Detector]]:
-        """Which metrics of such an event are followed, and which detectors have something new to look at."""
-        plan = self._plans.get(names)
-        if plan is None:
-            present = frozenset(names)
-            active = [
-                detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())
-            ]
-            plan = ([name for name in names if name in self._watched], active)
-            if len(self._plans) < _FIRST_ROWS:
-                self._plans[names] = plan
+    def _view_of(self, event: Event, index: int) -> View:
+        """The run as it stands after this event: one view for the whole run, moved along."""
+        view, steps = self._view, self._steps
+        view.event, view.index, view.step = event, index, event.step
+        view.earlier_step = steps[0] if len(steps) == _BACK else None
+        return view
+
+    def _keep(self, raised: list[Anomaly]) -> None:
+        series = self.series
+        for anomaly in raised:
+            anomaly.knobs = {name: series[name].last for name in KNOBS if series[name].n}
+        self.anomalies += raised
+
+    def _plan(self, names: tuple[str, ...]) -> _Plan:
+        """Which series such an event moves, and which detectors have something new to look at."""
+        series, present = self.series, frozenset(names)
+        followed = [name for name in names if name in self._watched]
+        for name in followed:
+            if name not in series:
+                series[name] = Series()
+        active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
+        plan: _Plan = ([(name, series[name].update) for name in followed], active)
+        if len(self._plans) < _MOST_PLANS:
+            self._plans[names] = plan
         return plan
 
     @property
@@ -133,7 +152,7 @@ class Engine:
         """Go on where the engine that gave `state` was; the results are the same as without the break."""
         self.events, self.first_step, self.last_step = state["events"], state["first_step"], state["last_step"]
         self.context, self.reductions = dict(state["context"]), dict(state["reductions"])
-        self.series = {}
+        self.keep_in(SeriesByName())
         for name, saved in state["series"].items():
             self.series[name] = Series()
             self.series[name].load_state_dict(saved)
