@@ -37,13 +37,14 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes; empty for a folder."""
-        return self._first(HEAD_BYTES)
+        """The first bytes, and more of them where no line ends in these; empty for a folder."""
+        head = self._first(HEAD_BYTES)
+        return self._first(WIDE_HEAD_BYTES) if len(head) == HEAD_BYTES and b"\n" not in head else head
 
     @cached_property
     def wide_head(self) -> bytes:
         """Many more of the first bytes: a console prints much before the first row, and never in a known place."""
-        return self.head if len(self.head) < HEAD_BYTES else self._first(WIDE_HEAD_BYTES)
+        return self._first(WIDE_HEAD_BYTES) if len(self.head) == HEAD_BYTES else self.head
 
     def _first(self, size: int) -> bytes:
         if self.is_folder:
@@ -92,15 +93,14 @@ class Source:
 
     def document(self, problems: LineProblems) -> Any:
         """The whole file as one JSON document."""
-        blocks: list[bytes] = []
-        size = 0
+        text = bytearray()
         for block in iter_blocks(self.path, problems):
-            blocks.append(block)
-            size += len(block)
-            if size > MAX_DOCUMENT_BYTES:
+            text += block
+            if len(text) > MAX_DOCUMENT_BYTES:
                 limit = MAX_DOCUMENT_BYTES >> 30
                 raise ReadError(f"{self.path} is one JSON document of more than {limit} GiB: write it as JSON lines.")
-        text = b"".join(blocks).removeprefix(b"\xef\xbb\xbf")
+        if text.startswith(b"\xef\xbb\xbf"):
+            del text[:3]
         try:
             return loads(text)
         except ValueError as error:

@@ -22,7 +22,7 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
-def loads(line: bytes) -> Any:
+def loads(line: bytes | bytearray) -> Any:
     """Parse one JSON text; `NaN` and `Infinity` tokens are read as numbers, bytes that are not UTF-8 as U+FFFD.
 
     Raises `ValueError` for anything else that is not JSON, deep nesting included.

@@ -20,7 +20,7 @@ __all__ = ["fill_rows", "head_keys", "head_rows", "iter_rows", "looks_like_docum
 
 HISTORY_KEYS = ("log_history", "history", "logs", "metrics", "rows", "steps", "step_logs", "training_history", "data")
 _STEPS = frozenset({*STEP_KEYS, "steps", "iterations", "iters", "global_steps"})
-_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
+_NAME = re.compile(r'"((?:[^"\\]|\\.){0,256})"\s*:')  # bounded: without an end it would hold each letter of a long text
 _FIRST_ROW = re.compile(r"\[\s*\{")
 _NEXT_ROW = re.compile(r"\s*,\s*\{")
 _MAX_DEPTH = 6
