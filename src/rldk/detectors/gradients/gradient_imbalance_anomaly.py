@@ -27,7 +27,6 @@ class GradientImbalance(Detector):
     type: ClassVar[str] = "gradient_imbalance_anomaly"
     tracker: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
-    reads: ClassVar = ("value_coef",)
     advice: ClassVar[str] = (
         "Lower the coefficient of the side that dominates, normalise returns, and clip the two norms separately."
     )

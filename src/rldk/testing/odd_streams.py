@@ -1,0 +1,84 @@
+"""Streams that no trainer should write and some do: what a detector must take without failing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf, nan
+
+import numpy as np
+
+from rldk.core.event import Event
+
+__all__ = ["constant", "odd_streams", "wild"]
+
+ROWS = 120
+WILD_ROWS = 300
+
+_CONSTANTS = {
+    "NaN": nan,
+    "inf": inf,
+    "minus inf": -inf,
+    "zero": 0.0,
+    "one half": 0.5,
+    "negative": -3.0,
+    "1e308": 1e308,
+    "minus 1e308": -1e308,
+    "the smallest": 5e-324,
+}
+_EXTREMES = (0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, -5e-324, nan, inf, -inf, 1e-3, 42.0)
+_LEVELS = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0)
+_CHANGES = (0.0, 1e-4, 0.02, 0.3, 1.0, 1.0, 3.0, 30.0, 1e4, -1.0, nan)
+
+
+def constant(names: Iterable[str], value: float, rows: int = ROWS) -> list[Event]:
+    """The same value of every metric in every row."""
+    metrics = dict.fromkeys(names, value)
+    return [Event(step, dict(metrics)) for step in range(rows)]
+
+
+def odd_streams(names: Sequence[str]) -> Iterator[tuple[str, list[Event]]]:
+    """Streams of these metrics that are odd in one way each, by what is odd about them."""
+    for word, value in _CONSTANTS.items():
+        yield f"every value is {word}", constant(names, value)
+    yield "nothing is logged", [Event(step) for step in range(ROWS)]
+    yield "every value is None", [Event(step, nulls=tuple(names)) for step in range(ROWS)]
+    yield "one event", constant(names, 0.5, rows=1)
+    yield "no event", []
+    yield "the steps go backwards", list(reversed(constant(names, 0.5)))
+    yield "the step stands still", [Event(7, dict.fromkeys(names, 0.5)) for _ in range(ROWS)]
+    for first, then in ((1.0, 1e308), (1e308, -1e308), (0.0, 1e308), (1e-300, 1.0), (5e-324, 1e308)):
+        half = constant(names, first, ROWS // 2)
+        yield f"{first:g}, then {then:g}", half + [Event(ROWS // 2 + event.step, dict.fromkeys(names, then)) for event in half]
+    rng = np.random.default_rng(0)
+    for number in range(3):
+        values = rng.choice(_EXTREMES, (ROWS, len(names))).tolist()
+        yield (
+            f"extremes at random, {number}",
+            [Event(step, dict(zip(names, row, strict=True))) for step, row in enumerate(values)],
+        )
+
+
+def wild(names: Sequence[str], seed: int, rows: int = WILD_ROWS) -> list[Event]:
+    """A stream in which each metric is calm at first and then changes: it jumps, dies, turns, or is not a number.
+
+    One value in twenty is not logged, one in fifty is `NaN`, one in fifty `None`. Most detectors find something in one or
+    another of these streams, which is what makes them fit to compare an unbroken run with a broken one.
+    """
+    rng = np.random.default_rng([seed, len(names)])
+    columns = {}
+    for name in names:
+        level, change = rng.choice(_LEVELS), rng.choice(_CHANGES)
+        noise = np.exp(rng.choice([0.0, 0.05, 0.3]) * rng.standard_normal(rows))
+        onset, back = rng.integers(60, rows // 2), rng.integers(rows // 2, rows)
+        changed = np.arange(rows) >= onset
+        if rng.random() < 0.3:
+            changed &= np.arange(rows) < back
+        values = level * noise * np.where(changed, change, 1.0)
+        values[rng.random(rows) < 0.02] = nan
+        columns[name] = (values.tolist(), rng.random(rows))
+    events = []
+    for row in range(rows):
+        metrics = {name: values[row] for name, (values, luck) in columns.items() if luck[row] > 0.07}
+        nulls = tuple(name for name, (_, luck) in columns.items() if luck[row] < 0.02)
+        events.append(Event(row * 2, metrics, nulls=nulls))
+    return events
