@@ -55,11 +55,12 @@ class ControllerResponsivenessAnomaly(Detector):
 
     def check(self, view: View) -> Finding | None:
         target = target_of(view)
-        if not target > 0.0 or not adapts(view):
-            return None
-        kl, coef = view.get("kl_mean"), view.get("kl_coef")
+        kl = view.get("kl_mean")
         side = 1 if kl.level > self.far * target else -1 if kl.level * self.far < target else 0
-        if side != self._side or not side:
+        if not side and not self._side:
+            return None
+        coef = view.get("kl_coef")
+        if side != self._side or not adapts(view):
             self._side, self._rows, self._coef = side, 0, coef.level
             return None
         self._rows += 1

@@ -20,9 +20,9 @@ class KlSpike(Detector):
     """The KL jumps to many times its level, and either stays there or does it again and again.
 
     What it catches: a level (the median of five rows) that leaps to five times its own mean over the last thirty rows or
-        so, for five rows, and is no longer tiny (0.01 nats a token, 1 a response). And single values ten times the level
-        and above what is usual (0.3 nats a token, 15 a response): the fourth within fifty rows, where one that comes with a
-        gradient norm of ten times its level counts twice, or a single one of thirty times what is usual.
+        so, and of its early spread, for five rows, and is no longer tiny (0.01 nats a token, 1 a response). And single
+        values ten times the level and above what is usual (0.3 nats a token, 15 a response): the fourth within fifty rows,
+        where one that comes with a gradient norm of ten times its level counts twice, or one of thirty times the usual.
     Why it matters: the k3 estimate grows with the exponential of the log-ratio, so a few tokens that the policy has all
         but forbidden make the loss explode; with the gradient along, that batch has overwritten what others had taught.
     When it misfires: a lone spike is an outlier of the estimator, and healthy runs have them (0.93 among 0.03). The KL of
@@ -67,7 +67,8 @@ class KlSpike(Detector):
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
         level, mean, value = kl.level, self._mean, kl.last
-        if level > self.leap * mean and level > TINY_TOKEN and kl.n >= FIRST_ROWS and self._leaps < HELD:
+        leap = self.leap
+        if level > leap * mean and level > TINY_TOKEN and level > leap * kl.scale and kl.n >= FIRST_ROWS and self._leaps < HELD:
             return self._leapt(view, level, mean)
         self._leaps = 0
         if level == level:

@@ -1,4 +1,4 @@
-"""The KL rises and does not slow down."""
+"""The KL rises ever faster."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in
 
 __all__ = ["KlTrendAnomaly"]
 
-EVERY = 10
+EVERY = 15
 KEPT = 7
 
 
 class KlTrendAnomaly(Detector):
-    """The KL is above what is usual, has been rising for sixty rows, and does not slow down.
+    """The KL is above what is usual, has been rising for ninety rows, and gathers pace.
 
-    What it catches: the mean KL of about ten rows, read every ten, rose in at least five of the last six readings, half again
-        in all, at least as much in the later half as in the earlier one, and is now above what healthy runs reach (0.3
-        nats a token, 15 a response).
+    What it catches: the mean KL of about ten rows, read every fifteen, rose in at least five of the last six readings, half
+        again in all, by 1.3 times as much in the later half as in the earlier one, and is now above what healthy runs
+        reach (0.3 nats a token, 15 a response).
     Why it matters: every run leaves its reference, fast at first and then slower, until the penalty holds it. One that
-        goes on at the same pace beyond the usual has nothing that holds it: it is on its way to an explosion.
+        goes ever faster beyond the usual has nothing that holds it: it is on its way to an explosion.
     When it misfires: a run without a KL penalty may drift on for long and be well. Where the log does not say whether it
         counts by token or by response, a sign of damage elsewhere is asked for.
     What to do: raise the KL coefficient, or lower the learning rate.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
-    __slots__ = ("_mean", "_readings", "_rising", "rise", "sequence", "token")
+    __slots__ = ("_mean", "_readings", "_rising", "pace", "rise", "sequence", "token")
     type: ClassVar[str] = "kl_trend_anomaly"
     tracker: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
@@ -40,11 +40,13 @@ class KlTrendAnomaly(Detector):
     settings: ClassVar = {
         "token": Setting(USUAL_TOKEN, "nats a token above which a rise matters", least=0.0),
         "sequence": Setting(USUAL_SEQUENCE, "nats a response above which a rise matters", least=0.0),
-        "rise": Setting(1.5, "how many times its value of sixty rows ago it must be", least=1.0),
+        "rise": Setting(1.5, "how many times its value of ninety rows ago it must be", least=1.0),
+        "pace": Setting(1.3, "rise of the later half over that of the earlier one", least=0.0),
     }
     token: float
     sequence: float
     rise: float
+    pace: float
     _mean: float
     _readings: list[float]
     _rising: bool
@@ -69,7 +71,7 @@ class KlTrendAnomaly(Detector):
         if not level > limit or not (unit or harms(view)[1] or level > self.sequence):
             return None
         first = self._readings[0]
-        message = f"KL rose from {first:.3g} to {level:.3g} {in_numbers(unit)} in sixty rows and does not slow down."
+        message = f"KL rose from {first:.3g} to {level:.3g} {in_numbers(unit)} in {EVERY * (KEPT - 1)} rows and gathers pace."
         return Finding("warning", level, limit, message, {"kl": level, "kl_before": first})
 
     def _read(self, mean: float) -> None:
@@ -80,7 +82,7 @@ class KlTrendAnomaly(Detector):
         if len(readings) == KEPT and readings[-1] > self.rise * max(readings[0], 0.0):
             rises = sum(later > earlier for earlier, later in pairwise(readings))
             middle = readings[KEPT // 2]
-            self._rising = rises >= KEPT - 2 and readings[-1] - middle >= middle - readings[0]
+            self._rising = rises >= KEPT - 2 and readings[-1] - middle >= self.pace * (middle - readings[0])
 
     def advice_for(self, view: View, finding: Finding) -> str:
         return f"Raise the KL coefficient{coefficient(view)}, or lower the learning rate."

@@ -45,8 +45,11 @@ class ValueDivergence(Detector):
 
     def check(self, view: View) -> Finding | None:
         loss = view.get("value_loss")
-        level, normal = loss.level, max(loss.start, loss.base)
-        if not level > self.factor * normal > 0.0 or loss.n < 10:
+        level = loss.level
+        if not level > self.factor * loss.base or loss.n < 10:
+            return None
+        normal = max(loss.start, loss.base)
+        if not level > self.factor * normal > 0.0:
             return None
         spread = view.get("reward_std")
         if spread.ready:

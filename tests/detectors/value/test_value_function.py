@@ -1,0 +1,110 @@
+"""A value function that comes apart, or never came together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.detectors.value.value_divergence import ValueDivergence
+from rldk.detectors.value.value_unexplained import ValueUnexplained
+
+ROWS = 400
+AT = np.arange(ROWS)
+
+
+def noise(sigma: float = 0.3, seed: int = 0) -> np.ndarray:
+    return np.exp(np.random.default_rng(seed).normal(0.0, sigma, ROWS))
+
+
+def grown(factor: float, seed: int = 0) -> np.ndarray:
+    """A loss that falls to its floor, and from row 200 on grows within sixty rows."""
+    return (0.3 + 0.7 * np.exp(-AT / 40.0)) * factor ** np.clip((AT - 200) / 60.0, 0.0, 1.0) * noise(0.2, seed)
+
+
+# value_divergence
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_loss_that_falls_and_wavers_is_silent(where, seed):
+    assert where(ValueDivergence(), {"value_loss": grown(2.0, seed)}) == []
+    assert where(ValueDivergence(), {"value_loss": 9.5 * noise(0.5, seed)}) == []
+
+
+def test_single_spikes_are_silent(where):
+    loss = grown(1.0)
+    loss[[50, 120, 121, 300]] = [80.0, 1e6, 40.0, 500.0]
+    assert where(ValueDivergence(), {"value_loss": loss}) == []
+
+
+def test_rewards_that_begin_late_are_silent(where):
+    begun = np.where(AT < 60, 0.0, 1.0)
+    loss = np.where(AT < 60, 1e-9, 0.3) * noise()
+    assert where(ValueDivergence(), {"value_loss": loss, "reward_std": 0.6 * begun + 1e-9}) == []
+
+
+def test_a_reward_whose_spread_grows_takes_its_loss_along(where):
+    spread = np.where(AT < 100, 0.2, 1.0)
+    assert where(ValueDivergence(), {"value_loss": 0.5 * spread * spread * 8.0, "reward_std": spread}) == []
+
+
+def test_a_loss_that_grows_alone_warns(judge):
+    (anomaly,) = judge(ValueDivergence(), {"value_loss": grown(24.0), "value_lr": np.full(ROWS, 1e-5)})
+    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (259, "warning", None)
+    assert anomaly.tracker == "value" and "learning rate (now 1e-05)" in anomaly.advice
+
+
+def test_a_second_sign_makes_it_critical(where):
+    columns = {"value_loss": grown(40.0), "explained_variance": np.where(AT < 220, 0.5, -2.0)}
+    assert where(ValueDivergence(), columns) == [(251, "warning"), (257, "critical")]
+
+
+def test_growth_by_orders_of_magnitude_is_critical(where):
+    assert where(ValueDivergence(), {"value_loss": grown(1000.0)}) == [(230, "warning"), (246, "critical")]
+
+
+def test_it_clears(judge):
+    loss = np.where((AT >= 200) & (AT < 250), 8.0, 1.0)
+    (anomaly,) = judge(ValueDivergence(), {"value_loss": loss})
+    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (206, "warning", 261)
+
+
+# value_unexplained
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_value_function_that_learns_is_silent(where, seed):
+    explained = 0.6 - 1.6 * np.exp(-AT / 60.0) + np.random.default_rng(seed).normal(0.0, 0.2, ROWS)
+    assert where(ValueUnexplained(), {"explained_variance": explained}) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_that_learns_slowly_is_silent(where, seed):
+    explained = np.minimum(-1.0 + 0.004 * AT, 0.3) + np.random.default_rng(seed).normal(0.0, 0.02, ROWS)
+    assert where(ValueUnexplained(), {"explained_variance": explained}) == []
+
+
+def test_one_that_never_learns(judge):
+    explained = -0.1 + np.random.default_rng(1).normal(0.0, 0.02, ROWS)
+    (anomaly,) = judge(ValueUnexplained(), {"explained_variance": explained, "lr": np.full(ROWS, 1e-6)})
+    assert (anomaly.index, anomaly.severity) == (199, "warning")
+    assert "learning rate (now 1e-06)" in anomaly.advice
+
+
+def test_one_that_forgets(judge):
+    explained = np.select([AT < 250, AT < 330], [0.5, -0.2], 0.4)
+    (anomaly,) = judge(ValueUnexplained(), {"explained_variance": explained})
+    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (301, "warning", 341)
+
+
+def test_a_dip_is_silent(where):
+    assert where(ValueUnexplained(), {"explained_variance": np.where((AT > 250) & (AT < 290), -0.5, 0.5)}) == []
+
+
+@pytest.mark.parametrize("row", [100, 230, 256, 270])
+def test_a_break_changes_nothing(judge, broken_off, row):
+    for kind, columns in (
+        (ValueDivergence, {"value_loss": grown(1000.0), "reward_mean": np.where(AT < 240, 1.0, 0.0)}),
+        (ValueUnexplained, {"explained_variance": np.where(AT < 220, 0.5, -0.2)}),
+    ):
+        whole = [anomaly.to_dict() for anomaly in judge(kind(), columns)]
+        assert [anomaly.to_dict() for anomaly in broken_off(kind, columns, row)] == whole != []
