@@ -245,6 +245,7 @@ ODD = {
     "a bad escape": [*PLAIN, json.dumps(event(300)).encode().replace(b"[]", b'["\\q"]'), *map(event, range(301, 500))],
     "not utf-8": [*PLAIN, json.dumps(event(300)).encode().replace(b"[]", b'["\xff"]'), *map(event, range(301, 500))],
     "half a surrogate in a key": [json.dumps(event(step)).encode().replace(b'"kl"', b'"\\ud800"') for step in range(500)],
+    "keys that no field has": [event(step, **{'say "no"': 1.0, "back\\slash": 2.0, "bell\a": 3.0}) for step in range(500)],
     "a key twice": [json.dumps(event(step)).encode().replace(b'"kl"', b'"loss"') for step in range(500)],
     "no metrics": [event(step) if step % 100 else {"step": step} for step in range(500)],
     "empty metrics": [{"step": step, "metrics": {}, "loss": 0.5} for step in range(500)],

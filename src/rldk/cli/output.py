@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["clean", "console", "print_json", "progress_bar", "short_number", "sparkline", "unicode_terminal"]
 
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "._-=+*#@"
 _LARGE = 8 << 20
 
 
 def clean(text: object, most: int = 200) -> str:
-    """Text from a log as it may be shown in a terminal: no control codes, nothing that cannot be written, and not endless."""
+    """Text from a log as it may be shown in a terminal: nothing it would obey or could not write, and not endless."""
     shown = _CONTROL.sub("", writable(str(text))).replace("\n", " ")
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
@@ -34,7 +34,11 @@ def console() -> Console:
     """The terminal: colours where it has them, and none where `NO_COLOR` asks for none."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would exit with 1; for us a reader that has seen enough is no error
+
+    return Terminal(highlight=False, markup=False, emoji=False, soft_wrap=not sys.stdout.isatty())
 
 
 def print_json(value: Any) -> None:

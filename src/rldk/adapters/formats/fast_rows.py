@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter
@@ -12,7 +13,6 @@ import numpy as np
 from msgspec.structs import astuple
 
 from rldk.adapters.source import Source
-from rldk.core.text import writable
 from rldk.log.blocks import Progress, iter_blocks
 from rldk.log.lines import MAX_LINE_BYTES, LineSplitter
 from rldk.log.problems import LineProblems
@@ -25,6 +25,7 @@ _MAX_WIDTH = 512
 _SCALARS = {float: float, int: float, str: str}
 _NUMBERS = frozenset({float, int})
 _OPEN = ord("{")
+_ODD_KEY = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')  # what msgspec has no field names for
 
 Parse = Callable[[int, bytes], Mapping[str, Any] | None]
 Accepts = Callable[[Mapping[str, Any]], bool]
@@ -113,7 +114,7 @@ def _signature(row: Mapping[str, Any], lifted: str | None) -> tuple[object, ...]
     parts: list[object] = []
     for key, value in row.items():
         kind = type(value)
-        if writable(key) != key:
+        if _ODD_KEY.search(key):
             return None
         if kind is dict and key == lifted:
             inner = _signature(value, None)

@@ -1,0 +1,91 @@
+"""What commands print with: harmless text, small curves, strict JSON, a bar on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rldk.cli import output
+from rldk.cli.output import clean, print_json, progress_bar, short_number, sparkline
+
+
+@given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(1, 50))
+def test_clean_text_holds_nothing_a_terminal_obeys(text: str, most: int) -> None:
+    shown = clean(text, most)
+    assert len(shown) <= most
+    assert not any(unicodedata.category(letter) in ("Cc", "Cs") and letter != "\t" for letter in shown)
+    assert not any(
+        unicodedata.bidirectional(letter) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI") for letter in shown
+    )
+    shown.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("\x1b[1;31mred\x1b[0m", "red"), ("a\nb", "a b"), ("a\x07b", "ab"), ("\x1b]0;t\x07x", "]0;tx"), ("é→", "é→"),
+    ("\ud800", "?"), (3, "3"), ("\u202ea", "a")],
+)  # fmt: skip
+def test_clean(text: object, shown: str) -> None:
+    assert clean(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0"), (1234.0, "1234"), (0.0123, "0.0123"), (1.23e-5, "1.2e-05"), (2.5e7, "2.5e+07"), (-0.5, "-0.5"),
+    (math.nan, "nan"), (-math.inf, "-inf")],
+)  # fmt: skip
+def test_short_number(value: float, shown: str) -> None:
+    assert short_number(value) == shown
+
+
+@given(st.lists(st.floats(), max_size=200), st.integers(1, 40))
+def test_a_sparkline_has_a_mark_for_each_share(values: list[float], width: int) -> None:
+    drawn = sparkline(values, width)
+    assert len(drawn) == min(width, len(values))
+    assert set(drawn) <= set(output._BARS + output._PLAIN_BARS + "x ")
+
+
+def test_a_sparkline_goes_where_its_values_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
+    assert sparkline([1, math.nan, math.inf, 2]) == "▁ x█"
+    assert sparkline([5.0] * 3) == "▁▁▁" and sparkline([]) == ""
+    assert sparkline([1e308] * 4 + [0.0] * 4, width=2) == "█▁"
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "._-=+*#@"
+
+
+def test_json_is_strict_and_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"nan": math.nan, "inf": [math.inf, (1.0,)], "path": Path("a"), 3: "é\ud800"})
+    said = capsys.readouterr().out
+    assert said.isascii() and said.count("\n") == 1
+    assert json.loads(said) == {"nan": None, "inf": [None, [1.0]], "path": "a", "3": "é\ud800"}
+
+
+def test_no_bar_for_small_input_or_without_a_terminal() -> None:
+    with progress_bar(1000) as told:
+        assert told is None
+    with progress_bar(1 << 30) as told:
+        assert told is None
+
+
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar(100 << 20) as told:
+        assert told is not None
+        told(Path("[/odd] name.jsonl"), 50 << 20, 100 << 20)
+        told(Path("other.jsonl"), 50 << 20, 50 << 20)
+    assert "other.jsonl" in terminal.getvalue() and "104.9/104.9 MB" in terminal.getvalue()
