@@ -81,7 +81,10 @@ def test_whitened_advantages_are_recognised_and_judged_by_their_shape() -> None:
     assert math.isnan(found.advantage_bias)
     assert math.isnan(found.advantage_scale_stability)
     assert found.advantage_normalization_health == 1.0
-    assert {name for name, part in found.score_parts["advantage_health"].items() if part == part} == {"normalization", "distribution"}
+    assert {name for name, part in found.score_parts["advantage_health"].items() if part == part} == {
+        "normalization",
+        "distribution",
+    }
     assert found.advantage_health_score == 1.0
 
 
@@ -161,7 +164,10 @@ def test_what_is_no_sample_is_refused() -> None:
 
 @pytest.mark.full
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.floats(-1e3, 1e3).map(lambda value: round(value, 3)), min_size=2, max_size=60), st.sampled_from([1.0, 1e-150, 1e150]))
+@given(
+    st.lists(st.floats(-1e3, 1e3).map(lambda value: round(value, 3)), min_size=2, max_size=60),
+    st.sampled_from([1.0, 1e-150, 1e150]),
+)
 def test_a_sample_is_described_as_scipy_does(values: list[float], scale: float) -> None:
     scipy_stats = pytest.importorskip("scipy.stats")
     if np.ptp(values) < 1e-2:

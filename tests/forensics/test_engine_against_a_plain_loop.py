@@ -113,6 +113,8 @@ def test_on_wild_values_with_gaps(seed):
     for row in range(300):
         kept = [name for name in names if chance.random() < 0.7]
         scale = 1.0 if row < 100 else chance.choice([1.0, 1e-4, 300.0])
-        metrics = {name: chance.choice(pool) if chance.random() < 0.05 * seed else chance.gauss(1.0, 0.3) * scale for name in kept}
+        metrics = {
+            name: chance.choice(pool) if chance.random() < 0.05 * seed else chance.gauss(1.0, 0.3) * scale for name in kept
+        }
         events.append(Event(row, metrics))
     assert text(engine(events)) == text(plain_loop(events))

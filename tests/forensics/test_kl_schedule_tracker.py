@@ -69,9 +69,9 @@ def turns(coefs: list[float]) -> list[int]:
 
 
 def responsiveness(kls: list[float], coefs: list[float]) -> float:
-    moves = [
-        (after - before) * side(kl) > 0 for kl, before, after in zip(kls, coefs, coefs[1:], strict=False) if side(kl)
-    ][-WINDOW:]
+    moves = [(after - before) * side(kl) > 0 for kl, before, after in zip(kls, coefs, coefs[1:], strict=False) if side(kl)][
+        -WINDOW:
+    ]
     return sum(moves) / len(moves) if moves else math.nan
 
 

@@ -66,7 +66,9 @@ def test_records_are_read_in_many_shapes(record: Any) -> None:
 
 
 def test_a_record_that_says_too_little_is_left_out() -> None:
-    found = LengthBiasTracker().update(0, [{"length": 5}, {"reward": 1.0}, {"length": None, "reward": None}, {"length": math.inf, "reward": 1.0}])
+    found = LengthBiasTracker().update(
+        0, [{"length": 5}, {"reward": 1.0}, {"length": None, "reward": None}, {"length": math.inf, "reward": 1.0}]
+    )
     assert found.sample_count == 0
     assert math.isnan(found.rank_correlation)
 

@@ -24,6 +24,7 @@ and no anomaly rests on a target that nobody chose, since what is usual differs 
 FLOOR = 0.01  # nats; noise and growth of a KL below it are nothing, by token or by sequence
 CLEAR_TREND = 3.0
 STUCK = 10
+EDGE = 1.0 + 1e-9  # 0.4 is inside 0.3 ± 0.1, whatever its last bit says
 BELOW, ABOVE = 0.5, 0.0
 
 
@@ -86,7 +87,7 @@ class KLScheduleTracker(Tracker):
         self.values += 1
         self._kl.update(kl)
         away = kl - self.kl_target
-        side = 0 if abs(away) <= self.kl_target_tolerance else 1 if away > 0.0 else -1
+        side = 0 if abs(away) <= self.kl_target_tolerance * EDGE else 1 if away > 0.0 else -1
         self._outside.update(side != 0)
         self._credit.update(1.0 if not side else ABOVE if side > 0 else BELOW)
         self._controller.take_side(side, abs(away))

@@ -53,7 +53,7 @@ def _size(value: Any) -> float:
     if isinstance(value, (str, bytes, list, tuple)):
         return float(len(value))
     number = _number(value)
-    return float(len(value)) if number != number and getattr(value, "ndim", 0) else number
+    return float(len(value)) if number != number and hasattr(value, "__len__") else number
 
 
 def _number(value: Any) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
-from rldk.core.catalog import Route, identify, locate, plan_for
+from rldk.core.catalog import CATALOG, Route, identify, locate, plan_for
 from rldk.core.catalog.axes import STEP_KEYS, TIME_KEYS
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
@@ -120,11 +120,16 @@ class Reader:
 
 
 def read_events(events: Iterable[Event | Mapping[str, Any]]) -> Iterator[Event]:
-    """Any iterable of events in canonical terms, one at a time; flat rows by the framework that their keys give away."""
+    """Any iterable of events in canonical terms, one at a time; flat rows by the framework that their keys give away.
+
+    The first rows are looked at together, since a row may hold few keys. Canonical names give nobody away: a row of ours
+    with `kl`, `kl_coef` and `clip_frac` is not one of a trainer that calls something else `kl`.
+    """
     source = iter(events)
     first = list(islice(source, PEEK))
-    keys = {key: None for row in first if isinstance(row, Mapping) and not isinstance(row.get("metrics"), Mapping) for key in row}
-    reader = Reader(identify([key for key in keys if isinstance(key, str)]) if keys else "rldk")
+    flat = [row for row in first if isinstance(row, Mapping) and not isinstance(row.get("metrics"), Mapping)]
+    telling = dict.fromkeys(key for row in flat for key in row if isinstance(key, str) and key not in CATALOG)
+    reader = Reader(identify(telling) if flat else "rldk")
     for raw in chain(first, source):
         event = reader.event(raw)
         if event is not None:
