@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rldk.core.event import Event
@@ -11,7 +13,7 @@ from rldk.testing.streams.latent import Latent
 from rldk.testing.streams.noise import FloatArray, Noise
 from rldk.testing.streams.traits import Traits
 
-__all__ = ["Columns", "entropy", "gradient", "machine", "responses", "to_events"]
+__all__ = ["Columns", "entropy", "gradient", "machine", "responses", "spikes", "to_events"]
 
 Columns = dict[str, FloatArray]
 
@@ -41,12 +43,20 @@ def responses(traits: Traits, batch: Batch) -> Columns:
     }
 
 
+def spikes(traits: Traits, noise: Noise) -> FloatArray:
+    """Lone bad batches, more of them while the run warms up; the loss and the gradients share them."""
+    early = np.exp(-np.arange(noise.steps) / (0.01 * noise.steps))
+    return noise.spikes("bad batches", traits.grad_spikes * (1.0 + 8.0 * early), 3.0, 20.0)
+
+
 def gradient(traits: Traits, latent: Latent, forces: Forces, noise: Noise, name: str) -> FloatArray:
     """A gradient norm: noise in proportion, lone spikes, a slow drift, smaller where the policy hardly samples."""
-    sway = np.exp(0.25 * noise.wander(f"{name} drift", 0.2 * noise.steps))
+    done = np.arange(noise.steps) / noise.steps
+    sway = np.exp(
+        0.2 * noise.wander(f"{name} drift", 0.1 * noise.steps) + math.log(traits.grad_end) * (1.0 - np.exp(-3.0 * done))
+    )
     jitter = noise.factor(name, traits.grad_noise, traits.rho * 0.5, traits.tail)
-    spikes = noise.spikes(f"{name} spikes", traits.grad_spikes, 3.0, 20.0)
-    return traits.grad_scale * sway * jitter * spikes * forces.grad * np.maximum(latent.activity, 1e-4)
+    return traits.grad_scale * sway * jitter * spikes(traits, noise) * forces.grad * np.maximum(latent.activity, 1e-4)
 
 
 def entropy(traits: Traits, latent: Latent, noise: Noise) -> FloatArray:
@@ -60,7 +70,8 @@ def machine(traits: Traits, forces: Forces, noise: Noise, tokens: FloatArray, lo
     usual = traits.batch * traits.length_start
     load = 0.4 + 0.4 * tokens / usual + 0.2 * longest / traits.length_cap
     hiccups = noise.spikes("hiccups", traits.time_spikes, 1.5, 4.0)
-    seconds = traits.seconds * load * noise.factor("seconds", 0.04, 0.2, traits.tail) * hiccups * forces.seconds
+    seconds = traits.seconds * load * noise.factor("seconds", traits.time_noise, 0.2, traits.tail) * hiccups * forces.seconds
+    seconds *= np.exp(0.5 * traits.time_noise * noise.wander("load", 0.1 * noise.steps))
     seconds[0] *= 3.0  # compilation, caches
     peak = np.maximum.accumulate(longest / traits.length_cap)
     memory = np.minimum(traits.memory_gb * (1.0 + 0.1 * peak) + forces.leak, 0.995 * _MEMORY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rldk.testing.streams.batch import Batch
-from rldk.testing.streams.columns import Columns, entropy, gradient, machine, responses
+from rldk.testing.streams.columns import Columns, entropy, gradient, machine, responses, spikes
 from rldk.testing.streams.forces import Forces
 from rldk.testing.streams.latent import Latent
 from rldk.testing.streams.noise import Noise
@@ -32,7 +32,9 @@ def grpo_columns(traits: Traits, latent: Latent, batch: Batch, forces: Forces, n
     columns["grad_norm"] = signal * gradient(traits, latent, forces, noise, "policy gradient")
     columns["lr"] = latent.lr
     penalty = traits.kl_coef * latent.kl if traits.kl_logged else 0.0
-    columns["loss"] = penalty + 0.03 * signal * noise.series("policy loss", 0.0, traits.tail) + forces.loss
+    columns["loss"] = (
+        penalty + 0.03 * signal * noise.series("policy loss", 0.0, traits.tail) * spikes(traits, noise) + forces.loss
+    )
     if traits.kl_logged:
         columns["kl_mean"] = latent.kl
     columns["entropy_mean"] = entropy(traits, latent, noise)

@@ -63,7 +63,7 @@ class Noise:
         """Multiplicative noise of mean near 1 for what cannot be negative."""
         return np.asarray(np.exp(np.clip(sigma * self.series(name, rho, tail), -6.0, 3.0) - 0.5 * sigma * sigma))
 
-    def spikes(self, name: str, rate: float, low: float, high: float) -> FloatArray:
+    def spikes(self, name: str, rate: float | FloatArray, low: float, high: float) -> FloatArray:
         """1 nearly everywhere; in a share `rate` of the steps, each by itself, a factor between `low` and `high`."""
         rng = self.rng(name)
         hit = rng.random(self.steps) < rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rldk.testing.streams.batch import Batch
-from rldk.testing.streams.columns import Columns, entropy, gradient, machine, responses
+from rldk.testing.streams.columns import Columns, entropy, gradient, machine, responses, spikes
 from rldk.testing.streams.forces import Forces
 from rldk.testing.streams.latent import Latent
 from rldk.testing.streams.noise import FloatArray, Noise, follow
@@ -23,7 +23,7 @@ def update_columns(traits: Traits, latent: Latent, forces: Forces, noise: Noise)
     """
     steps = noise.steps
     stride = np.sqrt(np.minimum(latent.pace, 400.0)) * forces.step * np.sqrt(latent.activity)
-    jitter = noise.factor("update", 0.3, 0.5 * traits.rho, traits.tail) * noise.spikes("update spikes", 0.002, 2.0, 8.0)
+    jitter = noise.factor("update", 0.35, 0.5 * traits.rho, traits.tail) * noise.spikes("update spikes", 0.002, 2.0, 8.0)
     kl = np.minimum(traits.step_size * stride * stride * jitter, 3.0)
     sigma = np.sqrt(2.0 * kl / traits.active)
     clipped = traits.active / (1.0 + np.power(_CLIP / np.maximum(sigma, 1e-6), 3.0)) * noise.factor("clipped", 0.2)
@@ -92,7 +92,9 @@ def ppo_columns(traits: Traits, latent: Latent, batch: Batch, forces: Forces, no
     columns.update(_advantages(traits, forces, noise, unit * error, surprise))
 
     gain = 0.03 * np.sqrt(columns["kl_update"])
-    columns["policy_loss"] = 0.01 * noise.series("policy loss", 0.0, traits.tail) - gain + 0.2 * forces.loss
+    columns["policy_loss"] = (
+        0.01 * noise.series("policy loss", 0.0, traits.tail) * spikes(traits, noise) - gain + 0.2 * forces.loss
+    )
     columns["loss"] = columns["policy_loss"] + 0.1 * columns["value_loss"]
     columns["policy_grad_norm"] = gradient(traits, latent, forces, noise, "policy gradient")
     effort = 0.8 * np.square(error) / np.square(traits.value_floor) * forces.value_grad

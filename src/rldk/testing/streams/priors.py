@@ -55,20 +55,22 @@ def _common(draw: Draw) -> dict[str, Any]:
         "kl_logged": True, "kl_level": 6.0, "kl_start": 0.0, "kl_time": draw.between(0.03, 0.09),
         "kl_noise": draw.between(0.05, 0.35), "kl_spikes": draw.pick(0.0, 0.001, 0.003), "kl_coef": draw.scale(0.03, 0.3),
         "adaptive": False, "controller_rate": draw.scale(0.01, 0.06),
-        "step_size": draw.scale(5e-4, 1.2e-2), "active": draw.scale(0.03, 0.3), "updates": 4,
+        "step_size": draw.scale(5e-4, 1.2e-2), "active": draw.scale(0.03, 0.2), "updates": 4,
         "lr": draw.scale(5e-7, 2e-5), "warmup": draw.pick(0.0, 0.03, 0.1),
         "schedule": draw.pick("linear", "linear", "cosine", "constant"),
-        "grad_scale": draw.scale(0.2, 4.0), "grad_noise": draw.between(0.12, 0.4), "grad_spikes": draw.pick(0.0, 0.002, 0.006),
+        "grad_scale": draw.scale(0.2, 4.0), "grad_end": draw.scale(0.4, 2.5),
+        "grad_noise": draw.between(0.12, 0.4), "grad_spikes": draw.pick(0.0, 0.002, 0.006),
         "zero_grads": False, "value_start": draw.between(1.0, 1.4), "value_floor": draw.between(0.4, 0.8),
         "whiten": draw.chance(0.5), "log_every": 1, "gen_every": 1, "held_out": draw.pick(0, 0, 20),
-        "seconds": draw.scale(2.0, 60.0), "time_spikes": draw.pick(0.0, 0.003, 0.01), "memory_gb": draw.between(20.0, 68.0),
+        "seconds": draw.scale(2.0, 60.0), "time_noise": draw.scale(0.02, 0.2),
+        "time_spikes": draw.pick(0.0, 0.003, 0.01), "memory_gb": draw.between(20.0, 68.0),
         "mismatch": draw.pick(0.0, draw.scale(5e-4, 2e-2)),
     }  # fmt: skip
 
 
 def _shares(draw: Draw, traits: dict[str, Any]) -> None:
     """Rewards that are shares of right answers: from where to where they go."""
-    start = draw.between(0.05, 0.6)
+    start = draw.between(0.08, 0.6)
     traits["reward_start"] = start
     traits["reward_end"] = start + (0.97 - start) * draw.between(0.3, 0.95)
     traits["reward_scale"] = draw.pick(1.0, 1.0, 2.0)
@@ -102,14 +104,14 @@ def _grpo(draw: Draw) -> dict[str, Any]:
     traits.update(
         groups=draw.pick(2, 4, 4, 8), group_size=draw.pick(4, 8, 8), reward_kind=draw.pick("binary", "binary", "graded", "mixed"),
         reward_std_of=draw.pick("group", "batch"), dips=draw.pick(0, 0, 1, 2, 3),
-        entropy_start=entropy, entropy_end=entropy * draw.scale(0.35, 2.3), entropy_noise=draw.between(0.05, 0.3),
+        entropy_start=entropy, entropy_end=entropy * draw.scale(0.35, 2.3), entropy_noise=draw.between(0.05, 0.4),
         length_start=length, length_end=length_end, length_cap=int(max(length, length_end) * draw.between(1.5, 5.0)) + 4,
         at_cap=draw.chance(0.06), kl_logged=draw.chance(0.65), kl_level=draw.scale(2e-3, 0.25), kl_time=draw.between(0.05, 0.4),
-        kl_start=draw.pick(0.0, 0.0, 0.0, 0.0, 0.0, 1.0), kl_noise=draw.between(0.1, 0.7), kl_spikes=draw.pick(0.0, 0.002, 0.008),
+        kl_start=draw.pick(0.0, 0.0, 0.0, 0.0, 0.0, 1.0), kl_noise=draw.between(0.1, 0.9), kl_spikes=draw.pick(0.0, 0.002, 0.008),
         kl_coef=draw.scale(1e-3, 0.1), step_size=draw.scale(5e-6, 3e-3), active=draw.between(0.02, 0.2),
         updates=draw.pick(1, 1, 2, 4),
         grad_scale=draw.pick(draw.scale(0.1, 8.0), draw.scale(0.1, 8.0), draw.scale(0.1, 8.0), draw.scale(0.002, 0.02)),
-        grad_noise=draw.between(0.2, 0.7), zero_grads=draw.chance(0.2), time_spikes=draw.pick(0.0, 0.005, 0.015),
+        grad_noise=draw.scale(0.2, 1.0), zero_grads=draw.chance(0.2), time_spikes=draw.pick(0.0, 0.005, 0.015),
         log_every=draw.pick(1, 1, 1, 1, 1, 1, 1, 5, 10, 20), gen_every=draw.pick(1, 1, 1, 1, 1, 1, 1, 4),
     )  # fmt: skip
     _shares(draw, traits)

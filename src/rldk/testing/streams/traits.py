@@ -65,6 +65,7 @@ class Traits:
     warmup: float
     schedule: str
     grad_scale: float
+    grad_end: float  # as a share of the scale
     grad_noise: float
     grad_spikes: float
     zero_grads: bool  # the norm of the last micro-batch only, 0 where its group has no spread
@@ -75,6 +76,7 @@ class Traits:
     gen_every: int  # generation metrics in every so-manieth row
     held_out: int  # a held-out reward in every so-manieth row, 0 for none
     seconds: float
+    time_noise: float
     time_spikes: float
     memory_gb: float
     mismatch: float  # trainer against sampler; 0 where it is not logged

@@ -77,7 +77,7 @@ def eos_starvation(forces: Forces, phase: Phase) -> None:
 
 
 def length_bias(forces: Forces, phase: Phase) -> None:
-    """The reward comes to like length for itself: their correlation rises to 0.9, and lengths and reward rise with it."""
+    """The reward comes to like length for itself: their correlation rises to 0.5 to 0.9, and both of them rise."""
     width = phase.draw(40, 100)
     forces.corr = (0.92 * phase.severity - phase.traits.length_corr) * phase.ramp(width)
     forces.length_pull = 0.01 * phase.ramp(width)
