@@ -96,7 +96,7 @@ def _lengths(
 ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     """Lengths of the responses, and which of them were cut off."""
     count = chance.shape[1]
-    usual = traits.length_corr + 0.1 * noise.wander("length corr", 0.05 * noise.steps)
+    usual = traits.length_corr + 0.05 * noise.wander("length corr", 0.05 * noise.steps)
     shared = np.clip(usual + forces.corr, -0.97, 0.97)[:, None]
     deviation = shared * chance + np.sqrt(1.0 - shared * shared) * noise.normal("lengths", count)
     lengths = np.rint(latent.length[:, None] * np.exp(traits.length_spread * deviation))

@@ -50,7 +50,7 @@ def _common(draw: Draw) -> dict[str, Any]:
         "entropy_start": entropy, "entropy_end": min(entropy * draw.scale(0.4, 1.8), 3.0),
         "entropy_noise": draw.between(0.02, 0.12), "entropy_bumps": int(draw.chance(0.1)),
         "length_start": length, "length_end": length_end, "length_spread": draw.between(0.2, 0.6),
-        "length_cap": int(max(length, length_end) * draw.between(1.6, 4.0)), "length_corr": draw.between(-0.2, 0.2),
+        "length_cap": int(max(length, length_end) * draw.between(1.6, 4.0)), "length_corr": draw.between(-0.2, 0.15),
         "excursions": int(draw.chance(0.1)), "at_cap": False,
         "kl_logged": True, "kl_level": 6.0, "kl_start": 0.0, "kl_time": draw.between(0.03, 0.09),
         "kl_noise": draw.between(0.05, 0.35), "kl_spikes": draw.pick(0.0, 0.001, 0.003), "kl_coef": draw.scale(0.03, 0.3),
