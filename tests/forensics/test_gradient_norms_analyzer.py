@@ -26,9 +26,14 @@ def base(values: list[float]) -> float:
     return float(np.mean(np.log(values[:20])))
 
 
+def early_spread(values: list[float]) -> float:
+    return float(np.std(np.log(values[:20]), ddof=1)) if len(values) > 1 else 0.0
+
+
 def strain(values: list[float]) -> tuple[float, float]:
-    """Decades above and below what is healthy: 0.1 to 10, or a factor of 10 about the start."""
-    high, low = max(10.0, 10.0 * math.exp(base(values))), min(0.1, 0.1 * math.exp(base(values)))
+    """Decades above and below what is healthy: 0.1 to 10, or a factor of 10, or three early spreads, about the start."""
+    margin = max(10.0, math.exp(3 * early_spread(values)))
+    high, low = max(10.0, margin * math.exp(base(values))), min(0.1, math.exp(base(values)) / margin)
     now = math.exp(level(values))
     return math.log10(now / high), math.log10(low / now)
 
@@ -58,7 +63,9 @@ def test_everything_is_what_the_history_says(pairs: list[tuple[float, float]]) -
         slope, offset = np.polyfit(x, seen, 1)
         spread = math.sqrt(sum((seen - slope * x - offset) ** 2) / (len(seen) - 2))
         assert found.policy_grad_trend == pytest.approx(slope, abs=1e-9)
-        assert found.gradient_stability == pytest.approx(min(1, math.log(2) / max(spread, 1e-12)), rel=1e-6)
+        assert found.gradient_stability == pytest.approx(
+            min(1, max(math.log(2), 1.5 * early_spread(policies)) / max(spread, 1e-12)), rel=1e-6
+        )
         assert found.ratio_trend == pytest.approx(np.polyfit(x, np.log(ratios[-WINDOW:]), 1)[0], abs=1e-9)
     parts = found.score_parts["gradient_health"]
     assert parts == pytest.approx(

@@ -18,7 +18,8 @@ class AdvantageStatisticsMetrics(Snapshot):
     Attributes:
         advantage_mean: the value that was logged last, or that of the last sample; so are the others down to the kurtosis.
         advantage_bias: distance of the mean from zero, in units of the spread.
-        advantage_scale_stability: 1 while the spread varies by no more than a factor of 2 about its trend.
+        advantage_scale_stability: 1 while the spread varies about its trend by up to a factor of 2, or what the run itself
+            began with.
         advantage_normalization_health: for advantages that were recognised as whitened, the share of the window in which
             they still have mean 0 and spread 1.
         advantage_mean_trend: change of the mean from one value to the next, with its t value; `advantage_std_trend` the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import exp, inf, log, nan
+from math import exp, inf, nan
 from typing import Any
 
 from rldk.core.stats.base import check_window
@@ -24,7 +24,6 @@ PLACES = tuple(enumerate(NAMES))
 WHITE_MEAN, WHITE_STD = 0.05, 0.1  # how near to 0 and 1 whitened advantages are, masks and minibatches included
 WHITE_SHARE, WHITE_COUNT = 0.9, 5
 BIAS, SKEWNESS, KURTOSIS, TAIL = 0.5, 3.0, 20.0, 20.0  # what healthy runs keep, sparse rewards included
-FACTOR_OF_TWO = log(2.0)
 FADED = 2.0  # decades by which the spread may shrink before there is little left to learn from
 NEW = 0.2
 FEW = 3  # values from which on something is said
@@ -131,7 +130,7 @@ class AdvantageStatisticsTracker(Tracker):
             bias = abs(last[0]) / last[1] if last[1] > 0.0 else inf if last[0] else 0.0
             lasting = abs(mean) / size if self.values >= FEW else nan
         volatility = nan if whitened else noise / size
-        stability = nan if whitened else within(spread_noise, FACTOR_OF_TWO)
+        stability = nan if whitened else within(spread_noise, spread.usual)
         tails = combine((within(self._skewness, SKEWNESS), within(self._kurtosis, KURTOSIS), within(self._tail, TAIL)))
         normalization = share if self._was_white else nan
         if last[1] == inf or abs(last[0]) == inf:

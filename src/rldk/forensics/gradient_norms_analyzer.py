@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, nan
+from math import nan
 
 from rldk.core.stats.base import check_window
 from rldk.forensics.gradient_norms_metrics import GradientNormsMetrics, make_gradient_metrics
@@ -13,7 +13,6 @@ from rldk.forensics.tracker import Tracker
 
 __all__ = ["GradientNormsAnalyzer", "GradientNormsMetrics"]
 
-FACTOR_OF_TWO = log(2.0)
 CLEAR_TREND = 3.0
 NEAR = 0.5  # decades by which policy and value norms may differ without risk
 
@@ -21,8 +20,8 @@ NEAR = 0.5  # decades by which policy and value norms may differ without risk
 class GradientNormsAnalyzer(Tracker):
     """Follows the gradient norms of a run, in constant time and bounded memory.
 
-    A norm of 0.1 to 10 is healthy, and so is one within a factor of 10 of where the run itself started. Where policy and
-    value norms are not logged apart, the total norm is judged.
+    A norm of 0.1 to 10 is healthy, and so is one within a factor of 10 of where the run itself started, or of more where
+    the norms vary as much by themselves. Where policy and value norms are not logged apart, the total norm is judged.
 
     Args:
         window_size: how many values the rolling statistics reach back.
@@ -84,7 +83,7 @@ class GradientNormsAnalyzer(Tracker):
         _, _, ratio_slope, ratio_t, ratio_rise = ratio.trend.line()
         flow, exploding, vanishing = _flow(main, value)
         away = ratio.away()
-        steadiness = within(spread, FACTOR_OF_TWO)
+        steadiness = within(spread, main.usual)
         balance = within(away, 1.0)
         drift = within(abs(ratio_rise), DECADE) if abs(ratio_t) > CLEAR_TREND else within(ratio_t, CLEAR_TREND)
         health = (flow, balance, 1.0 - exploding, 1.0 - vanishing)

@@ -20,9 +20,9 @@ class GradientNormsMetrics(Snapshot):
         policy_value_ratio: the one over the other; `ratio_trend` its relative change from one pair to the next, with its
             t value.
         policy_grad_trend: relative change of the norm from one value to the next.
-        gradient_flow_health: 1 for norms inside 0.1 to 10, or within a factor of 10 of the run's own baseline.
+        gradient_flow_health: 1 for norms inside 0.1 to 10, or near the run's own baseline (docs/scores.md).
         gradient_balance: 1 for a ratio within a factor of 10 of 1, or of the run's own.
-        gradient_stability: 1 for noise up to a factor of 2 about the trend.
+        gradient_stability: 1 for noise about the trend up to a factor of 2, or what the run itself began with.
         exploding_gradient_risk: 0 up to half a decade below the upper end of that range, 1 at the end, even by factors
             between; `vanishing_gradient_risk` likewise at the lower end, or for norms of exactly 0 one after another;
             `gradient_imbalance_risk` 0 for a ratio up to half a decade off, 1 for one and a half.
