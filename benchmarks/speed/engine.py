@@ -1,0 +1,149 @@
+"""What an event costs: through the judge alone, and with the trackers and scores, early and late in a run.
+
+    python benchmarks/speed/engine.py [--quick]
+
+Times are of the processor, not of the clock: what else the machine does is not ours. Medians over blocks of 50 events,
+with the garbage collector as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "detection"))
+
+from rlwatch_peer import RlwatchPeer, environment
+
+from rldk.core.event import Event
+from rldk.forensics import ComprehensivePPOForensics
+from rldk.forensics.engine import Engine
+from rldk.testing.streams import simulate
+
+BLOCK = 50
+EARLY, LATE = 1_000, 100_000
+BARS = {"step": 80.0, "late": 1.2, "memory": 1.1, "scan": 10_000.0}
+LEFT_OUT = (
+    "kl_std", "reward_min", "reward_max", "rollout_length_std", "eos_frac", "advantage_min", "advantage_max", "value_std",
+    "policy_loss", "tokens_per_second", "gpu_memory_gb", "target_kl", "length_reward_corr",
+)  # fmt: skip
+
+
+def events_of(count: int) -> list[Event]:
+    """A PPO run of 25 metrics an event, its first thousand steps repeated from step 1000 on with rising numbers."""
+    stream = simulate("ppo", 1000, 3, mismatch=0.0, held_out=0)
+    rows = [{name: value for name, value in event.metrics.items() if name not in LEFT_OUT} for event in stream.events]
+    info = stream.events[0].model_info
+    return [Event(step, rows[step % 1000], float(step), model_info=info) for step in range(count)]
+
+
+def block_times(observe: Callable[[Event], object], events: Sequence[Event]) -> list[float]:
+    """Microseconds an event, of each block."""
+    times = []
+    for start in range(0, len(events) - BLOCK + 1, BLOCK):
+        began = time.thread_time()
+        for event in events[start : start + BLOCK]:
+            observe(event)
+        times.append((time.thread_time() - began) / BLOCK * 1e6)
+    return times
+
+
+def early_and_late(times: Sequence[float]) -> tuple[float, float]:
+    """The medians of the blocks around step 1 000 and at the end."""
+    width = 1000 // BLOCK
+    first = EARLY // BLOCK
+    return statistics.median(times[first - width // 2 : first + width]), statistics.median(times[-2 * width :])
+
+
+def memory_of(make: Callable[[], Callable[[Event], object]], events: Sequence[Event], marks: Sequence[int]) -> list[float]:
+    """Kilobytes held after so many events."""
+    held = []
+    tracemalloc.start()
+    observe = make()
+    done = 0
+    for mark in marks:
+        for event in events[done:mark]:
+            observe(event)
+        done = mark
+        gc.collect()
+        held.append(tracemalloc.get_traced_memory()[0] / 1024)
+    tracemalloc.stop()
+    return held
+
+
+def scan_rate(count: int) -> tuple[float, float]:
+    """Events a second of `rldk scan` on a file, with reading and without the start of Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.jsonl"
+        with path.open("wb") as file:
+            for event in events_of(count):
+                file.write(event.to_json() + b"\n")
+        code = (
+            "import sys, time; began = time.process_time()\n"
+            "from rldk.ingest import read_runs; from rldk.forensics.judge import judge_run\n"
+            "from pathlib import Path; runs = read_runs([Path(sys.argv[1])]).runs; read = time.process_time()\n"
+            "n = sum(len(judge_run(run).run) for run in runs); print(n, read - began, time.process_time() - began)"
+        )
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+        rows, reading, whole = map(float, done.stdout.split())
+    assert rows == count, f"{rows:.0f} of {count} events were judged"
+    return rows / whole, rows / reading
+
+
+def said(reached: bool) -> str:
+    return "" if reached else "   NOT reached"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
+    args = parser.parse_args(arguments)
+    late = LATE // 10 if args.quick else LATE
+    events = events_of(late)
+    python, name = environment()
+    print(f"One step of {len(events[0].metrics)} metrics, in microseconds of processor time (median of blocks of {BLOCK})")
+    print(f"{'':44}{'step 1 000':>12}{f'step {late:,}'.replace(',', ' '):>16}")
+    good = True
+    judges: dict[str, Callable[[], Callable[[Event], object]]] = {
+        "rldk, all detectors": lambda: Engine().observe,
+        "rldk, all detectors and trackers, no record": lambda: ComprehensivePPOForensics()._take,
+        "rldk, with a record and scores each step": lambda: ComprehensivePPOForensics().observe,
+    }
+    for label, make in judges.items():
+        first, last = early_and_late(block_times(make(), events))
+        reached = (first <= BARS["step"] and last <= BARS["late"] * first) or "record and" in label
+        good &= reached
+        print(f"{label:44}{first:>12.1f}{last:>16.1f}{said(reached)}")
+    if python:
+        peer = RlwatchPeer(python, "--speed")
+        first, last = early_and_late(peer.ask(events[: late // 5]))
+        peer.close()
+        print(f"{name + ', 7 detectors':44}{first:>12.1f}{last:>16.1f}   (at step {late // 5})")
+    else:
+        print(name)
+    marks = (late // 10, late)
+    print(f"\nMemory held, in kB{'':26}{marks[0]:>12}{marks[1]:>16}")
+    for label, make in list(judges.items())[:2]:
+        before, after = memory_of(make, events, marks)
+        reached = after <= BARS["memory"] * before
+        good &= reached
+        print(f"{label:44}{before:>12.0f}{after:>16.0f}{said(reached)}")
+    count = 20_000 if args.quick else 200_000
+    rate, reading = scan_rate(count)
+    good &= rate >= BARS["scan"] or args.quick
+    print(
+        f"\nScanning a file of {count} events: {rate:,.0f} events/s on one core ({reading:,.0f}/s the reading){said(rate >= BARS['scan'])}"
+    )
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
