@@ -124,10 +124,10 @@ class ComprehensivePPOForensics:
 
     def observe(self, event: Event) -> ComprehensivePPOMetrics:
         """Take an event whose metrics have canonical names; the same as `update` with the same metrics."""
-        raised = self._take(event)
+        raised = self.take(event)
         return self._record(event, tuple(strict(anomaly.to_dict()) for anomaly in raised) if raised else ())
 
-    def _take(self, event: Event) -> list[Anomaly]:
+    def take(self, event: Event) -> list[Anomaly]:
         """Pass an event through trackers and engine, without a record. The event itself is not changed."""
         correlation = self.trackers.take(event)
         if correlation == correlation and "length_reward_corr" not in event.metrics:
@@ -174,7 +174,7 @@ class ComprehensivePPOForensics:
         The result of `scan_ppo_events`, with `comprehensive_analysis` and `enhanced_version`.
         """
         self.reset()
-        found = scan(events, self.engine, self._take)
+        found = scan(events, self.engine, self.take)
         return {**found, "comprehensive_analysis": self.get_comprehensive_analysis(), "enhanced_version": ENHANCED_VERSION}
 
     def save_analysis(self, path: str | os.PathLike[str]) -> Path:

@@ -13,7 +13,7 @@ from rldk.core.detector import Detector
 from rldk.core.errors import UsageError
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
-from rldk.forensics.engine import Engine
+from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics
 
 __all__ = ["ScanConfig"]
 
@@ -87,12 +87,13 @@ class ScanConfig:
                 made.append(kind(**given))
         return made + [_limit(metric, given) for metric, given in self.limits.items()]
 
-    def engine(self, reductions: Mapping[str, str] | None = None) -> Engine:
-        """A judge with these settings."""
-        known = {"kl_target": self.kl_target, "kl_target_tolerance": self.kl_target_tolerance}
-        return Engine(
-            self.build(), context={key: value for key, value in known.items() if value is not None}, reductions=reductions
-        )
+    def forensics(self, reductions: Mapping[str, str] | None = None) -> ComprehensivePPOForensics:
+        """A judge with these settings, for a run whose KL is reduced as stated."""
+        chosen: dict[str, Any] = {"kl_target": self.kl_target, "kl_target_tolerance": self.kl_target_tolerance}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        judge = ComprehensivePPOForensics(**chosen, detectors=self.build())
+        judge.engine.reductions.update(reductions or {})
+        return judge
 
 
 def _limit(metric: str, given: dict[str, Any]) -> UserLimit:

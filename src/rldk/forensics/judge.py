@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 from rldk.core.catalog import CATALOG
-from rldk.core.event import Event
+from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics
 from rldk.forensics.config import ScanConfig
 from rldk.forensics.engine import Engine
 from rldk.forensics.incidents import Incident, group_incidents
+from rldk.forensics.scores import alarm_factor
 from rldk.runs.run import Run
 
-__all__ = ["Judgement", "judge_run", "verdict_of"]
+__all__ = ["Judgement", "judge_run", "scores_of", "verdict_of"]
 
 _JUDGED = frozenset({"kl", "reward", "advantage", "value", "preference"})
 _ENOUGH_EVENTS = 5
@@ -66,18 +67,35 @@ class Judgement:
 
 
 def judge_run(run: Run, config: ScanConfig | None = None) -> Judgement:
-    """Judge a run from its first event to its last."""
-    engine = (config or ScanConfig()).engine(run.coverage.reductions)
-    for event in training_events(run):
-        engine.observe(event)
+    """Judge a run from its first event to its last, by the very engine that a live monitor has."""
+    forensics = (config or ScanConfig()).forensics(run.coverage.reductions)
+    for event in run.events():
+        forensics.take(event)
+    engine = forensics.engine
     verdict, reason = verdict_of(engine)
-    incidents = group_incidents(engine.anomalies, engine.events)
-    return Judgement(run, engine, verdict, reason, {}, incidents)
+    return Judgement(run, engine, verdict, reason, scores_of(forensics), group_incidents(engine.anomalies, engine.events))
 
 
-def training_events(run: Run) -> Iterator[Event]:
-    """The run's events; they are what a live monitor would have seen."""
-    return run.events()
+def scores_of(forensics: ComprehensivePPOForensics) -> dict[str, float]:
+    """All scores by name; those without evidence are left out. A tracker's falls while an anomaly of its family stands."""
+    now = forensics.current()
+    kl, gradients, advantages, length = forensics.trackers.records()
+
+    def family(tracker: str) -> float:
+        return alarm_factor(anomaly.severity for anomaly in forensics.engine.standing if anomaly.tracker == tracker)
+
+    found = {
+        "overall_health": now.overall_health_score,
+        "training_stability": now.training_stability_score,
+        "convergence_quality": now.convergence_quality_score,
+        "kl_health": family("kl_schedule") * kl.kl_health_score if kl else nan,
+        "schedule_health": family("kl_schedule") * kl.schedule_health_score if kl else nan,
+        "gradient_health": family("gradient_norms") * gradients.gradient_health_score if gradients else nan,
+        "advantage_health": family("advantage_statistics") * advantages.advantage_health_score if advantages else nan,
+        "advantage_quality": family("advantage_statistics") * advantages.advantage_quality_score if advantages else nan,
+        "length_bias": family("length") * length.length_bias_score if length else nan,
+    }
+    return {name: score for name, score in found.items() if score == score}
 
 
 def verdict_of(engine: Engine) -> tuple[str, str]:
