@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from rldk.adapters.base import Adapter
+from rldk.adapters.events import is_event
 from rldk.adapters.formats import jsonl
 from rldk.adapters.formats.flat import flatten
 from rldk.adapters.formats.kinds import has_step, kind_key, place_kinds
@@ -23,6 +24,9 @@ class JsonLinesAdapter(Adapter):
     def can_handle(self) -> bool:
         self.why = "no lines of JSON objects"
         if self.source.is_folder or self.source.is_binary or not jsonl.looks_like_json_lines(self.source):
+            return False
+        if any(map(is_event, self.source.head_objects[:20])):
+            self.why = "an rldk event log"
             return False
         found = framework_of(self.source)
         self.why = f"keys of {FRAMEWORKS[found]}" if found else "keys of no framework that is known"

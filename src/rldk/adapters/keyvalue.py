@@ -83,7 +83,9 @@ class KeyValueAdapter(Adapter):
                 if not form.is_row or (counts and not form.counts):
                     banner.see(words)
                     continue
-                if number == self.problems.unterminated and not ends_whole(words[-1]):
+                if number == self.problems.unterminated and ends_whole(words[-1]):
+                    self.notes.append(f"line {number} has no newline: values after its last may be missing")
+                elif number == self.problems.unterminated:
                     form = self._without_last(number, form, len(values) - 1)
                     if not form.is_row:
                         continue

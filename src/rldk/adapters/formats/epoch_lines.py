@@ -63,7 +63,9 @@ def lines_of(
         values, words, form = forms.read(text)
         if form is None or not all(values[at].isdecimal() for at in (form.epoch, form.step, form.step + 1)):
             continue
-        if number == problems.unterminated and not ends_whole(words[-1]):
+        if number == problems.unterminated and ends_whole(words[-1]):
+            notes.append(f"line {number} has no newline: values after its last may be missing")
+        elif number == problems.unterminated:
             cells = tuple(cell for cell in form.cells if cell[0] != len(values) - 1)
             if not cells:
                 problems.add(number, "no value that is sure to be whole")
@@ -75,7 +77,7 @@ def lines_of(
 
 def _narrow(line: bytes) -> str:
     """The line without colours, its full-width punctuation made plain, and only what was last written into it."""
-    text = strip_colours(line).rsplit(b"\r", 1)[-1].decode("utf-8", "replace")
+    text = strip_colours(line).rstrip(b"\r").rsplit(b"\r", 1)[-1].decode("utf-8", "replace")
     return text if text.isascii() else text.translate(_WIDE)
 
 
