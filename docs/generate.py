@@ -129,8 +129,8 @@ def detectors_index() -> str:
     lines = [
         "# Detectors",
         "",
-        "Every rule that rldk has, one defect each. A *warning* is worth a look; a *critical* is one for which a competent person",
-        "would stop the run. `rldk explain TYPE` prints the same pages. The documentation is part of the classes.",
+        "Every rule that rldk has, one defect each. A *warning* is worth a look; a *critical* is one for which a competent",
+        "person would stop the run. `rldk explain TYPE` prints the same pages. The documentation is part of the classes.",
         "",
         "Each can be set in a YAML file given to `rldk scan --config`:",
         "",

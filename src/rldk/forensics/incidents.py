@@ -107,4 +107,5 @@ def _advice(cause: Cause, knobs: Mapping[str, float]) -> str:
         found = next((knobs[name] for name in names if name in knobs), None)
         return "not logged" if found is None else f"{found:.3g}"
 
-    return cause.advice.format(lr=then("policy_lr", "lr"), kl_coef=then("kl_coef"), kl=then("kl_mean"), length=then("rollout_length_mean"))
+    length = then("rollout_length_mean")
+    return cause.advice.format(lr=then("policy_lr", "lr"), kl_coef=then("kl_coef"), kl=then("kl_mean"), length=length)

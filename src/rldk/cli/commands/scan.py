@@ -111,6 +111,10 @@ def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
         f"{len(run)} events, {span}, read as {read}; {judgement.reason}" + (f"; {skipped} lines skipped" if skipped else ""),
         style="dim",
     )
+    if judgement.scores:
+        shown = ("overall_health", "training_stability", "convergence_quality")
+        named = [f"{name.replace('_', ' ')} {judgement.scores[name]:.2f}" for name in shown if name in judgement.scores]
+        out.print(" · ".join(named), style="dim")
     for note in run.notes:
         out.print(f"· {clean(note)}", style="dim")
     _show_curves(out, judgement)
@@ -150,9 +154,8 @@ def _show_incident(out: Any, incident: Any) -> None:
     from rich.text import Text
 
     out.print()
-    out.print(
-        Text.assemble((f"{incident.severity} ", STYLES[incident.severity]), f"at step {incident.step}: ", (incident.title, "bold"))
-    )
+    severity = (f"{incident.severity} ", STYLES[incident.severity])
+    out.print(Text.assemble(severity, f"at step {incident.step}: ", (incident.title, "bold")))
     for sentence in incident.evidence:
         out.print(f"  {clean(sentence, 300)}")
     if incident.rivals:

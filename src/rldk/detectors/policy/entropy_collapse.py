@@ -14,7 +14,8 @@ class EntropyCollapse(Detector):
     """The policy's entropy is all but gone, and the reward has nothing to show for it.
 
     What it catches: the entropy by token has fallen to a small share of its start and stays there, while the reward is no
-        better than at the start, or is on its way down from its best. It is critical while the reward has fallen: the policy writes one sentence, and a bad one.
+        better than at the start, or is on its way down from its best. It is critical while the reward has fallen: the
+        policy writes one sentence, and a bad one.
     Why it matters: without entropy nothing is explored, and no gradient leads out of a policy that writes one thing.
     When it misfires: entropy falls in most runs that learn; with a reward at its best it is not reported. A low entropy
         from the start is the model's nature.
