@@ -74,7 +74,7 @@ class KLController(Statistic):
             return
         last, self._size = self._size, log(coef)
         size = self._size
-        self._log.update(size)
+        self._log.add(size)
         if last != last:
             self._extreme = size
             return

@@ -85,7 +85,7 @@ class KLScheduleTracker(Tracker):
             self.nonfinite += 1
             return
         self.values += 1
-        self._kl.update(kl)
+        self._kl.add(kl)
         away = kl - self.kl_target
         side = 0 if abs(away) <= self.kl_target_tolerance * EDGE else 1 if away > 0.0 else -1
         self._outside.update(side != 0)

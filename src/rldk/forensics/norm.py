@@ -75,7 +75,7 @@ class Norm(Statistic):
             if n <= EARLY:
                 self._learn(size, n)
         if self.window is not None:
-            self.trend.update(size)
+            self.trend.add(size)
 
     def _learn(self, size: float, n: int) -> None:
         """Take one of the first values into the base and its spread."""
