@@ -82,13 +82,32 @@ class Reader:
         step = self._step_of(raw)
         if isinstance(raw.get("metrics"), Mapping):
             return self._canonical(Event.from_dict({**raw, "step": step}))
-        rest = {key: value for key, value in raw.items() if key != RESPONSES and isinstance(key, str)}
-        if self._plan(tuple(rest))[2] == "summary":
+        return self._flat(raw, step)
+
+    def _flat(self, raw: Mapping[str, Any], step: int) -> Event | None:
+        keys = tuple(key for key in raw if key != RESPONSES and isinstance(key, str))
+        simple, routes, kind, per = self._plan(keys)
+        if kind == "summary":
             return None
-        event = Event.from_dict({"step": step, "metrics": rest})
+        event = Event(step)
+        nulls = [name for key, name in simple if raw[key] is None]
+        for key, name in simple:
+            number = value if type(value := raw[key]) is float else to_number(value)
+            if number is not None:
+                event.metrics[name] = number
+        for name, ways in routes:
+            number = next((made for way in ways if (made := way.value(raw)) is not None), None)
+            if number is not None:
+                event.metrics[name] = number
+            elif any(part in raw and raw[part] is None for way in ways for part in way.parts):
+                nulls.append(name)
+        event.nulls = tuple(nulls)
         event.wall_time = next((time for key in TIME_KEYS if (time := to_number(raw.get(key))) is not None), None)
-        event.extra = {RESPONSES: raw[RESPONSES]} if RESPONSES in raw else {}
-        return self._canonical(event)
+        if per in _STATED:
+            event.model_info["reductions"] = {"kl_mean": per}
+        if RESPONSES in raw:
+            event.extra[RESPONSES] = raw[RESPONSES]
+        return event
 
     def _step_of(self, raw: Mapping[str, Any]) -> int:
         """The row's step; that of the row before where it has none; its number where no row has had one."""
