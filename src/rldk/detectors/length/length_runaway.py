@@ -49,8 +49,11 @@ class LengthRunaway(Detector):
         if reward.ready and reward.level > reward.start + max(reward.scale, 0.05 * abs(reward.start)):
             return None
         severity = "critical" if reward_has_fallen(view) else "warning"
-        shown = f"{cut.level:.0%} of the responses run to the length limit" if full else "responses"
-        message = f"{shown}: {length.level:.4g} tokens on average, from {length.start:.4g}; the reward is no better for it."
-        return Finding(
-            severity, length.level, self.factor * length.start, message, {"length_start": length.start, "length": length.level}
-        )
+        evidence = {"length_start": length.start, "length": length.level} if length.ready else {}
+        grown = f"{length.level:.4g} tokens on average, from {length.start:.4g}"
+        if full:
+            shown = f"{cut.level:.0%} of the responses run to the length limit" + (f": {grown}" if length.ready else "")
+            value, limit = cut.level, self.cut
+        else:
+            shown, value, limit = f"Responses have grown to {grown}", length.level, self.factor * length.start
+        return Finding(severity, value, limit, f"{shown}; the reward is no better for it.", evidence)

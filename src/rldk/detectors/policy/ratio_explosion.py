@@ -43,11 +43,13 @@ class RatioExplosion(Detector):
         ratio, spread = view.get("ratio_mean"), view.get("ratio_std")
         level = ratio.level if ratio.ready else 1.0
         wide = spread.ready and spread.level > self.wide
-        if 1.0 / self.factor <= level <= self.factor and not wide:
+        near = 1.0 / self.factor <= level <= self.factor
+        if near and not wide:
             return None
         away = max(level, 1.0 / level) if level > 0 else float("inf")
         severity = "critical" if away > self.critical_factor else "warning"
+        value, limit = (spread.level, self.wide) if near else (level, self.factor)
         message = f"The mean ratio of new to old probability is {level:.3g}" + (
             f", with a spread of {spread.level:.3g}." if wide else "."
         )
-        return Finding(severity, level, self.factor, message, {"ratio_mean": level})
+        return Finding(severity, value, limit, message, {"ratio_mean": level})

@@ -45,8 +45,8 @@ class UserLimit(Detector):
 
     def check(self, view: View) -> Finding | None:
         value = view.event.metrics.get(self.metric)
-        if value is None or self.lowest <= value <= self.highest:
-            return None
+        if value is None or not (value < self.lowest or value > self.highest):
+            return None  # a value that is not a number is neither, and another rule's
         limit = self.lowest if value < self.lowest else self.highest
         word = "below" if value < self.lowest else "above"
         return Finding(

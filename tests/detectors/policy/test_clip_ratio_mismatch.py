@@ -1,0 +1,96 @@
+"""Updates that leave the region PPO trusts, and a sampler that is not the policy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.detectors.policy.clip_saturation import ClipSaturation
+from rldk.detectors.policy.ratio_explosion import RatioExplosion
+from rldk.detectors.policy.train_inference_mismatch import TrainInferenceMismatch
+
+ROWS = 200
+AT = np.arange(ROWS)
+
+
+def noise(scale: float, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0.0, scale, ROWS)
+
+
+def between(inside: float, outside: float) -> np.ndarray:
+    """A value from row 100 to 149, and another before and after."""
+    return np.where((AT >= 100) & (AT < 150), inside, outside)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.02, 0.3, 0.45])
+def test_usual_clipping_is_silent(where, level):
+    assert where(ClipSaturation(), {"clip_frac": np.clip(level + level * noise(0.02), 0.0, 1.0)}) == []
+
+
+def test_lone_batches_that_clip_are_silent(where):
+    assert where(ClipSaturation(), {"clip_frac": np.where(AT % 10 < 2, 0.9, 0.1)}) == []
+
+
+def test_most_tokens_clipped(judge):
+    (anomaly,) = judge(ClipSaturation(), {"clip_frac": between(0.7, 0.1), "lr": np.full(ROWS, 3e-5)})
+    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (109, "warning", 102, 156)
+    assert anomaly.message == "70% of the tokens are clipped."
+    assert "The learning rate is 3e-05 now." in anomaly.advice
+
+
+def test_the_learning_rate_is_not_named_where_it_is_not_logged(judge):
+    (anomaly,) = judge(ClipSaturation(), {"clip_frac": between(0.7, 0.1)})
+    assert anomaly.advice == ClipSaturation.advice
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_ratio_near_one_is_silent_whatever_its_maximum(where, seed):
+    usual = {"ratio_mean": 1.0 + noise(0.05, seed), "ratio_std": 0.3 * np.exp(noise(0.5, seed)), "ratio_max": 30.0 + noise(5.0)}
+    assert where(RatioExplosion(), usual) == []
+
+
+@pytest.mark.parametrize("level", [3.0, 0.3])
+def test_a_mean_ratio_off_by_more_than_two(judge, level):
+    (anomaly,) = judge(RatioExplosion(), {"ratio_mean": between(level, 1.0)})
+    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (105, "warning", 102, 156)
+    assert f"is {level:g}." in anomaly.message
+
+
+@pytest.mark.parametrize("level", [30.0, 0.05, 0.0, -1.0])
+def test_off_by_more_than_ten_it_is_critical(where, level):
+    assert where(RatioExplosion(), {"ratio_mean": between(level, 1.0)}) == [(105, "critical")]
+
+
+def test_a_wide_ratio(judge):
+    (anomaly,) = judge(RatioExplosion(), {"ratio_mean": np.ones(ROWS), "ratio_std": between(8.0, 0.1)})
+    assert (anomaly.index, anomaly.severity) == (105, "warning")
+    assert "with a spread of 8" in anomaly.message
+
+
+def test_a_wide_ratio_is_judged_by_the_spread(judge):
+    (anomaly,) = judge(RatioExplosion(), {"ratio_std": between(8.0, 0.1)})
+    assert (anomaly.value, anomaly.threshold) == (8.0, 5.0)
+
+
+@pytest.mark.parametrize("name", ["mismatch_kl", "mismatch_logp_diff", "mismatch_prob_diff", "mismatch_masked_frac"])
+def test_a_small_gap_and_lone_spikes_are_silent(where, name):
+    gap = 0.002 * np.exp(noise(0.5)) + np.where(AT % 20 == 7, 0.9, 0.0)
+    assert where(TrainInferenceMismatch(), {name: gap}) == []
+
+
+def test_a_gap_there_from_the_start_is_how_the_run_is(where):
+    assert where(TrainInferenceMismatch(), {"mismatch_kl": 0.2 * np.exp(noise(0.3))}) == []
+
+
+def test_a_gap_that_has_grown_tenfold_and_is_small_still_is_silent(where):
+    assert where(TrainInferenceMismatch(), {"mismatch_kl": between(0.01, 0.0005)}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "inside"),
+    [("mismatch_kl", 0.1), ("mismatch_logp_diff", 0.5), ("mismatch_prob_diff", 0.3), ("mismatch_masked_frac", 0.6)],
+)
+def test_a_gap_that_has_grown_and_lasts(judge, name, inside):
+    (anomaly,) = judge(TrainInferenceMismatch(), {name: between(inside, 0.002)})
+    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (111, "warning", 102, 156)
+    assert anomaly.message.startswith(f"{name} is {inside:g}, ")

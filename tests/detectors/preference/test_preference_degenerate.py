@@ -1,0 +1,69 @@
+"""Preference training that has nothing left to separate and pushes on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.detectors.preference.preference_degenerate import PreferenceDegenerate
+
+ROWS = 200
+AT = np.arange(ROWS)
+GROWN = 0.1 * AT
+SURE = np.clip(0.5 + AT / 60.0, 0.0, 1.0)
+DEAD = np.where(AT < 100, 5.0, 0.05)
+
+
+def test_easy_pairs_separated_quickly_are_silent(where):
+    easy = {
+        "preference_margin": np.clip(0.2 * AT, 0.0, 6.0),
+        "preference_accuracy": SURE,
+        "grad_norm": np.where(AT < 30, 5.0, 0.5),
+    }
+    assert where(PreferenceDegenerate(), easy) == []
+
+
+def test_a_large_margin_with_a_living_gradient_is_silent(where):
+    assert (
+        where(PreferenceDegenerate(), {"preference_margin": GROWN, "preference_accuracy": SURE, "grad_norm": np.full(ROWS, 2.0)})
+        == []
+    )
+
+
+def test_a_dead_gradient_with_a_small_margin_is_silent(where):
+    assert (
+        where(PreferenceDegenerate(), {"preference_margin": np.full(ROWS, 2.0), "preference_accuracy": SURE, "grad_norm": DEAD})
+        == []
+    )
+
+
+def test_pairs_that_are_still_mixed_up_are_silent(where):
+    mixed = {"preference_margin": GROWN, "preference_accuracy": np.full(ROWS, 0.8), "grad_norm": DEAD}
+    assert where(PreferenceDegenerate(), mixed) == []
+
+
+@pytest.mark.parametrize("pull", ["grad_norm", "loss"])
+def test_a_margin_that_explodes_while_the_gradient_dies(judge, pull):
+    (anomaly,) = judge(PreferenceDegenerate(), {"preference_margin": GROWN, "preference_accuracy": SURE, pull: DEAD})
+    assert (anomaly.index, anomaly.severity, anomaly.since) == (106, "warning", 102)
+    assert "The margin is 10" in anomaly.message
+
+
+def test_it_is_critical_where_the_chosen_answers_are_unlearnt_too(judge):
+    columns = {"preference_margin": GROWN, "preference_accuracy": SURE, "grad_norm": DEAD, "chosen_reward_mean": -0.05 * AT}
+    found = judge(PreferenceDegenerate(), columns)
+    assert [(anomaly.index, anomaly.severity) for anomaly in found] == [(106, "critical")]
+    assert "the chosen answers have become less likely" in found[0].message
+
+
+def test_it_clears(judge):
+    back = np.where((AT >= 100) & (AT < 150), 0.05, 5.0)
+    (anomaly,) = judge(PreferenceDegenerate(), {"preference_margin": GROWN, "preference_accuracy": SURE, "grad_norm": back})
+    assert (anomaly.index, anomaly.cleared_index) == (106, 156)
+
+
+def test_its_own_metrics_are_followed_though_it_watches_but_one(where):
+    """Whether a metric that it needs is seen must not hang on what other detectors look at."""
+    columns = {"preference_margin": GROWN, "preference_accuracy": np.full(ROWS, 0.6), "loss": DEAD}
+    assert where(PreferenceDegenerate(), columns) == []
+    assert where(PreferenceDegenerate(), {**columns, "preference_accuracy": SURE}) == [(106, "warning")]

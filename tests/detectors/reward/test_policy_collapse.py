@@ -1,0 +1,99 @@
+"""A reward that falls and stays down, and all the falls that are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.detectors.reward.policy_collapse import PolicyCollapse
+
+ROWS = 400
+AT = np.arange(ROWS)
+LEARNT = np.clip(0.1 + AT / 150.0, 0.0, 0.8)
+
+
+def noise(scale: float, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0.0, scale, ROWS)
+
+
+def fallen(to: float = 0.1, until: int = ROWS) -> np.ndarray:
+    """A reward of 0.8 that is gone from row 200 on."""
+    return np.where((AT >= 200) & (until > AT), to, LEARNT) + noise(0.01)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (0.001, 0.0), (100.0, -50.0), (1.0, -5.0)])
+def test_learning_is_silent(where, scale, offset, seed):
+    assert where(PolicyCollapse(), {"reward_mean": offset + scale * (LEARNT + noise(0.05, seed))}) == []
+
+
+def test_deep_dips_that_recover_are_silent(where):
+    dips = np.where((AT > 100) & (AT % 40 < 7), 0.0, LEARNT)
+    assert where(PolicyCollapse(), {"reward_mean": dips + noise(0.02)}) == []
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_zeros_and_ones_are_silent(where, rate):
+    assert where(PolicyCollapse(), {"reward_mean": (np.random.default_rng(3).random(ROWS) < rate).astype(float)}) == []
+
+
+def test_a_fall_within_the_noise_is_silent(where):
+    assert where(PolicyCollapse(), {"reward_mean": np.where(AT < 200, 0.5, 0.2) + noise(0.4)}) == []
+
+
+def test_a_slow_decline_to_a_little_more_than_half_is_silent(where):
+    assert where(PolicyCollapse(), {"reward_mean": np.where(AT < 200, 0.8, 0.8 - 0.001 * (AT - 200)) + noise(0.01)}) == []
+
+
+def test_a_fall_is_waited_out_then_a_warning_then_critical(judge):
+    warning, critical = judge(PolicyCollapse(), {"reward_mean": fallen(until=300)})
+    assert (warning.index, warning.severity, warning.since) == (228, "warning", 226)
+    assert (critical.index, critical.severity) == (251, "critical")
+    assert warning.cleared_index == critical.cleared_index == 306
+    assert warning.last_good_step == 222
+    assert "Reward fell from 0.8" in critical.message and "stayed down for 50 rows" in critical.message
+
+
+def test_a_fall_by_half_is_never_critical_by_itself(where):
+    assert where(PolicyCollapse(), {"reward_mean": fallen(to=0.3)}) == [(228, "warning")]
+
+
+def test_with_another_sign_of_damage_it_is_critical_at_once(judge):
+    entropy = np.where(AT < 200, 1.5, 0.01)
+    (anomaly,) = judge(PolicyCollapse(), {"reward_mean": fallen(), "entropy_mean": entropy})
+    assert (anomaly.index, anomaly.severity, anomaly.since) == (204, "critical", 202)
+    assert "while entropy has collapsed" in anomaly.message
+
+
+@pytest.mark.parametrize(
+    ("sign", "values", "reductions"),
+    [
+        ("entropy has risen", {"entropy_mean": (1.0, 5.0)}, {}),
+        ("responses run to the length limit", {"truncated_frac": (0.1, 0.95)}, {}),
+        ("response length has left its range", {"rollout_length_mean": (100.0, 900.0)}, {}),
+        ("response length has left its range", {"rollout_length_mean": (100.0, 5.0)}, {}),
+        ("the rewards' spread is gone", {"reward_std": (0.5, 0.001)}, {}),
+        ("KL has exploded", {"kl_mean": (0.05, 3.0)}, {"kl_mean": "token"}),
+        ("KL has exploded", {"kl_mean": (5.0, 90.0)}, {"kl_mean": "sequence"}),
+    ],
+)
+def test_every_sign_of_damage(judge, sign, values, reductions):
+    columns = {name: np.where(AT < 200, before, after) for name, (before, after) in values.items()}
+    (anomaly,) = judge(PolicyCollapse(), {"reward_mean": fallen(), **columns}, reductions)
+    assert (anomaly.index, anomaly.severity) == (204, "critical")
+    assert sign in anomaly.message
+
+
+def test_a_kl_summed_over_a_sequence_is_no_sign_at_nine(where):
+    kl = {"kl_mean": np.where(AT < 200, 1.0, 9.0)}
+    assert where(PolicyCollapse(), {"reward_mean": fallen(to=0.3), **kl}, {"kl_mean": "sequence"}) == [(228, "warning")]
+
+
+def test_the_share_can_be_set(where):
+    assert where(PolicyCollapse(share=0.95), {"reward_mean": fallen()}) == []
+    assert where(PolicyCollapse(lasting=8), {"reward_mean": fallen()}) == [(211, "warning"), (217, "critical")]
+
+
+def test_a_short_log_is_waited_for_less(where):
+    short = np.concatenate([np.full(30, 0.8), np.full(30, 0.05)]) + noise(0.01)[:60]
+    assert where(PolicyCollapse(), {"reward_mean": short}) == [(41, "warning"), (53, "critical")]
