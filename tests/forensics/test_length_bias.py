@@ -115,7 +115,8 @@ def fired(forensics: ComprehensivePPOForensics, biases: list[float], seed: int =
 
 
 def test_the_detector_fires_where_the_bias_has_lasted() -> None:
-    assert fired(ComprehensivePPOForensics(), [0.0] * 30 + [0.8] * 30) == [37]
+    (index,) = fired(ComprehensivePPOForensics(), [0.0] * 30 + [0.8] * 30)
+    assert 33 <= index <= 50, "exactly where is for the tests of the detector to say"
 
 
 def test_the_detector_is_silent_on_no_bias_and_on_a_negative_one() -> None:
