@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import orjson
+import msgspec
 
 __all__ = ["parse_dict"]
+
+_decode = msgspec.json.Decoder().decode
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _WRAPPED = re.compile(
     rb"\b(?:np|numpy|torch)\.\w+\(([^(),]*)\)|\btensor\(([^(),]*)(?:, (?:device|dtype|grad_fn)=[^()]*)?\)"
@@ -41,12 +44,12 @@ def parse_dict(line: bytes, start: int) -> tuple[dict[str, Any], int] | None:
     text = line[start:end]
     if b"\\" not in text and b'"' not in text:
         try:
-            return orjson.loads(_as_json(text)), end
-        except orjson.JSONDecodeError:
+            return _decode(_as_json(text)), end
+        except _NOT_JSON:
             pass
         try:
-            return orjson.loads(_in_words(text.replace(b"'", b'"'))), end
-        except orjson.JSONDecodeError:
+            return _decode(_in_words(text.replace(b"'", b'"'))), end
+        except _NOT_JSON:
             pass
     reader = _Reader(line[start : start + _MAX_CHARS].decode("utf-8", "replace"))
     found = reader.read()
