@@ -21,7 +21,9 @@ class Series(Statistic):
       (of those there are, once there are 5): the run's own idea of normal.
     - `high` and `low` are the highest and lowest `level` so far, with the event at which they were reached.
     - `roughness` is the exponentially weighted mean size of the step from one value to the next, and `spread` that of
-      the distance from a slow mean, which sees slow swings too; `high_spread` is what it was when `high` was reached.
+      the distance from a slow mean, which sees slow swings too, and takes a steady rise for noise.
+    - `high_spread` is the noise when `high` was reached: the spread, but no more than 2.5 times the roughness, which no
+      trend inflates.
     """
 
     __slots__ = (
@@ -116,7 +118,8 @@ class Series(Statistic):
     def _set_level(self, level: float, index: int) -> None:
         self.level = level
         if level > self.high:
-            self.high, self.high_index, self.high_spread = level, index, self.spread
+            self.high, self.high_index = level, index
+            self.high_spread = min(self.spread, 2.5 * self.roughness)
         if level < self.low:
             self.low, self.low_index = level, index
 

@@ -9,22 +9,25 @@ from rldk.detectors.reward.policy_collapse import reward_has_fallen
 
 __all__ = ["EntropyCollapse"]
 
+EVERY, KEPT = 25, 5
+
 
 class EntropyCollapse(Detector):
     """The policy's entropy is all but gone, and the reward has nothing to show for it.
 
     What it catches: the entropy by token has fallen to a small share of its start and stays there, while the reward is no
-        better than at the start, or is on its way down from its best. It is critical while the reward has fallen: the
-        policy writes one sentence, and a bad one.
+        better than at the start, or is on its way down from its best. Also, whatever the reward does, an entropy that was
+        at rest and falls to a tenth of that within a hundred rows. It is critical while the reward has fallen: the policy
+        writes one sentence, and a bad one.
     Why it matters: without entropy nothing is explored, and no gradient leads out of a policy that writes one thing.
-    When it misfires: entropy falls in most runs that learn; with a reward at its best it is not reported. A low entropy
-        from the start is the model's nature.
+    When it misfires: entropy falls in most runs that learn, fast at first and then ever more slowly; with a reward at its
+        best that is not reported. A low entropy from the start is the model's nature.
     What to do: lower the learning rate, raise the entropy bonus or the sampling temperature, raise the KL penalty, and go
         back to a checkpoint from before the fall.
     References: Cui et al. 2025, The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models.
     """
 
-    __slots__ = ("floor", "share")
+    __slots__ = ("_readings", "floor", "share")
     type: ClassVar[str] = "entropy_collapse"
     tracker: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
@@ -36,29 +39,42 @@ class EntropyCollapse(Detector):
     clear: ClassVar[int] = 10
     settings: ClassVar = {
         "share": Setting(0.1, "share of its start below which the entropy counts as gone", least=0.0, most=1.0),
-        "floor": Setting(0.02, "nats at the start below which there is nothing to lose", least=0.0),
+        "floor": Setting(0.005, "nats at the start below which there is nothing to lose", least=0.0),
     }
     share: float
     floor: float
+    _readings: list[float]
+
+    def reset(self) -> None:
+        super().reset()
+        self._readings = []
 
     def check(self, view: View) -> Finding | None:
         entropy = view.get("entropy_mean")
-        if entropy.n < 10 or entropy.level >= self.share * entropy.start or entropy.start < self.floor:
+        level = entropy.level
+        if entropy.n % EVERY == 0 and level == level:
+            self._readings = [*self._readings[1 - KEPT :], level]
+        if not level < self.share * entropy.start or entropy.n < 10 or entropy.start < self.floor:
             return None
         reward = view.get("reward_mean")
         if reward.ready and reward.level > reward.start and reward.level > reward.high - self._allowance(view):
-            return None
+            return self._sudden(level)
         severity = "critical" if reward_has_fallen(view) else "warning"
-        message = (
-            f"Entropy fell from {entropy.start:.3g} to {entropy.level:.3g} nats a token, and the reward is not at its best."
-        )
-        return Finding(
-            severity,
-            entropy.level,
-            self.share * entropy.start,
-            message,
-            {"entropy_start": entropy.start, "entropy": entropy.level},
-        )
+        message = f"Entropy fell from {entropy.start:.3g} to {level:.3g} nats a token, and the reward is not at its best."
+        evidence = {"entropy_start": entropy.start, "entropy": level}
+        return Finding(severity, level, self.share * entropy.start, message, evidence)
+
+    def _sudden(self, level: float) -> Finding | None:
+        """With a reward at its best: judge by where the entropy had come to rest a hundred rows before."""
+        readings = self._readings
+        if len(readings) < KEPT:
+            return None
+        older, old = readings[0], readings[1]
+        rest = min(older, old)
+        if not level < self.share * rest or max(older, old) > 2.0 * rest:
+            return None
+        message = f"Entropy fell to {level:.3g} nats a token within a hundred rows; it was at rest at {rest:.3g}."
+        return Finding("warning", level, self.share * rest, message, {"entropy_rest": rest, "entropy": level})
 
     @staticmethod
     def _allowance(view: View) -> float:

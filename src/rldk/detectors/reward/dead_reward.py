@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+from math import isfinite
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.stats import RollingQuantiles
+from rldk.core.stats.quantiles import quantile_of_sorted
 
 __all__ = ["DeadReward"]
+
+ROWS = 10
 
 
 class DeadReward(Detector):
@@ -45,7 +49,7 @@ class DeadReward(Detector):
     )
     persist: ClassVar[int] = 1
     settings: ClassVar = {
-        "jitter": Setting(0.02, "share of its size within which a reward has not moved; thrice that if a cause shows", least=0, most=0.3),
+        "jitter": Setting(0.02, "share of its size within which it has not moved; thrice that with a cause", least=0, most=0.3),
         "soon": Setting(12, "rewards after which a dead one with a visible cause is critical", least=5),
         "lasting": Setting(40, "rewards after which it is critical without one", least=5),
     }
@@ -55,13 +59,13 @@ class DeadReward(Detector):
     flat_rows: int
     none_rows: int
     flat: bool
-    _recent: RollingQuantiles
+    _recent: deque[float]
 
     def reset(self) -> None:
         super().reset()
         self.flat_rows = self.none_rows = 0
         self.flat = False
-        self._recent = RollingQuantiles(10)
+        self._recent = deque(maxlen=ROWS)
 
     @classmethod
     def metrics(cls) -> tuple[str, ...]:
@@ -81,26 +85,29 @@ class DeadReward(Detector):
         if value is None:
             return self._still(view) if self.raised else None
         self.none_rows = 0
-        self._recent.update(value)
+        if isfinite(value):
+            self._recent.append(value)
         self.flat = self._is_flat(view)
         self.flat_rows = self.flat_rows + 1 if self.flat else 0
         return self._still(view)
 
     def _is_flat(self, view: View) -> bool:
         """Whether the last ten rewards are where the first were and no response differs from another."""
-        recent = self._recent
-        if recent.count < 10:
+        reward, spread = view.get("reward_mean"), view.first("reward_std", "reward_group_std")
+        lost = spread.level < 1e-4 * spread.base
+        widest = 12.0 * max(self.jitter * max(abs(reward.high), abs(reward.low)), 1e-6)
+        if len(self._recent) < ROWS or (reward.high - reward.low > widest and not lost):
+            return False  # it has moved further than any room below allows for
+        recent = sorted(self._recent)
+        median = 0.5 * recent[4] + 0.5 * recent[5]
+        room = max(self.jitter * abs(median), 1e-6) * (3.0 if self.raised or self._cause(view) else 1.0)
+        if quantile_of_sorted(recent, 0.9) - quantile_of_sorted(recent, 0.1) > room:
             return False
-        reward = view.get("reward_mean")
-        room = max(self.jitter * abs(recent.median), 1e-6) * (3.0 if self.raised or self._cause(view) else 1.0)
-        if recent.quantile(0.9) - recent.quantile(0.1) > room:
+        if spread.ready and spread.level > 0.05 * abs(median) + 1e-6 and spread.level > 0.02 * spread.base:
             return False
-        spread = view.first("reward_std", "reward_group_std")
-        if spread.ready and spread.level > 0.05 * abs(recent.median) + 1e-6 and spread.level > 0.02 * spread.base:
-            return False
-        never_moved = abs(recent.median - reward.start) <= 2 * room and reward.high - reward.low <= 4 * room
-        lost = spread.ready and spread.level < 1e-4 * spread.base and recent.max - recent.min <= 1e-4 * reward.scale
-        return never_moved or (lost and recent.median < reward.high - 0.5 * reward.scale)
+        never_moved = abs(median - reward.start) <= 2 * room and reward.high - reward.low <= 4 * room
+        lost = lost and spread.ready and recent[-1] - recent[0] <= 1e-4 * reward.scale
+        return never_moved or (lost and median < reward.high - 0.5 * reward.scale)
 
     def _still(self, view: View) -> Finding | None:
         if not self.flat:
@@ -110,7 +117,7 @@ class DeadReward(Detector):
         if rows < self.soon or (not cause and rows < self.lasting // 2):
             return None
         severity = "critical" if cause or rows >= self.lasting else "warning"
-        median = self._recent.median
+        median = sorted(self._recent)[ROWS >> 1]
         why = f"; {cause}" if cause else ""
         message = f"The reward has not moved from {median:.4g} for {rows} rows, and no response scores better than another{why}."
         return Finding(severity, median, self.jitter, message, {"reward": median, "rows": rows})

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.series import EARLY, Series
 
-__all__ = ["PolicyCollapse", "reward_has_fallen"]
+__all__ = ["PolicyCollapse", "reward_has_fallen", "signs_of_damage"]
+
+LONG = 2.5  # times the noise by which a fall stands out that has lasted
 
 
-def reward_has_fallen(view: View, share: float = 0.5) -> bool:
+def reward_has_fallen(view: View, share: float = 0.5, noises: float = 4.0) -> bool:
     """Whether the reward has lost a share of its best level, and more than its own noise: what others corroborate by."""
     reward = view.get("reward_mean")
     if reward.n < 8:
         return False
     drop = reward.high - reward.level
-    return drop > share * max(abs(reward.high), reward.high - reward.start) and drop > 4.0 * max(reward.scale, reward.high_spread)
+    if not drop > share * max(abs(reward.high), reward.high - reward.start):
+        return False
+    noise = reward.high_spread
+    return drop > noises * max(noise, min(reward.scale, 3.0 * noise))  # a steep start is no noise
 
 
 class PolicyCollapse(Detector):
     """The reward has lost most of its best level and does not come back.
 
     What it catches: the median of the last five rewards is below half of the best such median (or has lost half of what
-        was gained), by more than four times the run's own noise, and stays there.
+        was gained), by more than four times the run's own noise, and stays there; by two and a half times, if it has stayed
+        there for long.
     Why it matters: a policy that has fallen off its optimum seldom climbs back: what it samples now is what it learns from.
     When it misfires: deep dips that recover within a few rows are normal and are waited out; a change of the data (a
         curriculum) may lower the reward for good, which is a warning until another sign of damage comes with it.
@@ -31,7 +39,7 @@ class PolicyCollapse(Detector):
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
-    __slots__ = ("deep", "lasting", "lost", "share")
+    __slots__ = ("best", "deep", "lasting", "lost", "share")
     type: ClassVar[str] = "policy_collapse"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
@@ -49,21 +57,30 @@ class PolicyCollapse(Detector):
     deep: float
     lasting: float
     lost: int
+    best: float
 
     def reset(self) -> None:
         super().reset()
         self.lost = 0
+        self.best = -inf
 
     def check(self, view: View) -> Finding | None:
-        if not reward_has_fallen(view, self.share):
+        reward = view.get("reward_mean")
+        if reward.n >= EARLY and reward.slow > self.best:
+            self.best = reward.slow
+        if not reward_has_fallen(view, self.share, LONG):
             self.lost = 0
             return None
         self.lost += 1
-        reward = view.get("reward_mean")
         signs = signs_of_damage(view)
-        patience = max(8.0, min(self.lasting, 0.2 * reward.n))  # a short log has few rows, each of many steps
-        lasting = self.lost >= 2 * patience and reward_has_fallen(view, self.deep)
-        if not (signs or self.lost >= patience):
+        if reward_has_fallen(view, self.share):
+            patience = max(8.0, min(self.lasting, 0.2 * reward.n))  # a short log has few rows, each of many steps
+        elif self._slow_mean_has_fallen(reward):
+            patience, signs = self.lasting, []
+        else:
+            return None
+        lasting = self.lost >= 2 * patience and reward_has_fallen(view, self.deep, LONG)
+        if self.lost < patience and not signs:
             return None
         severity = "critical" if signs or lasting else "warning"
         also = f", while {' and '.join(signs)}" if signs else ""
@@ -72,6 +89,10 @@ class PolicyCollapse(Detector):
         return Finding(
             severity, reward.level, threshold, message, {"best": reward.high, "reward": reward.level, "rows_down": self.lost}
         )
+
+    def _slow_mean_has_fallen(self, reward: Series) -> bool:
+        """Whether the mean over some twenty rows has lost its share too, which single rows of 0 and 1 hardly move."""
+        return self.best - reward.slow > self.share * max(abs(self.best), self.best - reward.start)
 
 
 def signs_of_damage(view: View) -> list[str]:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from math import inf, nan
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.series import Series
 
 __all__ = ["RewardHacking"]
+
+HELD_OUT = {"eval_accuracy": "accuracy", "eval_reward_mean": "reward", "eval_distinct_2": "diversity"}
+SINCE = ("reward_mean", "kl_mean", "rollout_length_mean", "entropy_mean", "reward_std")
+TINY_TOKEN, TINY_SEQUENCE = 0.01, 1.0
 
 
 class RewardHacking(Detector):
     """The reward is at its best while independent signs say that the text gets worse.
 
     What it catches: a reward well above its start, together with signs from channels that do not feed it: held-out
-        quality that falls (perplexity doubled, diversity or accuracy down), a large KL from the reference, responses
-        that double in length or run to the limit, an entropy that is gone, a spread of rewards that is gone. Held-out
-        quality counts twice. It is called evidence, since only a reader of samples can be sure.
+        quality that falls (perplexity doubled; diversity, accuracy or reward down by a quarter of its best), a large KL
+        from the reference, responses that double in length or run to the limit, an entropy that is gone, a spread of
+        rewards that is gone. Held-out quality counts twice; where it has fallen from its best while the reward went on
+        rising, changes since that moment count too: a KL that doubled, length up by half, entropy or spread down by half.
+        It is called evidence, since only a reader of samples can be sure.
     Why it matters: the run looks best just when it is worth least.
     When it misfires: a reward that rises alone is learning and says nothing here. A task that is really solved loses its
-        spread of rewards, and a length penalty shortens responses: neither is enough.
+        spread of rewards, and a length penalty shortens responses: neither is enough. Training that overfits to its
+        prompts looks much the same, and the advice is the same.
     What to do: read samples. Raise the KL penalty, stop at the last checkpoint whose held-out quality held, mend what the
         reward fails to see, or mix in a second reward.
     References: Gao et al. 2023; Skalse et al. 2022, Defining and Characterizing Reward Hacking.
     """
 
-    __slots__ = ("enough", "kl_sequence", "kl_token")
+    __slots__ = ("_then", "enough", "kl_sequence", "kl_token")
     type: ClassVar[str] = "reward_hacking"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (
@@ -46,51 +55,73 @@ class RewardHacking(Detector):
     enough: float
     kl_token: float
     kl_sequence: float
+    _then: list[float]
+
+    def reset(self) -> None:
+        super().reset()
+        self._then = [nan] * len(SINCE)
 
     def check(self, view: View) -> Finding | None:
         reward = view.get("reward_mean")
-        if reward.n < 15:
-            return None
+        for name in HELD_OUT:
+            if view.get(name).high_index == view.index:  # its best so far: remember where all else stood
+                self._then = [view.get(metric).level for metric in SINCE]
         gain = reward.level - reward.start
-        if gain <= 2.0 * max(reward.scale, 0.02 * abs(reward.start)) or reward.level < reward.start + 0.6 * (
-            reward.high - reward.start
-        ):
+        if reward.n < 15 or not gain > 2.0 * max(reward.scale, 0.02 * abs(reward.start)):
             return None
-        signs, held_out = self._signs(view)
-        weight = len(signs) + held_out
+        if reward.level < reward.start + 0.6 * (reward.high - reward.start):
+            return None
+        held_out = self._held_out(view)
+        signs = self._signs(view, bool(held_out))
+        weight = len(signs) + (2 if held_out else 0)
         if weight < self.enough:
             return None
         severity = "critical" if held_out and weight > self.enough else "warning"
-        message = f"Reward is up {gain:.3g} to {reward.level:.4g}, but {', '.join(signs)}: evidence of reward hacking."
+        told = ", ".join(held_out[:1] + signs)
+        message = f"Reward is up {gain:.3g} to {reward.level:.4g}, but {told}: evidence of reward hacking."
         return Finding(severity, float(weight), self.enough, message, {"gain": gain, "signs": float(len(signs))})
 
-    def _signs(self, view: View) -> tuple[list[str], int]:
-        held = self._held_out(view)
-        signs = held[:1]
-        kl = view.get("kl_mean")
-        limit = self.kl_sequence if view.reductions.get("kl_mean") == "sequence" else self.kl_token
-        if kl.ready and kl.level > limit and kl.level > 3.0 * abs(kl.start):
-            signs.append(f"KL is {kl.level:.3g}")
-        length, cut = view.get("rollout_length_mean"), view.get("truncated_frac")
-        if (length.ready and length.level > 2.0 * length.start) or (cut.ready and cut.level > 0.8 and cut.start < 0.4):
-            signs.append(f"responses have grown to {length.level:.4g} tokens")
-        entropy = view.get("entropy_mean")
-        if entropy.ready and entropy.start > 0.05 and entropy.level < 0.15 * entropy.start:
-            signs.append(f"entropy fell to {entropy.level:.3g}")
-        spread = view.get("reward_std")
-        if spread.ready and spread.level < 0.05 * spread.base:
+    def _signs(self, view: View, held_out: bool) -> list[str]:
+        """What has changed, since the start, or since held-out quality was at its best."""
+        signs = []
+        reward, kl, length, entropy, spread = self._then if held_out else (nan,) * len(SINCE)
+        if not view.get("reward_mean").level > reward:
+            kl = length = entropy = spread = nan
+        now, by_sequence = view.get("kl_mean"), view.reductions.get("kl_mean") == "sequence"
+        limit, tiny = (self.kl_sequence, TINY_SEQUENCE) if by_sequence else (self.kl_token, TINY_TOKEN)
+        if (now.level > limit and now.level > 3.0 * abs(now.start) and now.ready) or now.level > max(2.0 * kl, tiny):
+            signs.append(f"KL is {now.level:.3g}")
+        now, cut = view.get("rollout_length_mean"), view.get("truncated_frac")
+        if now.level > 2.0 * now.start or (cut.level > 0.8 and cut.start < 0.4) or now.level > 1.5 * length:
+            signs.append(f"responses have grown to {now.level:.4g} tokens")
+        now = view.get("entropy_mean")
+        if now.level < (0.15 * now.start if now.start > 0.05 else -inf) or now.level < 0.5 * entropy:
+            signs.append(f"entropy fell to {now.level:.3g}")
+        now = view.get("reward_std")
+        if now.level < 0.05 * now.base:
             signs.append("the spread of rewards is gone")
-        return signs, len(held[:1])
+        elif now.level < 0.5 * spread:
+            signs.append("the spread of rewards has halved")
+        return signs
 
     @staticmethod
     def _held_out(view: View) -> list[str]:
-        """What held-out data says against the reward; needs three measurements and compares with the first."""
+        """What held-out data says against the reward."""
         found = []
         perplexity = view.get("eval_perplexity")
         if perplexity.n >= 3 and perplexity.last > 2.0 * perplexity.first:
             found.append(f"held-out perplexity rose from {perplexity.first:.3g} to {perplexity.last:.3g}")
-        for name, word in (("eval_distinct_2", "diversity"), ("eval_accuracy", "accuracy"), ("eval_reward_mean", "reward")):
+        for name, word in HELD_OUT.items():
             series = view.get(name)
-            if series.n >= 3 and series.last < 0.7 * series.first and series.first > 0:
-                found.append(f"held-out {word} fell from {series.first:.3g} to {series.last:.3g}")
+            if (before := _fallen_from(series)) > -inf:
+                found.append(f"held-out {word} fell from {before:.3g} to {series.last:.3g}")
         return found
+
+
+def _fallen_from(series: Series) -> float:
+    """From where a held-out measure has fallen: its first value where there are few, else its best; minus infinity if not."""
+    if series.n >= 3 and series.first > 0.0 and series.last < 0.7 * series.first:
+        return series.first
+    if series.n >= 8 and series.high - series.level > max(0.25 * abs(series.high), 3.0 * series.roughness):
+        return series.high
+    return -inf

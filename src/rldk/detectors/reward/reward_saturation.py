@@ -57,5 +57,6 @@ class RewardSaturation(Detector):
         if self.rows_full < self.rows or not (drifting or self.rows_alike >= self.rows):
             return None
         also = f", while KL grew from {self.kl_then:.3g} to {kl.level:.3g}" if drifting else ""
-        message = f"All responses have scored alike ({reward.level:.4g}) for {self.rows_full} rows{also}: nothing is left to learn."
-        return Finding("warning", spread.level, self.share * spread.base, message, {"spread": spread.level, "rows": self.rows_full})
+        rows = self.rows_full
+        message = f"All responses have scored alike ({reward.level:.4g}) for {rows} rows{also}: nothing is left to learn."
+        return Finding("warning", spread.level, self.share * spread.base, message, {"spread": spread.level, "rows": float(rows)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, View
@@ -40,6 +41,8 @@ class NonfiniteMetric(Detector):
 
     def check(self, view: View) -> Finding | None:
         metrics = view.event.metrics
+        if isfinite(sum(metrics.values())):  # then each of them is
+            return None
         bad = [name for name in WATCHED if name in metrics and metrics[name] - metrics[name] != 0.0]
         if not bad:
             return None
