@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class ScanConfig:
                 raise UsageError(f"Unknown key {key!r}{_near(key, _KEYS)}")
         parts = {}
         for key in ("detectors", "limits"):
-            part = given.get(key) or {}
+            part = {} if given.get(key) is None else given[key]
             if not isinstance(part, Mapping):
                 raise UsageError(f"Expected `{key}` to be a mapping, got {type(part).__name__}.")
             parts[key] = {str(name): _settings(key, str(name), value) for name, value in part.items()}
@@ -102,14 +103,20 @@ def _limit(metric: str, given: dict[str, Any]) -> UserLimit:
     unknown = sorted(set(given) - {"max", "min", "severity"})
     if unknown or not {"max", "min"} & set(given):
         raise UsageError(f"Expected the limit of {metric!r} to have `max` or `min`, got {sorted(given)}.")
-    numbers = {key: _number(f"limits.{metric}.{key}", given[key]) for key in ("max", "min") if key in given}
-    highest, lowest = numbers.get("max"), numbers.get("min")
-    return UserLimit(
-        metric,
-        float("inf") if highest is None else highest,
-        float("-inf") if lowest is None else lowest,
-        given.get("severity", "warning"),
-    )
+    highest, lowest = (_required(f"limits.{metric}.{key}", given, key, none) for key, none in (("max", inf), ("min", -inf)))
+    if lowest > highest:
+        raise UsageError(f"Expected the limit of {metric!r} to have `min` below `max`, got {lowest:g} and {highest:g}.")
+    return UserLimit(metric, highest, lowest, given.get("severity", "warning"))
+
+
+def _required(name: str, given: Mapping[str, Any], key: str, none: float) -> float:
+    """The number under a key, which may be left out but not left empty."""
+    if key not in given:
+        return none
+    number = _number(name, given[key])
+    if number is None:
+        raise UsageError(f"Expected `{name}` to be a number, got None.")
+    return number
 
 
 def _settings(key: str, name: str, value: Any) -> dict[str, Any]:
@@ -123,11 +130,14 @@ def _settings(key: str, name: str, value: Any) -> dict[str, Any]:
 def _number(name: str, value: Any) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise UsageError(f"Expected `{name}` to be a number, got {value!r}.")
     return float(value)
 
 
 def _near(name: str, known: Any) -> str:
-    close = difflib.get_close_matches(str(name), list(known), n=2)
-    return f". Did you mean {' or '.join(close)}?" if close else f". Known are {', '.join(list(known)[:8])} …"
+    names = list(known)
+    close = difflib.get_close_matches(str(name), names, n=2)
+    if close:
+        return f". Did you mean {' or '.join(close)}?"
+    return f". Known are {', '.join(names[:8])}" + (" …" if len(names) > 8 else ".")
