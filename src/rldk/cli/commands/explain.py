@@ -63,10 +63,14 @@ def _list(kinds: list[type[Detector]]) -> None:
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("type", "tracker", "what it is"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name != "what it is")
     for kind in kinds:
         table.add_row(kind.type, kind.tracker, kind.documentation()["title"])
     console().print(table)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _show(kind: type[Detector]) -> None:
@@ -76,7 +80,7 @@ def _show(kind: type[Detector]) -> None:
     out.print(pages["title"])
     for section in SECTIONS:
         out.print(f"\n{section}", style="bold")
-        out.print(pages.get(section, "–"))
+        out.print(_sentence(pages.get(section, "–")))
     out.print("\nNeeds", style="bold")
     out.print("; ".join(" or ".join(group) for group in kind.needs) or "nothing in particular")
     out.print("\nSettings", style="bold")

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    stops = [_stop(judgement, args.stop_on) for judgement, _ in judge_paths(args)]
+    stops = [_stop(judgement, args.stop_on) for judgement, _ in judge_paths(args)[0]]
     if args.json:
         print_json({"stop_on": args.stop_on, "runs": stops})
     else:

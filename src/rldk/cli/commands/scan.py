@@ -6,6 +6,7 @@ Exit status: 0 nothing critical, 1 something critical (--fail-on changes both), 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from rldk.cli.commands.ingest import parse_field_map
@@ -23,6 +24,7 @@ CURVES = (
     "rollout_length_mean",
 )
 STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
+_SHOWN = 5
 RANK = {"critical": 0, "warning": 1, "no_data": 2, "healthy": 3}
 
 
@@ -44,18 +46,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    judged = judge_paths(args)
+    judged, passed_over = judge_paths(args)
     if args.json:
-        print_json({"runs": [judgement.to_dict(skipped) for judgement, skipped in judged]})
+        print_json({
+            "runs": [judgement.to_dict(skipped) for judgement, skipped in judged],
+            "passed_over": [{"path": path, "reason": reason} for path, reason in passed_over],
+        })  # fmt: skip
     else:
-        show(judged, args.verbose)
+        show(judged, passed_over, args.verbose)
     verdicts = {judgement.verdict for judgement, _ in judged}
     failing = {"critical": {"critical"}, "warning": {"critical", "warning"}, "never": set()}[args.fail_on]
     return 1 if verdicts & failing else 0
 
 
-def judge_paths(args: argparse.Namespace) -> list[tuple[Any, int]]:
-    """Judge all runs below the paths; each with the number of lines of its file that were skipped."""
+def judge_paths(args: argparse.Namespace) -> tuple[list[tuple[Any, int]], list[tuple[Path, str]]]:
+    """Judge all runs below the paths; each with the number of lines of its file that were skipped.
+
+    The second part is what was not judged, with the reason: a file that cannot be read is not a healthy run.
+    """
     from rldk.forensics.config import ScanConfig
     from rldk.forensics.judge import judge_run
     from rldk.ingest import read_runs
@@ -65,11 +73,17 @@ def judge_paths(args: argparse.Namespace) -> list[tuple[Any, int]]:
     paths = expand(args.paths)
     with progress_bar(size_of(paths)) as progress:
         result = read_runs(paths, adapter_hint=args.adapter, field_map=parse_field_map(args.field_map), progress=progress)
-    skipped = {report.path: report.problems.total for report in result.files}
-    return [(judge_run(found, config), skipped.get(found.path, 0)) for found in result.runs]
+    problems = {report.path: report.problems for report in result.files}
+    judged = []
+    for found in result.runs:
+        own = problems.get(found.path)
+        if own is not None and own.damage:
+            found.notes.append(own.damage)
+        judged.append((judge_run(found, config), own.total if own is not None else 0))
+    return judged, result.passed_over
 
 
-def show(judged: list[tuple[Any, int]], verbose: bool) -> None:
+def show(judged: list[tuple[Any, int]], passed_over: list[tuple[Path, str]], verbose: bool) -> None:
     """The ranking, the worst first, then each run that has something to tell."""
     out = console()
     judged = sorted(judged, key=lambda pair: (RANK[pair[0].verdict], -len(pair[0].engine.anomalies)))
@@ -78,6 +92,17 @@ def show(judged: list[tuple[Any, int]], verbose: bool) -> None:
     for judgement, skipped in judged:
         if len(judged) == 1 or judgement.incidents:
             _show_run(out, judgement, skipped, verbose)
+    if passed_over:
+        _show_passed_over(out, passed_over, verbose)
+
+
+def _show_passed_over(out: Any, passed_over: list[tuple[Path, str]], verbose: bool) -> None:
+    out.print()
+    shown = passed_over if verbose else passed_over[:_SHOWN]
+    for path, reason in shown:
+        out.print(f"· not judged: {clean(path)}: {clean(reason)}", style="dim")
+    if len(shown) < len(passed_over):
+        out.print(f"· and {len(passed_over) - len(shown)} more files not judged (--verbose lists them)", style="dim")
 
 
 def _show_ranking(out: Any, judgements: list[Any]) -> None:
