@@ -204,7 +204,8 @@ def _owners() -> dict[str, tuple[str, ...]]:
         if framework == "rldk":
             continue
         for key in (*table, *SIGNATURES.get(framework, ())):
-            owners.setdefault(key, []).append(framework)
+            if key not in CATALOG:  # a canonical name may be anybody's
+                owners.setdefault(key, []).append(framework)
     return {key: tuple(dict.fromkeys(found)) for key, found in owners.items()}
 
 
