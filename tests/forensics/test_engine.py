@@ -71,9 +71,9 @@ def test_live_equals_offline(events: list[Event]) -> None:
         assert len(found) == len(events)
 
 
-@pytest.mark.parametrize("name", ["policy_collapse", "nonfinite_metric", "length_runaway", "controller_oscillation"])
+@pytest.mark.parametrize("name", ["entropy_explosion", "nonfinite_metric", "kl_explosion"])
 def test_saved_and_restored_at_every_position(name: str) -> None:
-    events = faulty(name, seed=3, steps=220, onset=60)
+    events = faulty(name, seed=3, steps=150, onset=50)
     whole = run(Engine(), events)
     assert whole.anomalies
     engine = Engine()

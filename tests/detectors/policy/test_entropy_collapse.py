@@ -22,7 +22,7 @@ def test_a_low_entropy_throughout_with_a_good_reward_is_silent(where):
 
 
 def test_a_tiny_entropy_from_the_start_has_nothing_to_lose(where):
-    assert where(EntropyCollapse(), {"entropy_mean": np.where(AT < 100, 0.015, 0.0005)}) == []
+    assert where(EntropyCollapse(), {"entropy_mean": np.where(AT < 100, 0.004, 0.0001)}) == []
 
 
 def test_an_entropy_that_falls_as_the_reward_rises_is_silent(where):
@@ -52,3 +52,11 @@ def test_it_is_critical_once_the_reward_has_fallen(where):
 
 def test_the_share_can_be_set(where):
     assert where(EntropyCollapse(share=0.01), {"entropy_mean": GONE}) == []
+
+
+def test_an_entropy_at_rest_that_falls_suddenly_is_a_warning_whatever_the_reward_does(judge):
+    rising = np.clip(AT / 400.0, 0.05, 0.9) + noise(0.005)
+    entropy = np.where((AT >= 200) & (AT < 260), 0.02, 1.0)
+    (anomaly,) = judge(EntropyCollapse(), {"entropy_mean": entropy, "reward_mean": rising})
+    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (211, "warning", 202, 271)
+    assert "it was at rest at 1" in anomaly.message
