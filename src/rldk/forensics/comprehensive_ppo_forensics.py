@@ -17,7 +17,7 @@ from rldk.detectors.table import DETECTORS
 from rldk.forensics.advantage_statistics_tracker import AdvantageStatisticsTracker
 from rldk.forensics.analysis import analysis, health_summary, length_bias_analysis
 from rldk.forensics.comprehensive_ppo_metrics import ComprehensivePPOMetrics, make_metrics
-from rldk.forensics.engine import Engine
+from rldk.forensics.engine import Engine, told_apart
 from rldk.forensics.gradient_norms_analyzer import GradientNormsAnalyzer
 from rldk.forensics.kl_schedule_tracker import DEFAULT_KL_TARGET, KLScheduleTracker
 from rldk.forensics.length_bias import LengthBiasTracker
@@ -129,6 +129,8 @@ class ComprehensivePPOForensics:
 
     def take(self, event: Event) -> list[Anomaly]:
         """Pass an event through trackers and engine, without a record. The event itself is not changed."""
+        if event.model_info.get("phase", "train") != "train":
+            event = told_apart(event)
         correlation = self.trackers.take(event)
         if correlation == correlation and "length_reward_corr" not in event.metrics:
             metrics = {**event.metrics, "length_reward_corr": correlation}
