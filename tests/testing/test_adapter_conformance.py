@@ -172,6 +172,14 @@ def test_a_line_of_epochs_that_ends_after_a_whole_value_is_said_to_be_cut(tmp_pa
     assert run.steps.tolist() == [1, 2, 3]
 
 
+def test_a_line_of_words_that_ends_after_a_whole_value_keeps_it(tmp_path: Path) -> None:
+    path = SAMPLES["keyvalue"](tmp_path, 3)
+    path.write_bytes(path.read_bytes()[: path.read_bytes().rindex(b"ward=")])
+    (run,) = choose(path).runs()
+    assert "line 4 has no newline: values after its last may be missing" in run.notes
+    assert run.columns["loss"].values.tolist() == [0.5, 0.25, 0.166667]
+
+
 def tensorboard(folder: Path, rows: int) -> Path:
     pytest.importorskip("tensorboard")
     from tensorboard.compat.proto import event_pb2, summary_pb2
