@@ -56,7 +56,7 @@ class GradientFlow(Detector):
             limit = max(MARGIN * self.high, self.change * normal)
         elif level < self.low / MARGIN:
             limit = min(self.low / MARGIN, normal / self.change)
-            if not 0.01 * normal < norm.last < limit or lacks_signal(view):
+            if not 0.01 * normal < norm.last < limit or lacks_signal(view, 1.0 / self.change):
                 return None
         else:
             return None

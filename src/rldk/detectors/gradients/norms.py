@@ -22,8 +22,15 @@ def own_norm(norm: Series) -> float:
     return norm.base if norm.base > norm.scale else norm.scale
 
 
-def lacks_signal(view: View) -> bool:
-    """Whether the rewards tell no samples apart, so that no gradient can be: another defect, or a task that is solved."""
-    alike = view.get("reward_zero_std_frac")
-    spread = view.get("reward_std")
-    return alike.level > 0.5 or spread.level <= max(0.1 * spread.base, 1e-6)
+def lacks_signal(view: View, part: float) -> bool:
+    """Whether the rewards tell samples apart so much less that a norm at this part of its normal is no wonder.
+
+    That is another defect, or a task that is solved. The share of useful groups, or the spread of rewards, must be down to
+    that part now, and to half of its start over some twenty rows: small batches without any spread come and go. Where
+    most groups have none for long, a norm that is logged at the last micro-step is 0 in nearly every row.
+    """
+    alike, spread = view.get("reward_zero_std_frac"), view.get("reward_std")
+    useful = 1.0 - alike.base
+    if alike.slow > 0.7 or (1.0 - alike.level <= part * useful and 1.0 - alike.slow <= 0.5 * useful):
+        return True
+    return spread.level <= max(part * spread.base, 1e-6) and spread.slow <= max(0.5 * spread.base, 1e-6)

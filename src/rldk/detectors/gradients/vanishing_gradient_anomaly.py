@@ -44,7 +44,7 @@ class VanishingGradient(Detector):
             return None
         if limit == 0.0 and not self._frozen(view):
             return None
-        if norm.n < BASELINE or lacks_signal(view):
+        if norm.n < BASELINE or lacks_signal(view, 5.0 * self.share):
             return None
         message = f"The gradient norm is {norm.last:.3g}; the run's own normal is {norm.base:.3g}."
         return Finding("warning", norm.last, limit, message, {"norm": norm.last, "normal": norm.base})

@@ -17,7 +17,8 @@ class ThroughputDrop(Detector):
     Why it matters: a node that throttles, a disk that is full, a data loader that starves or memory that is swapped costs
         days before anyone looks.
     When it misfires: evaluation and checkpoints slow single steps, and warm-up makes the first ones slow; both are waited
-        out. Longer responses take longer, and are not counted.
+        out. Longer responses take longer, and are not counted; nor are fewer tokens a second from responses half as long,
+        unless the step itself takes half as long again.
     What to do: look at the split of the step's time, at the accelerator's use and temperature, and at what shares the node.
     References: none.
     """
@@ -44,7 +45,8 @@ class ThroughputDrop(Detector):
         grown = length.ready and length.level > 1.5 * length.start
         if speed.n >= 40:
             shorter = length.ready and length.level < 0.5 * length.high  # fewer tokens for the same overhead
-            if speed.level < self.share * speed.high and not shorter:
+            longer = time.level > 1.5 * time.base  # which fewer tokens do not explain
+            if speed.level < self.share * speed.high and (longer or not shorter):
                 message = f"Throughput fell from {speed.high:.4g} to {speed.level:.4g} tokens a second."
                 return Finding("warning", speed.level, self.share * speed.high, message, {"best": speed.high})
         elif time.n >= 20 and time.base > 0 and time.level > self.times_longer * time.base and not grown:
