@@ -1,0 +1,84 @@
+"""What README and docs say is true: commands parse, snippets run, paths exist, generated pages are up to date."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rldk.cli.main import COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [body for found, body in FENCE.findall(page.read_text()) if found == language]
+
+
+README = ROOT / "README.md"
+SHELL = [line for body in blocks(README, "bash") for line in body.splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the demo has been run, as a reader of the README would have."""
+    folder = tmp_path_factory.mktemp("demo")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples/first_look.py")], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert "critical" in done.stdout and "healthy" in done.stdout and "would have stopped at step" in done.stdout
+    return folder
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("rldk ")])
+def test_a_command_of_the_readme_runs(
+    line: str, demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(demo)
+    assert main(shlex.split(line, comments=True)[1:]) in (0, 1)
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [line for line in SHELL if not line.startswith("rldk ")])
+def test_another_command_of_the_readme_is_one_that_the_project_has(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    if words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    else:
+        assert words == ["pip", "install", "-e", "."]
+
+
+@pytest.mark.parametrize("number", range(len(blocks(README, "python"))))
+def test_a_snippet_of_the_readme_runs(number: int, demo: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", blocks(README, "python")[number]], cwd=demo, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_and_commands_of_a_page(page: Path) -> None:
+    text = page.read_text()
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (page.parent / target).exists(), target
+    for command in re.findall(r"`rldk ([a-z]+)", text):
+        assert command in COMMANDS, command
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "docs/generate.py"), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert f"rldk {command}" in capsys.readouterr().out
