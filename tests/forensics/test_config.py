@@ -126,6 +126,9 @@ WHOLE = "to be a whole number of at least 1, got"
         (of_kl(max=1, severity="fatal"), "to be one of ['warning', 'critical'], got 'fatal'."),
         ({"kl_target": "six"}, "Expected `kl_target` to be a number, got 'six'."),
         ({"kl_target": float("nan")}, "Expected `kl_target` to be a number, got nan."),
+        ({"kl_target": -1}, "Expected `kl_target` to be a finite number of at least 0, got -1."),
+        ({"kl_target": float("inf")}, "Expected `kl_target` to be a finite number of at least 0, got inf."),
+        ({"kl_target_tolerance": -0.1}, "Expected `kl_target_tolerance` to be a finite number of at least 0, got -0.1."),
         ({"kl_target": True}, "Expected `kl_target` to be a number, got True."),
         ({"kl_target_tolerance": []}, "Expected `kl_target_tolerance` to be a number, got []."),
     ],
@@ -217,6 +220,19 @@ def test_a_limit_is_hard() -> None:
 def test_a_limit_on_a_key_of_ones_own() -> None:
     assert raised({"limits": {"my/metric": {"max": 1}}}, rows([0.0, 2.0], "my/metric")) == [("user_limit_exceeded", "warning", 1)]
     assert isinstance(built({"limits": {"my/metric": {"max": 1}}})["user_limit_exceeded:my/metric"], UserLimit)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [("kl", "kl_mean"), ("entropy", "entropy_mean"), ("learning_rate", "lr"), ("grad_norm_policy", "policy_grad_norm")],
+)
+def test_a_limit_by_a_name_that_logs_have(name: str, metric: str) -> None:
+    assert raised({"limits": {name: {"max": 1.0}}}, rows([0.5, 0.5, 1.5], metric)) == [("user_limit_exceeded", "warning", 2)]
+
+
+def test_a_limit_on_held_out_data() -> None:
+    found = raised({"limits": {"eval_reward_mean": {"min": 0.2}}}, rows([0.5, 0.1], "eval_reward_mean"))
+    assert found == [("user_limit_exceeded", "warning", 1)]
 
 
 def test_each_engine_is_its_own() -> None:

@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from rldk.core.catalog import CATALOG
+from rldk.core.catalog import CATALOG, entry_of
 from rldk.core.detector import Detector
 from rldk.core.errors import UsageError
 from rldk.detectors.run.user_limit import UserLimit
@@ -37,6 +37,10 @@ class ScanConfig:
 
     def __post_init__(self) -> None:
         self.build()  # every mistake is said now, not in the middle of a run
+        for name in ("kl_target", "kl_target_tolerance"):
+            value = _number(name, getattr(self, name))
+            if value is not None and not 0.0 <= value < inf:
+                raise UsageError(f"Expected `{name}` to be a finite number of at least 0, got {value:g}.")
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> ScanConfig:
@@ -97,9 +101,8 @@ class ScanConfig:
         return judge
 
 
-def _limit(metric: str, given: dict[str, Any]) -> UserLimit:
-    if metric not in CATALOG and "/" not in metric:
-        raise UsageError(f"Cannot limit {metric!r}: no metric has that name{_near(metric, CATALOG)}")
+def _limit(name: str, given: dict[str, Any]) -> UserLimit:
+    metric = name if "/" in name else _canonical(name)
     unknown = sorted(set(given) - {"max", "min", "severity"})
     if unknown or not {"max", "min"} & set(given):
         raise UsageError(f"Expected the limit of {metric!r} to have `max` or `min`, got {sorted(given)}.")
@@ -107,6 +110,16 @@ def _limit(metric: str, given: dict[str, Any]) -> UserLimit:
     if lowest > highest:
         raise UsageError(f"Expected the limit of {metric!r} to have `min` below `max`, got {lowest:g} and {highest:g}.")
     return UserLimit(metric, highest, lowest, given.get("severity", "warning"))
+
+
+def _canonical(name: str) -> str:
+    """The metric that a name stands for; `kl` is `kl_mean`, as in a log."""
+    if entry_of(name) is not None:
+        return name
+    known = {alias: entry.name for entry in CATALOG.values() for alias in entry.aliases}
+    if name not in known:
+        raise UsageError(f"Cannot limit {name!r}: no metric has that name{_near(name, CATALOG)}")
+    return known[name]
 
 
 def _required(name: str, given: Mapping[str, Any], key: str, none: float) -> float:
