@@ -21,6 +21,7 @@ CONTRACT = {
     "rldk.forensics.ppo_scan": ("scan_ppo_events",),
     "rldk.adapters.trl": ("TRLAdapter",),
     "rldk.ingest": ("ingest_runs",),
+    "rldk.testing": ("yield_adapter_checks", "yield_detector_checks"),
 }  # fmt: skip
 NOT_BUILT_YET = ("rldk.integrations.trl",)
 

@@ -36,12 +36,13 @@ def test_no_logs_of_work() -> None:
 
 
 def test_nothing_is_evaluated_or_unpickled() -> None:
-    """No code is run from a log: neither `eval` nor pickle in the library."""
+    """No code is run from a log: neither `eval` nor pickle in the library (the checks of `rldk.testing` pickle what is theirs)."""
     forbidden = re.compile(r"(?<![.\w])(eval|exec)\(|\bpickle\.loads?\(|\byaml\.load\(|shell=True")
     found = [
         f"{path.name}: {line.strip()}"
         for path in SOURCE.rglob("*.py")
+        if not path.is_relative_to(SOURCE / "testing")
         for line in path.read_text().splitlines()
         if forbidden.search(line)
     ]
-    assert [line for line in found if "testing/" not in line and not line.startswith("detectors.py")] == []
+    assert found == []

@@ -1,0 +1,99 @@
+"""How a detector judges: silent on what is healthy, unmoved by what is odd, whole in what it reports."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from math import isfinite
+
+from rldk.core.anomaly import SEVERITIES, Anomaly
+from rldk.core.event import Event
+from rldk.forensics.engine import Engine
+from rldk.testing.checks.running import Make, run, told, wild_streams
+from rldk.testing.odd_streams import odd_streams
+from rldk.testing.streams import PROFILES, healthy
+
+__all__ = [
+    "check_does_not_change_events",
+    "check_is_deterministic",
+    "check_is_silent_on_healthy_runs",
+    "check_raises_on_its_sick_stream",
+    "check_reports_are_complete",
+    "check_survives_odd_values",
+]
+
+_SEEDS = range(3)
+_STEPS = 600
+
+
+def check_survives_odd_values(make: Make) -> None:
+    for word, events in odd_streams(make().all_metrics()):
+        try:
+            engine = run(make(), events)
+        except Exception as error:
+            raise AssertionError(f"where {word}: {type(error).__name__}: {error}") from error
+        _check_anomalies(engine, events, word)
+
+
+def check_reports_are_complete(make: Make) -> None:
+    for stream in wild_streams(make()):
+        _check_anomalies(run(make(), stream), stream, "in a wild stream")
+
+
+def _check_anomalies(engine: Engine, events: Sequence[Event], word: str) -> None:
+    before: dict[str, Anomaly] = {}
+    (detector,) = engine.detectors
+    for anomaly in engine.anomalies:
+        said = f"{word}, it reports {anomaly!r}"
+        assert (anomaly.type, anomaly.tracker) == (detector.type, detector.tracker), said
+        assert anomaly.severity in SEVERITIES, said
+        assert anomaly.message.strip() and anomaly.advice.strip(), said
+        assert not (isfinite(anomaly.value) and re.search(r"\bnan\b", anomaly.message)), said
+        assert 0 <= anomaly.since <= anomaly.index < len(events), said
+        assert anomaly.step == events[anomaly.index].step, said
+        assert all(type(number) in (int, float) for number in (anomaly.value, anomaly.threshold, *anomaly.evidence.values())), (
+            said
+        )
+        json.dumps(anomaly.to_dict())
+        last = before.get(anomaly.type)
+        grew = last is not None and (last.severity, anomaly.severity) == ("warning", "critical")
+        over = last is not None and last.cleared_index is not None and last.cleared_index <= anomaly.index
+        assert last is None or grew or over, f"{said} while it stands already"
+        before[anomaly.type] = anomaly
+
+
+def check_is_silent_on_healthy_runs(make: Make) -> None:
+    for profile in PROFILES:
+        for seed in _SEEDS:
+            engine = run(make(), _healthy(profile, seed))
+            for anomaly in engine.anomalies:
+                raise AssertionError(f"on healthy({profile!r}, {_STEPS}, seed={seed}), at {anomaly.index}: {anomaly.message}")
+
+
+@lru_cache(maxsize=16)
+def _healthy(profile: str, seed: int) -> tuple[Event, ...]:
+    return tuple(healthy(profile, _STEPS, seed))
+
+
+def check_is_deterministic(make: Make) -> None:
+    detector = make()
+    for stream in wild_streams(detector):
+        first = told(run(make(), stream))
+        assert told(run(make(), stream)) == first, "the same events gave another result the second time"
+        detector.reset()
+        assert told(run(detector, stream)) == first, "after `reset` the same events gave another result"
+
+
+def check_does_not_change_events(make: Make) -> None:
+    for stream in wild_streams(make(), 2):
+        before = repr(stream)
+        run(make(), stream)
+        assert repr(stream) == before, "it changed the events that it was given"
+
+
+def check_raises_on_its_sick_stream(make: Make, sick: Sequence[Event]) -> None:
+    engine = run(make(), sick)
+    assert engine.anomalies, "it does not raise on the stream that was given as sick"
+    _check_anomalies(engine, sick, "on its sick stream")
