@@ -36,7 +36,7 @@ def test_no_logs_of_work() -> None:
 
 
 def test_nothing_is_evaluated_or_unpickled() -> None:
-    """No code is run from a log: neither `eval` nor pickle in the library (the checks of `rldk.testing` pickle what is theirs)."""
+    """No code is run from a log: neither `eval` nor pickle in the library (the checks of `rldk.testing` pickle their own)."""
     forbidden = re.compile(r"(?<![.\w])(eval|exec)\(|\bpickle\.loads?\(|\byaml\.load\(|shell=True")
     found = [
         f"{path.name}: {line.strip()}"
