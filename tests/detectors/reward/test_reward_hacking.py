@@ -51,10 +51,10 @@ def test_the_same_signs_without_a_gain_are_anothers(where):
 
 
 def test_three_signs_are_a_warning(judge):
-    signs = {"kl_mean": KL, "rollout_length_mean": LONG, "entropy_mean": SHARP}
+    signs = {"kl_mean": KL, "rollout_length_mean": LONG, "reward_std": ALIKE}
     (anomaly,) = judge(RewardHacking(), {"reward_mean": RISEN, **signs}, {"kl_mean": "token"})
     assert (anomaly.index, anomaly.severity, anomaly.since) == (153, "warning", 152)
-    for word in ("KL is 2", "responses have grown to 400 tokens", "entropy fell to 0.05", "evidence of reward hacking"):
+    for word in ("KL is 2", "responses have grown to 400 tokens", "spread of rewards is gone", "evidence of reward hacking"):
         assert word in anomaly.message
 
 
@@ -87,13 +87,13 @@ def test_it_clears_when_the_signs_are_gone(judge):
     signs = {
         "kl_mean": np.where(back, 2.0, 0.05),
         "rollout_length_mean": np.where(back, 400.0, 100.0),
-        "entropy_mean": np.where(back, 0.05, 1.0),
+        "reward_std": np.where(back, 0.001, 0.3),
     }
     (anomaly,) = judge(RewardHacking(), {"reward_mean": RISEN, **signs}, {"kl_mean": "token"})
     assert (anomaly.index, anomaly.cleared_index) == (153, 261)
 
 
 def test_a_kl_by_sequence_is_weighed_by_its_own_scale(where):
-    signs = {"reward_mean": RISEN, "kl_mean": KL, "rollout_length_mean": LONG, "entropy_mean": SHARP}
+    signs = {"reward_mean": RISEN, "kl_mean": KL, "rollout_length_mean": LONG, "reward_std": ALIKE}
     assert where(RewardHacking(), signs, {"kl_mean": "sequence"}) == []
     assert where(RewardHacking(), {**signs, "kl_mean": 20.0 * KL}, {"kl_mean": "sequence"}) == [(153, "warning")]
