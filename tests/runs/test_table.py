@@ -66,6 +66,7 @@ def cell_of(name: str, value: Any) -> Cell:
 
 def cells(column: Column) -> list[Cell]:
     texts = column.texts().tolist()
+    assert np.isnan(column.values[column.state != NUMBER]).all()
     return [
         (int(state), float(value) if state == NUMBER else None, text)
         for state, value, text in zip(column.state, column.values, texts, strict=True)

@@ -130,7 +130,8 @@ def _plain_or_all(column: Column) -> Any:
         return column.values
     if column.codes is not None and len(column.codes) and (column.codes == column.codes[0]).all() and column.codes[0] >= 0:
         return column.words[column.codes[0]]
-    return np.array(column.cells(), dtype=object)
+    unnamed = (column.state == NUMBER) & (column.codes < 0) if column.codes is not None else np.zeros(0, dtype=bool)
+    return np.array(column.cells(), dtype=object) if unnamed.any() else column.texts()
 
 
 def frame_of(runs: Sequence[Run]) -> pd.DataFrame:

@@ -107,7 +107,9 @@ class Table:
     def column(self, name: str) -> Column:
         """One key's cells over all rows."""
         chunks = self._chunks.get(name, [])
-        column = Column(np.full(self.rows, np.nan), np.zeros(self.rows, dtype=np.uint8))
+        if (numbers := _all_numbers(chunks, self.rows)) is not None:
+            return Column(numbers, np.full(self.rows, NUMBER, dtype=np.uint8))
+        column = Column(np.empty(self.rows), np.zeros(self.rows, dtype=np.uint8))
         codes: dict[str, int] = {}
         for chunk in chunks:
             where = _slice_or(chunk.rows)
@@ -118,8 +120,23 @@ class Table:
                 if column.codes is None:
                     column.codes = np.full(self.rows, -1, dtype=np.int32)
                 column.codes[where] = _encode(chunk.words, codes)
+        column.values[column.state != NUMBER] = np.nan
         column.words = tuple(map(writable, codes))
         return column
+
+
+def _all_numbers(chunks: list[_Chunk], rows: int) -> npt.NDArray[np.float64] | None:
+    """The numbers of a key that has one in every row, if its chunks come in the order of the rows."""
+    parts: list[npt.NDArray[np.float64]] = []
+    place = 0
+    for chunk in chunks:
+        follows = int(chunk.rows[0]) == place and int(chunk.rows[-1]) + 1 == place + len(chunk.rows)
+        plain = type(chunk.state) is int and chunk.state == NUMBER and chunk.words is None
+        if chunk.values is None or not plain or not follows:
+            return None
+        parts.append(chunk.values)
+        place += len(chunk.rows)
+    return np.concatenate(parts) if parts and place == rows else None
 
 
 def _slice_or(rows: Rows) -> Rows | slice:
@@ -287,6 +304,10 @@ class TableBuilder:
             self._take_others(name, where, cells, dict)
         elif list in kinds and not self._keeps_words(name):
             self._take_others(name, where, cells, list)
+        elif kinds == {list} and not all(cells):  # empty lists say nothing
+            filled = [position for position, cell in enumerate(cells) if cell]
+            if filled:
+                self._take(name, where[np.array(filled, dtype=np.intp)], tuple(cells[position] for position in filled), 0)
         else:
             self._store(name, self._mixed(name, where, cells))
 
@@ -301,18 +322,17 @@ class TableBuilder:
 
     def _take_raw(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
         """JSON that a reader left unparsed: mostly the same text in every row, which is then parsed and placed once."""
-        first = bytes(cells[0])
-        if first[:1] in (b"{", b"[") and b"".join(cells) == first * len(cells):  # brackets say where each cell ends
-            self._take_same(name, where, loads(first), depth)
+        if cells.count(cells[0]) == len(cells):
+            self._take_same(name, where, loads(bytes(cells[0])), depth)
             return
-        places: dict[bytes, list[int]] = {}
-        for position, text in enumerate(map(bytes, cells)):
-            places.setdefault(text, []).append(position)
-        if len(places) > len(cells) // 8 + 2:
-            self._take(name, where, tuple(loads(bytes(cell)) for cell in cells), depth)
+        texts = list(map(bytes, cells))
+        different = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        if len(different) > len(cells) // 8 + 2:
+            self._take(name, where, tuple(map(loads, texts)), depth)
             return
-        for text, positions in places.items():
-            self._take_same(name, where[np.array(positions, dtype=np.intp)], loads(text), depth)
+        numbers = np.fromiter(map(different.__getitem__, texts), dtype=np.intp, count=len(texts))
+        for text, number in different.items():
+            self._take_same(name, where[numbers == number], loads(text), depth)
 
     def _take_same(self, name: str, where: Rows, cell: Any, depth: int) -> None:
         """One cell that stands in many rows."""

@@ -1,0 +1,1 @@
+"""Speed and memory, a section a file."""
