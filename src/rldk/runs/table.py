@@ -13,51 +13,17 @@ import numpy.typing as npt
 from msgspec import Raw
 
 from rldk.core.catalog.axes import is_axis
-from rldk.core.jsonio import dumps, loads, to_number
+from rldk.core.jsonio import dumps, loads
 from rldk.core.text import writable
+from rldk.runs.columns import ABSENT, NULL, NUMBER, TEXT, Chunk, Column, Rows, Table, mixed
 
 __all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "no_garbage_collection"]
-
-ABSENT, NUMBER, NULL, TEXT = 0, 1, 2, 3
-"""What a cell may be: not logged, a number (`NaN` included), logged as `null`, or words."""
-
-Rows = npt.NDArray[np.intp]
 
 _PLAIN = frozenset({float, int, bool})
 _FLUSH_ROWS = 1024
 _MAX_COLUMNS = 4096
 _MAX_DEPTH = 8
-_MAX_WORD = 4096
 _MAX_DROPPED = 100_000
-
-
-@dataclass(slots=True)
-class Column:
-    """The cells of one key: their numbers, what kind of cell each is, and for words which of `words` it is."""
-
-    values: npt.NDArray[np.float64]
-    state: npt.NDArray[np.uint8]
-    codes: npt.NDArray[np.int32] | None = None
-    words: tuple[str, ...] = ()
-
-    def take(self, rows: Rows) -> Column:
-        """The column of some of the rows."""
-        return Column(self.values[rows], self.state[rows], None if self.codes is None else self.codes[rows], self.words)
-
-    def fill(self, other: Column) -> Column:
-        """These cells, and the other's where these have no number."""
-        take = (self.state != NUMBER) & (other.state != ABSENT)
-        return Column(np.where(take, other.values, self.values), np.where(take, other.state, self.state))
-
-    def cells(self) -> list[float | str | None]:
-        """What each row says: its words, else its number, else `None`."""
-        given = zip(self.texts().tolist(), self.values.tolist(), self.state.tolist(), strict=True)
-        return [text if text is not None else value if state == NUMBER else None for text, value, state in given]
-
-    def texts(self) -> npt.NDArray[np.object_]:
-        """The words of each row; `None` where it has none."""
-        words = np.array([*self.words, None], dtype=object)
-        return words[self.codes] if self.codes is not None else np.full(len(self.state), None)
 
 
 @dataclass(slots=True)
@@ -82,77 +48,8 @@ class Shape:
         self.inner_cells.clear()
 
 
-@dataclass(slots=True)
-class _Chunk:
-    rows: Rows
-    values: npt.NDArray[np.float64] | None
-    state: npt.NDArray[np.uint8] | int
-    words: Sequence[str | None] | str | None = None
-
-
-@dataclass(slots=True)
-class Table:
-    """All rows of a file in raw terms. `shapes` numbers the set of keys that each row had."""
-
-    rows: int
-    shapes: npt.NDArray[np.int32]
-    dropped_columns: int
-    _chunks: dict[str, list[_Chunk]] = field(repr=False)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The raw keys, in the order in which they first came."""
-        return tuple(self._chunks)
-
-    def column(self, name: str) -> Column:
-        """One key's cells over all rows."""
-        chunks = self._chunks.get(name, [])
-        if (numbers := _all_numbers(chunks, self.rows)) is not None:
-            return Column(numbers, np.full(self.rows, NUMBER, dtype=np.uint8))
-        column = Column(np.empty(self.rows), np.zeros(self.rows, dtype=np.uint8))
-        codes: dict[str, int] = {}
-        for chunk in chunks:
-            where = _slice_or(chunk.rows)
-            column.state[where] = chunk.state
-            if chunk.values is not None:
-                column.values[where] = chunk.values
-            if chunk.words is not None:
-                if column.codes is None:
-                    column.codes = np.full(self.rows, -1, dtype=np.int32)
-                column.codes[where] = _encode(chunk.words, codes)
-        column.values[column.state != NUMBER] = np.nan
-        column.words = tuple(map(writable, codes))
-        return column
-
-
-def _all_numbers(chunks: list[_Chunk], rows: int) -> npt.NDArray[np.float64] | None:
-    """The numbers of a key that has one in every row, if its chunks come in the order of the rows."""
-    parts: list[npt.NDArray[np.float64]] = []
-    place = 0
-    for chunk in chunks:
-        follows = int(chunk.rows[0]) == place and int(chunk.rows[-1]) + 1 == place + len(chunk.rows)
-        plain = type(chunk.state) is int and chunk.state == NUMBER and chunk.words is None
-        if chunk.values is None or not plain or not follows:
-            return None
-        parts.append(chunk.values)
-        place += len(chunk.rows)
-    return np.concatenate(parts) if parts and place == rows else None
-
-
-def _slice_or(rows: Rows) -> Rows | slice:
-    """Rows that follow each other as a slice, by which cells are copied much faster."""
-    first, last = int(rows[0]), int(rows[-1])
-    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
-
-
 def _key_set(keys: tuple[str, ...], inner: tuple[str, ...]) -> frozenset[str]:
     return frozenset((*keys, *(f"\0{key}" for key in inner)))
-
-
-def _encode(words: Sequence[str | None] | str, codes: dict[str, int]) -> npt.NDArray[np.int32] | int:
-    if isinstance(words, str):
-        return codes.setdefault(words, len(codes))
-    return np.array([-1 if word is None else codes.setdefault(word, len(codes)) for word in words], dtype=np.int32)
 
 
 class TableBuilder:
@@ -171,7 +68,7 @@ class TableBuilder:
         self._rows = 0
         self._flushed = 0
         self._open: dict[tuple[tuple[str, ...], tuple[str, ...]], Shape] = {}
-        self._chunks: dict[str, list[_Chunk]] = {}
+        self._chunks: dict[str, list[Chunk]] = {}
         self._shapes: list[npt.NDArray[np.int32]] = []
         self._numbers: dict[frozenset[str], int] = {}
         self._shapes_seen = 0
@@ -214,7 +111,7 @@ class TableBuilder:
         where = self._next_rows(shape, rows)
         for name, cells in columns.items():
             if isinstance(cells, np.ndarray):
-                self._store(name, _Chunk(where, cells, NUMBER))
+                self._store(name, Chunk(where, cells, NUMBER))
             else:
                 self._take(name, where, tuple(cells), 0)
 
@@ -230,9 +127,9 @@ class TableBuilder:
                 values = np.ma.getdata(cells).astype(np.float64)
                 there = ~np.ma.getmaskarray(cells) if isinstance(cells, np.ma.MaskedArray) else ~np.isnan(values)
                 if there.all():
-                    self._store(name, _Chunk(where, values, NUMBER))
+                    self._store(name, Chunk(where, values, NUMBER))
                 elif there.any():
-                    self._store(name, _Chunk(where[there], values[there], NUMBER))
+                    self._store(name, Chunk(where[there], values[there], NUMBER))
             else:
                 self._take(name, where, tuple(cells), 0)
 
@@ -281,7 +178,7 @@ class TableBuilder:
                 pass
             else:
                 for name, column in zip(keys, np.ascontiguousarray(values.T), strict=True):
-                    self._store(prefix + name, _Chunk(where, column, NUMBER))
+                    self._store(prefix + name, Chunk(where, column, NUMBER))
                 return
         for position, name in enumerate(keys):
             if name != skip:
@@ -292,7 +189,7 @@ class TableBuilder:
         kinds = set(map(type, cells))
         if kinds <= _PLAIN:
             try:
-                self._store(name, _Chunk(where, np.array(cells, dtype=np.float64), NUMBER))
+                self._store(name, Chunk(where, np.array(cells, dtype=np.float64), NUMBER))
             except OverflowError:
                 self._store(name, self._mixed(name, where, cells))
         elif Raw in kinds:
@@ -344,7 +241,7 @@ class TableBuilder:
             one = self._mixed(name, where[:1], (cell,))
             words = one.words if one.words is None or isinstance(one.words, str) else one.words[0]
             state = int(one.state[0]) if not isinstance(one.state, int) else one.state
-            self._store(name, _Chunk(where, None if one.values is None else one.values[:1].repeat(len(where)), state, words))
+            self._store(name, Chunk(where, None if one.values is None else one.values[:1].repeat(len(where)), state, words))
 
     def _unfold(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
         """Nested objects: each of their keys is a column."""
@@ -360,7 +257,7 @@ class TableBuilder:
             inner = where if len(positions) == len(cells) else where[np.array(positions, dtype=np.intp)]
             self._take_block(keys, inner, values, depth + 1, f"{name}/")
 
-    def _store(self, name: str, chunk: _Chunk) -> None:
+    def _store(self, name: str, chunk: Chunk) -> None:
         if not len(chunk.rows):
             return
         chunks = self._chunks.get(name) or self._chunks.get(name := writable(name))
@@ -371,34 +268,8 @@ class TableBuilder:
         elif len(self._dropped) < _MAX_DROPPED:
             self._dropped.add(hash(name))
 
-    def _mixed(self, name: str, where: Rows, cells: tuple[Any, ...]) -> _Chunk:
-        return _mixed(where, cells, self._keeps_words(name))
-
-
-def _mixed(where: Rows, cells: tuple[Any, ...], keep: bool) -> _Chunk:
-    """Cells of which not all are plain numbers. Words are kept where they place a row, and else only noted as words."""
-    if keep and type(cells[0]) is str and cells.count(cells[0]) == len(cells) and to_number(cells[0]) is None:
-        return _Chunk(where, None, TEXT, cells[0][:_MAX_WORD])
-    values = np.full(len(cells), np.nan)
-    state = np.full(len(cells), NULL, dtype=np.uint8)
-    words: list[str | None] = [None] * len(cells)
-    for position, cell in enumerate(cells):
-        number = to_number(cell)
-        if number is not None:
-            values[position] = number
-            state[position] = NUMBER
-            if keep and type(cell) is str:
-                words[position] = cell
-        elif cell == []:
-            state[position] = ABSENT
-        elif cell is not None:
-            state[position] = TEXT
-            if keep:
-                words[position] = "; ".join(map(str, cell))[:_MAX_WORD] if type(cell) is list else str(cell)[:_MAX_WORD]
-    if not (state != ABSENT).all():
-        there = np.flatnonzero(state != ABSENT)
-        where, values, state, words = where[there], values[there], state[there], [words[place] for place in there]
-    return _Chunk(where, values, state, words if keep and any(word is not None for word in words) else None)
+    def _mixed(self, name: str, where: Rows, cells: tuple[Any, ...]) -> Chunk:
+        return mixed(where, cells, self._keeps_words(name))
 
 
 @contextmanager

@@ -1,0 +1,148 @@
+"""Columns and tables: the cells of a log by key, and what kind of cell each is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rldk.core.jsonio import to_number
+from rldk.core.text import writable
+
+__all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Chunk", "Column", "Rows", "Table", "mixed"]
+
+ABSENT, NUMBER, NULL, TEXT = 0, 1, 2, 3
+"""What a cell may be: not logged, a number (`NaN` included), logged as `null`, or words."""
+
+Rows = npt.NDArray[np.intp]
+
+_MAX_WORD = 4096
+
+
+@dataclass(slots=True)
+class Column:
+    """The cells of one key: their numbers, what kind of cell each is, and for words which of `words` it is."""
+
+    values: npt.NDArray[np.float64]
+    state: npt.NDArray[np.uint8]
+    codes: npt.NDArray[np.int32] | None = None
+    words: tuple[str, ...] = ()
+
+    def take(self, rows: Rows) -> Column:
+        """The column of some of the rows."""
+        return Column(self.values[rows], self.state[rows], None if self.codes is None else self.codes[rows], self.words)
+
+    def fill(self, other: Column) -> Column:
+        """These cells, and the other's where these have no number."""
+        take = (self.state != NUMBER) & (other.state != ABSENT)
+        return Column(np.where(take, other.values, self.values), np.where(take, other.state, self.state))
+
+    def cells(self) -> list[float | str | None]:
+        """What each row says: its words, else its number, else `None`."""
+        given = zip(self.texts().tolist(), self.values.tolist(), self.state.tolist(), strict=True)
+        return [text if text is not None else value if state == NUMBER else None for text, value, state in given]
+
+    def texts(self) -> npt.NDArray[np.object_]:
+        """The words of each row; `None` where it has none."""
+        words = np.array([*self.words, None], dtype=object)
+        return words[self.codes] if self.codes is not None else np.full(len(self.state), None)
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Some cells of a key: the rows they stand in, their numbers, their states, and the words among them."""
+
+    rows: Rows
+    values: npt.NDArray[np.float64] | None
+    state: npt.NDArray[np.uint8] | int
+    words: Sequence[str | None] | str | None = None
+
+
+@dataclass(slots=True)
+class Table:
+    """All rows of a file in raw terms. `shapes` numbers the set of keys that each row had."""
+
+    rows: int
+    shapes: npt.NDArray[np.int32]
+    dropped_columns: int
+    _chunks: dict[str, list[Chunk]] = field(repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The raw keys, in the order in which they first came."""
+        return tuple(self._chunks)
+
+    def column(self, name: str) -> Column:
+        """One key's cells over all rows."""
+        chunks = self._chunks.get(name, [])
+        if (numbers := _all_numbers(chunks, self.rows)) is not None:
+            return Column(numbers, np.full(self.rows, NUMBER, dtype=np.uint8))
+        column = Column(np.empty(self.rows), np.zeros(self.rows, dtype=np.uint8))
+        codes: dict[str, int] = {}
+        for chunk in chunks:
+            where = _slice_or(chunk.rows)
+            column.state[where] = chunk.state
+            if chunk.values is not None:
+                column.values[where] = chunk.values
+            if chunk.words is not None:
+                if column.codes is None:
+                    column.codes = np.full(self.rows, -1, dtype=np.int32)
+                column.codes[where] = _encode(chunk.words, codes)
+        column.values[column.state != NUMBER] = np.nan
+        column.words = tuple(map(writable, codes))
+        return column
+
+
+def _all_numbers(chunks: list[Chunk], rows: int) -> npt.NDArray[np.float64] | None:
+    """The numbers of a key that has one in every row, if its chunks come in the order of the rows."""
+    parts: list[npt.NDArray[np.float64]] = []
+    place = 0
+    for chunk in chunks:
+        follows = int(chunk.rows[0]) == place and int(chunk.rows[-1]) + 1 == place + len(chunk.rows)
+        plain = type(chunk.state) is int and chunk.state == NUMBER and chunk.words is None
+        if chunk.values is None or not plain or not follows:
+            return None
+        parts.append(chunk.values)
+        place += len(chunk.rows)
+    return np.concatenate(parts) if parts and place == rows else None
+
+
+def _slice_or(rows: Rows) -> Rows | slice:
+    """Rows that follow each other as a slice, by which cells are copied much faster."""
+    first, last = int(rows[0]), int(rows[-1])
+    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
+
+
+def _encode(words: Sequence[str | None] | str, codes: dict[str, int]) -> npt.NDArray[np.int32] | int:
+    if isinstance(words, str):
+        return codes.setdefault(words, len(codes))
+    return np.array([-1 if word is None else codes.setdefault(word, len(codes)) for word in words], dtype=np.int32)
+
+
+def mixed(where: Rows, cells: tuple[Any, ...], keep: bool) -> Chunk:
+    """Cells of which not all are plain numbers. Words are kept where they place a row, and else only noted as words."""
+    if keep and type(cells[0]) is str and cells.count(cells[0]) == len(cells) and to_number(cells[0]) is None:
+        return Chunk(where, None, TEXT, cells[0][:_MAX_WORD])
+    values = np.full(len(cells), np.nan)
+    state = np.full(len(cells), NULL, dtype=np.uint8)
+    words: list[str | None] = [None] * len(cells)
+    for position, cell in enumerate(cells):
+        number = to_number(cell)
+        if number is not None:
+            values[position] = number
+            state[position] = NUMBER
+            if keep and type(cell) is str:
+                words[position] = cell
+        elif cell == []:
+            state[position] = ABSENT
+        elif cell is not None:
+            state[position] = TEXT
+            if keep:
+                words[position] = "; ".join(map(str, cell))[:_MAX_WORD] if type(cell) is list else str(cell)[:_MAX_WORD]
+    if not (state != ABSENT).all():
+        there = np.flatnonzero(state != ABSENT)
+        where, values, state, words = where[there], values[there], state[there], [words[place] for place in there]
+    return Chunk(where, values, state, words if keep and any(word is not None for word in words) else None)
