@@ -45,6 +45,9 @@ test: lint $(LIGHT)/.installed
 
 bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python benchmarks/speed/engine.py
+	@$(BIN)/python benchmarks/detection/simulated.py
+	@$(BIN)/python benchmarks/detection/real.py
 
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py
