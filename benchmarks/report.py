@@ -24,10 +24,11 @@ class Sizes:
     writes: int = 20_000
     starts: int = 10
     rows: int = 100_000
+    formats: int | None = None
 
     @classmethod
     def quick(cls) -> Sizes:
-        return cls(events=300, repetitions=1, writes=200, starts=1, rows=300)
+        return cls(events=300, repetitions=1, writes=200, starts=1, rows=300, formats=2)
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,14 @@ def test_links_and_commands_of_a_page(page: Path) -> None:
         assert command in COMMANDS, command
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_of_a_page_exist(page: Path) -> None:
+    """What stands in backticks and begins with a folder of the project is a file or folder of it."""
+    folders = [path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "out"))]
+    for path in re.findall(rf"`((?:{'|'.join(folders)})/[\w./*-]*)`", page.read_text()):
+        assert list(ROOT.glob(path)), path
+
+
 def test_generated_pages_are_up_to_date() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "docs/generate.py"), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
