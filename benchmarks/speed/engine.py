@@ -140,7 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rate, reading = scan_rate(count)
     good &= rate >= BARS["scan"] or args.quick
     print(
-        f"\nScanning a file of {count} events: {rate:,.0f} events/s on one core ({reading:,.0f}/s the reading){said(rate >= BARS['scan'])}"
+        f"\nScanning a file of {count} events: {rate:,.0f} events/s on one core "
+        f"({reading:,.0f}/s the reading){said(rate >= BARS['scan'])}"
     )
     return 0 if good else 1
 

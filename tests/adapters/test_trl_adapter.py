@@ -87,7 +87,8 @@ def test_the_rows_of_ppo(tmp_path: Path) -> None:
     (run,) = lines(tmp_path / "ppo.jsonl", history(PPO)).runs()
     assert run.framework == "trl_ppo" and run.coverage.unmapped == [] and run.kind == "rl"
     assert run.coverage.reductions["kl_mean"] == "sequence"
-    assert {name: run.columns[name].values[0] for name in ("kl_mean", "entropy_mean", "entropy_sequence", "ratio_std", "reward_mean")} == {
+    names = ("kl_mean", "entropy_mean", "entropy_sequence", "ratio_std", "reward_mean")
+    assert {name: run.columns[name].values[0] for name in names} == {
         "kl_mean": 6.5, "entropy_mean": 1.1, "entropy_sequence": 90.0, "ratio_std": 0.2, "reward_mean": 1.5,
     }  # fmt: skip
 

@@ -46,7 +46,8 @@ class PlainSeries(Series):
             self.spread += 0.05 * (1.2533 * abs(off) - self.spread)
         self.previous = value
         if self.n >= RECENT and self.level > self.high:
-            self.high, self.high_index, self.high_spread = self.level, index, min(self.spread, 2.5 * self.roughness)
+            self.high, self.high_index = self.level, index
+            self.high_spread = min(self.spread, 2.5 * self.roughness)
         if self.n >= RECENT and self.level < self.low:
             self.low, self.low_index = self.level, index
 

@@ -271,6 +271,14 @@ def test_a_second_key_fills_where_the_first_has_no_number() -> None:
     assert values(one(rows, framework="trl_old"), "reward_mean") == [1.0, 2.0, 3.0]
 
 
+def test_a_sum_needs_all_its_parts_and_is_a_null_where_one_is() -> None:
+    rows: list[dict[str, Any]] = [{"step": n, "solved_none": 0.25, "solved_all": 0.5} for n in range(4)]
+    rows[1]["solved_all"] = None
+    del rows[2]["solved_all"]
+    column = one([{**row, "reward": 1.0} for row in rows], framework="prime_rl").columns["reward_zero_std_frac"]
+    assert column.state.tolist() == [1, 2, 0, 1] and column.values[[0, 3]].tolist() == [0.75, 0.75]
+
+
 def test_field_maps_place_rows_by_keys_of_ones_own() -> None:
     rows = [{"t": f"{n}/9", "when": "2024-01-01T00:00:00Z", "who": "ab"[n % 2], "part": "val", "my_kl": 0.5} for n in range(4)]
     given = {"t": "step", "when": "wall_time", "who": "run_id", "part": "phase", "my_kl": "kl_mean"}

@@ -7,11 +7,13 @@ from typing import ClassVar
 from rldk.core.detector import Detector, Finding, Setting, View
 from rldk.detectors.kl.harm import READS, harms
 from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in_numbers, target_of, unit_of
+from rldk.detectors.reward.course import reward_thrives
 
 __all__ = ["KlExplosion"]
 
 EVERY, KEPT = 25, 5
 SMALL_TOKEN, SMALL_SEQUENCE = 0.05, 5.0
+THRIVING = 5.0  # how much further a policy may go whose reward has risen and is near its best
 MOVED = 0.04  # share of that below which the KL of a run has not yet moved at all
 
 
@@ -27,7 +29,8 @@ class KlExplosion(Detector):
     Why it matters: at one nat a token the policy shares little with the model that it should stay close to. What the reward
         model was trained on, and most of what the model could do, lies on the other side.
     When it misfires: single values of 1 to 3 among values of 0.03 are outliers of the k3 estimator and do not count. A
-        run without a KL penalty may live at 0.6 nats a token, which is a warning and no more. Where the log does not say
+        run without a KL penalty may live at one or two nats a token: while its reward thrives, that is a warning and no more
+        until five times as much. Where the log does not say
         whether it counts by token or by response, signs of damage are asked for first.
     What to do: go back to the last good checkpoint, raise the KL coefficient and lower the learning rate; if it began
         within a few steps, clip gradients too.
@@ -89,7 +92,8 @@ class KlExplosion(Detector):
         if not level > max(limit, self.growth * normal):
             self._ruin = self._harmed = 0
             return self._against_settled(view, level, unit)
-        self._ruin = self._ruin + 1 if level > self.ruin * limit else 0
+        ruin = self.ruin * (THRIVING if reward_thrives(view) else 1.0)
+        self._ruin = self._ruin + 1 if level > ruin * limit else 0
         signs, weight = harms(view)
         if not (unit or weight or level > self.sequence):
             return None

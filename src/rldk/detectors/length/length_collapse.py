@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.detectors.reward.policy_collapse import reward_has_fallen
+from rldk.detectors.reward.course import AtBest, reward_has_fallen
 
 __all__ = ["LengthCollapse"]
 
@@ -17,12 +17,12 @@ class LengthCollapse(Detector):
         than before. Critical while the reward has fallen with it.
     Why it matters: a policy that answers with nothing has found the cheapest way to avoid a penalty.
     When it misfires: a length penalty, or a task with short answers, shortens responses rightly; with a reward that rises it
-        is not reported.
+        is not reported, nor where a reward has fallen whose answers were as short when it was at its best.
     What to do: take back the length penalty or the penalty on the end token, and check that empty answers score worst.
     References: none.
     """
 
-    __slots__ = ("share",)
+    __slots__ = ("_at_best", "share")
     type: ClassVar[str] = "length_collapse"
     tracker: ClassVar[str] = "length"
     needs: ClassVar = (("rollout_length_mean",),)
@@ -33,15 +33,24 @@ class LengthCollapse(Detector):
         "share": Setting(0.2, "share of its start below which the length counts as collapsed", least=0.0, most=1.0)
     }
     share: float
+    _at_best: AtBest
+
+    def reset(self) -> None:
+        super().reset()
+        self._at_best = AtBest(1)
 
     def check(self, view: View) -> Finding | None:
+        self._at_best.update(view, "rollout_length_mean")
         length = view.get("rollout_length_mean")
         if length.n < 10 or length.level >= self.share * length.start:
             return None
         reward = view.get("reward_mean")
         if reward.ready and reward.level > reward.start + max(reward.scale, 0.05 * abs(reward.start)):
             return None
-        severity = "critical" if reward_has_fallen(view) else "warning"
+        fallen = reward_has_fallen(view)
+        if fallen and length.level > 0.7 * self._at_best.levels[0]:
+            return None  # as short when the reward was at its best
+        severity = "critical" if fallen else "warning"
         message = f"Responses shrank from {length.start:.4g} to {length.level:.4g} tokens, and the reward is no better for it."
         return Finding(
             severity, length.level, self.share * length.start, message, {"length_start": length.start, "length": length.level}

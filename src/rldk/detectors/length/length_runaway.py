@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.detectors.reward.policy_collapse import reward_has_fallen
+from rldk.detectors.reward.course import AtBest, reward_has_fallen
 
 __all__ = ["LengthRunaway"]
 
@@ -16,14 +16,15 @@ class LengthRunaway(Detector):
     What it catches: nearly all responses run into the limit that few reached at the start, or the mean length is several
         times its start, while the reward is no better than before. Critical while the reward has fallen with it.
     Why it matters: text that never ends cannot be scored, costs the most to sample, and teaches the policy to go on.
-    When it misfires: reasoning models grow their answers as they learn; with a reward that rises it is not reported. A run
+    When it misfires: reasoning models grow their answers as they learn; with a reward that rises it is not reported, nor
+        where a reward has fallen whose answers were as long when it was at its best. A run
         whose responses fill the limit from the start is set up so.
     What to do: check that the end token is learnt and not masked; penalise over-long responses, or do not train on
         truncated ones; raise the limit if the answers need it.
     References: Yu et al. 2025, DAPO (overlong reward shaping).
     """
 
-    __slots__ = ("cut", "factor")
+    __slots__ = ("_at_best", "cut", "factor")
     type: ClassVar[str] = "length_runaway"
     tracker: ClassVar[str] = "length"
     needs: ClassVar = (("rollout_length_mean", "truncated_frac"),)
@@ -38,8 +39,14 @@ class LengthRunaway(Detector):
     }
     cut: float
     factor: float
+    _at_best: AtBest
+
+    def reset(self) -> None:
+        super().reset()
+        self._at_best = AtBest(2)
 
     def check(self, view: View) -> Finding | None:
+        self._at_best.update(view, "rollout_length_mean", "truncated_frac")
         length, cut = view.get("rollout_length_mean"), view.get("truncated_frac")
         full = cut.ready and cut.level >= self.cut and cut.start < 0.5 * self.cut
         long = length.ready and length.start > 0 and length.level > self.factor * length.start
@@ -48,7 +55,11 @@ class LengthRunaway(Detector):
         reward = view.get("reward_mean")
         if reward.ready and reward.level > reward.start + max(reward.scale, 0.05 * abs(reward.start)):
             return None
-        severity = "critical" if reward_has_fallen(view) else "warning"
+        length_then, cut_then = self._at_best.levels
+        fallen = reward_has_fallen(view)
+        if fallen and (length.level < 1.3 * length_then or (full and not long and cut.level < cut_then + 0.2)):
+            return None  # as long when the reward was at its best
+        severity = "critical" if fallen else "warning"
         evidence = {"length_start": length.start, "length": length.level} if length.ready else {}
         grown = f"{length.level:.4g} tokens on average, from {length.start:.4g}"
         if full:

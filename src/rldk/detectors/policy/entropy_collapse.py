@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.detectors.reward.policy_collapse import reward_has_fallen
+from rldk.detectors.reward.course import AtBest, reward_has_fallen
 
 __all__ = ["EntropyCollapse"]
 
 EVERY, KEPT = 25, 5
+DIP = 20
 
 
 class EntropyCollapse(Detector):
@@ -27,7 +28,7 @@ class EntropyCollapse(Detector):
     References: Cui et al. 2025, The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models.
     """
 
-    __slots__ = ("_readings", "floor", "share")
+    __slots__ = ("_at_best", "_off", "_readings", "floor", "share")
     type: ClassVar[str] = "entropy_collapse"
     tracker: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
@@ -44,21 +45,30 @@ class EntropyCollapse(Detector):
     share: float
     floor: float
     _readings: list[float]
+    _at_best: AtBest
+    _off: int
 
     def reset(self) -> None:
         super().reset()
         self._readings = []
+        self._at_best = AtBest(1)
+        self._off = 0
 
     def check(self, view: View) -> Finding | None:
         entropy = view.get("entropy_mean")
         level = entropy.level
+        self._at_best.update(view, "entropy_mean")
         if entropy.n % EVERY == 0 and level == level:
             self._readings = [*self._readings[1 - KEPT :], level]
         if not level < self.share * entropy.start or entropy.n < 10 or entropy.start < self.floor:
             return None
         reward = view.get("reward_mean")
         if reward.ready and reward.level > reward.start and reward.level > reward.high - self._allowance(view):
+            self._off = 0
             return self._sudden(level)
+        self._off += 1
+        if level > 0.5 * self._at_best.levels[0] and self._off < DIP:
+            return None  # as low when the reward was at its best: perhaps a dip
         severity = "critical" if reward_has_fallen(view) else "warning"
         message = f"Entropy fell from {entropy.start:.3g} to {level:.3g} nats a token, and the reward is not at its best."
         evidence = {"entropy_start": entropy.start, "entropy": level}

@@ -23,7 +23,8 @@ class DeadReward(Detector):
     Why it matters: no difference in reward, no gradient: every further step costs and teaches nothing.
     When it misfires: a hard task may score nothing for a while before the first success; that is a warning first, and
         critical only when it lasts, or when a cause shows (every response is cut off, none ends by itself). A task that
-        is solved has no spread either: a reward that has risen to its best is not dead.
+        is solved has no spread either: a reward that has risen to its best is not dead, and one that is 1 from the start is
+        a warning.
     What to do: score a few responses by hand; check that the answer can be parsed, that responses may end before the
         length limit, and that the reward tells better from worse for this model; take easier prompts to begin with.
     References: Yu et al. 2025, DAPO (dynamic sampling drops groups without spread).
@@ -116,8 +117,9 @@ class DeadReward(Detector):
         cause = self._cause(view)
         if rows < self.soon or (not cause and rows < self.lasting // 2):
             return None
-        severity = "critical" if cause or rows >= self.lasting else "warning"
         median = sorted(self._recent)[ROWS >> 1]
+        solved = abs(median - 1.0) < 1e-6  # nothing to learn, since all is right
+        severity = "critical" if (cause or rows >= self.lasting) and not solved else "warning"
         why = f"; {cause}" if cause else ""
         message = f"The reward has not moved from {median:.4g} for {rows} rows, and no response scores better than another{why}."
         return Finding(severity, median, self.jitter, message, {"reward": median, "rows": rows})

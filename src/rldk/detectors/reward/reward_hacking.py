@@ -13,6 +13,7 @@ __all__ = ["RewardHacking"]
 HELD_OUT = {"eval_accuracy": "accuracy", "eval_reward_mean": "reward", "eval_distinct_2": "diversity"}
 SINCE = ("reward_mean", "kl_mean", "rollout_length_mean", "entropy_mean", "reward_std")
 TINY_TOKEN, TINY_SEQUENCE = 0.01, 1.0
+SPREAD = "the spread of rewards is gone"
 
 
 class RewardHacking(Detector):
@@ -23,7 +24,8 @@ class RewardHacking(Detector):
         from the reference, responses that double in length or run to the limit, an entropy that is gone, a spread of
         rewards that is gone. Held-out quality counts twice; where it has fallen from its best while the reward went on
         rising, changes since that moment count too: a KL that doubled, length up by half, entropy or spread down by half.
-        It is called evidence, since only a reader of samples can be sure.
+        Without held-out data a spread that is gone must be among the signs: models that learn to reason drift, write longer
+        and lose entropy as well. It is called evidence, since only a reader of samples can be sure.
     Why it matters: the run looks best just when it is worth least.
     When it misfires: a reward that rises alone is learning and says nothing here. A task that is really solved loses its
         spread of rewards, and a length penalty shortens responses: neither is enough. Training that overfits to its
@@ -74,7 +76,7 @@ class RewardHacking(Detector):
         held_out = self._held_out(view)
         signs = self._signs(view, bool(held_out))
         weight = len(signs) + (2 if held_out else 0)
-        if weight < self.enough:
+        if weight < self.enough or not (held_out or SPREAD in signs):
             return None
         severity = "critical" if held_out and weight > self.enough else "warning"
         told = ", ".join(held_out[:1] + signs)
@@ -99,7 +101,7 @@ class RewardHacking(Detector):
             signs.append(f"entropy fell to {now.level:.3g}")
         now = view.get("reward_std")
         if now.level < 0.05 * now.base:
-            signs.append("the spread of rewards is gone")
+            signs.append(SPREAD)
         elif now.level < 0.5 * spread:
             signs.append("the spread of rewards has halved")
         return signs
@@ -109,18 +111,18 @@ class RewardHacking(Detector):
         """What held-out data says against the reward."""
         found = []
         perplexity = view.get("eval_perplexity")
-        if perplexity.n >= 3 and perplexity.last > 2.0 * perplexity.first:
-            found.append(f"held-out perplexity rose from {perplexity.first:.3g} to {perplexity.last:.3g}")
+        if perplexity.n >= 3 and perplexity.previous > 2.0 * perplexity.first:
+            found.append(f"held-out perplexity rose from {perplexity.first:.3g} to {perplexity.previous:.3g}")
         for name, word in HELD_OUT.items():
             series = view.get(name)
             if (before := _fallen_from(series)) > -inf:
-                found.append(f"held-out {word} fell from {before:.3g} to {series.last:.3g}")
+                found.append(f"held-out {word} fell from {before:.3g} to {series.previous:.3g}")
         return found
 
 
 def _fallen_from(series: Series) -> float:
     """From where a held-out measure has fallen: its first value where there are few, else its best; minus infinity if not."""
-    if series.n >= 3 and series.first > 0.0 and series.last < 0.7 * series.first:
+    if series.n >= 3 and series.first > 0.0 and series.previous < 0.7 * series.first:
         return series.first
     if series.n >= 8 and series.high - series.level > max(0.25 * abs(series.high), 3.0 * series.roughness):
         return series.high

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
 from rldk.core.series import RECENT
-from rldk.detectors.reward.policy_collapse import reward_has_fallen, signs_of_damage
+from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage
 
 __all__ = ["LearningRateTooHigh"]
 

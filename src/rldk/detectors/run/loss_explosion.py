@@ -7,7 +7,7 @@ from math import inf
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.detectors.reward.policy_collapse import reward_has_fallen, signs_of_damage
+from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage
 
 __all__ = ["LossExplosion"]
 

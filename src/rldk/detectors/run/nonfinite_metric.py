@@ -6,23 +6,32 @@ from math import isfinite
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, View
+from rldk.core.series import Series
 
 __all__ = ["NonfiniteMetric"]
 
+NORMS = ("grad_norm", "policy_grad_norm", "value_grad_norm")
+LOSSES = ("loss", "policy_loss", "value_loss")
 WATCHED = (
-    "loss", "policy_loss", "value_loss", "grad_norm", "policy_grad_norm", "value_grad_norm", "kl_mean", "kl_update",
-    "entropy_mean", "reward_mean", "ratio_mean", "advantage_mean", "value_mean",
+    *LOSSES, *NORMS, "kl_mean", "kl_update", "entropy_mean", "reward_mean", "ratio_mean", "advantage_mean", "value_mean",
 )  # fmt: skip
+CALIBRATION = 8
+"""Gradient norms in a row that a loss scaler may lose while it finds its scale."""
+GAP = 10
+"""Rows in a row without a number, of metrics that are not those of the optimiser, that are no longer a gap."""
 
 
 class NonfiniteMetric(Detector):
     """A loss, gradient norm, KL, entropy or reward is NaN or infinite.
 
-    What it catches: a non-finite value in a metric that training is made of. Once in one metric is a warning; twice in a
-        row, or in three metrics of one step, is critical.
+    What it catches: a non-finite value in a metric that training is made of. Once is a warning; a loss twice in a row, or
+        with two other metrics in one row, is critical, and so is a gradient norm beside a loss of exactly 0, which is how
+        trainers write a NaN. Gradient norms alone are critical after eight in a row, other metrics after ten.
     Why it matters: one NaN that reaches the optimizer is in every weight after the step, and nothing after it is training.
-    When it misfires: mixed precision with a loss scaler skips a step with an infinite gradient now and then, which is a
-        warning here and no more. Spreads of a batch of one are NaN by definition and are not watched.
+    When it misfires: mixed precision with a loss scaler skips steps with an infinite gradient, several in a row at the
+        start, which is a warning here and no more. Some write NaN where they have not measured: metrics other than losses
+        and gradient norms are let be until five numbers were seen, and where such gaps keep passing. Spreads of a batch of
+        one are NaN by definition and not watched.
     What to do: stop, go back to a checkpoint from before, and find the first non-finite value: the reward function, a
         log of 0, a division by a spread of 0, half precision that overflows. Skip steps with non-finite gradients.
     References: Hugging Face's `logging_nan_inf_filter` hides a NaN loss and leaves it in `grad_norm`.
@@ -43,11 +52,31 @@ class NonfiniteMetric(Detector):
         metrics = view.event.metrics
         if isfinite(sum(metrics.values())):  # then each of them is
             return None
-        bad = [name for name in WATCHED if name in metrics and metrics[name] - metrics[name] != 0.0]
+        bad = [name for name in WATCHED if name in metrics and not isfinite(metrics[name]) and not _is_gap(name, view.get(name))]
         if not bad:
             return None
-        longest = max(view.get(name).nonfinite_run for name in bad)
-        severity = "critical" if longest >= 2 or len(bad) >= 3 else "warning"
+        runs = {name: view.get(name).nonfinite_run for name in bad}
+        longest = max(runs.values())
+        severity = "critical" if self._is_lost(view, runs) else "warning"
         shown = ", ".join(bad[:4]) + (" …" if len(bad) > 4 else "")
         message = f"{shown} {'is' if len(bad) == 1 else 'are'} not finite ({longest} in a row)."
         return Finding(severity, metrics[bad[0]], 0.0, message, {"metrics": float(len(bad)), "in_a_row": float(longest)})
+
+    @staticmethod
+    def _is_lost(view: View, runs: dict[str, int]) -> bool:
+        """Whether what is not finite has reached the weights, as far as can be told."""
+        losses = [run for name, run in runs.items() if name in LOSSES]
+        norms = [run for name, run in runs.items() if name in NORMS]
+        if losses:
+            return max(losses) >= 2 or len(runs) >= 3
+        if norms:
+            hidden = view.event.metrics.get("loss") == 0.0 or len(runs) > len(norms)
+            return max(norms) >= (2 if hidden else CALIBRATION)
+        return max(runs.values()) >= GAP
+
+
+def _is_gap(name: str, series: Series) -> bool:
+    """Whether a metric is measured in some rows only and NaN in the others: few numbers yet, or many gaps that have passed."""
+    if name in LOSSES or name in NORMS:
+        return False
+    return series.n < 5 or series.nonfinite - series.nonfinite_run > 0.2 * series.n

@@ -1,0 +1,88 @@
+"""The course of the reward, as rules of all families look at it: fallen, thriving, and what else moved since its best."""
+
+from __future__ import annotations
+
+from math import nan
+
+from rldk.core.detector import View
+from rldk.core.series import EARLY
+from rldk.core.stats.base import Statistic
+
+__all__ = ["CHANNELS", "AtBest", "reward_has_fallen", "reward_thrives", "signs_of_damage"]
+
+CHANNELS = ("entropy_mean", "truncated_frac", "rollout_length_mean", "reward_std", "kl_mean")
+"""What `signs_of_damage` looks at beside the reward, in its order."""
+
+
+def reward_has_fallen(view: View, share: float = 0.5, noises: float = 2.5) -> bool:
+    """Whether the reward has lost a share of its best level, and more than its own noise: what others corroborate by."""
+    reward = view.get("reward_mean")
+    if reward.n < 8:
+        return False
+    drop = reward.high - reward.level
+    if not drop > share * max(abs(reward.high), reward.high - reward.start):
+        return False
+    noise = reward.high_spread
+    early = reward.scale if reward.n >= EARLY else min(reward.scale, 3.0 * noise)  # of a few rows, the fall may be half
+    return drop > noises * max(noise, early)
+
+
+def reward_thrives(view: View) -> bool:
+    """Whether the reward has risen well above its start and is near its best: what changed meanwhile served it."""
+    reward = view.get("reward_mean")
+    gain, noise = reward.high - reward.start, reward.high_spread
+    if reward.n < 10 or not gain > max(2.0 * noise, 0.1 * abs(reward.start)):
+        return False
+    return reward.high - reward.level < max(0.2 * gain, noise)
+
+
+class AtBest(Statistic):
+    """Where other metrics stood when the reward was last at its best; what they were then did it no harm."""
+
+    __slots__ = ("_seen", "levels")
+    _seen: int
+    levels: list[float]
+
+    def __init__(self, count: int) -> None:
+        self.levels = [nan] * count
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self._seen = -1
+        self.levels = [nan] * len(self.levels)
+
+    def update(self, view: View, *names: str) -> None:
+        """Look whether the reward has a new best."""
+        best = view.get("reward_mean").high_index
+        if best != self._seen:
+            self._seen = best
+            self.levels = [view.get(name).level for name in names]
+
+
+def signs_of_damage(view: View, at_best: AtBest | None = None) -> list[str]:
+    """What else has left its range since the start, in words; and since the reward was at its best, where that is known.
+
+    An entropy or a length that changed while the reward thrives is no damage: it is how models learn to reason.
+    """
+    entropy, cut, length, spread, kl = (view.get(name) for name in CHANNELS)
+    entropy_then, cut_then, length_then, spread_then, kl_then = at_best.levels if at_best else (nan,) * len(CHANNELS)
+    thrives = reward_thrives(view)
+    signs = []
+    if entropy.ready and entropy.level > max(3.0 * entropy.start, entropy.start + 0.5) and not entropy.level < 2.0 * entropy_then:
+        signs.append("entropy has risen")
+    elif entropy.ready and 0.0 <= entropy.level < 0.1 * entropy.start and not thrives and not entropy.level > 0.5 * entropy_then:
+        signs.append("entropy has collapsed")
+    if cut.ready and cut.level > max(0.8, 2.0 * cut.start) and not cut.level < cut_then + 0.2:
+        signs.append("responses run to the length limit")
+    usual, now = (length.start, length.base), length.level
+    strayed = length.ready and (now < 0.2 * min(usual) or now > 4.0 * max(usual))
+    if strayed and not thrives and not 0.6 * length_then < now < 1.6 * length_then:
+        signs.append("response length has left its range")
+    gone = spread.ready and spread.level < 0.02 * spread.base and spread.slow < 0.5 * spread.base  # small batches touch 0
+    if gone and not spread.level > 0.2 * spread_then:
+        signs.append("the rewards' spread is gone")
+    limit = 50.0 if view.reductions.get("kl_mean") == "sequence" else 1.0
+    if kl.ready and kl.level > max(limit, 5.0 * abs(kl.start)) and not kl.level < 2.0 * kl_then:
+        signs.append("KL has exploded")
+    return signs
