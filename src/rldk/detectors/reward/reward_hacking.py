@@ -13,7 +13,7 @@ __all__ = ["RewardHacking"]
 HELD_OUT = {"eval_accuracy": "accuracy", "eval_reward_mean": "reward", "eval_distinct_2": "diversity"}
 SINCE = ("reward_mean", "kl_mean", "rollout_length_mean", "entropy_mean", "reward_std")
 TINY_TOKEN, TINY_SEQUENCE = 0.01, 1.0
-SPREAD = "the spread of rewards is gone"
+GONE = 0.05  # share of its start below which the spread of rewards is gone
 
 
 class RewardHacking(Detector):
@@ -74,9 +74,12 @@ class RewardHacking(Detector):
         if reward.level < reward.start + 0.6 * (reward.high - reward.start):
             return None
         held_out = self._held_out(view)
+        spread = view.get("reward_std")
+        if not held_out and not spread.level < GONE * spread.base:
+            return None
         signs = self._signs(view, bool(held_out))
         weight = len(signs) + (2 if held_out else 0)
-        if weight < self.enough or not (held_out or SPREAD in signs):
+        if weight < self.enough:
             return None
         severity = "critical" if held_out and weight > self.enough else "warning"
         told = ", ".join(held_out[:1] + signs)
@@ -100,8 +103,8 @@ class RewardHacking(Detector):
         if now.level < (0.15 * now.start if now.start > 0.05 else -inf) or now.level < 0.5 * entropy:
             signs.append(f"entropy fell to {now.level:.3g}")
         now = view.get("reward_std")
-        if now.level < 0.05 * now.base:
-            signs.append(SPREAD)
+        if now.level < GONE * now.base:
+            signs.append("the spread of rewards is gone")
         elif now.level < 0.5 * spread:
             signs.append("the spread of rewards has halved")
         return signs
@@ -115,7 +118,7 @@ class RewardHacking(Detector):
             found.append(f"held-out perplexity rose from {perplexity.first:.3g} to {perplexity.previous:.3g}")
         for name, word in HELD_OUT.items():
             series = view.get(name)
-            if (before := _fallen_from(series)) > -inf:
+            if series.n and (before := _fallen_from(series)) > -inf:
                 found.append(f"held-out {word} fell from {before:.3g} to {series.previous:.3g}")
         return found
 
