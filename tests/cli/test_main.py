@@ -114,7 +114,7 @@ def test_an_interrupt_is_status_130(monkeypatch: pytest.MonkeyPatch, log: Path, 
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("arguments", [["catalog"], ["catalog", "kl_mean"], ["catalog", "--json"]])
+@pytest.mark.parametrize("arguments", [["catalog"], ["catalog", "lr"], ["catalog", "lr", "--json"], ["catalog", "--json"]])
 def test_a_reader_that_has_gone_is_no_error(arguments: list[str]) -> None:
     command = [sys.executable, "-m", "rldk", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

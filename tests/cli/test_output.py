@@ -86,6 +86,6 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     with progress_bar(100 << 20) as told:
         assert told is not None
-        told(Path("[/odd] name.jsonl"), 50 << 20, 100 << 20)
         told(Path("other.jsonl"), 50 << 20, 50 << 20)
-    assert "other.jsonl" in terminal.getvalue() and "104.9/104.9 MB" in terminal.getvalue()
+        told(Path("[red]name.jsonl"), 50 << 20, 100 << 20)
+    assert "[red]name.jsonl" in terminal.getvalue() and "104.9/104.9 MB" in terminal.getvalue()

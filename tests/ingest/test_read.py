@@ -89,6 +89,12 @@ def test_a_run_that_went_another_way_is_kept(tmp_path: Path) -> None:
     assert len(read_runs(tmp_path).runs) == 2
 
 
+def test_the_same_values_at_other_steps_are_another_run(tmp_path: Path) -> None:
+    for name, stride in (("a", 1), ("b", 10)):
+        write(tmp_path / f"{name}.jsonl", [{"step": stride * n, "metrics": {"loss": 0.5, "kl": 0.1}} for n in range(5)])
+    assert sorted(run.run_id for run in read_runs(tmp_path).runs) == ["a", "b"]
+
+
 def test_runs_of_one_name_are_named_by_their_folders(tmp_path: Path) -> None:
     for number, place in enumerate(("x/seed1/run.jsonl", "x/seed2/run.jsonl", "y/seed2/run.jsonl", "y/other.jsonl")):
         write(tmp_path / place, events(range(4 + number), offset=float(number)))

@@ -88,6 +88,11 @@ def test_summary_rows_are_left_out_and_said() -> None:
     assert values(run, "loss") == [1.0, 0.5] and "1 summary row(s) of the whole run left out" in run.notes
 
 
+def test_a_row_that_measures_a_step_is_one_whatever_else_it_holds() -> None:
+    run = one([{"step": 1, "reward": 0.5}, {"step": 2, "reward": 0.75, "train_runtime": 9.0, "total_flos": 1.0}])
+    assert values(run, "reward_mean") == [0.5, 0.75] and run.notes == []
+
+
 def test_rows_without_a_metric_are_left_out_and_said() -> None:
     run = one([{"step": 1, "loss": 1.0}, {"step": 2, "message": "saved"}, {"step": 3, "epoch": 1.0}, {"step": 4, "loss": 2.0}])
     assert run.steps.tolist() == [1, 4] and "2 row(s) without any metric left out" in run.notes
