@@ -43,7 +43,8 @@ class Form:
 
     def columns(self, values: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
         epoch, step, total = (np.array(values[at], dtype=np.float64) for at in (self.epoch, self.step, self.step + 1))
-        found: dict[str, Any] = {"step": (epoch - 1).clip(0) * total + step, "epoch": epoch}
+        with np.errstate(invalid="ignore"):  # a total of 400 digits is infinite
+            found: dict[str, Any] = {"step": (epoch - 1).clip(0) * total + step, "epoch": epoch}
         for position, key, factor in self.cells:
             found[key] = numbers_of(values[position], factor)
         if any(time is not None for time in values[-1]):
