@@ -201,7 +201,9 @@ def assert_equal(quick: Table, slow: Table, *problems: LineProblems) -> Table:
     for name in slow.names:
         assert repr(cells(quick.column(name))) == repr(cells(slow.column(name))), name
     assert quick.shapes.tolist() == slow.shapes.tolist()
-    assert problems[0] == problems[1]
+    assert problems[0].total == problems[1].total
+    if problems[0].total <= problems[0].limit:  # beyond it, which were met first depends on who looks ahead how far
+        assert problems[0] == problems[1]
     return quick
 
 
@@ -223,6 +225,9 @@ ODD = {
     "shapes in turn": [event(step, **({"eval_loss": 0.5} if step // 50 % 2 else {})) for step in range(500)],
     "keys in another order": [dict(reversed(event(step).items())) if step % 3 else event(step) for step in range(500)],
     "the same key inside and out": [{"metrics": {"loss": 2.0}, "step": step, "loss": 1.0} for step in range(500)],
+    "words inside and a number out": [{"step": step, "metrics": {"step": "x", "loss": 1.5}} for step in range(500)],
+    "an object in the metrics": [{"step": step, "loss": 1.5, "metrics": {"loss": {"loss": 1.5}}} for step in range(500)],
+    "a number inside and nothing out": [{"step": step, "metrics": {"loss": 1.5}, "loss": {}} for step in range(500)],
     "the same key out and inside": [{"loss": 1.0, "metrics": {"loss": 2.0, "step": -1}, "step": step} for step in range(500)],
     "blank lines": [line for row in PLAIN for line in (row, b"", b"  ")],
     "two rows in a line": [*PLAIN, 2 * json.dumps(event(300)).encode(), *map(event, range(302, 500))],

@@ -91,6 +91,8 @@ class Table:
                 if column.codes is None:
                     column.codes = np.full(self.rows, -1, dtype=np.int32)
                 column.codes[where] = _encode(chunk.words, codes)
+            elif column.codes is not None:
+                column.codes[where] = -1
         column.values[column.state != NUMBER] = np.nan
         column.words = tuple(map(writable, codes))
         return column

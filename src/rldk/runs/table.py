@@ -106,10 +106,13 @@ class TableBuilder:
         self._shapes_seen += number == self._shapes_seen
         return number
 
-    def add_block(self, shape: Shape, columns: Mapping[str, Any], rows: int) -> None:
-        """Add many rows of one shape as columns; in an array every cell counts as logged, `NaN` included."""
+    def add_block(self, shape: Shape, columns: Iterable[tuple[str, Any]], rows: int) -> None:
+        """Add many rows of one shape as columns; in an array every cell counts as logged, `NaN` included.
+
+        Of two columns of one name the cells of the later win, where it has any.
+        """
         where = self._next_rows(shape, rows)
-        for name, cells in columns.items():
+        for name, cells in columns:
             if isinstance(cells, np.ndarray):
                 self._store(name, Chunk(where, cells, NUMBER))
             else:

@@ -92,7 +92,7 @@ class FastRows:
         if not rows or not part.has_a_line_for_each(len(rows)):
             return 0
         columns = decoder.columns(rows)
-        if self._accepts is not None and not self._accepts(columns):
+        if self._accepts is not None and not self._accepts(dict(columns)):
             return 0
         self._builder.add_block(decoder.shape, columns, len(rows))
         return len(rows)

@@ -34,7 +34,7 @@ def signature_of(row: Mapping[str, Any], lifted: str | None) -> tuple[object, ..
             return None
         if kind is dict and key == lifted:
             inner = signature_of(value, None)
-            if inner is None or dict in inner or list in inner:
+            if inner is None or any(type(cell) in (dict, list) for cell in value.values()):
                 return None
             parts += [key, inner]
         elif _is_numeric(value):
@@ -77,47 +77,44 @@ class RowDecoder:
         decoder = msgspec.json.Decoder(_struct(self._row, known))
         self.decode_lines: Callable[[bytes | memoryview], list[Any]] = decoder.decode_lines
 
-    def columns(self, rows: list[Any]) -> dict[str, Any]:
-        """The rows as columns: arrays for numbers, lists for the rest."""
-        made: dict[str, Any] = {}
+    def columns(self, rows: list[Any]) -> list[tuple[str, Any]]:
+        """The rows as columns: arrays for numbers, lists for the rest; those of the lifted object first, as a table has them."""
         if self._lift is None and all(type(value) in _NUMBERS for value in self._row.values()):
             return _matrix(list(self._row), rows)
+        lifted: list[tuple[str, Any]] = []
+        made: list[tuple[str, Any]] = []
         for (key, value), cells in zip(self._row.items(), zip(*map(astuple, rows), strict=True), strict=True):
             if key == self._lift and self._inner is not None:
-                made = {**self._lifted(cells, self._inner), **made}
+                lifted = self._lifted(cells, self._inner)
             elif key in self._differing:
-                made.update(_matrix([f"{key}/{name}" for name in value], cells))
+                made += _matrix([f"{key}/{name}" for name in value], cells)
             else:
-                made[key] = np.array(cells, dtype=np.float64) if type(value) in _NUMBERS else cells
+                made.append((key, np.array(cells, dtype=np.float64) if type(value) in _NUMBERS else cells))
         self._learn_differing(made)
-        return made
+        return lifted + made
 
-    def _learn_differing(self, made: Mapping[str, Any]) -> None:
+    def _learn_differing(self, made: list[tuple[str, Any]]) -> None:
         """Have objects of nothing but numbers that differ from row to row decoded from now on, and not left unparsed."""
-        found = {
-            key
-            for key, value in self._row.items()
-            if key not in self._differing and key != self._lift and _is_numeric(value) and made[key][0] != made[key][-1]
-        }
+        found = {key for key, cells in made if _is_numeric(self._row.get(key)) and cells[0] != cells[-1]}
         if found:
             self._differing |= found
             self._make()
 
-    def _lifted(self, cells: Sequence[Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+    def _lifted(self, cells: Sequence[Any], inner: Mapping[str, Any]) -> list[tuple[str, Any]]:
         if all(type(value) in _NUMBERS for value in inner.values()):
             return _matrix(list(inner), cells)
         columns = zip(*map(astuple, cells), strict=True)
-        return {
-            name: np.array(column, dtype=np.float64) if type(inner[name]) in _NUMBERS else list(column)
+        return [
+            (name, np.array(column, dtype=np.float64) if type(inner[name]) in _NUMBERS else column)
             for name, column in zip(inner, columns, strict=True)
-        }
+        ]
 
 
-def _matrix(names: list[str], rows: Sequence[Any]) -> dict[str, Any]:
+def _matrix(names: list[str], rows: Sequence[Any]) -> list[tuple[str, Any]]:
     """Rows of which every cell is a float, as arrays."""
     packed = b"".join(starmap(Struct(f"{len(names)}d").pack, map(astuple, rows)))  # twice as fast as an array of the cells
     cells = np.frombuffer(packed, dtype=np.float64).reshape(len(rows), len(names))
-    return dict(zip(names, np.ascontiguousarray(cells.T), strict=True))
+    return list(zip(names, np.ascontiguousarray(cells.T), strict=True))
 
 
 def _struct(row: Mapping[str, Any], known: Mapping[str, Any]) -> type[msgspec.Struct]:
