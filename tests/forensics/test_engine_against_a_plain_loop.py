@@ -30,6 +30,7 @@ class PlainSeries(Series):
             self.nonfinite_run += 1
             return
         self.n += 1
+        self.ready = self.n >= RECENT
         self.nonfinite_run = 0
         self._ring.append(value)
         self.level = statistics.median_high(self._ring)

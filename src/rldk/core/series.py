@@ -16,7 +16,8 @@ EARLY = 20
 class Series(Statistic):
     """What detectors share of one metric. All counts are of the values that were logged, not of the events between.
 
-    - `level` is the median of the last 5 values: one spike does not move it, three rows do.
+    - `level` is the median of the last 5 values: one spike does not move it, three rows do. From the fifth value on the
+      series is `ready`: it has a level and a start.
     - `start` is the median of the first 5 values, and `base` and `scale` are median and robust spread of the first 20
       (of those there are, once there are 5): the run's own idea of normal.
     - `high` and `low` are the highest and lowest `level` so far, with the event at which they were reached.
@@ -28,9 +29,10 @@ class Series(Statistic):
 
     __slots__ = (
         "_early", "_ring", "base", "first", "high", "high_index", "high_spread", "index", "last", "level", "low",
-        "low_index", "n", "nonfinite_run", "previous", "roughness", "scale", "slow", "spread", "start",
+        "low_index", "n", "nonfinite_run", "previous", "ready", "roughness", "scale", "slow", "spread", "start",
     )  # fmt: skip
     n: int
+    ready: bool
     last: float
     previous: float
     first: float
@@ -57,6 +59,7 @@ class Series(Statistic):
     def reset(self) -> None:
         super().reset()
         self.n = self.nonfinite_run = 0
+        self.ready = False
         self.index = self.high_index = self.low_index = -1
         self.last = self.previous = self.first = self.level = self.start = self.base = self.scale = nan
         self.roughness = self.slow = nan
@@ -112,6 +115,7 @@ class Series(Statistic):
         if n < RECENT:
             self.level = level
         else:
+            self.ready = True
             self._settle(n)
             self._set_level(level, index)
 
@@ -132,11 +136,6 @@ class Series(Statistic):
         if spread == 0.0:  # half of the rows alike: the others still have a spread
             spread = sum(abs(value - middle) for value in early) / n / 1.18
         self.base, self.scale = middle, 1.4826 * spread
-
-    @property
-    def ready(self) -> bool:
-        """Whether there are enough values for a level and a start."""
-        return self.n >= RECENT
 
     def values(self) -> list[float]:
         """The last values, at most 5, the oldest first."""

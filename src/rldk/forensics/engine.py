@@ -9,7 +9,7 @@ from typing import Any
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.catalog.axes import HELD_OUT
-from rldk.core.detector import Detector, View
+from rldk.core.detector import Detector, Finding, View
 from rldk.core.event import Event
 from rldk.core.series import Series, SeriesByName
 from rldk.detectors.table import DETECTORS
@@ -19,7 +19,9 @@ __all__ = ["Engine", "told_apart"]
 _MOST_PLANS = 1024
 _BACK = 4
 
-_Plan = tuple[list[tuple[str, Callable[[float, int], None]]], list[Detector]]
+_Update = Callable[[float, int], None]
+_Check = Callable[[View], Finding | None]
+_Plan = tuple[list[tuple[str, _Update]], list[tuple[_Check, Detector]]]
 
 KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
 """What advice may name: the values it would have the user change, as they were when the defect was raised."""
@@ -88,8 +90,8 @@ class Engine:
             self.reductions.update(info)
         view = self._view_of(event, index)
         raised: list[Anomaly] = []
-        for detector in detectors:
-            finding = detector.check(view)
+        for check, detector in detectors:
+            finding = check(view)
             if finding is None and detector.idle:
                 continue
             was = detector.raised
@@ -130,7 +132,10 @@ class Engine:
             if name not in series:
                 series[name] = Series()
         active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
-        plan: _Plan = ([(name, series[name].update) for name in followed], active)
+        plan: _Plan = (
+            [(name, series[name].update) for name in followed],
+            [(detector.check, detector) for detector in active],
+        )
         if len(self._plans) < _MOST_PLANS:
             self._plans[names] = plan
         return plan

@@ -9,6 +9,8 @@ from rldk.detectors.kl.units import in_numbers, unit_of
 
 __all__ = ["NegativeKl"]
 
+BY_LENGTH = 0.002  # nats a token of a long response that rounding and an older policy may take off its sum
+
 
 class NegativeKl(Detector):
     """The KL from the reference is clearly below zero, row after row.
@@ -29,7 +31,7 @@ class NegativeKl(Detector):
     type: ClassVar[str] = "negative_kl"
     tracker: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
-    reads: ClassVar = ("kl_coef", "target_kl")
+    reads: ClassVar = ("kl_coef", "target_kl", "rollout_length_mean")
     advice: ClassVar[str] = (
         "Sample with temperature 1 and without top-k, top-p or a minimum length, and check that policy and reference "
         "log-probabilities use the same tokens, mask and precision."
@@ -53,7 +55,10 @@ class NegativeKl(Detector):
         if not level < 0.0 or kl.n < 5:
             return None
         unit = unit_of(view)
-        limit = -(self.sequence if unit == "sequence" else self.token if unit else self.unstated)
+        limit = -(self.token if unit else self.unstated)
+        if unit == "sequence":
+            length = view.get("rollout_length_mean").level
+            limit = -max(self.sequence, BY_LENGTH * length if length == length else 0.0)
         if level > limit:
             return None
         severity = "critical" if level < self.worse * limit else "warning"

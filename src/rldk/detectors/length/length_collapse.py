@@ -40,7 +40,8 @@ class LengthCollapse(Detector):
         self._at_best = AtBest(1)
 
     def check(self, view: View) -> Finding | None:
-        self._at_best.update(view, "rollout_length_mean")
+        if view.get("reward_mean").high_index != self._at_best.seen:
+            self._at_best.update(view, "rollout_length_mean")
         length = view.get("rollout_length_mean")
         if length.n < 10 or length.level >= self.share * length.start:
             return None

@@ -46,7 +46,8 @@ class LengthRunaway(Detector):
         self._at_best = AtBest(2)
 
     def check(self, view: View) -> Finding | None:
-        self._at_best.update(view, "rollout_length_mean", "truncated_frac")
+        if view.get("reward_mean").high_index != self._at_best.seen:
+            self._at_best.update(view, "rollout_length_mean", "truncated_frac")
         length, cut = view.get("rollout_length_mean"), view.get("truncated_frac")
         full = cut.ready and cut.level >= self.cut and cut.start < 0.5 * self.cut
         long = length.ready and length.start > 0 and length.level > self.factor * length.start

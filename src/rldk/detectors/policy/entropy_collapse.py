@@ -57,7 +57,8 @@ class EntropyCollapse(Detector):
     def check(self, view: View) -> Finding | None:
         entropy = view.get("entropy_mean")
         level = entropy.level
-        self._at_best.update(view, "entropy_mean")
+        if view.get("reward_mean").high_index != self._at_best.seen:
+            self._at_best.update(view, "entropy_mean")
         if entropy.n % EVERY == 0 and level == level:
             self._readings = [*self._readings[1 - KEPT :], level]
         if not level < self.share * entropy.start or entropy.n < 10 or entropy.start < self.floor:

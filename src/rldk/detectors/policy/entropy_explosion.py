@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.reward.course import reward_has_fallen
 
 __all__ = ["EntropyExplosion"]
 
@@ -49,8 +50,6 @@ class EntropyExplosion(Detector):
         if entropy.level < limit:
             return None
         noise = entropy.level > self.text_limit
-        reward = view.get("reward_mean")
-        fallen = reward.ready and reward.level < reward.high - 0.5 * abs(reward.high)
-        severity = "critical" if noise or fallen else "warning"
+        severity = "critical" if noise or reward_has_fallen(view) else "warning"
         message = f"Entropy is {entropy.level:.3g} nats a token, {entropy.level / max(normal, 1e-12):.3g} times its start."
         return Finding(severity, entropy.level, limit, message, {"entropy_start": normal, "entropy": entropy.level})

@@ -37,10 +37,13 @@ def reward_thrives(view: View) -> bool:
 
 
 class AtBest(Statistic):
-    """Where other metrics stood when the reward was last at its best; what they were then did it no harm."""
+    """Where other metrics stood when the reward was last at its best; what they were then did it no harm.
 
-    __slots__ = ("_seen", "levels")
-    _seen: int
+    To be updated when the reward's `high_index` is not the one last `seen`.
+    """
+
+    __slots__ = ("levels", "seen")
+    seen: int
     levels: list[float]
 
     def __init__(self, count: int) -> None:
@@ -49,15 +52,13 @@ class AtBest(Statistic):
 
     def reset(self) -> None:
         super().reset()
-        self._seen = -1
+        self.seen = -1
         self.levels = [nan] * len(self.levels)
 
     def update(self, view: View, *names: str) -> None:
-        """Look whether the reward has a new best."""
-        best = view.get("reward_mean").high_index
-        if best != self._seen:
-            self._seen = best
-            self.levels = [view.get(name).level for name in names]
+        """The reward has a new best: take down how the others stand."""
+        self.seen = view.get("reward_mean").high_index
+        self.levels = [view.get(name).level for name in names]
 
 
 def signs_of_damage(view: View, at_best: AtBest | None = None) -> list[str]:

@@ -61,7 +61,8 @@ class PolicyCollapse(Detector):
 
     def check(self, view: View) -> Finding | None:
         reward = view.get("reward_mean")
-        self._at_best.update(view, *CHANNELS)
+        if reward.high_index != self._at_best.seen:
+            self._at_best.update(view, *CHANNELS)
         if reward.n >= EARLY and reward.slow > self.best:
             self.best, self.best_noise = reward.slow, reward.spread
         if not reward_has_fallen(view, self.share):

@@ -64,16 +64,16 @@ class RewardHacking(Detector):
         self._then = [nan] * len(SINCE)
 
     def check(self, view: View) -> Finding | None:
-        reward = view.get("reward_mean")
-        for name in HELD_OUT:
-            if view.get(name).high_index == view.index:  # its best so far: remember where all else stood
-                self._then = [view.get(metric).level for metric in SINCE]
+        reward, known = view.get("reward_mean"), view.series
+        tested = "eval_accuracy" in known or "eval_reward_mean" in known or "eval_distinct_2" in known
+        if tested and any(view.get(name).high_index == view.index for name in HELD_OUT):
+            self._then = [view.get(metric).level for metric in SINCE]  # its best so far: remember where all else stood
         gain = reward.level - reward.start
         if reward.n < 15 or not gain > 2.0 * max(reward.scale, 0.02 * abs(reward.start)):
             return None
         if reward.level < reward.start + 0.6 * (reward.high - reward.start):
             return None
-        held_out = self._held_out(view)
+        held_out = self._held_out(view) if tested or "eval_perplexity" in known else []
         spread = view.get("reward_std")
         if not held_out and not spread.level < GONE * spread.base:
             return None

@@ -12,10 +12,11 @@ __all__ = ["MemoryPressure"]
 class MemoryPressure(Detector):
     """Memory is almost full, or grows without end.
 
-    What it catches: more than 95 % of the memory in use for several steps, or twice the memory of the start and still at
-        its highest.
+    What it catches: more than 95 % of the memory in use for several steps, and more than at the start; or twice the memory
+        of the start and still at its highest.
     Why it matters: the next long batch ends the run with an out-of-memory error, and all since the last checkpoint is lost.
-    When it misfires: allocators that take all memory beforehand look full by design: switch this rule off for them.
+    When it misfires: allocators that take all memory beforehand look full by design; a run that is full from its first
+        rows on is let be.
     What to do: lower the batch or the length, checkpoint activations, free what the steps keep (logits, graphs, samples).
     References: none.
     """
@@ -35,7 +36,7 @@ class MemoryPressure(Detector):
 
     def check(self, view: View) -> Finding | None:
         usage = view.get("memory_usage")
-        if usage.ready and usage.level > self.share:
+        if usage.ready and usage.level > max(self.share, usage.start + 0.02):
             return Finding(
                 "warning", usage.level, self.share, f"{usage.level:.0%} of the memory is in use.", {"usage": usage.level}
             )

@@ -46,9 +46,10 @@ class ThroughputDrop(Detector):
         if speed.n >= 40:
             shorter = length.ready and length.level < 0.5 * length.high  # fewer tokens for the same overhead
             longer = time.level > 1.5 * time.base  # which fewer tokens do not explain
-            if speed.level < self.share * speed.high and (longer or not shorter):
+            share = 0.5 * self.share if grown else self.share  # long responses leave room for fewer at once
+            if speed.level < share * speed.high and (longer or not shorter):
                 message = f"Throughput fell from {speed.high:.4g} to {speed.level:.4g} tokens a second."
-                return Finding("warning", speed.level, self.share * speed.high, message, {"best": speed.high})
+                return Finding("warning", speed.level, share * speed.high, message, {"best": speed.high})
         elif time.n >= 20 and time.base > 0 and time.level > self.times_longer * time.base and not grown:
             message = f"A step takes {time.level:.3g} s, {time.level / time.base:.3g} times as long as at the start."
             return Finding("warning", time.level, self.times_longer * time.base, message, {"start": time.base})
