@@ -18,6 +18,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(BIN)/python $(PIP) torch
 	@$(BIN)/python $(PIP) --editable . --group dev
 	@touch $@
 
