@@ -1,0 +1,118 @@
+"""Data configs: which sources a stage trains on, in which mixture, and where the mixed file goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+__all__ = ["FORMATS", "NEEDED", "DataConfig", "DataError", "Source", "read_config"]
+
+# What a record of each stage must have; every prepared record has `source` beside it.
+NEEDED: dict[str, tuple[str, ...]] = {
+    "pretrain": ("text",),
+    "midtrain": ("text",),
+    "sft": ("messages",),
+    "dpo": ("prompt", "chosen", "rejected"),
+    "ppo": ("text",),
+}
+FORMATS = ("jsonl", "json", "parquet", "text", "datasets")
+_ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet", ".txt": "text", ".md": "text"}
+
+
+class DataError(ValueError):
+    """Data or a data config that cannot be used; the message says what, where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place that records come from."""
+
+    name: str
+    path: Path
+    format: str
+    weight: float | None = None  # its share of the mixture, relative to the other weights
+    limit: int | None = None  # at most so many of its records
+    repeat: int = 1  # how often each record may be used to reach the weight
+    fields: dict[str, str] = field(default_factory=dict)  # name the stage needs: name the source has
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """A mixture for one stage."""
+
+    path: Path
+    stage: str
+    output: Path
+    sources: tuple[Source, ...]
+    seed: int = 42
+    max_records: int | None = None  # of the whole mixture
+    max_chars: int | None = None  # a longer record is left out
+    max_bad: float = 0.05  # more records of a wrong shape than this share are refused
+
+
+def read_config(path: str | Path) -> DataConfig:
+    """Read a YAML data config; everything that is wrong with it is said with the file's name and the key."""
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"No data config {path}. The ones of the project are in config/data/.")
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise DataError(f"{path} is not YAML: {error}") from None
+    known = {"stage", "output", "sources", "seed", "max_records", "max_chars", "max_bad"}
+    _check_keys(raw, known, {"stage", "output", "sources"}, str(path))
+    if raw["stage"] not in NEEDED:
+        raise DataError(f"{path}: Expected `stage` to be one of {list(NEEDED)}, got {raw['stage']!r}.")
+    if not isinstance(raw["sources"], list) or not raw["sources"]:
+        raise DataError(f"{path}: Expected `sources` to be a list with at least one source, got {raw['sources']!r:.80}.")
+    for key, least in (("max_records", 1), ("max_chars", 1), ("seed", 0)):
+        _check_whole(raw, key, least, str(path))
+    max_bad = raw.get("max_bad", 0.05)
+    if isinstance(max_bad, bool) or not isinstance(max_bad, int | float) or not 0 <= max_bad <= 1:
+        raise DataError(f"{path}: Expected `max_bad` to be a share between 0 and 1, got {max_bad!r}.")
+    sources = tuple(_source(entry, f"{path}: source {number}") for number, entry in enumerate(raw["sources"], start=1))
+    names = [source.name for source in sources]
+    if len(set(names)) < len(names):
+        raise DataError(f"{path}: Expected every source to have a name of its own, got {names}.")
+    weighted = [source.weight is not None for source in sources]
+    if any(weighted) and not all(weighted):
+        raise DataError(f"{path}: give every source a `weight`, or none (then everything is taken).")
+    options = {key: raw[key] for key in ("seed", "max_records", "max_chars") if raw.get(key) is not None}
+    return DataConfig(path, raw["stage"], Path(raw["output"]), sources, max_bad=float(max_bad), **options)
+
+
+def _source(raw: Any, where: str) -> Source:
+    known = {"name", "path", "format", "weight", "limit", "repeat", "fields"}
+    _check_keys(raw, known, {"path"}, where)
+    path = Path(raw["path"])
+    kind = raw.get("format") or ("datasets" if path.is_dir() else _ENDINGS.get(path.suffix))
+    if kind not in FORMATS:
+        raise DataError(f"{where}: Expected `format` to be one of {list(FORMATS)}, got {kind!r} for {path}.")
+    for key in ("limit", "repeat"):
+        _check_whole(raw, key, 1, where)
+    weight = raw.get("weight")
+    if weight is not None and (isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < float("inf")):
+        raise DataError(f"{where}: Expected `weight` to be a number above 0, got {weight!r}.")
+    fields = raw.get("fields") or {}
+    if not isinstance(fields, dict) or not all(isinstance(part, str) for pair in fields.items() for part in pair):
+        raise DataError(f"{where}: Expected `fields` to map names the stage needs to names the source has, got {fields!r:.80}.")
+    name = str(raw.get("name") or path.stem)
+    return Source(name, path, kind, None if weight is None else float(weight), raw.get("limit"), raw.get("repeat") or 1, fields)
+
+
+def _check_keys(raw: Any, known: set[str], needed: set[str], where: str) -> None:
+    if not isinstance(raw, dict):
+        raise DataError(f"{where}: Expected a mapping with {sorted(needed)}, got {raw!r:.80}.")
+    if missing := sorted(needed - raw.keys()):
+        raise DataError(f"{where}: {missing} missing; it has {sorted(map(str, raw))}.")
+    if unknown := sorted(map(str, raw.keys() - known)):
+        raise DataError(f"{where}: {unknown} not known; known are {sorted(known)}.")
+
+
+def _check_whole(raw: dict[str, Any], key: str, least: int, where: str) -> None:
+    value = raw.get(key)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        raise DataError(f"{where}: Expected `{key}` to be a whole number of at least {least}, got {value!r}.")
