@@ -1,0 +1,86 @@
+"""How fast a model trains, and how much of the machine that is."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+__all__ = ["PEAK_FLOPS", "calculate_mfu", "flops_per_token", "peak_flops"]
+
+PEAK_FLOPS: dict[str, float] = {
+    "b200": 2250e12,
+    "b100": 1750e12,
+    "h200": 989e12,
+    "h100 nvl": 835e12,
+    "h100 pcie": 756e12,
+    "h100": 989e12,
+    "h800": 989e12,
+    "h20": 148e12,
+    "gh200": 989e12,
+    "l40s": 362e12,
+    "l40": 181e12,
+    "l4": 121e12,
+    "a100": 312e12,
+    "a800": 312e12,
+    "a10g": 70e12,
+    "a10": 125e12,
+    "a40": 149.7e12,
+    "a6000": 154.8e12,
+    "a30": 165e12,
+    "v100": 125e12,
+    "t4": 65e12,
+    "rtx 5090": 209.5e12,
+    "rtx 4090": 165.2e12,
+    "rtx 4080": 97.5e12,
+    "rtx 3090": 71e12,
+    "rtx 3080": 59.5e12,
+    "mi355x": 2500e12,
+    "mi325x": 1307e12,
+    "mi300x": 1307e12,
+    "mi250x": 383e12,
+}
+"""Dense 16-bit matrix FLOP/s that the makers state for one device, without sparsity; the most specific name first.
+
+A device that is not in the table has no MFU. Nor has a CPU: its peak depends on clock, cores and instructions in use."""
+
+
+def flops_per_token(trainable_params: int) -> float:
+    """FLOPs to train on one token: two for each parameter forward, four backward. Attention over the context is left out."""
+    if trainable_params < 0:
+        raise ValueError(f"Expected `trainable_params` to be at least 0, got {trainable_params}.")
+    return 6.0 * trainable_params
+
+
+def peak_flops(device: str) -> float | None:
+    """The peak of a device by its name (`NVIDIA A100-SXM4-80GB`), or `None` where it is not known.
+
+    A name is found as whole words: an `NVIDIA L40S` is no L4, and `A1000` no A100.
+    """
+    words = f" {device.lower().replace('-', ' ').replace('_', ' ')} "
+    return next((peak for name, peak in PEAK_FLOPS.items() if f" {name} " in words), None)
+
+
+def calculate_mfu(model_flops_per_token: float, tokens_per_sec: float, device: object, n_devices: int = 1) -> float | None:
+    """Model FLOPs utilisation in percent, or `None` where the peak of the device is not known.
+
+    Args:
+        model_flops_per_token: see `flops_per_token`.
+        tokens_per_sec: tokens of all devices together.
+        device: the name of the device, its peak in FLOP/s, or a `torch.device`, whose name is asked from torch.
+        n_devices: how many devices made those tokens.
+    """
+    if n_devices < 1:
+        raise ValueError(f"Expected `n_devices` to be at least 1, got {n_devices}.")
+    peak = float(device) if isinstance(device, (int, float)) else peak_flops(_name_of(device))
+    if peak is None or not peak > 0.0 or not isfinite(tokens_per_sec):
+        return None
+    return 100.0 * model_flops_per_token * tokens_per_sec / (peak * n_devices)
+
+
+def _name_of(device: object) -> str:
+    """What a device is called; `cuda:0` is no name, so the driver is asked for it."""
+    text = str(device)
+    if text.split(":")[0] != "cuda":
+        return text
+    import torch
+
+    return torch.cuda.get_device_name(text) if torch.cuda.is_available() else text

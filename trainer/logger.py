@@ -1,0 +1,246 @@
+"""The numbers of a run: measured honestly, printed as one line an interval, sent to the trackers, judged by the monitor."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import subprocess
+import sys
+import time
+from collections import deque
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from rldk.core.catalog import resolve
+from rldk.core.event import Event
+from trackers import Tracker, make_trackers
+
+
+class Throughput:
+    """Seconds of a step and of its parts, tokens, samples and steps a second, and the time that is left.
+
+    The device is synchronised on both sides of every span, so that work which was only queued is not taken for done. The
+    first `warmup` steps after a start are left out: they load kernels and fill caches. Rates are those of the last
+    `window` steps; as long as there are none, they are missing.
+    """
+
+    def __init__(self, device: torch.device | str, total_steps: int, done: int = 0, warmup: int = 2, window: int = 20) -> None:
+        self.cuda = torch.device(device).type == "cuda"
+        self.total, self.done, self.skip = total_steps, done, warmup
+        self.laps: deque[tuple[float, int, int]] = deque(maxlen=window)
+        self.spans: dict[str, float] = {}
+        self.tokens = 0
+
+    def now(self) -> float:
+        if self.cuda:
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    @contextmanager
+    def span(self, name: str):
+        """Time a part of the step; it is logged as `<name>_time` in seconds."""
+        begin = self.now()
+        try:
+            yield
+        finally:
+            self.spans[name] = self.spans.get(name, 0.0) + self.now() - begin
+
+    @contextmanager
+    def step(self):
+        """Time a whole step; checkpoints and logs stand outside and are in nobody's rate."""
+        self.spans = {}
+        begin = self.now()
+        yield
+        self._last = self.now() - begin
+
+    def metrics(self, tokens: int, samples: int) -> dict[str, float]:
+        """The numbers of the step that has just ended, given what all processes together did in it."""
+        self.done += 1
+        self.tokens += tokens
+        found = {"num_tokens_generated": float(self.tokens), "step_time": self._last}
+        found |= {f"{name}_time": seconds for name, seconds in self.spans.items()}
+        if self.skip > 0:
+            self.skip -= 1
+            return found
+        self.laps.append((self._last, tokens, samples))
+        seconds = max(sum(lap[0] for lap in self.laps), 1e-9)
+        found["tokens_per_second"] = sum(lap[1] for lap in self.laps) / seconds
+        found["samples_per_second"] = sum(lap[2] for lap in self.laps) / seconds
+        found["steps_per_second"] = len(self.laps) / seconds
+        found["eta_minutes"] = (self.total - self.done) / found["steps_per_second"] / 60.0
+        return found
+
+
+class Logger:
+    """Takes the metrics of every step on every process; only the main one prints and writes.
+
+    Args:
+        console: the parts of the console line: label, metric, and how the number is written (`MFU:{:.2f}%`).
+        steps_per_epoch, total_steps: of the whole run, resumed or not.
+        resume_step: the step of the checkpoint that this run goes on from.
+        monitor_state: what `state_dict` gave then.
+    """
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        accelerator: Accelerator,
+        console: list[tuple[str, str, str]],
+        steps_per_epoch: int,
+        total_steps: int,
+        resume_step: int | None = None,
+        monitor_state: dict[str, Any] | None = None,
+        kl_target: float | None = None,
+    ) -> None:
+        self.args, self.console, self.main = args, console, accelerator.is_main_process
+        self.per_epoch, self.total = steps_per_epoch, total_steps
+        self.epoch, self.epoch_done, self.started = -1, 0, False
+        self.trackers: Tracker = Tracker()
+        self.monitor: Any = None
+        self.screen = Screen(self.main, total_steps, resume_step or 0)
+        if self.main:
+            self._open(resume_step, monitor_state, kl_target)
+        self.epoch_began = time.perf_counter()
+
+    def _open(self, resume_step: int | None, monitor_state: dict[str, Any] | None, kl_target: float | None) -> None:
+        args = self.args
+        folder = Path(args.save_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        config = {key: value for key, value in sorted(vars(args).items()) if value is not None}
+        self.trackers = make_trackers(args.report_to, folder, args.wandb_project, args.run_id, config, resume_step)
+        self.about = {"run_id": args.run_id, "phase": "train", "stage": args.stage, "reductions": {"kl_mean": "token"}}
+        if sha := _git_sha():
+            self.about["git_sha"] = sha
+        if not args.no_rldk:
+            self.monitor = _make_monitor(args, resume_step, kl_target)
+            if monitor_state:
+                self.monitor.load_state_dict(monitor_state)
+
+    @property
+    def stop(self) -> Any:
+        """What the monitor confirmed and wants the run stopped for, or `None`. Known to the main process only."""
+        return None if self.monitor is None else self.monitor.stop
+
+    def log(
+        self, step: int, metrics: dict[str, float], notes: list[str] | None = None, data_slice: dict[str, Any] | None = None
+    ) -> None:
+        """Take the metrics of a step (from 1) by their short names; a metric that is not known is not in the dict."""
+        if not self.main:
+            return
+        metrics = {**metrics, "epoch": step / self.per_epoch, "global_step": float(step), "epoch_time": self._epoch_minutes(step)}
+        names = {key: f"system/{key}" if key == "epoch_time" else f"train/{key}" for key in metrics}
+        self.trackers.log({names[key]: value for key, value in metrics.items()}, step)
+        if self.monitor is not None:
+            self.monitor.observe(self._event(step, metrics, notes or [], data_slice or {}))
+        for note in notes or []:
+            self.say(f"step {step}: {note}")
+        last = step == self.total
+        if step % self.args.log_interval == 0 or step == 1 or last:
+            self.screen.line(self._line(step, metrics))
+        self.screen.advance(step)
+
+    def say(self, text: str) -> None:
+        """Print a sentence beside the lines, on the main process only."""
+        self.screen.say(text)
+
+    def _event(self, step: int, metrics: dict[str, float], notes: list[str], data_slice: dict[str, Any]) -> Event:
+        found = resolve(metrics, framework="trainer")
+        known = found.metrics | {key: metrics[key] for key in found.unmapped}
+        return Event(step, known, time.time(), {"seed": self.args.seed}, data_slice, self.about, notes)
+
+    def _epoch_minutes(self, step: int) -> float:
+        """How long the present epoch takes in all: what is past, and what is left at its pace."""
+        epoch = (step - 1) // self.per_epoch
+        now = time.perf_counter()
+        if epoch != self.epoch:
+            self.epoch, self.epoch_done = epoch, 0
+            self.epoch_began = now if self.started else self.epoch_began
+            self.started = True
+        self.epoch_done += 1
+        return (now - self.epoch_began) / self.epoch_done * self.per_epoch / 60.0
+
+    def _line(self, step: int, metrics: dict[str, float]) -> str:
+        epoch, inside = divmod(step - 1, self.per_epoch)
+        words = [f"Epoch:[{epoch + 1}/{max(self.args.epochs, epoch + 1)}]({inside + 1}/{self.per_epoch})"]
+        words += [f"{label}:{form.format(metrics[key])}" for label, key, form in self.console if key in metrics]
+        words.append(f"epoch_Time:{math.ceil(metrics['epoch_time'])}min")
+        return " ".join(words)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the monitor knows, for the checkpoint."""
+        return {} if self.monitor is None else self.monitor.state_dict()
+
+    def close(self) -> None:
+        self.screen.close()
+        if self.monitor is not None:
+            self.monitor.close()
+        self.trackers.close()
+
+
+class Screen:
+    """Lines on a terminal below a progress bar, or plain lines where there is no terminal."""
+
+    def __init__(self, shown: bool, total: int, done: int) -> None:
+        self.shown, self.live, self.last = shown, None, ""
+        if shown and sys.stdout.isatty():
+            from rich.console import Group
+            from rich.live import Live
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.text import Text
+
+            self.text, self.group = Text, Group
+            self.bar = Progress(TextColumn("training"), BarColumn(bar_width=None), MofNCompleteColumn(), TimeRemainingColumn())
+            self.task = self.bar.add_task("training", total=total, completed=done)
+            self.live = Live(Group(self.bar, Text("")), auto_refresh=False)
+            self.live.start()
+            self.drawn = 0.0
+
+    def line(self, text: str) -> None:
+        if self.live is None:
+            self.say(text)
+            return
+        if self.last:
+            self.say(self.last)
+        self.last = text
+
+    def say(self, text: str) -> None:
+        if not self.shown:
+            return
+        if self.live is None:
+            print(text, flush=True)
+        else:
+            self.live.console.print(self.text(text), soft_wrap=True)
+
+    def advance(self, step: int) -> None:
+        if self.live is not None and time.perf_counter() - self.drawn > 0.1:
+            self.bar.update(self.task, completed=step)
+            self.live.update(self.group(self.bar, self.text(self.last)), refresh=True)
+            self.drawn = time.perf_counter()
+
+    def close(self) -> None:
+        if self.live is not None:
+            self.live.update(self.text(self.last), refresh=True)
+            self.live.stop()
+            self.live = None
+
+
+def _make_monitor(args: argparse.Namespace, resume_step: int | None, kl_target: float | None) -> Any:
+    from rldk.monitor import Monitor
+
+    forensics = {} if kl_target is None else {"kl_target": kl_target}
+    stop_on = None if args.stop_on == "none" else args.stop_on
+    return Monitor(args.save_dir, args.run_id, forensics=forensics, stop_on=stop_on, resume_step=resume_step)
+
+
+def _git_sha() -> str | None:
+    """The commit of the code that trains, where it is in a repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
