@@ -1,0 +1,115 @@
+"""Sources of every format, and the shapes of public sets made the one that a stage needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_config import DataError, Source
+from data_sources import Misshapen, iter_records, shape_record
+
+ROWS = [{"text": "one"}, {"text": "two"}]
+TALK = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
+
+
+def records(path: Path, kind: str) -> list[Any]:
+    return [record for _, record in iter_records(Source("s", path, kind))]
+
+
+def test_json_lines_json_and_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n\n{"text": "two"}\n')
+    (tmp_path / "a.json").write_text(json.dumps(ROWS))
+    (tmp_path / "b.json").write_text(json.dumps({"version": 1, "data": ROWS}))
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    (tmp_path / "b.txt").write_text("one\n\ntwo\n")
+    for name, kind in (("a.jsonl", "jsonl"), ("a.json", "json"), ("b.json", "json"), ("a.txt", "text"), ("b.txt", "text")):
+        assert records(tmp_path / name, kind) == ROWS, name
+    (tmp_path / "c.txt").write_text("one\nmore\n\ntwo\n")
+    assert records(tmp_path / "c.txt", "text") == [{"text": "one\nmore"}, {"text": "two"}]
+
+
+@pytest.mark.full
+def test_parquet(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["one", "two"]}), tmp_path / "a.parquet")
+    assert records(tmp_path / "a.parquet", "parquet") == ROWS
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_folder_of_datasets_and_its_split_called_train(tmp_path: Path) -> None:
+    import datasets
+
+    made = datasets.Dataset.from_list(ROWS)
+    made.save_to_disk(str(tmp_path / "plain"))
+    datasets.DatasetDict({"train": made, "test": made.select([0])}).save_to_disk(str(tmp_path / "splits"))
+    datasets.DatasetDict({"test": made}).save_to_disk(str(tmp_path / "other"))
+    assert records(tmp_path / "plain", "datasets") == records(tmp_path / "splits", "datasets") == ROWS
+    with pytest.raises(DataError, match=r"\['test'\] and none called train"):
+        records(tmp_path / "other", "datasets")
+
+
+def test_json_that_is_no_list_of_records_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"a": 1}')
+    with pytest.raises(DataError, match=r"Expected .* to hold a list"):
+        records(tmp_path / "a.json", "json")
+    (tmp_path / "a.json").write_text('{"text": 1}\n{"text": 2}\n')
+    with pytest.raises(DataError, match="`format: jsonl`"):
+        records(tmp_path / "a.json", "json")
+
+
+@pytest.mark.parametrize(
+    ("stage", "raw", "shaped"),
+    [
+        ("pretrain", {"text": "x", "id": 3}, {"text": "x"}),
+        ("midtrain", {"content": "x"}, {"text": "x"}),
+        ("sft", {"messages": TALK}, {"messages": TALK}),
+        ("sft", {"conversations": [{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}]}, {"messages": TALK}),
+        ("sft", {"prompt": "Q", "completion": "A"}, {"messages": TALK}),
+        ("sft", {"instruction": "Q", "input": "", "output": "A"}, {"messages": TALK}),
+        (
+            "sft",
+            {"instruction": "Do", "input": "this", "output": "A"},
+            {"messages": [{"role": "user", "content": "Do\nthis"}, TALK[1]]},
+        ),
+        ("dpo", {"prompt": "Q", "chosen": "A", "rejected": "B"}, {"prompt": "Q", "chosen": "A", "rejected": "B"}),
+        (
+            "dpo",
+            {"chosen": TALK, "rejected": [TALK[0], {"role": "assistant", "content": "B"}]},
+            {"prompt": "Q", "chosen": "A", "rejected": "B"},
+        ),
+        ("ppo", {"text": "Q"}, {"text": "Q"}),
+        ("ppo", {"question": "Q", "answer": "A"}, {"text": "Q"}),
+        ("ppo", {"messages": TALK}, {"text": "Q"}),
+    ],
+)
+def test_a_known_shape_becomes_what_the_stage_needs(stage: str, raw: dict[str, Any], shaped: dict[str, Any]) -> None:
+    before = json.dumps(raw)
+    assert shape_record(raw, stage, {}) == shaped
+    assert json.dumps(raw) == before
+
+
+@pytest.mark.parametrize(
+    ("stage", "raw", "said"),
+    [
+        ("pretrain", {"body": "x"}, r"has \['body'\], needs \['text'\]"),
+        ("pretrain", {"text": None}, "needs"),
+        ("pretrain", "text", "expected an object, got str"),
+        ("sft", {"prompt": "Q"}, r"needs \['messages'\]"),
+        ("sft", {"messages": TALK[:1]}, "no message of the assistant"),
+        ("sft", {"messages": [{"role": "robot", "content": "x"}]}, "role among"),
+        ("sft", {"messages": [{"role": "user", "content": None}]}, "role among"),
+        ("dpo", {"prompt": "Q", "chosen": "A"}, "needs"),
+        ("dpo", {"prompt": "Q", "chosen": "A", "rejected": "A"}, "are the same"),
+        ("dpo", {"chosen": TALK, "rejected": [{"role": "user", "content": "other"}, TALK[1]]}, "not the same conversation"),
+        ("ppo", {"messages": [{"role": "assistant", "content": "A"}]}, "needs"),
+    ],
+)
+def test_another_shape_is_said_with_what_it_has_and_needs(stage: str, raw: Any, said: str) -> None:
+    with pytest.raises(Misshapen, match=said):
+        shape_record(raw, stage, {})
