@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "scan": "judge runs: what went wrong, since when, why, and what to do",
     "replay": "tell where a run would have been stopped, and what that would have saved",
     "explain": "print a detector's page: what it catches, when it misfires, what to do",
+    "dashboard": "follow the runs of a folder in the browser, as they are written",
     "ingest": "read runs of any framework into one table",
     "catalog": "show the metrics rldk knows, and what each framework calls them",
 }
