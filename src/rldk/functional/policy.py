@@ -1,0 +1,89 @@
+"""The losses of PPO and the numbers that say how far an update went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rldk.functional.masked import masked_mean, masked_var
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = [
+    "clip_fraction",
+    "entropy_of",
+    "explained_variance",
+    "policy_loss",
+    "ratio_statistics",
+    "selected_logprobs",
+    "update_kl",
+    "value_loss",
+]
+
+
+def selected_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Log-probability of each token under the logits before it, without a copy of all log-probabilities."""
+    chosen = logits.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+    return chosen - logits.logsumexp(-1)
+
+
+def entropy_of(logits: Tensor) -> Tensor:
+    """Entropy in nats of the distribution at each position."""
+    logp = logits.log_softmax(-1)
+    return -(logp.exp() * logp.masked_fill(logp == -float("inf"), 0.0)).sum(-1)
+
+
+def policy_loss(logp: Tensor, old_logp: Tensor, advantages: Tensor, mask: Tensor, clip_range: float, count: Any = None) -> Tensor:
+    """The clipped surrogate of PPO, as a loss: the more pessimistic of the plain and the clipped ratio times advantage.
+
+    Args:
+        logp: log-probabilities under the policy in training.
+        old_logp: the same under the policy that drew the tokens.
+        advantages: one at each token.
+        mask: 1 at tokens that count.
+        clip_range: how far from 1 a ratio still earns anything.
+        count: tokens of the whole batch, where this is a part of it.
+    """
+    ratio = (logp - old_logp).exp()
+    plain = -advantages * ratio
+    clipped = -advantages * ratio.clamp(1.0 - clip_range, 1.0 + clip_range)
+    return masked_mean(plain.maximum(clipped), mask, count)
+
+
+def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, mask: Tensor, clip_range: float, count: Any = None) -> Tensor:
+    """Half the squared error of the values, the worse of plain and clipped to `clip_range` around the old ones."""
+    clipped = old_values + (values - old_values).clamp(-clip_range, clip_range)
+    worse = ((values - returns) ** 2).maximum((clipped - returns) ** 2)
+    return 0.5 * masked_mean(worse, mask, count)
+
+
+def clip_fraction(logp: Tensor, old_logp: Tensor, mask: Tensor, clip_range: float, count: Any = None) -> Tensor:
+    """Share of tokens whose ratio left the clip range."""
+    return masked_mean((((logp - old_logp).exp() - 1.0).abs() > clip_range).to(logp.dtype), mask, count)
+
+
+def update_kl(logp: Tensor, old_logp: Tensor, mask: Tensor, count: Any = None) -> Tensor:
+    """KL from the policy that drew the tokens to the one in training, by token (k3)."""
+    from rldk.functional.kl import estimate_kl
+
+    return masked_mean(estimate_kl(old_logp, logp, "k3"), mask, count)
+
+
+def ratio_statistics(log_ratio: Tensor, mask: Tensor) -> dict[str, float]:
+    """Mean, spread and extremes of the ratio of new to old probability, over the tokens that count."""
+    ratio = log_ratio[mask.bool()].exp()
+    if not len(ratio):
+        return {}
+    found = {"mean": ratio.mean(), "std": ratio.std(correction=0), "min": ratio.min(), "max": ratio.max()}
+    return {f"ratio_{name}": value.item() for name, value in found.items()}
+
+
+def explained_variance(values: Tensor, returns: Tensor, mask: Tensor) -> float:
+    """Share of the variance of the returns that the values foretell: 1 is perfect, 0 no better than a constant.
+
+    NaN where the returns do not vary.
+    """
+    spread = masked_var(returns, mask)
+    if not spread > 0.0:
+        return float("nan")
+    return float(1.0 - masked_var(returns - values, mask) / spread)
