@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rldk.core.text import writable
+from rldk.core.text import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["clean", "console", "print_json", "progress_bar", "short_number", "sparkline", "unicode_terminal"]
 
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "._-=+*#@"
 _LARGE = 8 << 20
-
-
-def clean(text: object, most: int = 200) -> str:
-    """Text from a log as it may be shown in a terminal: nothing it would obey or could not write, and not endless."""
-    shown = _CONTROL.sub("", writable(str(text))).replace("\n", " ")
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def console() -> Console:

@@ -1,10 +1,24 @@
-"""Text as a file or a terminal can hold it."""
+"""Text as a file, a terminal or a page can hold it."""
 
 from __future__ import annotations
 
-__all__ = ["writable"]
+import re
+
+__all__ = ["clean", "writable"]
+
+_CONTROL = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
+)
 
 
 def writable(text: str) -> str:
     """The text with each half of a surrogate pair, which JSON and names of files may hold and no encoder writes, as `?`."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def clean(text: object, most: int = 200) -> str:
+    """Text from a log as it may be shown: nothing that a terminal would obey or could not write, and not endless."""
+    given = str(text)
+    given = given if len(given) <= 50 * most else given[: 50 * most]  # a megabyte is not searched for what is cut off anyway
+    shown = _CONTROL.sub("", writable(given)).replace("\n", " ")
+    return shown if len(shown) <= most else shown[: most - 1] + "…"

@@ -129,13 +129,17 @@ class ComprehensivePPOForensics:
 
     def take(self, event: Event) -> list[Anomaly]:
         """Pass an event through trackers and engine, without a record. The event itself is not changed."""
+        return self.engine.observe(self.measured(event))
+
+    def measured(self, event: Event) -> Event:
+        """Pass an event through the trackers alone; the event as the engine takes it, with what they found in its responses."""
         if event.model_info.get("phase", "train") != "train":
             event = told_apart(event)
         correlation = self.trackers.take(event)
         if correlation == correlation and "length_reward_corr" not in event.metrics:
             metrics = {**event.metrics, "length_reward_corr": correlation}
             event = Event(event.step, metrics, event.wall_time, model_info=event.model_info, nulls=event.nulls)
-        return self.engine.observe(event)
+        return event
 
     def _record(self, event: Event, raised: tuple[dict[str, Any], ...] = ()) -> ComprehensivePPOMetrics:
         kl, gradients, advantages, length = self.trackers.records()

@@ -64,6 +64,7 @@ class Engine:
         self.events = 0
         self.first_step: int | None = None
         self.last_step: int | None = None
+        self.failed: Callable[[Detector, Exception], None] | None = None  # told of a detector that raises, which is then dropped
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._open: dict[str, list[Anomaly]] = {}
         read = (name for detector in self.detectors for name in detector.all_metrics())
@@ -91,11 +92,18 @@ class Engine:
         view = self._view_of(event, index)
         raised: list[Anomaly] = []
         for check, detector in detectors:
-            finding = check(view)
-            if finding is None and detector.idle:
+            try:
+                finding = check(view)
+                if finding is None and detector.idle:
+                    continue
+                was = detector.raised
+                anomaly = detector.settle(view, finding)
+            except Exception as error:
+                if self.failed is None:
+                    raise
+                self._drop(detector)
+                self.failed(detector, error)
                 continue
-            was = detector.raised
-            anomaly = detector.settle(view, finding)
             if anomaly is not None:
                 raised.append(anomaly)
                 self._open.setdefault(detector.key, []).append(anomaly)
@@ -110,6 +118,19 @@ class Engine:
         self.last_step = event.step
         self._steps.append(event.step)
         return raised
+
+    def supplement(self, event: Event) -> list[Anomaly]:
+        """Take more of the step that was observed last: it stays one event, as the rows of a step in a log are one."""
+        if not self.events or event.step != self.last_step:
+            return self.observe(event)
+        self.events -= 1
+        self._steps.pop()
+        return self.observe(event)
+
+    def _drop(self, detector: Detector) -> None:
+        """Go on without a detector; what it has raised stays."""
+        self.detectors = [one for one in self.detectors if one is not detector]
+        self._plans = {}
 
     def _view_of(self, event: Event, index: int) -> View:
         """The run as it stands after this event: one view for the whole run, moved along."""

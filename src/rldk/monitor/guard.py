@@ -1,0 +1,50 @@
+"""The one place where a failure of watching is kept from training."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["Guard"]
+
+_log = logging.getLogger("rldk")
+Result = TypeVar("Result")
+
+
+class Guard:
+    """Calls the parts of a monitor; one that raises is reported once, with its traceback, and called no more.
+
+    Args:
+        strict: raise again instead, for tests and for those who would rather have the crash.
+
+    Attributes:
+        broken: the parts that have failed, and what each said.
+    """
+
+    def __init__(self, strict: bool = False) -> None:
+        self.strict = strict
+        self.broken: dict[str, str] = {}
+
+    def call(self, part: str, function: Callable[..., Result], *args: Any) -> Result | None:
+        """What the function returns; `None` where it fails now or has failed before."""
+        return None if part in self.broken else self.attempt(part, function, *args)
+
+    def attempt(self, part: str, function: Callable[..., Result], *args: Any) -> Result | None:
+        """The same for what is tried again each time: a single event that cannot be read is no reason to read no more."""
+        try:
+            return function(*args)
+        except Exception as error:  # noqa: BLE001  this is the boundary: whatever goes wrong in watching stays here
+            self.report(part, error)
+            return None
+
+    def report(self, part: str, error: Exception) -> None:
+        """Take note of a failure; the first one of a part is said, and with `strict` raised."""
+        if self.strict:
+            raise error
+        if part not in self.broken:
+            self.broken[part] = f"{type(error).__name__}: {error}"
+            _log.error(
+                "rldk: %s failed and is left out from here on; training goes on: %s",
+                part, error, exc_info=error,
+            )  # fmt: skip

@@ -1,0 +1,261 @@
+"""The monitor of a live run: every event is logged, judged and shown, and nothing of that can break the training."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+import weakref
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.errors import UsageError
+from rldk.core.event import Event
+from rldk.forensics.config import ScanConfig
+from rldk.forensics.rows import RESPONSES, Reader
+from rldk.monitor.actions import Action
+from rldk.monitor.coverage import coverage_line, coverage_of
+from rldk.monitor.guard import Guard
+from rldk.monitor.naming import check_run_id, file_of, git_sha, new_run_id
+from rldk.monitor.settings import build_forensics
+from rldk.monitor.sinks import Alerts, EventLog, FinalReport, MetricsCsv, Sink
+from rldk.monitor.stopping import Stop, Stopper
+from rldk.monitor.summary import summary_of
+
+__all__ = ["Monitor"]
+
+_open_monitors: weakref.WeakSet[Monitor] = weakref.WeakSet()
+
+
+class Monitor:
+    """Watches one live run.
+
+    In a training loop of your own::
+
+        monitor = Monitor("out", run_id="my_run", stop_on="critical", resume_step=step if resumed else None)
+        for step in ...:
+            monitor.observe(Event(step, {"reward_mean": ..., "kl_mean": ...}))
+            if monitor.stop:            # a `Stop`, with the incident and its advice
+                break                   # after saving a checkpoint
+        monitor.close()
+
+    `observe` writes the event to the log first, then judges it, then shows it. It never raises: a detector, sink or action
+    that fails is reported once through the `rldk` logger, with its traceback, and left out from then on. Metrics come by
+    canonical name or by the keys of `framework`; what is none is kept under its own name.
+
+    Save `state_dict()` with a checkpoint, and give `load_state_dict` what was saved; or give `resume_step` alone, and what
+    the log holds up to that step is judged again, which comes to the same.
+
+    Args:
+        output_dir: where the files of the run go: `R_events.jsonl`, `R_metrics.csv`, `R_alerts.json`, `R_final_report.json`.
+        run_id: the `R` in these names; made of the time where none is given.
+        event_log_path: another place for the event log; without `output_dir` the only file.
+        config: settings of the detectors, as `rldk scan --config` takes them.
+        forensics: options of `ComprehensivePPOForensics` (`kl_target`, `window_size`, its switches).
+        limits: hard limits of the user's own, by metric: a number that must not be passed, or `{"max": …, "min": …}`.
+        stop_on: `critical` or `warning` to have `stop` set on such an anomaly; `confirm` events later, if it then still stands.
+        dry_run: only record where the run would have been stopped (`would_stop`).
+        sinks: places to write to, instead of the files that `output_dir` asks for; the event log is always there with a path.
+        actions: what to do when something is raised (webhook, command).
+        resume_step: the last step of the checkpoint that the run goes on from.
+        framework: whose keys the metrics have, `rldk` for canonical names.
+        main_process: false in the other processes of a distributed run, where nothing is judged or written.
+        strict: raise what fails, for tests.
+    """
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] | None = None,
+        run_id: str | None = None,
+        *,
+        event_log_path: str | os.PathLike[str] | None = None,
+        config: ScanConfig | Mapping[str, Any] | None = None,
+        forensics: Mapping[str, Any] | None = None,
+        limits: Mapping[str, Any] | None = None,
+        stop_on: str | None = None,
+        confirm: int = 0,
+        dry_run: bool = False,
+        sinks: Iterable[Sink] | None = None,
+        actions: Iterable[Action] = (),
+        resume_step: int | None = None,
+        framework: str | None = "rldk",
+        main_process: bool = True,
+        strict: bool = False,
+    ) -> None:
+        self.output_dir = output_dir
+        self.run_id = check_run_id(new_run_id() if run_id is None else run_id)
+        self.resume_step = resume_step
+        self.main_process = main_process
+        self.guard = Guard(strict)
+        self.forensics = build_forensics(config, forensics, limits)
+        self.forensics.engine.failed = lambda detector, error: self.guard.report(f"detector {detector.key}", error)
+        self.stopper = Stopper(stop_on, confirm, dry_run)
+        self.actions = list(actions)
+        self.sources: dict[str, str] = {}
+        self._reader = Reader(framework)
+        self._started = self._closed = False
+        self.log: EventLog | None = None
+        if event_log_path is not None or output_dir is not None:
+            path = event_log_path if event_log_path is not None else file_of(output_dir or ".", self.run_id, "events.jsonl")
+            self.log = EventLog(path, resume_step)
+        self.sinks = self._default_sinks() if sinks is None else list(sinks)
+        _open_monitors.add(self)
+
+    def _default_sinks(self) -> list[Sink]:
+        if self.output_dir is None:
+            return []
+        folder, run_id = self.output_dir, self.run_id
+        return [
+            MetricsCsv(file_of(folder, run_id, "metrics.csv")),
+            Alerts(file_of(folder, run_id, "alerts.json")),
+            FinalReport(file_of(folder, run_id, "final_report.json")),
+        ]
+
+    @property
+    def anomalies(self) -> list[Anomaly]:
+        """All anomalies so far."""
+        return self.forensics.engine.anomalies
+
+    @property
+    def stop(self) -> Stop | None:
+        """The decision to stop, once it is taken; never set with `dry_run`."""
+        decision = self.stopper.decision
+        return None if decision is None or decision.dry_run else decision
+
+    @property
+    def would_stop(self) -> Stop | None:
+        """The decision to stop, whether it is to be obeyed or only recorded."""
+        return self.stopper.decision
+
+    def start(self) -> None:
+        """Open the files, and judge again what the log of a resumed run holds. The first event does it where nobody has."""
+        if self._started or self._closed or not self.main_process:
+            return
+        self._started = True
+        if self.log is not None and self.guard.call("event log", self.log.open) is None and self.resume_step is not None:
+            self.guard.call("the events before the checkpoint", self._catch_up, self.log)
+        for sink in self.sinks:
+            self.guard.call(sink.key, sink.start, self)
+
+    def _catch_up(self, log: EventLog) -> None:
+        if self.forensics.engine.events:
+            return  # a saved state was loaded
+        for event in log.earlier(self.run_id):
+            self._judge(event)
+
+    def observe(self, event: Event | Mapping[str, Any]) -> list[Anomaly]:
+        """Log, judge and show one event; the anomalies that it raises. An event of the last one's step is more of it."""
+        if not self.main_process or self._closed:
+            return []
+        return self.guard.attempt("an event", self._observe, event) or []
+
+    def _observe(self, given: Event | Mapping[str, Any]) -> list[Anomaly]:
+        self.start()
+        read = self._reader.event(given)
+        if read is None:
+            return []  # a summary of the run, and no step
+        event = self._completed(read)
+        seen = self.guard.call("trackers", self.forensics.measured, event) or event
+        if RESPONSES in event.extra:
+            extra = {name: value for name, value in event.extra.items() if name != RESPONSES}
+            event = replace(event, metrics=seen.metrics, extra=extra)
+        if self.log is not None:
+            self.guard.call("event log", self.log.write, event)
+        raised = self.guard.call("detectors", self._engine_takes, seen) or []
+        if self.stopper.stop_on is not None:
+            self.guard.call("stopping", self.stopper.look, self.forensics.engine)
+        self._show(event, raised)
+        return raised
+
+    def _engine_takes(self, event: Event) -> list[Anomaly]:
+        engine = self.forensics.engine
+        return engine.supplement(event) if event.step == engine.last_step else engine.observe(event)
+
+    def _judge(self, event: Event) -> None:
+        self._engine_takes(self.forensics.measured(event))
+
+    def _show(self, event: Event, raised: list[Anomaly]) -> None:
+        for name in event.metrics:
+            if name not in self.sources:
+                self.sources[name] = name
+        for sink in self.sinks:
+            self.guard.call(sink.key, sink.take, event, raised)
+        if raised:
+            for action in self.actions:
+                self.guard.call(action.key, action.take, self, raised)
+
+    def _completed(self, event: Event) -> Event:
+        """The event with its time and this run's id; the given one is not changed."""
+        info = {"phase": "train", **event.model_info, "run_id": self.run_id}
+        if (sha := git_sha()) is not None:
+            info.setdefault("git_sha", sha)
+        return replace(event, model_info=info, wall_time=time.time() if event.wall_time is None else event.wall_time)
+
+    def alert(self, step: int, kind: str, message: str, severity: str = "critical", advice: str = "") -> None:
+        """Say at once what was seen between two events, such as a gradient that is not finite, before the weights have it."""
+        if not self.main_process or self._closed:
+            return
+        self.guard.call("alert", self.start)
+        record = {"type": kind, "severity": severity, "tracker": "probe", "step": step, "message": message, "advice": advice}
+        record["alert"] = f"{severity} at step {step}: {message}"
+        for sink in self.sinks:
+            self.guard.call(sink.key, sink.alert, record)
+
+    def saved(self, step: int) -> None:
+        """The training has written a checkpoint."""
+        if self.main_process and not self._closed:
+            for sink in ([self.log] if self.log is not None else []) + self.sinks:
+                self.guard.call(sink.key, sink.save, step)
+
+    def coverage(self) -> dict[str, Any]:
+        """Which metrics come under which keys, which detectors judge by them, and which cannot."""
+        return coverage_of(self.forensics.engine, self.sources, self.guard.broken)
+
+    def coverage_line(self) -> str:
+        """Coverage in one line."""
+        return coverage_line(self.coverage())
+
+    def summary(self) -> dict[str, Any]:
+        """The run as it stands: verdict, scores, incidents, coverage, and the decision to stop."""
+        return summary_of(self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the monitor knows of the run, as JSON can hold it; save it with a checkpoint."""
+        return {"version": 1, "forensics": self.forensics.state_dict(), "stop": self.stopper.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the monitor that gave `state` was."""
+        if state.get("version") != 1:
+            raise UsageError(f"Expected the state of a Monitor of version 1, got version {state.get('version')!r}.")
+        self.forensics.load_state_dict(state["forensics"])
+        self.stopper.load_state_dict(state["stop"])
+
+    def close(self) -> None:
+        """Write what is left; after it all files are complete. A second call does nothing."""
+        if self._closed:
+            return
+        if self.main_process and self._started:
+            parts: list[Sink | Action] = [*self.sinks, *self.actions]
+            for part in parts if self.log is None else [*parts, self.log]:
+                self.guard.call(part.key, part.close)
+        self._closed = True
+        _open_monitors.discard(self)
+
+    def __del__(self) -> None:
+        if hasattr(self, "sinks"):
+            self.close()
+
+    def __enter__(self) -> Monitor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """A run that ends with an exception still leaves complete files."""
+    for monitor in list(_open_monitors):
+        monitor.close()

@@ -1,0 +1,49 @@
+"""What a run and its files are called."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from functools import cache
+from pathlib import Path
+
+from rldk.core.errors import UsageError
+
+__all__ = ["check_run_id", "file_of", "git_sha", "new_run_id"]
+
+_GOOD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+=@ -]{0,127}")
+
+
+def check_run_id(run_id: object) -> str:
+    """A run id as the beginning of names of files: it may not lead out of their folder."""
+    name = str(run_id)
+    if not _GOOD.fullmatch(name):
+        raise UsageError(
+            f"Expected `run_id` to be a name of at most 128 letters, digits and `._+=@ -` that begins with a letter, digit or "
+            f"underscore, got {name!r:.160}. It becomes part of file names."
+        )
+    return name
+
+
+def new_run_id(kind: str = "run") -> str:
+    """A name for a run that was given none: what it is, and when it began."""
+    return f"{kind}_{time.strftime('%Y%m%d_%H%M%S')}_{os.getpid()}"
+
+
+def file_of(folder: str | os.PathLike[str], run_id: str, ending: str) -> Path:
+    """The file of a run, such as `my_run_events.jsonl`."""
+    return Path(folder) / f"{check_run_id(run_id)}_{ending}"
+
+
+@cache
+def git_sha() -> str | None:
+    """The commit of the repository that the program runs in; `None` outside of one."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, timeout=2, check=False
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None

@@ -1,0 +1,62 @@
+"""The event log: one event a line, with the operating system before anything else is done with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from rldk.core.event import Event
+from rldk.log import EventReader, EventWriter
+from rldk.monitor.sinks.base import Sink
+
+__all__ = ["EventLog"]
+
+
+class EventLog(Sink):
+    """Writes each event to a log. The monitor calls `write` before it judges the event, so that a crash loses nothing.
+
+    Args:
+        path: the log; missing folders are made when the first event comes.
+        resume_step: the last step of the checkpoint that the run goes on from; later rows are taken out.
+        every: write one event in so many, and each one that carries a note. A scan of the log then sees less than the
+            monitor did.
+    """
+
+    name: ClassVar[str] = "event log"
+
+    def __init__(self, path: str | os.PathLike[str], resume_step: int | None = None, every: int = 1) -> None:
+        self.path = Path(path)
+        self.resume_step = resume_step
+        self.every = max(1, int(every))
+        self._writer: EventWriter | None = None
+        self._count = 0
+
+    @property
+    def key(self) -> str:
+        return f"{self.name} {self.path.absolute()}"
+
+    def open(self) -> None:
+        """Open the log, mend its end, and take out the rows that a resumed run writes again."""
+        if self._writer is None:
+            self._writer = EventWriter(self.path, resume_step=self.resume_step)
+
+    def earlier(self, run_id: str) -> Iterator[Event]:
+        """The events of this run that the log holds already."""
+        return (event for event in EventReader(self.path) if event.run_id in (None, run_id))
+
+    def write(self, event: Event) -> None:
+        """Append the event."""
+        self.open()
+        self._count += 1
+        if self._writer is not None and (self._count % self.every == 0 or self._count == 1 or event.notes):
+            self._writer.write(event)
+
+    def save(self, step: int) -> None:
+        if self._writer is not None:
+            self._writer.sync()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()

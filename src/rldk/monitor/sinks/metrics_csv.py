@@ -1,0 +1,95 @@
+"""The metrics of a run as a table: one row an event."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, ClassVar
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.event import Event
+from rldk.core.jsonio import to_step
+from rldk.core.text import writable
+from rldk.monitor.sinks.base import Sink
+
+if TYPE_CHECKING:
+    from rldk.monitor.monitor import Monitor
+
+__all__ = ["MetricsCsv"]
+
+_FIRST = ("step", "wall_time")
+
+
+class MetricsCsv(Sink):
+    """Writes a row an event, flushed as it happens; a metric that was not logged is an empty cell.
+
+    Args:
+        path: the file. A run that resumes keeps its rows up to the checkpoint; any other begins it anew.
+        columns: those that stand in the head from the start; others are added when they first appear.
+        every: one row in so many events.
+    """
+
+    name: ClassVar[str] = "metrics"
+
+    def __init__(self, path: str | os.PathLike[str], columns: Iterable[str] = (), every: int = 1) -> None:
+        self.path = Path(path)
+        self.columns = list(dict.fromkeys((*_FIRST, *columns)))
+        self.every = max(1, int(every))
+        self._count = 0
+        self._file: IO[str] | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.name} {self.path.absolute()}"
+
+    def start(self, monitor: Monitor) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._rewrite(self._kept(monitor.resume_step))
+
+    def take(self, event: Event, raised: list[Anomaly]) -> None:
+        self._count += 1
+        if self._count % self.every and self._count > 1:
+            return
+        row = {"step": event.step, "wall_time": event.wall_time, **self._cells(event)}
+        fresh = [name for name in row if name not in self.columns]
+        if fresh:
+            self.columns += fresh
+            self._rewrite(self._kept(None))
+        if self._file is not None:
+            csv.writer(self._file).writerow([row.get(name, "") for name in self.columns])
+            self._file.flush()
+
+    def _cells(self, event: Event) -> Mapping[str, Any]:
+        """The metrics, and what else the event says of the run under the name of a column."""
+        said = {name: event.model_info[name] for name in self.columns if name in event.model_info}
+        return {writable(name): value for name, value in {**said, **event.metrics}.items()}
+
+    def _kept(self, resume_step: int | None) -> list[dict[str, str]]:
+        """The rows that are there already and stay: all while the run goes on, those up to the checkpoint on resuming."""
+        if self._file is None and (resume_step is None or not self.path.exists()):
+            return []
+        with self.path.open(newline="", encoding="utf-8") as file:
+            rows = [{name: cell for name, cell in row.items() if isinstance(name, str)} for row in csv.DictReader(file)]
+        if resume_step is None:
+            return rows
+        return [row for row in rows if (step := to_step(row.get("step"))) is not None and step <= resume_step]
+
+    def _rewrite(self, rows: list[dict[str, str]]) -> None:
+        """Write the head and these rows beside the file, and put it in its place."""
+        if self._file is not None:
+            self._file.close()
+        self.columns = list(dict.fromkeys((*self.columns, *(name for row in rows[:1] for name in row))))
+        part = self.path.with_name(f".{self.path.name}.part")
+        with part.open("w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, self.columns, restval="")
+            table.writeheader()
+            table.writerows(rows)
+        part.replace(self.path)
+        self._file = self.path.open("a", newline="", encoding="utf-8")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,159 @@
+"""Mirrors: what the monitor measures and finds, beside the rest in W&B, TensorBoard, MLflow or trackio."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from math import isfinite
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.errors import UsageError, require
+from rldk.core.event import Event
+from rldk.monitor.sinks.base import Sink
+
+if TYPE_CHECKING:
+    from rldk.monitor.monitor import Monitor
+
+__all__ = ["MLflowMirror", "Mirror", "TensorBoardMirror", "TrackioMirror", "WandbMirror", "mirror"]
+
+
+class Mirror(Sink):
+    """Base of the mirrors: every metric of an event under `rldk/`, the health scores, and the number of alerts so far.
+
+    A run that the training has open already is used; one of its own is opened, and closed, where there is none.
+    """
+
+    def start(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+        self.open(monitor.run_id, str(monitor.output_dir or "."))
+
+    def take(self, event: Event, raised: list[Anomaly]) -> None:
+        values = {f"rldk/{name}": value for name, value in event.metrics.items() if isfinite(value)}
+        now = self._monitor.forensics.current()
+        scores = {"overall_health": now.overall_health_score, "training_stability": now.training_stability_score}
+        values |= {f"rldk/score/{name}": score for name, score in scores.items() if score == score}
+        values["rldk/alerts"] = float(len(self._monitor.anomalies))
+        self.put(event.step, values)
+        for anomaly in raised:
+            self.say(anomaly)
+
+    @abstractmethod
+    def open(self, run_id: str, folder: str) -> None:
+        """Find the run that is open, or open one."""
+
+    @abstractmethod
+    def put(self, step: int, values: dict[str, float]) -> None:
+        """Log the values of a step."""
+
+    def say(self, anomaly: Anomaly) -> None:
+        """Tell of an anomaly in words, where the tracker has a place for them."""
+
+
+class WandbMirror(Mirror):
+    """Weights & Biases; alerts are sent as its own alerts too. `WANDB_MODE=offline` is obeyed."""
+
+    name: ClassVar[str] = "wandb"
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+
+    def open(self, run_id: str, folder: str) -> None:
+        wandb: Any = require("wandb", extra="trackers", purpose="The W&B mirror")
+        self._own = wandb.run is None
+        self.run: Any = wandb.init(name=run_id, dir=folder, **self.options) if self._own else wandb.run
+        self.run.define_metric("rldk/step")
+        self.run.define_metric("rldk/*", step_metric="rldk/step")
+
+    def put(self, step: int, values: dict[str, float]) -> None:
+        self.run.log({**values, "rldk/step": step})  # no step of its own: the training's counter is not disturbed
+
+    def say(self, anomaly: Anomaly) -> None:
+        self.run.alert(f"{anomaly.severity}: {anomaly.type}", f"step {anomaly.step}: {anomaly.message} {anomaly.advice}")
+
+    def close(self) -> None:
+        if self._own:
+            self.run.finish()
+
+
+class TensorBoardMirror(Mirror):
+    """TensorBoard event files in a folder of their own."""
+
+    name: ClassVar[str] = "tensorboard"
+
+    def __init__(self, folder: str | None = None) -> None:
+        self.folder = folder
+
+    def open(self, run_id: str, folder: str) -> None:
+        require("tensorboard", extra="trackers", purpose="The TensorBoard mirror")
+        board: Any = require("torch.utils.tensorboard", extra="trl", purpose="The TensorBoard mirror")
+        self.writer: Any = board.SummaryWriter(self.folder or f"{folder}/{run_id}_tensorboard")
+
+    def put(self, step: int, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
+
+    def say(self, anomaly: Anomaly) -> None:
+        self.writer.add_text("rldk/alerts", f"{anomaly.severity} {anomaly.type}: {anomaly.message}", anomaly.step)
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class MLflowMirror(Mirror):
+    """MLflow; alerts become tags of the run."""
+
+    name: ClassVar[str] = "mlflow"
+
+    def open(self, run_id: str, folder: str) -> None:
+        self.mlflow: Any = require("mlflow", extra="trackers", purpose="The MLflow mirror")
+        self._own = self.mlflow.active_run() is None
+        if self._own:
+            self.mlflow.start_run(run_name=run_id)
+
+    def put(self, step: int, values: dict[str, float]) -> None:
+        self.mlflow.log_metrics(values, step=step)
+
+    def say(self, anomaly: Anomaly) -> None:
+        self.mlflow.set_tag(f"rldk.{anomaly.type}", f"{anomaly.severity} at step {anomaly.step}: {anomaly.message}"[:500])
+
+    def close(self) -> None:
+        if self._own:
+            self.mlflow.end_run()
+
+
+class TrackioMirror(Mirror):
+    """trackio, the local tracker of Hugging Face."""
+
+    name: ClassVar[str] = "trackio"
+
+    def __init__(self, project: str = "rldk") -> None:
+        self.project = project
+
+    def open(self, run_id: str, folder: str) -> None:
+        self.trackio: Any = require("trackio", extra="trackers", purpose="The trackio mirror")
+        context: Any = require("trackio.context_vars", extra="trackers", purpose="The trackio mirror")
+        self._own = context.current_run.get() is None
+        if self._own:
+            self.trackio.init(project=self.project, name=run_id)
+
+    def put(self, step: int, values: dict[str, float]) -> None:
+        self.trackio.log(values, step=step)
+
+    def close(self) -> None:
+        if self._own:
+            self.trackio.finish()
+
+
+_BY_NAME: dict[str, type[Mirror]] = {
+    kind.name: kind for kind in (WandbMirror, TensorBoardMirror, MLflowMirror, TrackioMirror)
+}  # fmt: skip
+
+
+def mirror(names: str | Iterable[str]) -> list[Sink]:
+    """The mirrors of these names, as Hugging Face's `report_to` has them."""
+    wanted = [names] if isinstance(names, str) else list(names)
+    unknown = [name for name in wanted if name not in _BY_NAME]
+    if unknown:
+        raise UsageError(f"Expected trackers of {sorted(_BY_NAME)}, got {unknown[0]!r}.")
+    return [_BY_NAME[name]() for name in wanted]

@@ -1,0 +1,87 @@
+"""What a person at the terminal sees: the coverage once, and each alert as it is raised."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.event import Event
+from rldk.core.text import clean
+from rldk.monitor.sinks.base import Sink
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rldk.monitor.monitor import Monitor
+
+__all__ = ["Terminal"]
+
+_STYLES = {"critical": "bold red", "warning": "yellow"}
+_SHOWN = 3
+
+
+class Terminal(Sink):
+    """Prints alerts as they come, with advice; colours where the terminal has them, and none where `NO_COLOR` is set.
+
+    Args:
+        coverage_after: how many events to wait before saying what is watched and what is not.
+        every: print the metrics that matter once in so many events; 0 never.
+        stream: where to print; stderr, so that what the training prints stays its own.
+    """
+
+    name: ClassVar[str] = "terminal"
+
+    def __init__(self, coverage_after: int = 3, every: int = 0, stream: TextIO | None = None) -> None:
+        self.coverage_after, self.every = coverage_after, every
+        self._stream = stream
+        self._count = 0
+        self._times: dict[str, int] = {}
+
+    def start(self, monitor: Monitor) -> None:
+        self._monitor = monitor
+
+    def _console(self) -> Console:
+        from rich.console import Console
+
+        stream = self._stream or sys.stderr
+        return Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    def take(self, event: Event, raised: list[Anomaly]) -> None:
+        self._count += 1
+        if self._count == self.coverage_after:
+            self._console().print(clean(self._monitor.coverage_line(), 1000), style="dim")
+        if self.every and self._count % self.every == 0:
+            self._console().print(_line(event))
+        for anomaly in raised:
+            self._say(anomaly.to_dict())
+        if raised and (decision := self._monitor.would_stop) is not None and decision.index == raised[0].index:
+            word = "would stop" if decision.dry_run else "stops"
+            self._console().print(f"rldk {word} the run at step {decision.step}: {clean(decision.message)}", style="bold")
+
+    def alert(self, record: dict[str, Any]) -> None:
+        self._say(record)
+
+    def _say(self, found: dict[str, Any]) -> None:
+        """One alert; a limit that is crossed again and again is said three times, and then no more."""
+        from rich.text import Text
+
+        times = self._times[found["type"]] = self._times.get(found["type"], 0) + 1
+        if times > _SHOWN:
+            return
+        head = (f"rldk {found['severity']}", _STYLES[found["severity"]])
+        said = f" at step {found['step']}: {clean(found['message'], 300)} "
+        more = f" (further {found['type']} alerts are in the log only)" if times == _SHOWN else ""
+        self._console().print(Text.assemble(head, said, (f"What to do: {found['advice']}{more}", "dim")))
+
+    def close(self) -> None:
+        if self._count:
+            summary = self._monitor.summary()
+            line = f"rldk: {summary['verdict']}, {summary['reason']}, after {summary['events']} events"
+            self._console().print(clean(line), style={"critical": "bold red", "warning": "yellow"}.get(summary["verdict"], "dim"))
+
+
+def _line(event: Event) -> str:
+    names = ("reward_mean", "kl_mean", "entropy_mean", "loss", "policy_loss", "value_loss", "grad_norm", "policy_grad_norm")
+    shown = " ".join(f"{name}:{event.metrics[name]:.4g}" for name in names if name in event.metrics)
+    return f"step {event.step} {shown}"

@@ -1,0 +1,92 @@
+"""The anomalies of a monitor are those that a scan of the log it wrote finds: same type, step, index, severity, numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rldk.core.event import Event
+from rldk.forensics.plain import strict
+from rldk.monitor import Monitor
+from rldk.testing.streams import FAULTS, faulty, healthy
+
+
+def found(monitor: Monitor) -> list[dict[str, Any]]:
+    return [strict(anomaly.to_dict()) for anomaly in monitor.anomalies]
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS.keys() - {"step_regression"}))  # a scan reads steps that go back as two runs
+def test_each_fault(name: str, tmp_path: Path, scan: Any) -> None:
+    with Monitor(tmp_path, run_id="sick") as monitor:
+        for event in faulty(name, steps=400, onset=200, seed=3):
+            monitor.observe(event)
+    judged = scan(tmp_path / "sick_events.jsonl")
+    assert judged["anomalies"] == found(monitor)
+    assert judged["events"] == monitor.forensics.engine.events
+    assert judged["verdict"] == monitor.summary()["verdict"]
+    assert judged["scores"] == monitor.summary()["scores"]
+
+
+def test_a_healthy_run_with_responses(tmp_path: Path, scan: Any) -> None:
+    """Responses are measured and not written: the log holds the correlation, which the scan then has."""
+    with Monitor(tmp_path, run_id="bias") as monitor:
+        for event in healthy("ppo", steps=100, seed=1):
+            del event.metrics["length_reward_corr"]
+            records = [{"length": 10 + 3 * one + event.step % 5, "reward": float(one)} for one in range(16)]
+            monitor.observe(Event(event.step, event.metrics, extra={"response_data": records, "kept": 1}))
+    assert any(anomaly.type == "length_bias" for anomaly in monitor.anomalies)
+    assert scan(tmp_path / "bias_events.jsonl")["anomalies"] == found(monitor)
+    first = Event.from_json((tmp_path / "bias_events.jsonl").read_bytes().splitlines()[0])
+    assert "response_data" not in first.extra and first.extra["kept"] == 1
+
+
+def test_events_of_one_step_are_one(tmp_path: Path, scan: Any) -> None:
+    """A trainer logs its evaluation beside the training of the same step; a scan reads both as one row."""
+    with Monitor(tmp_path, run_id="evals") as monitor:
+        for event in faulty("reward_hacking", steps=500, seed=2):
+            held_out = {name: event.metrics.pop(name) for name in list(event.metrics) if name.startswith("eval_")}
+            monitor.observe(event)
+            if event.step % 10 == 0:
+                monitor.observe(Event(event.step, {"eval_loss": 0.5, **held_out}, model_info={"phase": "eval"}))
+    judged = scan(tmp_path / "evals_events.jsonl")
+    assert [one["index"] for one in judged["anomalies"]] == [one["index"] for one in found(monitor)]
+    assert judged["anomalies"] == found(monitor)
+
+
+def test_keys_of_a_framework_and_their_units(tmp_path: Path, scan: Any) -> None:
+    """TRL's KL is summed over a response: the log says so, or the scan would take it for one by token."""
+    rows = [
+        {"step": step, "objective/kl": 4.0 + 0.01 * step, "objective/scores": 0.1, "val/ratio": 1.0, "eps": 3, "episode": step}
+        for step in range(60)
+    ]
+    with Monitor(tmp_path, run_id="units", framework="trl_ppo") as monitor:
+        for row in rows:
+            monitor.observe(row)
+    assert monitor.forensics.engine.reductions == {"kl_mean": "sequence"}
+    judged = scan(tmp_path / "units_events.jsonl")
+    assert judged["coverage"]["reductions"]["kl_mean"] == "sequence"
+    assert judged["anomalies"] == found(monitor)
+
+
+def test_what_is_null_or_not_finite(tmp_path: Path, scan: Any) -> None:
+    with Monitor(tmp_path, run_id="nulls") as monitor:
+        for step in range(40):
+            row: dict[str, Any] = {"reward_mean": None if step > 20 else 0.5, "loss": float("nan") if step > 30 else 0.1}
+            monitor.observe({"step": step, "metrics": row})
+    assert {"dead_reward", "nonfinite_metric"} <= {anomaly.type for anomaly in monitor.anomalies}
+    assert scan(tmp_path / "nulls_events.jsonl")["anomalies"] == found(monitor)
+
+
+def test_limits_are_the_same_in_a_config(tmp_path: Path, scan: Any) -> None:
+    limits = {"kl_mean": 0.05, "reward_mean": {"min": 0.0, "severity": "critical"}}
+    with Monitor(tmp_path, run_id="limits", limits=limits) as monitor:
+        for step in range(30):
+            monitor.observe(Event(step, {"kl_mean": 0.04 + 0.02 * (step % 2), "reward_mean": 1.0 if step < 25 else -1.0}))
+    config = tmp_path / "limits.yaml"
+    config.write_text("limits:\n  kl_mean: {max: 0.05}\n  reward_mean: {min: 0.0, severity: critical}\n")
+    judged = scan(tmp_path / "limits_events.jsonl", "--config", str(config))
+    assert judged["anomalies"] == found(monitor)
+    crossed = [(one["step"], one["severity"]) for one in judged["anomalies"] if one["type"] == "user_limit_exceeded"]
+    assert crossed[:3] == [(1, "warning"), (3, "warning"), (5, "warning")] and (25, "critical") in crossed
