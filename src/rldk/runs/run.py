@@ -18,6 +18,8 @@ from rldk.runs.table import ABSENT, NULL, NUMBER, Column
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rldk.plots import Picture
+
 __all__ = ["Coverage", "Run", "frame_of"]
 
 _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
@@ -113,6 +115,15 @@ class Run:
                 data[name] = _plain_or_all(column)
         frame: pd.DataFrame = pd.DataFrame(data, index=range(len(self)), copy=False)
         return frame
+
+    def plot(self, *names: str, **options: Any) -> Picture:
+        """The run's pictures, for a notebook: all standard panels, or those named, with what rldk finds marked in them.
+
+        `run.plot("kl", "reward")`; the options are those of `rldk.plots.plot`.
+        """
+        from rldk.plots import plot
+
+        return plot(self, *names, **options)
 
 
 def _put(event: Event, key: str, value: float | str) -> None:

@@ -1,0 +1,162 @@
+"""From runs to panels: what a run has of the standard ones, and its other metrics as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import isfinite
+
+import numpy as np
+
+from rldk.core.catalog import entry_of
+from rldk.plots.panel import Band, Curve, FloatArray, Level, Mark, Panel, join_marks
+from rldk.plots.source import DERIVED, Source, Span
+from rldk.plots.standard import STANDARD, CurveSpec, PanelSpec
+
+__all__ = ["other_panels", "panel_of", "panels_of"]
+
+BUCKETS = 700
+_MANY = 200.0
+_SETTINGS = frozenset({"settings", "optimisation"})
+
+
+def panels_of(
+    sources: Source | Sequence[Source],
+    *,
+    buckets: int = BUCKETS,
+    span: Span = None,
+    marks: Sequence[Mark] = (),
+    kl_target: float | None = None,
+    only: Collection[str] | None = None,
+) -> list[Panel]:
+    """The standard panels that these runs have something for; several runs are laid over each other.
+
+    Args:
+        buckets: how finely the rows are divided; each bucket keeps its lowest, its highest and its gaps.
+        span: the steps to show.
+        marks: moments that every panel marks.
+        kl_target: the target of the KL, where the log does not hold it.
+        only: keys of the panels wanted; by default all.
+    """
+    runs = [sources] if not isinstance(sources, Sequence) else list(sources)
+    made = []
+    for spec in STANDARD:
+        if only is None or spec.key in only:
+            panel = panel_of(spec, runs, buckets, span)
+            if panel is not None:
+                made.append(panel)
+                if spec.key == "kl" and kl_target is not None and not any(curve.metric == "target_kl" for curve in panel.curves):
+                    panel.levels.append(Level(kl_target, "target"))
+    families = _family_panel(runs, buckets, span) if only is None or "reward_functions" in only else None
+    if families is not None:
+        place = next((number for number, panel in enumerate(made) if panel.group != "Reward"), len(made))
+        made.insert(place, families)
+    join_marks(made, marks)
+    return made
+
+
+def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, span: Span = None) -> Panel | None:
+    """One panel of the table for these runs; `None` where none of them has what it needs."""
+    needed = spec.curves[: spec.needs]
+    if not any(_metric(curve, run) for curve in needed for run in runs):
+        return None
+    curves: list[Curve] = []
+    levels = list(spec.levels)
+    for number, run in enumerate(runs):
+        found = [curve for curve in spec.curves if _metric(curve, run)]
+        for place, curve in enumerate(found):
+            made = _curve(curve, run, buckets, span, number if len(runs) > 1 else place, run.run_id if len(runs) > 1 else "")
+            if curve.metrics == "target_kl" and len(made.y) and isfinite(made.y[0]) and (made.y == made.y[0]).all():
+                level = Level(float(made.y[0]), "target")
+                levels += [level] if level not in levels else []
+            elif len(made.y):
+                curves.append(made)
+    if not curves:
+        return None
+    panel = Panel(spec.key, spec.group, spec.title, _unit(spec, curves), curves, levels, limits=spec.limits)
+    panel.log = spec.log and _asks_for_log(panel)
+    return panel
+
+
+def _metric(curve: CurveSpec, run: Source) -> str | None:
+    names = run.names()
+    return next((name for name in curve.metrics.split() if name in names), None)
+
+
+def _curve(spec: CurveSpec, run: Source, buckets: int, span: Span, colour: int, told: str) -> Curve:
+    metric = _metric(spec, run)
+    assert metric is not None
+    bands = [band for rivals in spec.bands if (band := _band(rivals, run))] if not told else []
+    columns = [metric, *(name for _, low, high in bands for name in (low, high))]
+    x, ys = run.points(columns, buckets, span)
+    labels = spec.label.split("|")
+    label = labels[min(spec.metrics.split().index(metric), len(labels) - 1)]
+    made = tuple(Band(ys[1 + 2 * n], ys[2 + 2 * n], said) for n, (said, _, _) in enumerate(bands))
+    return Curve(label, metric, x, ys[0], made, spec.style, colour, told)
+
+
+def _band(rivals: str, run: Source) -> tuple[str, str, str] | None:
+    """The first of the rivals that the run has: its label and its two columns."""
+    for given in rivals.split("|"):
+        label, _, columns = given.partition(":")
+        low, high = columns.split()
+        if low in run.names() and high in run.names():
+            return label.strip(), low, high
+    return None
+
+
+def _unit(spec: PanelSpec, curves: Sequence[Curve]) -> str:
+    """The unit; of a KL also over what it is reduced, where the column's name says so."""
+    per = {"kl_mean_per_sequence": " a response", "kl_mean_per_token": " a token"}.get(curves[0].metric, "")
+    return spec.unit + per
+
+
+def _asks_for_log(panel: Panel) -> bool:
+    """Whether values are never negative and their highest is far above their middle: a line on the floor tells nothing."""
+    values = [value[np.isfinite(value)] for curve in panel.curves for value in (curve.y,)]
+    joined = np.concatenate(values) if values else np.zeros(0)
+    positive = joined[joined > 0]
+    if not len(positive) or (joined < 0).any() or len(positive) < 0.5 * len(joined):
+        return False
+    return bool(positive.max() > _MANY * np.median(positive))
+
+
+def _family_panel(runs: Sequence[Source], buckets: int, span: Span) -> Panel | None:
+    """The reward functions that make up a reward, in one panel."""
+    curves: list[Curve] = []
+    for number, run in enumerate(runs):
+        names = sorted(name for name in run.names() if name.startswith("reward_function_mean/"))[:12]
+        for place, name in enumerate(names):
+            several = len(runs) > 1
+            spec = CurveSpec(name.partition("/")[2], name)
+            curves.append(_curve(spec, run, buckets, span, number if several else place, run.run_id if several else ""))
+    return Panel("reward_functions", "Reward", "Reward functions", "reward", curves) if curves else None
+
+
+def other_panels(run: Source, *, buckets: int = BUCKETS, most: int = 12, marks: Sequence[Mark] = ()) -> list[Panel]:
+    """The metrics that no standard panel shows, one panel each; what stays the same all along is left out."""
+    shown = {name for spec in STANDARD for curve in spec.curves for name in curve.metrics.split()}
+    shown |= {
+        name for spec in STANDARD for curve in spec.curves for band in curve.bands for name in band.replace("|", " ").split()
+    }
+    shown |= {name.replace("_mean-std", "_std") for name in DERIVED}
+    made: list[Panel] = []
+    for name in run.names():
+        entry = entry_of(name.removeprefix("eval_"))
+        if name in shown or name in DERIVED or name.startswith("reward_function_") or (entry and entry.group in _SETTINGS):
+            continue
+        x, (y,) = run.points([name], buckets)
+        if not _varies(y):
+            continue
+        unit = entry.unit if entry and entry.unit != "1" else ""
+        made.append(Panel(name, "Other", name, unit, [Curve(name, name, x, y)]))
+        if len(made) == most:
+            break
+    for panel in made:
+        panel.log = _asks_for_log(panel)
+    join_marks(made, marks)
+    return made
+
+
+def _varies(values: FloatArray) -> bool:
+    finite = values[np.isfinite(values)]
+    return bool(len(finite) > 1 and finite.min() != finite.max())

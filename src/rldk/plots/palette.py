@@ -1,0 +1,49 @@
+"""Colours: for light and dark paper, each at least 3 to 1 against it, and as CSS variables where a page decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CSS", "DARK", "LIGHT", "Palette"]
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """What a renderer paints with. `series` are told apart by people who see colours differently, too, in their order."""
+
+    paper: str
+    ink: str
+    soft: str
+    grid: str
+    critical: str
+    warning: str
+    good: str
+    series: tuple[str, ...]
+
+    def curve(self, number: int) -> str:
+        """The colour of a curve; after the last one they begin again."""
+        return self.series[number % len(self.series)]
+
+    def severity(self, name: str) -> str:
+        """The colour of a mark."""
+        return {"critical": self.critical, "warning": self.warning, "good": self.good}[name]
+
+    def variables(self, prefix: str = "--rldk-") -> str:
+        """The palette as CSS declarations."""
+        named = {name: getattr(self, name) for name in ("paper", "ink", "soft", "grid", "critical", "warning", "good")}
+        named |= {f"s{number}": colour for number, colour in enumerate(self.series)}
+        return "".join(f"{prefix}{name}:{colour};" for name, colour in named.items())
+
+
+LIGHT = Palette(
+    "#ffffff", "#1c2430", "#5a6675", "#e3e7ec", "#c4271a", "#9a6100", "#16794c",
+    ("#1f66d1", "#c2510a", "#0f8a5f", "#8a3ab9", "#b8316f", "#0b7f8f", "#7a6200", "#58616f"),
+)  # fmt: skip
+DARK = Palette(
+    "#14181f", "#e7ebf0", "#a3aebb", "#2c343f", "#ff7a6b", "#f0b13c", "#4fce93",
+    ("#6ea8ff", "#ff9c55", "#47cf9d", "#c894f2", "#f58ab8", "#4cc9dc", "#d9c04a", "#aab4c0"),
+)  # fmt: skip
+CSS = Palette(
+    "var(--rldk-paper)", "var(--rldk-ink)", "var(--rldk-soft)", "var(--rldk-grid)", "var(--rldk-critical)",
+    "var(--rldk-warning)", "var(--rldk-good)", tuple(f"var(--rldk-s{number})" for number in range(len(LIGHT.series))),
+)  # fmt: skip

@@ -1,0 +1,109 @@
+"""`run.plot()`: a run's panels in a notebook, with what rldk found marked in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rldk.core.errors import UsageError
+from rldk.forensics.judge import judge_run
+from rldk.plots.build import other_panels, panels_of
+from rldk.plots.marks import marks_of
+from rldk.plots.palette import DARK, LIGHT
+from rldk.plots.panel import Curve, Mark, Panel
+from rldk.plots.plotly_figure import plotly_figure
+from rldk.plots.png import png
+from rldk.plots.source import RunSource, Source
+from rldk.plots.svg import svg
+from rldk.runs.run import Run
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+__all__ = ["Picture", "plot"]
+
+_LONG = 200_000
+
+
+@dataclass(slots=True)
+class Picture:
+    """Some panels. A notebook shows it by itself; `plotly` gives figures to move about in, `save` writes a file."""
+
+    panels: list[Panel]
+
+    def __len__(self) -> int:
+        return len(self.panels)
+
+    def __iter__(self) -> Iterator[Panel]:
+        return iter(self.panels)
+
+    def __getitem__(self, key: str) -> Panel:
+        for panel in self.panels:
+            if panel.key == key:
+                return panel
+        raise KeyError(f"no panel {key!r}; there are {', '.join(panel.key for panel in self.panels)}")
+
+    def _repr_html_(self) -> str:
+        """The panels side by side, in the notebook's own light or dark."""
+        style = (
+            f".rldk-plots{{{LIGHT.variables()}display:flex;flex-wrap:wrap;gap:12px}}.rldk-plots svg{{max-width:100%;height:auto}}"
+        )
+        dark = f"@media (prefers-color-scheme:dark){{.rldk-plots{{{DARK.variables()}}}}}"
+        shown = "".join(svg(panel, 480, 240) for panel in self.panels)
+        return f'<style>{style}{dark}</style><div class="rldk-plots">{shown or "no metric to plot"}</div>'
+
+    def plotly(self, *, dark: bool = False) -> list[go.Figure]:
+        """The panels as Plotly figures (needs `rldk[dashboard]`)."""
+        return [plotly_figure(panel, dark=dark) for panel in self.panels]
+
+    def save(self, path: str | Path) -> Path:
+        """Write one panel as `.svg` or `.png`, or all of them into a folder as PNG."""
+        target = Path(path)
+        if target.suffix.lower() in (".svg", ".png"):
+            if len(self.panels) != 1:
+                raise UsageError(f"Expected one panel to write to {target}, got {len(self.panels)}; name it, or give a folder.")
+            panel = self.panels[0]
+            target.write_bytes(png(panel) if target.suffix.lower() == ".png" else svg(panel, palette=LIGHT).encode())
+            return target
+        target.mkdir(parents=True, exist_ok=True)
+        for panel in self.panels:
+            (target / f"{panel.key.replace('/', '-')}.png").write_bytes(png(panel))
+        return target
+
+
+def plot(runs: Run | Source | Sequence[Run | Source], *names: str, marks: bool = True, **options: Any) -> Picture:
+    """The panels of a run, or of several laid over each other.
+
+    Args:
+        names: keys of standard panels (`kl`, `reward`) or metrics of the run; by default all standard panels.
+        marks: judge the run and mark its incidents; left out for several runs, and for a very long one.
+        options: what `panels_of` takes besides, such as `span=(100, 200)`, `buckets` or `kl_target`.
+    """
+    given = list(runs) if isinstance(runs, Sequence) else [runs]
+    found: list[Mark] = []
+    if marks and len(given) == 1 and isinstance(given[0], Run) and len(given[0]) <= _LONG:
+        found = marks_of(judge_run(given[0]).incidents)
+    sources: list[Source] = [RunSource(run) if isinstance(run, Run) else run for run in given]
+    panels = panels_of(sources, marks=found, only=names or None, **options)
+    known = {panel.key for panel in panels}
+    for name in names:
+        if name not in known:
+            panels.append(_metric_panel(name, sources, found, options))
+    if not names and not panels:
+        panels = other_panels(sources[0], marks=found)
+    return Picture(panels)
+
+
+def _metric_panel(name: str, sources: Sequence[Source], marks: list[Mark], options: dict[str, Any]) -> Panel:
+    """A panel with one metric of the runs, by its name."""
+    curves = []
+    for number, source in enumerate(sources):
+        if name in source.names():
+            x, (y,) = source.points([name], options.get("buckets", 700), options.get("span"))
+            curves.append(Curve(name, name, x, y, colour=number, run=source.run_id if len(sources) > 1 else ""))
+    if not curves:
+        there = ", ".join(sorted(sources[0].names())[:20]) if sources else ""
+        raise UsageError(f"Nothing to plot as {name!r}: neither a panel nor a metric of the run. It has {there}.")
+    return Panel(name, "Other", name, "", curves, marks=list(marks))

@@ -1,0 +1,141 @@
+"""A growing column whose extremes are known at every scale: a million rows are drawn as cheaply as a thousand."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from rldk.core.errors import UsageError
+from rldk.plots.extremes import IntArray, bucket_size, pick_extremes
+
+__all__ = ["Growing", "Pyramid"]
+
+FAN = 16
+_NONE = -1
+
+
+class Growing:
+    """An array that grows at its end; each row is copied a bounded number of times."""
+
+    __slots__ = ("_buffer", "_size")
+
+    def __init__(self, dtype: npt.DTypeLike = np.float64, width: int = 0) -> None:
+        self._buffer = np.empty((256, width) if width else 256, dtype=dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def array(self) -> npt.NDArray[np.generic]:
+        """What is there, as a view that the next `extend` may leave behind."""
+        return self._buffer[: self._size]
+
+    def extend(self, values: npt.ArrayLike) -> None:
+        """Put values at the end."""
+        given = np.asarray(values, dtype=self._buffer.dtype)
+        needed = self._size + len(given)
+        if needed > len(self._buffer):
+            buffer = np.empty((max(needed, 2 * len(self._buffer)), *self._buffer.shape[1:]), dtype=self._buffer.dtype)
+            buffer[: self._size] = self._buffer[: self._size]
+            self._buffer = buffer
+        self._buffer[self._size : needed] = given
+        self._size = needed
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it holds."""
+        return self._buffer.nbytes
+
+
+class Pyramid:
+    """Values that are appended, and the places of their extremes in blocks of 16, 256, 4096 … rows.
+
+    Args:
+        dtype: `float32` halves the memory, and is more than a screen can show.
+    """
+
+    __slots__ = ("_levels", "_values")
+
+    def __init__(self, dtype: npt.DTypeLike = np.float64) -> None:
+        self._values = Growing(dtype)
+        self._levels: list[Growing] = []  # of each block: the places of its lowest, its highest, its first not finite
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def values(self) -> npt.NDArray[np.floating]:
+        """All values, in order."""
+        return self._values.array  # type: ignore[return-value]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it holds."""
+        return self._values.nbytes + sum(level.nbytes for level in self._levels)
+
+    def extend(self, values: npt.ArrayLike) -> None:
+        """Put values at the end; what it costs depends on how many they are, and not on how many there were."""
+        self._values.extend(values)
+        number = 0
+        while True:
+            below = len(self._values) if number == 0 else len(self._levels[number - 1])
+            done = len(self._levels[number]) if number < len(self._levels) else 0
+            if below // FAN <= done:
+                return
+            if number == len(self._levels):
+                self._levels.append(Growing(np.int64, 3))
+            self._levels[number].extend(self._blocks(number, done, below // FAN))
+            number += 1
+
+    def _blocks(self, number: int, start: int, stop: int) -> npt.NDArray[np.int64]:
+        """The extremes of blocks `start` to `stop` of a level, from the level below it."""
+        if number == 0:
+            places = np.repeat(np.arange(start * FAN, stop * FAN)[:, None], 3, axis=1)
+            broken = ~np.isfinite(self.values[start * FAN : stop * FAN])
+            places[broken, :2] = _NONE
+            places[~broken, 2] = _NONE
+        else:
+            places = self._levels[number - 1].array[start * FAN : stop * FAN]  # type: ignore[assignment]
+        return self._best(places.reshape(stop - start, FAN, 3))
+
+    def _best(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Of candidates in groups the lowest, the highest, and the first not finite."""
+        low, high, broken = places[..., 0], places[..., 1], places[..., 2]
+        values = self.values
+        row = np.arange(len(places))
+        lows = np.where(low >= 0, values[low], np.inf)
+        highs = np.where(high >= 0, values[high], -np.inf)
+        found = np.empty((len(places), 3), dtype=np.int64)
+        found[:, 0] = low[row, lows.argmin(axis=1)]
+        found[:, 1] = high[row, highs.argmax(axis=1)]
+        found[:, 2] = broken[row, (broken >= 0).argmax(axis=1)]
+        return found
+
+    def pick(self, buckets: int, start: int = 0, stop: int | None = None) -> IntArray:
+        """The rows to draw of `start` to `stop`, in about so many buckets, with every extreme of every bucket."""
+        stop = len(self) if stop is None else min(stop, len(self))
+        if start < 0:
+            raise UsageError(f"Expected `start` to be 0 or more, got {start!r}.")
+        if stop <= start:
+            return np.zeros(0, dtype=np.intp)
+        size = bucket_size(stop - start, buckets)
+        level = 0
+        while FAN ** (level + 1) <= size and level < len(self._levels):
+            level += 1
+        if level == 0:
+            return start + pick_extremes(self.values[start:stop], size)
+        block = FAN**level
+        first, last = -(-start // block), stop // block
+        grouped = size // block  # blocks of one bucket
+        parts = [np.array([start, stop - 1])]
+        places = self._levels[level - 1].array[first:last]
+        last = first + len(places)
+        whole = len(places) // grouped * grouped
+        for chosen in (places[:whole].reshape(-1, grouped, 3), places[whole:].reshape(1, -1, 3)):
+            if chosen.size:
+                parts.append(self._best(chosen).ravel())  # type: ignore[arg-type]
+        for begin, end in ((start, min(first * block, stop)), (max(last * block, start), stop)):
+            parts.append(begin + pick_extremes(self.values[begin:end], size))
+        found = np.unique(np.concatenate(parts))
+        return found[found >= 0]

@@ -1,0 +1,105 @@
+"""Axes: round ticks, a range with room in it, and the way from a value to a place on the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+import numpy as np
+
+from rldk.plots.panel import FloatArray, Panel, short
+
+__all__ = ["Scale", "x_scale", "y_scale"]
+
+_HUGE = 1e300
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A range of values laid over a range of the paper."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def at(self, values: FloatArray) -> FloatArray:
+        """Where values lie on the paper; what is outside lies on its edge."""
+        low, high = (log10(self.low), log10(self.high)) if self.log else (self.low, self.high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            given = np.log10(np.maximum(values, self.low)) if self.log else values
+            share = (np.clip(given, low, high) - low) / (high - low)
+        return self.start + share * (self.end - self.start)
+
+    def place(self, value: float) -> float:
+        """Where one value lies."""
+        return float(self.at(np.array([value]))[0])
+
+    def ticks(self, about: int = 5) -> list[tuple[float, str]]:
+        """Round values inside the range, with what to write at them."""
+        values = _powers(self.low, self.high, about) if self.log else _rounds(self.low, self.high, about)
+        return [(value, _written(value, values)) for value in values]
+
+
+def _rounds(low: float, high: float, about: int) -> list[float]:
+    raw = (high - low) / max(about, 1)
+    power = 10.0 ** floor(log10(raw))
+    step = next((factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * 0.8), 10 * power)
+    first = ceil(low / step - 1e-9)
+    return [number * step + 0.0 for number in range(first, first + about * 3 + 3) if number * step <= high + 1e-9 * step]
+
+
+def _powers(low: float, high: float, about: int) -> list[float]:
+    first, last = ceil(log10(low) - 1e-9), floor(log10(high) + 1e-9)
+    if last - first < 1:
+        return _rounds(low, high, about)
+    step = max(1, -(-(last - first) // about))
+    return [10.0**power for power in range(first, last + 1, step)]
+
+
+def _written(value: float, values: list[float]) -> str:
+    size = max(abs(value) for value in values)
+    if value == 0:
+        return "0"
+    if size >= 1e6 or size < 1e-3 or (abs(value) < 1e-3 and len(values) > 1 and values[0] > 0):
+        return f"{value:.3g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+    if size >= 10_000 and value == int(value) and value % 100 == 0:
+        return f"{value / 1000:g}k"
+    return short(round(value, 10))
+
+
+def y_scale(panel: Panel, top: float, bottom: float) -> Scale:
+    """The vertical scale of a panel: all that is finite, its target lines if they are near, and a little room."""
+    finite = [values[np.isfinite(values) & (np.abs(values) < _HUGE)] for values in panel.values()]
+    joined = np.concatenate(finite) if finite else np.zeros(0)
+    if panel.log:
+        joined = joined[joined > 0]
+    if not len(joined):
+        return Scale(0.0, 1.0, bottom, top)
+    low, high = float(joined.min()), float(joined.max())
+    span = high - low
+    for level in panel.levels:
+        near = low - 2 * span - abs(low) <= level.y <= high + 2 * span + abs(high)
+        if near and not (panel.log and level.y <= 0):
+            low, high = min(low, level.y), max(high, level.y)
+    if panel.log:
+        return Scale(low / 1.25, high * 1.25, bottom, top, True)
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
+    low, high = low - room, high + room
+    if panel.limits is not None:
+        low, high = max(low, panel.limits[0] - 0.02), min(high, panel.limits[1] + 0.02)
+        if high <= low:
+            low, high = panel.limits
+    return Scale(low, high, bottom, top)
+
+
+def x_scale(panel: Panel, left: float, right: float, span: tuple[float, float] | None = None) -> Scale:
+    """The horizontal scale: the steps of all curves, or those asked for."""
+    if span is None:
+        ends = [(float(curve.x.min()), float(curve.x.max())) for curve in panel.curves if len(curve.x)]
+        span = (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (0.0, 1.0)
+    low, high = span
+    if high <= low:
+        low, high = low - 0.5, low + 0.5
+    return Scale(low, high, left, right)

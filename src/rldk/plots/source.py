@@ -1,0 +1,106 @@
+"""Where panels get their points from: a run that was read, or one that grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rldk.plots.extremes import keep_extremes
+from rldk.plots.panel import FloatArray
+from rldk.runs.columns import ABSENT, TEXT
+from rldk.runs.run import Run
+
+__all__ = ["DERIVED", "RunSource", "Source", "Span", "derived_names"]
+
+Span = tuple[float, float] | None
+"""The steps to show, both ends included; `None` is all of them."""
+
+
+def _minus(left: FloatArray, right: FloatArray) -> FloatArray:
+    return left - right
+
+
+def _plus(left: FloatArray, right: FloatArray) -> FloatArray:
+    return left + right
+
+
+def _ratio(left: FloatArray, right: FloatArray) -> FloatArray:
+    found = np.full(len(left), np.nan)
+    np.divide(left, right, out=found, where=right > 0)
+    return found
+
+
+_SPREADS = ("reward", "kl", "value", "advantage", "rollout_length")
+
+DERIVED: dict[str, tuple[Callable[[FloatArray, FloatArray], FloatArray], str, str]] = {
+    "gradient_ratio": (_ratio, "policy_grad_norm", "value_grad_norm"),
+    **{f"{name}_mean-std": (_minus, f"{name}_mean", f"{name}_std") for name in _SPREADS},
+    **{f"{name}_mean+std": (_plus, f"{name}_mean", f"{name}_std") for name in _SPREADS},
+}
+"""Columns that are computed from two others where both are there."""
+
+
+def derived_names(names: Collection[str]) -> list[str]:
+    """The computed columns that a run with these metrics has."""
+    return [name for name, (_, left, right) in DERIVED.items() if left in names and right in names]
+
+
+class Source(Protocol):
+    """What the standard panels ask of a run."""
+
+    @property
+    def run_id(self) -> str:
+        """What the run is called."""
+
+    def names(self) -> Collection[str]:
+        """The metrics that have at least one value, the computed ones among them."""
+
+    def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
+        """Steps and values of columns that are drawn together, at the rows where the first was logged.
+
+        Every extreme of every bucket of each of them is among the rows.
+        """
+
+
+class RunSource:
+    """A run that was read as a whole."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._derived = derived_names(run.columns)
+        shown = [name for name, column in run.columns.items() if np.isin(column.state, (ABSENT, TEXT), invert=True).any()]
+        self._names = dict.fromkeys((*shown, *self._derived))
+
+    @property
+    def run_id(self) -> str:
+        return self._run.run_id
+
+    def names(self) -> Collection[str]:
+        return self._names
+
+    def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
+        rows = np.flatnonzero(self._there(names[0]))
+        steps = self._run.steps
+        if span is not None:
+            rows = rows[(steps[rows] >= span[0]) & (steps[rows] <= span[1])]
+        columns = [self._values(name)[rows] for name in names]
+        kept = keep_extremes(columns, buckets)
+        return steps[rows[kept]].astype(np.float64), [column[kept] for column in columns]
+
+    def _there(self, name: str) -> npt.NDArray[np.bool_]:
+        if name in DERIVED:
+            _, left, right = DERIVED[name]
+            return self._there(left) & self._there(right)
+        state = self._run.columns[name].state
+        there: npt.NDArray[np.bool_] = (state != ABSENT) & (state != TEXT)
+        return there
+
+    def _values(self, name: str) -> FloatArray:
+        if name in DERIVED:
+            operation, left, right = DERIVED[name]
+            with np.errstate(over="ignore", invalid="ignore"):
+                return operation(self._run.columns[left].values, self._run.columns[right].values)
+        return self._run.columns[name].values

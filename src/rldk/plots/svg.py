@@ -1,0 +1,184 @@
+"""Panels as SVG, in nothing but Python: small, sharp at any size, and in the colours of the page around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+import numpy as np
+
+from rldk.core.text import clean
+from rldk.plots.palette import CSS, Palette
+from rldk.plots.panel import Curve, FloatArray, Panel
+from rldk.plots.scale import Scale, x_scale, y_scale
+
+__all__ = ["DASHES", "Frame", "frame_of", "svg"]
+
+FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
+DASHES = {"solid": "", "dashed": "6 4", "faint": "2 3"}
+_RANKS = {"critical": 0, "warning": 1, "good": 2}
+_GLYPH = 6.4
+_LEFT, _RIGHT, _BOTTOM = 54.0, 14.0, 26.0
+
+
+class Frame:
+    """Where the parts of a panel lie on the paper."""
+
+    def __init__(self, panel: Panel, width: int, height: int, titled: bool) -> None:
+        self.width, self.height, self.titled = width, height, titled
+        self.legend = legend_rows(panel, width - _LEFT - _RIGHT)
+        top = (26.0 if titled else 6.0) + 17.0 * len(self.legend) + (14.0 if panel.marks else 4.0)
+        self.left, self.right, self.top, self.bottom = _LEFT, width - _RIGHT, top, height - _BOTTOM
+        self.x = x_scale(panel, self.left, self.right)
+        self.y = y_scale(panel, self.top, self.bottom)
+
+
+def frame_of(panel: Panel, width: int = 640, height: int = 280, titled: bool = True) -> Frame:
+    """The layout that `svg` draws a panel with."""
+    return Frame(panel, width, height, titled)
+
+
+def svg(panel: Panel, width: int = 640, height: int = 280, palette: Palette = CSS, *, titled: bool = True) -> str:
+    """A panel as one `<svg>` element, with its description in it.
+
+    With the palette `CSS` the colours are variables that the page sets (`Palette.variables`); a picture that stands
+    alone takes `LIGHT` or `DARK`.
+    """
+    frame = Frame(panel, width, height, titled)
+    inside = "".join((*_ground(panel, frame, palette), *_drawing(panel, frame, palette), *_marks(panel, frame, palette)))
+    name = escape(panel.alt, quote=True)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="{name}" font-family="{escape(FONT, quote=True)}" font-size="11">{inside}</svg>'
+    )
+
+
+def legend_rows(panel: Panel, width: float) -> list[list[tuple[str, Curve | None]]]:
+    """What the legend says, in rows that fit; a single curve without a band needs none."""
+    entries: list[tuple[str, Curve | None]] = []
+    for curve in panel.curves:
+        spans = ", ".join(band.label for band in curve.bands)
+        name = clean(curve.run, 28) + (f" · {curve.label}" if len({other.label for other in panel.curves}) > 1 else "")
+        name = name if curve.run else clean(curve.label, 40)
+        entries.append((f"{name} ({spans})" if spans else name, curve))
+    if len(entries) == 1 and not entries[0][1].bands:  # type: ignore[union-attr]
+        return []
+    if len(entries) > 10:
+        entries = [*entries[:9], (f"and {len(entries) - 9} more", None)]
+    rows: list[list[tuple[str, Curve | None]]] = [[]]
+    used = 0.0
+    for entry in entries:
+        needed = 34 + _GLYPH * len(entry[0])
+        if rows[-1] and used + needed > width:
+            rows.append([])
+            used = 0.0
+        rows[-1].append(entry)
+        used += needed
+    return rows
+
+
+def _ground(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
+    """Title, legend, grid and the numbers at the axes."""
+    if frame.titled:
+        unit = (
+            f'<tspan dx="6" fill="{palette.soft}" font-weight="400" font-size="11">{escape(panel.unit)}</tspan>'
+            if panel.unit
+            else ""
+        )
+        yield f'<text x="{_LEFT - 46:g}" y="17" font-size="14" font-weight="600" fill="{palette.ink}">{escape(clean(panel.title, 60))}{unit}</text>'
+    base = 26.0 if frame.titled else 6.0
+    for number, row in enumerate(frame.legend):
+        x, y = _LEFT, base + 17 * number + 10
+        for text, curve in row:
+            if curve is not None:
+                yield _stroke(f"M{x:g} {y - 4:g}h18", palette.curve(curve.colour), curve.style)
+            yield f'<text x="{x + 23:g}" y="{y:g}" fill="{palette.soft}">{escape(text)}</text>'
+            x += 34 + _GLYPH * len(text)
+    for value, text in frame.y.ticks(4):
+        y = frame.y.place(value)
+        yield f'<path class="grid" d="M{frame.left:g} {y:.1f}H{frame.right:g}" stroke="{palette.grid}" fill="none"/>'
+        yield f'<text class="tick" x="{frame.left - 6:g}" y="{y + 3.5:.1f}" text-anchor="end" fill="{palette.soft}">{text}</text>'
+    yield f'<text x="{frame.left - 6:g}" y="{frame.height - 9:g}" text-anchor="end" fill="{palette.soft}">{escape(panel.x_label)}</text>'
+    for value, text in frame.x.ticks(max(2, int((frame.right - frame.left) // 90))):
+        yield f'<text class="tick" x="{frame.x.place(value):.1f}" y="{frame.height - 9:g}" text-anchor="middle" fill="{palette.soft}">{text}</text>'
+
+
+def _drawing(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
+    """Bands, target lines and curves, the first curve on top."""
+    yield '<g class="plot">'
+    for curve in panel.curves:
+        for band in curve.bands:
+            path = area(curve.x, band.low, band.high, frame.x, frame.y)
+            yield f'<path d="{path}" fill="{palette.curve(curve.colour)}" fill-opacity="0.16" stroke="none"/>'
+    for level in panel.levels:
+        if frame.y.low <= level.y <= frame.y.high:
+            y = frame.y.place(level.y)
+            yield f'<path d="M{frame.left:g} {y:.1f}H{frame.right:g}" stroke="{palette.ink}" stroke-opacity="0.65" stroke-dasharray="3 3" fill="none"/>'
+            yield f'<text x="{frame.right - 2:g}" y="{y - 4:.1f}" text-anchor="end" fill="{palette.soft}">{escape(level.label)}</text>'
+    for curve in reversed(panel.curves):
+        yield _stroke(line(curve.x, curve.y, frame.x, frame.y), palette.curve(curve.colour), curve.style)
+        yield from _broken(curve, frame, palette)
+    yield "</g>"
+
+
+def _stroke(path: str, colour: str, style: str) -> str:
+    dash = f' stroke-dasharray="{DASHES[style]}"' if DASHES[style] else ""
+    return (
+        f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{1.2 if style == "faint" else 1.7}"'
+        f' stroke-linejoin="round" stroke-linecap="round"{dash}/>'
+    )
+
+
+def _broken(curve: Curve, frame: Frame, palette: Palette) -> Iterator[str]:
+    """Crosses on the upper edge where a value is not finite."""
+    places = sorted({round(float(x) / 3) * 3 for x in frame.x.at(curve.x[~np.isfinite(curve.y)])})
+    if places:
+        y = frame.top + 4
+        path = "".join(f"M{x - 3:g} {y - 3:g}l6 6m0 -6l-6 6" for x in places)
+        yield f'<path d="{path}" stroke="{palette.critical}" stroke-width="1.4" fill="none"><title>not a finite number</title></path>'
+
+
+def _marks(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
+    """Moments as upright lines with a flag; where flags would lie on each other, the worse one is shown."""
+    taken: list[float] = []
+    for mark in sorted(panel.marks, key=lambda mark: (_RANKS[mark.severity], mark.x)):
+        if not frame.x.low <= mark.x <= frame.x.high:
+            continue
+        x, colour = frame.x.place(mark.x), palette.severity(mark.severity)
+        dash = ' stroke-dasharray="2 3"' if mark.severity == "good" else ""
+        told = f"<title>{escape(clean(mark.text or mark.label))}</title>"
+        yield f'<g class="mark">{told}<path d="M{x:.1f} {frame.top - 1:g}V{frame.bottom:g}" stroke="{colour}" stroke-width="1.3" fill="none"{dash}/>'
+        if all(abs(x - other) >= 15 for other in taken):
+            yield f'<circle cx="{x:.1f}" cy="{frame.top - 7:g}" r="7" fill="{colour}"/>'
+            yield f'<text x="{x:.1f}" y="{frame.top - 3.4:g}" text-anchor="middle" font-size="10" font-weight="700" fill="{palette.paper}">{escape(clean(mark.label, 3))}</text>'
+            taken.append(x)
+        yield "</g>"
+
+
+def line(x: FloatArray, y: FloatArray, across: Scale, up: Scale) -> str:
+    """A curve as the `d` of a path, broken where it is not finite; a value alone is a dot."""
+    finite = np.isfinite(y)
+    xs, ys = across.at(x), up.at(np.where(finite, y, up.low))
+    pieces: list[str] = []
+    open_before = False
+    for there, px, py in zip(finite.tolist(), xs.tolist(), ys.tolist(), strict=True):
+        if there:
+            pieces.append(f"{'L' if open_before else 'M'}{px:.1f} {py:.1f}" + ("" if open_before else "h0"))
+        open_before = there
+    return "".join(pieces)
+
+
+def area(x: FloatArray, low: FloatArray, high: FloatArray, across: Scale, up: Scale) -> str:
+    """A band as the `d` of a path: one shape for each stretch in which both of its sides are finite."""
+    finite = np.isfinite(low) & np.isfinite(high)
+    xs = across.at(x)
+    lows, highs = (up.at(np.where(finite, side, up.low)) for side in (low, high))
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], finite, [False])).astype(np.int8)))
+    shapes = []
+    for start, stop in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        there = [f"{px:.1f} {py:.1f}" for px, py in zip(xs[start:stop].tolist(), highs[start:stop].tolist(), strict=True)]
+        back = [
+            f"{px:.1f} {py:.1f}" for px, py in zip(xs[start:stop][::-1].tolist(), lows[start:stop][::-1].tolist(), strict=True)
+        ]
+        shapes.append(f"M{'L'.join([*there, *back])}Z")
+    return "".join(shapes)
