@@ -1,0 +1,150 @@
+"""A checkpoint on disk: which files hold its weights, what else is in it, and what is not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from rldk.checkpoints.dtypes import FLOATS, Array
+from rldk.checkpoints.safetensors_file import Entry, SafetensorsFile, size_of
+from rldk.checkpoints.torch_file import TorchFile
+from rldk.core.errors import ReadError
+
+__all__ = ["Checkpoint", "has_weights", "step_of"]
+
+_WHOLE = ("model.safetensors", "adapter_model.safetensors", "pytorch_model.bin", "adapter_model.bin")
+_INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+_SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
+_NOT_WEIGHTS = re.compile(r"^(optimizer|scheduler|scaler|rng_state|training_args|random_states)", re.IGNORECASE)
+_WRAPPED = re.compile(r"^(?:module\.|_orig_mod\.)+")
+_STEP = re.compile(r"(\d+)(?!.*\d)")
+
+
+class Checkpoint:
+    """The weights of one checkpoint: a folder as trainers save it, or a single file of weights.
+
+    Folders may hold one file, shards with an index, or only an adapter (LoRA). Damage is not raised where something is
+    left to look at: `damage` says which shard is missing or cut off, and `lost` which tensors went with it.
+    """
+
+    def __init__(self, path: str | Path, step: int | None = None) -> None:
+        self.path = Path(path)
+        self.step = step_of(self.path) if step is None else step
+        self.damage: list[str] = []
+        self.lost: set[str] = set()
+        self._files: dict[str, SafetensorsFile | TorchFile] = {}
+        self._where: dict[str, tuple[SafetensorsFile | TorchFile, str]] = {}
+        for name, expected in self._shards().items():
+            self._open(name, expected)
+        if not self._files:
+            raise ReadError(" ".join(self.damage) or f"{self.path} holds no weights.")
+        self.adapter = any(name.startswith("adapter_") for name in self._files)
+
+    def _shards(self) -> dict[str, set[str]]:
+        """The files of weights, each with the tensors that an index promises to be in it."""
+        if self.path.is_file():
+            return {self.path.name: set()}
+        if not self.path.is_dir():
+            raise ReadError(f"{self.path} does not exist.")
+        for index in _INDICES:
+            if (self.path / index).is_file():
+                return _promised(self.path / index)
+        for name in _WHOLE:
+            if (self.path / name).is_file():
+                return {name: set()}
+        loose = sorted(file.name for file in self.path.iterdir() if _is_weights(file))
+        if loose:
+            return {name: set() for name in loose}
+        kinds = {file.suffix for file in self.path.rglob("*")}
+        if ".distcp" in kinds:
+            raise ReadError(f"{self.path} holds FSDP shards (.distcp): merge them first, e.g. with `accelerate merge-weights`.")
+        raise ReadError(f"{self.path} holds no weights ({', '.join(_WHOLE[:2])}, shards with an index, or *.safetensors).")
+
+    def _open(self, name: str, expected: set[str]) -> None:
+        folder = self.path if self.path.is_dir() else self.path.parent
+        path = folder / name
+        try:
+            if not path.exists():
+                raise ReadError(f"The shard {name} is missing from {self.path}.")
+            file = SafetensorsFile(path) if path.suffix == ".safetensors" else TorchFile(path)
+        except ReadError as error:
+            self.damage.append(str(error))
+            self.lost |= {_plain(tensor) for tensor in expected}
+            return
+        self._files[name] = file
+        self._where |= {_plain(tensor): (file, tensor) for tensor in file.entries}
+        absent = {_plain(tensor) for tensor in expected - set(file.entries)}
+        if absent:
+            self.damage.append(f"{name} lacks {len(absent)} tensors that the index promises, {min(absent)} among them.")
+            self.lost |= absent
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of all tensors, without the prefixes that wrappers put before them."""
+        return iter(self._where)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._where
+
+    @property
+    def size_bytes(self) -> int:
+        """What all its tensors take."""
+        return sum(size_of(self.entry(name)) for name in self)
+
+    def entry(self, name: str) -> Entry:
+        file, own = self._where[name]
+        return file.entries[own]
+
+    def measured(self, name: str) -> bool:
+        """Whether a tensor holds floating-point numbers that can be read."""
+        return self.entry(name).dtype in FLOATS
+
+    def read(self, name: str, first: int, into: Array) -> None:
+        """Fill `into` (bytes) with the elements of a tensor from number `first` on."""
+        file, own = self._where[name]
+        file.read(own, first, into)
+
+    def close(self) -> None:
+        """Let go of the files; until then they stay readable (and keep their space), even if their folder is deleted."""
+        for file in self._files.values():
+            file.close()
+
+
+def _plain(tensor: str) -> str:
+    return _WRAPPED.sub("", tensor)
+
+
+def _promised(index: Path) -> dict[str, set[str]]:
+    try:
+        weight_map = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        shards: dict[str, set[str]] = {}
+        for tensor, name in weight_map.items():
+            if Path(name).name != name:
+                raise ReadError(f"{index} names a shard outside of its folder: {name!r}.")
+            shards.setdefault(name, set()).add(tensor)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReadError(f"{index} is no index of shards: {error}.") from error
+    if not shards:
+        raise ReadError(f"{index} names no shards.")
+    return dict(sorted(shards.items()))
+
+
+def _is_weights(file: Path) -> bool:
+    return file.suffix in _SUFFIXES and not _NOT_WEIGHTS.match(file.name) and file.is_file()
+
+
+def has_weights(path: Path) -> bool:
+    """Whether a folder (or file) holds weights itself."""
+    with suppress(OSError):
+        if path.is_file():
+            return _is_weights(path)
+        return any(_is_weights(file) or file.name in _INDICES for file in path.iterdir())
+    return False
+
+
+def step_of(path: Path) -> int | None:
+    """The step in the name of a checkpoint: the last number in it, as in `checkpoint-500`."""
+    found = _STEP.search(path.stem if path.is_file() else path.name)
+    return int(found.group(1)) if found else None

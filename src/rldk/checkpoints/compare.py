@@ -1,0 +1,123 @@
+"""From two or three checkpoints to a report, before anyone judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import hypot, nan
+from pathlib import Path
+from time import perf_counter
+
+from rldk.checkpoints.checkpoint import Checkpoint
+from rldk.checkpoints.contents import notes_on
+from rldk.checkpoints.measure import Meter
+from rldk.checkpoints.report import CheckpointReport, ParameterChange, Problem, layer_of, layers_of, ratio
+from rldk.checkpoints.safetensors_file import size_of
+
+__all__ = ["Told", "describe"]
+
+Told = Callable[[int], None]
+"""Told the bytes of each tensor when it has been measured."""
+
+
+def describe(
+    current: Checkpoint, previous: Checkpoint | None, start: Checkpoint | None, meter: Meter, told: Told | None = None
+) -> CheckpointReport:
+    """Measure every tensor of a checkpoint beside the previous one and the first."""
+    began = perf_counter()
+    report = CheckpointReport(current.path, current.step, "adapter" if current.adapter else "full")
+    report.notes = notes_on(current)
+    report.size_bytes = current.size_bytes
+    reshaped, retyped = [], 0
+    for name in current:
+        entry = current.entry(name)
+        if not current.measured(name):
+            continue
+        sources = {id(source): source for source in (previous, start) if source is not None and _has(source, name)}
+        reshaped += [name for source in sources.values() if source.entry(name).shape != entry.shape][:1]
+        retyped += any(source.entry(name).dtype != entry.dtype for source in sources.values())
+        alike = [source for source in sources.values() if source.entry(name).shape == entry.shape]
+        report.tensors.append(_parameter(name, current, alike, previous, start, meter))
+        if told is not None:
+            told(size_of(entry) * (1 + len(alike)))
+    _sum_up(report)
+    _come_and_gone(report, current, previous, reshaped)
+    if retyped:
+        report.notes.append(f"{retyped} tensors are stored in another type than before; the difference includes the rounding.")
+    report.seconds = perf_counter() - began
+    return report
+
+
+def _has(source: Checkpoint, name: str) -> bool:
+    return name in source and source.measured(name)
+
+
+def _parameter(
+    name: str, current: Checkpoint, alike: list[Checkpoint], previous: Checkpoint | None, start: Checkpoint | None, meter: Meter
+) -> ParameterChange:
+    found = meter.measure(name, current, alike)
+    beside = {id(source): own for source, own in zip(alike, found.beside, strict=True)}
+    last, first = beside.get(id(previous)), beside.get(id(start))
+    entry = current.entry(name)
+    return ParameterChange(
+        name,
+        layer_of(name),
+        entry.dtype,
+        entry.shape,
+        found.count,
+        found.norm,
+        found.largest,
+        found.nonfinite,
+        *((last.distance, last.norm, last.changed) if last else (nan, nan, nan)),
+        *((first.distance, first.norm) if first else (nan, nan)),
+    )
+
+
+def _sum_up(report: CheckpointReport) -> None:
+    tensors = report.tensors
+    report.layers = layers_of(tensors)
+    report.parameters = sum(tensor.count for tensor in tensors)
+    report.nonfinite = sum(tensor.nonfinite for tensor in tensors)
+    report.norm = hypot(*(tensor.norm for tensor in tensors)) if tensors else nan
+    report.largest = max((tensor.largest for tensor in tensors), default=nan)
+    before = [tensor for tensor in tensors if tensor.update == tensor.update]
+    first = [tensor for tensor in tensors if tensor.drift == tensor.drift]
+    report.update_ratio = ratio([tensor.update for tensor in before], [tensor.previous_norm for tensor in before])
+    report.drift_from_start = ratio([tensor.drift for tensor in first], [tensor.start_norm for tensor in first])
+    report.norm_change = ratio([tensor.norm for tensor in first], [tensor.start_norm for tensor in first])
+    compared = sum(tensor.count for tensor in before)
+    if compared:
+        report.changed_share = sum(tensor.changed * tensor.count for tensor in before) / compared
+    report.dead = tuple(tensor.name for tensor in tensors if tensor.dead)
+    report.unchanged = tuple(tensor.name for tensor in before if tensor.count and tensor.changed == 0.0)
+
+
+def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Checkpoint | None, reshaped: list[str]) -> None:
+    """What the checkpoint has that the previous one had not, and the other way round; a lost shard is neither."""
+    for damage in current.damage:
+        advice = "Do not load it: copy the file again from where it was saved, or go back to the previous checkpoint."
+        report.problems.append(Problem("damaged_checkpoint", "critical", damage, advice, tuple(sorted(current.lost))))
+    if previous is None:
+        return
+    report.added = tuple(name for name in current if name not in previous and name not in previous.lost)
+    report.removed = tuple(name for name in previous if name not in current and name not in current.lost)
+    advice = "Compare checkpoints of one run only; within one, look at what rewrites the model while it is saved."
+    for kind, names, what in (
+        ("tensors_added", report.added, "were not in the previous checkpoint"),
+        ("tensors_removed", report.removed, "of the previous checkpoint are gone"),
+        ("shape_changed", tuple(reshaped), "have another shape than before, and are not compared"),
+    ):
+        if names:
+            message = f"{len(names)} tensors {what}, {_some(names)} among them."
+            report.problems.append(Problem(kind, "warning", message, advice, names))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:3])
+
+
+def unreadable(path: Path, step: int | None, reason: str) -> CheckpointReport:
+    """The report of a checkpoint of which nothing can be read."""
+    report = CheckpointReport(path, step, "unreadable")
+    advice = "Go back to the previous checkpoint; look at the space on the disk and at what else writes there."
+    report.problems.append(Problem("unreadable_checkpoint", "critical", reason, advice))
+    return report

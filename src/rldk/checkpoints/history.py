@@ -1,0 +1,112 @@
+"""The checkpoints of a run, one after the other: live after each save, or offline over a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from rldk.checkpoints.checkpoint import Checkpoint
+from rldk.checkpoints.compare import Told, describe, unreadable
+from rldk.checkpoints.find import Found, find_checkpoints
+from rldk.checkpoints.judge import Judge
+from rldk.checkpoints.measure import Meter
+from rldk.checkpoints.report import CheckpointReport
+from rldk.core.errors import ReadError
+
+__all__ = ["CheckpointHistory", "compare_checkpoints", "scan_checkpoints"]
+
+
+class CheckpointHistory:
+    """Follows a run from checkpoint to checkpoint.
+
+    Call `add` after each save, in the order of the steps. It does not raise for a checkpoint that is damaged, cut off or
+    gone: that is what the report then says. The files of the first and of the latest checkpoint are held open, so that
+    both can be compared with the next one even after the trainer has deleted their folders (`save_total_limit`); their
+    space on the disk is free again after `close`.
+
+    `most_bytes` bounds what is read of each checkpoint: of a larger one, every n-th piece of each tensor is measured, and
+    the report says so.
+    """
+
+    def __init__(self, most_bytes: int | None = None) -> None:
+        self.most_bytes = most_bytes
+        self._judge = Judge()
+        self._start: Checkpoint | None = None
+        self._previous: Checkpoint | None = None
+
+    def add(self, path: str | Path, step: int | None = None, told: Told | None = None) -> CheckpointReport:
+        """Measure a checkpoint beside the previous and the first one, and judge it."""
+        try:
+            current = Checkpoint(path, step)
+        except (ReadError, OSError) as error:
+            return unreadable(Path(path), step, str(error))
+        meter = Meter(_stride(current, self.most_bytes))
+        try:
+            report = describe(current, self._previous, self._start, meter, told)
+        except (ReadError, OSError) as error:
+            current.close()
+            return unreadable(Path(path), current.step, str(error))
+        if meter.stride > 1:
+            report.notes.append(f"One piece of {meter.stride} was read of each large tensor; the rest is not known.")
+        self._judge.judge(report, lost=len(current.lost))
+        self._advance(current)
+        return report
+
+    def resume(self, folder: str | Path, step: int) -> None:
+        """Take up a run again: the first and the latest checkpoint up to `step` are those to compare with."""
+        before = [found for found in find_checkpoints(folder) if found.step is not None and found.step <= step]
+        for found in before[:1] + before[1:][-1:]:
+            with suppress(ReadError, OSError):
+                self._advance(Checkpoint(found.path, found.step))
+                self._judge.start_from(found.step, found.path.name)
+
+    def _advance(self, current: Checkpoint) -> None:
+        if self._previous is not None and self._previous is not self._start:
+            self._previous.close()
+        self._previous = current
+        if self._start is None:
+            self._start = current
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for checkpoint in (self._previous, self._start):
+            if checkpoint is not None:
+                checkpoint.close()
+        self._previous = self._start = None
+
+    def __enter__(self) -> CheckpointHistory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _stride(checkpoint: Checkpoint, most_bytes: int | None) -> int:
+    size = checkpoint.size_bytes
+    return 1 if not most_bytes or size <= most_bytes else -(-size // most_bytes)
+
+
+def scan_checkpoints(checkpoints: list[Found], told: Told | None = None) -> Iterator[CheckpointReport]:
+    """Report on checkpoints one by one, each beside the one before it and the first."""
+    with CheckpointHistory() as history:
+        for found in checkpoints:
+            yield history.add(found.path, found.step, told)
+
+
+def compare_checkpoints(before: str | Path, after: str | Path) -> CheckpointReport:
+    """What changed from one checkpoint to another; raises `ReadError` if one of them cannot be read."""
+    first = Checkpoint(before)
+    try:
+        second = Checkpoint(after)
+        try:
+            report = describe(second, first, first, Meter())
+            judge = Judge()
+            judge.start_from(first.step, first.path.name)
+            judge.judge(report, lost=len(second.lost))
+            return report
+        finally:
+            second.close()
+    finally:
+        first.close()

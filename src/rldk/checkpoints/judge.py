@@ -1,0 +1,138 @@
+"""What a course of checkpoints says: what went wrong at which one, and a score of its health.
+
+docs/checkpoints.md has the formulas of the score. As everywhere, a run is judged by its own course first: a layer that
+never moved was frozen on purpose, and one that moved and has stopped was not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import log, nan
+from statistics import median
+
+from rldk.checkpoints.report import CheckpointReport, Problem
+from rldk.core.stats import RollingRegression
+from rldk.forensics.scores import combine, within
+
+__all__ = ["Judge"]
+
+JUMP = 10.0
+"""How many times the median of the earlier updates a step an update must be to be a jump."""
+GROWTH = 5.0
+"""How many times its first norm a matrix must have to have exploded."""
+EARLIER = 3
+"""How many updates must be known before one can be called a jump."""
+SMALL = 1000
+"""Tensors with fewer numbers are no matrices but gains and biases, whose norm may become anything."""
+
+
+class Judge:
+    """Judges reports in the order of their steps; keeps what it needs of the earlier ones, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._updates: deque[float] = deque(maxlen=64)
+        self._norms = RollingRegression(64)
+        self._moved: set[str] = set()
+        self._alive: set[str] = set()
+        self._last_good: str | None = None
+        self._last_step: int | None = None
+
+    def start_from(self, step: int | None, name: str) -> None:
+        """Know of a checkpoint that was not judged: the one that the next is compared with."""
+        self._last_step, self._last_good = step, name
+
+    def judge(self, report: CheckpointReport, lost: int = 0) -> None:
+        """Complete a report: problems, trend of the norm, and score. `lost` tensors went with a damaged shard."""
+        steps = None if report.step is None or self._last_step is None else report.step - self._last_step
+        if steps is not None and steps > 0:
+            report.update_ratio_per_step = report.update_ratio / steps
+        self._trend(report)
+        usual = median(self._updates) if len(self._updates) >= 2 else nan
+        report.problems += [*self._finite(report), *self._course(report), *self._size(report)]
+        report.health_parts = self._parts(report, usual, lost)
+        report.health_score = combine(report.health_parts.values())
+        self._remember(report)
+
+    def _trend(self, report: CheckpointReport) -> None:
+        if report.step is not None and report.norm > 0:
+            self._norms.update(float(report.step), log(report.norm))
+            report.norm_trend = 1000.0 * self._norms.slope
+
+    def _finite(self, report: CheckpointReport) -> list[Problem]:
+        if not report.nonfinite:
+            return []
+        names = tuple(tensor.name for tensor in report.tensors if tensor.nonfinite)
+        good = f"Go back to {self._last_good}" if self._last_good else "There is no good checkpoint before it: start again"
+        message = f"{report.nonfinite} weights in {len(names)} tensors are not finite, {', '.join(names[:3])} among them."
+        advice = f"{good}; lower the learning rate, clip gradients, and stop on a loss that is not finite."
+        return [Problem("nonfinite_weights", "critical", message, advice, names)]
+
+    def _course(self, report: CheckpointReport) -> list[Problem]:
+        """What has stopped, and what has died."""
+        found = []
+        compared = [tensor.name for tensor in report.tensors if tensor.count and tensor.update == tensor.update]
+        if compared and len(report.unchanged) == len(compared):
+            message = "Not one weight has changed since the previous checkpoint."
+            advice = "Look whether the optimizer steps: learning rate 0, no gradient, steps all skipped, or a model saved twice."
+            found.append(Problem("weights_unchanged", "warning", message, advice))
+        elif stopped := tuple(name for name in report.unchanged if name in self._moved):
+            message = f"{len(stopped)} tensors that had moved before have stopped, {', '.join(stopped[:3])} among them."
+            advice = "Look whether they get a gradient: a detached graph, a branch that is not used, updates lost to rounding."
+            found.append(Problem("layers_stopped", "warning", message, advice, stopped))
+        if died := tuple(name for name in report.dead if name in self._alive):
+            message = f"{len(died)} tensors have become nothing but zeros, {', '.join(died[:3])} among them."
+            found.append(Problem("layers_died", "critical", message, f"Go back to {self._last_good or 'an earlier one'}.", died))
+        return found
+
+    def _size(self, report: CheckpointReport) -> list[Problem]:
+        found = []
+        now = report.update_ratio_per_step
+        if len(self._updates) >= EARLIER and (usual := median(self._updates)) > 0 and now > JUMP * usual:
+            moved = ", ".join(layer.name for layer in report.most_moved(3))
+            message = f"The weights moved {now / usual:.3g} times as fast as before; {moved} moved most."
+            advice = f"Look at the learning rate and the gradients since {self._last_good or 'the previous checkpoint'}."
+            found.append(Problem("update_jump", "warning", message, advice))
+        grown = {name: factor for name, factor in _growth(report).items() if factor > GROWTH}
+        if grown:
+            worst = max(grown, key=lambda name: grown[name])
+            message = f"The norm of {len(grown)} tensors has grown, of {worst} to {grown[worst]:.3g} times its first."
+            advice = "Lower the learning rate, or decay the weights."
+            found.append(Problem("norm_explosion", "warning", message, advice, tuple(grown)))
+        return found
+
+    def _parts(self, report: CheckpointReport, usual: float, lost: int) -> dict[str, float]:
+        movers = [tensor for tensor in report.tensors if tensor.name in self._moved and tensor.update == tensor.update]
+        compared = any(tensor.update == tensor.update for tensor in report.tensors)
+        if movers:
+            moving = sum(tensor.count for tensor in movers if tensor.changed > 0) / sum(tensor.count for tensor in movers)
+        else:
+            moving = float(report.changed_share > 0) if compared else nan
+        factors = [max(factor, 1.0 / factor) for factor in _growth(report).values() if factor > 0]
+        died = sum(name in self._alive for name in report.dead)
+        return {
+            "whole": len(report.tensors) / (len(report.tensors) + lost) if report.tensors else 0.0,
+            "finite": 0.0 if report.nonfinite else 1.0,
+            "alive": 1.0 - died / len(self._alive) if self._alive else nan,
+            "moving": moving,
+            "pace": within(report.update_ratio_per_step / usual, 3.0) if usual > 0 else nan,
+            "drift": within(report.drift_from_start, 1.0),
+            "norms": within(max(factors), 2.0) if factors else nan,
+        }
+
+    def _remember(self, report: CheckpointReport) -> None:
+        if report.update_ratio_per_step == report.update_ratio_per_step and not report.nonfinite:
+            self._updates.append(report.update_ratio_per_step)
+        self._moved |= {tensor.name for tensor in report.tensors if tensor.changed > 0}
+        self._alive |= {tensor.name for tensor in report.tensors if tensor.norm > 0}
+        self._last_step = report.step
+        if report.verdict != "critical":
+            self._last_good = report.path.name
+
+
+def _growth(report: CheckpointReport) -> dict[str, float]:
+    """The norm of each matrix as a multiple of its first."""
+    return {
+        tensor.name: tensor.norm / tensor.start_norm
+        for tensor in report.tensors
+        if tensor.count >= SMALL and tensor.start_norm > 0
+    }

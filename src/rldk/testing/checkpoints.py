@@ -1,0 +1,66 @@
+"""Checkpoints of a small model that moves evenly, for tests of whatever reads checkpoints; written with numpy alone."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from rldk.checkpoints.dtypes import Array
+
+__all__ = ["Weights", "moved", "small_model", "write_course", "write_safetensors"]
+
+Weights = Mapping[str, Array]
+_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
+
+
+def write_safetensors(path: str | Path, weights: Weights) -> Path:
+    """Write a file in the safetensors format; its folder is made."""
+    header, offset = {}, 0
+    for name, values in weights.items():
+        end = offset + values.nbytes
+        header[name] = {"dtype": _NAMES[str(values.dtype)], "shape": list(values.shape), "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header).encode()
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(values.tobytes() for values in weights.values()))
+    return target
+
+
+def small_model(seed: int = 0, layers: int = 3, width: int = 40) -> dict[str, Array]:
+    """Weights of a decoder by the names that transformers gives them, as float32."""
+    draw = np.random.default_rng(seed)
+    weights = {"model.embed_tokens.weight": draw.normal(0, 0.02, (100, width))}
+    for n in range(layers):
+        weights[f"model.layers.{n}.self_attn.q_proj.weight"] = draw.normal(0, 0.02, (width, width))
+        weights[f"model.layers.{n}.mlp.up_proj.weight"] = draw.normal(0, 0.02, (2 * width, width))
+        weights[f"model.layers.{n}.input_layernorm.weight"] = np.ones(width)
+    return {name: values.astype(np.float32) for name, values in weights.items()}
+
+
+def moved(weights: Weights, by: float, seed: int) -> dict[str, Array]:
+    """All weights moved at random, by a share of their size."""
+    draw = np.random.default_rng(seed)
+    return {
+        name: (values + by * np.abs(values).mean() * draw.standard_normal(values.shape)).astype(values.dtype)
+        for name, values in weights.items()
+    }
+
+
+def write_course(
+    folder: str | Path, count: int = 6, damage: Callable[[int, dict[str, Array]], object] = lambda number, weights: None
+) -> list[Path]:
+    """Write `checkpoint-10`, `checkpoint-20` …, each moved on from the last; `damage` may spoil any from number 1 on.
+
+    What it changes stays changed in the checkpoints after it.
+    """
+    weights, folders = small_model(), []
+    for number in range(1, count + 1):
+        weights = moved(weights, 0.001, number)
+        damage(number, weights)
+        folders.append(write_safetensors(Path(folder) / f"checkpoint-{10 * number}/model.safetensors", weights).parent)
+    return folders
