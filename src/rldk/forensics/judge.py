@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import nan
 from typing import Any
 
@@ -22,7 +22,7 @@ _ENOUGH_EVENTS = 5
 
 @dataclass(slots=True)
 class Judgement:
-    """What a scan says of a run."""
+    """What a scan says of a run; `score_parts` has what each score is made of."""
 
     run: Run
     engine: Engine
@@ -30,6 +30,7 @@ class Judgement:
     reason: str
     scores: dict[str, float]
     incidents: list[Incident]
+    score_parts: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def would_stop(self) -> dict[str, int] | None:
@@ -73,7 +74,8 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Judgement:
         forensics.take(event)
     engine = forensics.engine
     verdict, reason = verdict_of(engine)
-    return Judgement(run, engine, verdict, reason, scores_of(forensics), group_incidents(engine.anomalies, engine.events))
+    incidents = group_incidents(engine.anomalies, engine.events)
+    return Judgement(run, engine, verdict, reason, scores_of(forensics), incidents, forensics.current().score_parts)
 
 
 def scores_of(forensics: ComprehensivePPOForensics) -> dict[str, float]:

@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-__all__ = ["strict", "write_json"]
+__all__ = ["strict", "write_json", "write_text"]
 
 
 def strict(value: Any) -> Any:
@@ -29,10 +29,14 @@ def strict(value: Any) -> Any:
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> Path:
-    """Write `value` beside its place and rename it there: a reader sees the old file or the new one, never a half."""
+    """Write `value` as JSON; a reader sees the old file or the new one, never a half."""
+    return write_text(path, json.dumps(strict(value), indent=2, allow_nan=False) + "\n")
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write `text` beside its place and rename it there: a reader sees the old file or the new one, never a half."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(strict(value), indent=2, allow_nan=False) + "\n"
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
