@@ -93,7 +93,9 @@ class Series(Statistic):
         ring.append(value)
         if oldest < level > value or oldest > level < value or oldest == value:
             return  # one left and one came on the same side of the median: it is what it was
-        self._set_level(sorted(ring)[RECENT >> 1], index)
+        self.level = level = sorted(ring)[RECENT >> 1]
+        if level > self.high or level < self.low:
+            self._set_extreme(level, index)
 
     def _begin(self, value: float, index: int) -> None:
         """Take one of the first values, which make the baseline."""
@@ -117,10 +119,10 @@ class Series(Statistic):
         else:
             self.ready = True
             self._settle(n)
-            self._set_level(level, index)
+            self.level = level
+            self._set_extreme(level, index)
 
-    def _set_level(self, level: float, index: int) -> None:
-        self.level = level
+    def _set_extreme(self, level: float, index: int) -> None:
         if level > self.high:
             self.high, self.high_index = level, index
             self.high_spread = min(self.spread, 2.5 * self.roughness)

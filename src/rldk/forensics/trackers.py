@@ -21,10 +21,14 @@ from rldk.forensics.tracker import Tracker
 __all__ = ["Trackers"]
 
 
+BATCH = 32
+
+
 class Trackers:
     """The four trackers; `None` for one that is switched off.
 
-    A record is made when it is asked for, and kept until its tracker takes something new.
+    A record is made when it is asked for, and kept until its tracker takes something new. Events wait until then, or until
+    there are 32: one tracker after the other over a few events costs half of each event through all of them.
     """
 
     def __init__(
@@ -34,7 +38,8 @@ class Trackers:
         advantages: AdvantageStatisticsTracker | None,
         length: LengthBiasTracker | None,
     ) -> None:
-        self.kl, self.gradients, self.advantages, self.length = kl, gradients, advantages, length
+        self._trackers = kl, gradients, advantages, length
+        self._waiting: list[tuple[int, Mapping[str, float]]] = []
         self._forget()
 
     def _forget(self) -> None:
@@ -43,37 +48,69 @@ class Trackers:
         self._advantages: AdvantageStatisticsMetrics | None = None
         self._length: LengthBiasMetrics | None = None
 
+    @property
+    def kl(self) -> KLScheduleTracker | None:
+        """That of the KL and its coefficient."""
+        self._settle()
+        return self._trackers[0]
+
+    @property
+    def gradients(self) -> GradientNormsAnalyzer | None:
+        """That of the gradient norms."""
+        self._settle()
+        return self._trackers[1]
+
+    @property
+    def advantages(self) -> AdvantageStatisticsTracker | None:
+        """That of the advantages."""
+        self._settle()
+        return self._trackers[2]
+
+    @property
+    def length(self) -> LengthBiasTracker | None:
+        """That of length bias, which waits for nothing: the engine judges what it finds."""
+        return self._trackers[3]
+
     def by_name(self) -> dict[str, Tracker | None]:
         """The trackers by the names that analysis, anomalies and switches have for them."""
-        return {
-            "kl_schedule": self.kl,
-            "gradient_norms": self.gradients,
-            "advantage_statistics": self.advantages,
-            "length_bias": self.length,
-        }
+        self._settle()
+        return dict(zip(("kl_schedule", "gradient_norms", "advantage_statistics", "length_bias"), self._trackers, strict=True))
 
     def take(self, event: Event) -> float:
         """Take an event; the correlation of length and reward if its responses give one, else NaN."""
-        metrics, step = event.metrics, event.step
-        get = metrics.get
-        if self.kl is not None and ("kl_mean" in metrics or "kl_coef" in metrics):
-            self.kl.observe(step, get("kl_mean", nan), get("kl_coef", nan))
-            self._kl = None
-        if self.gradients is not None and (
-            "policy_grad_norm" in metrics or "grad_norm" in metrics or "value_grad_norm" in metrics
-        ):
-            self.gradients.observe(step, get("policy_grad_norm", nan), get("value_grad_norm", nan), get("grad_norm", nan))
-            self._gradients = None
-        if self.advantages is not None and (
-            "advantage_mean" in metrics or "advantage_std" in metrics or "advantage_max" in metrics
-        ):
-            self.advantages.observe(step, metrics)
-            self._advantages = None
+        metrics, step, waiting = event.metrics, event.step, self._waiting
+        waiting.append((step, metrics))
+        if len(waiting) >= BATCH:
+            self._settle()
         responses = event.extra.get(RESPONSES) if event.extra else None
-        if self.length is None or (responses is None and "length_reward_corr" not in metrics):
+        length = self._trackers[3]
+        if length is None or (responses is None and "length_reward_corr" not in metrics):
             return nan
         self._length = None
-        return self.length.observe(step, responses, get("length_reward_corr", nan))
+        return length.observe(step, responses, metrics.get("length_reward_corr", nan))
+
+    def _settle(self) -> None:
+        """Give the trackers the events that wait."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        kl, gradients, advantages, _ = self._trackers
+        if kl is not None:
+            for step, metrics in waiting:
+                if "kl_mean" in metrics or "kl_coef" in metrics:
+                    kl.observe(step, metrics.get("kl_mean", nan), metrics.get("kl_coef", nan))
+                    self._kl = None
+        if gradients is not None:
+            for step, metrics in waiting:
+                if "policy_grad_norm" in metrics or "grad_norm" in metrics or "value_grad_norm" in metrics:
+                    get = metrics.get
+                    gradients.observe(step, get("policy_grad_norm", nan), get("value_grad_norm", nan), get("grad_norm", nan))
+                    self._gradients = None
+        if advantages is not None:
+            for step, metrics in waiting:
+                if "advantage_mean" in metrics or "advantage_std" in metrics or "advantage_max" in metrics:
+                    advantages.observe(step, metrics)
+                    self._advantages = None
 
     def records(
         self,
@@ -81,18 +118,21 @@ class Trackers:
         KLScheduleMetrics | None, GradientNormsMetrics | None, AdvantageStatisticsMetrics | None, LengthBiasMetrics | None
     ]:
         """What each of them knows now."""
-        if self._kl is None and self.kl is not None:
-            self._kl = self.kl.metrics()
-        if self._gradients is None and self.gradients is not None:
-            self._gradients = self.gradients.metrics()
-        if self._advantages is None and self.advantages is not None:
-            self._advantages = self.advantages.metrics()
-        if self._length is None and self.length is not None:
-            self._length = self.length.metrics()
+        self._settle()
+        kl, gradients, advantages, length = self._trackers
+        if self._kl is None and kl is not None:
+            self._kl = kl.metrics()
+        if self._gradients is None and gradients is not None:
+            self._gradients = gradients.metrics()
+        if self._advantages is None and advantages is not None:
+            self._advantages = advantages.metrics()
+        if self._length is None and length is not None:
+            self._length = length.metrics()
         return self._kl, self._gradients, self._advantages, self._length
 
     def reset(self) -> None:
         """Forget the run."""
+        self._waiting.clear()
         for tracker in self.by_name().values():
             if tracker is not None:
                 tracker.reset()
@@ -104,6 +144,7 @@ class Trackers:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the trackers that gave `state` were."""
+        self._waiting.clear()
         for name, tracker in self.by_name().items():
             if tracker is not None and state[name] is not None:
                 tracker.load_state_dict(state[name])

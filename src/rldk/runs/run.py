@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,24 +83,39 @@ class Run:
 
     def events(self) -> Iterator[Event]:
         """The run as events, in order; a metric that was not logged is not in them."""
-        columns = [(name, column.values.tolist(), column.state.tolist()) for name, column in self.columns.items()]
-        has_nulls = any((column.state == NULL).any() for column in self.columns.values())
         info = {"run_id": self.run_id}
         if reductions := {name: per for name, per in self.coverage.reductions.items() if name == "kl_mean"}:
             info["reductions"] = reductions  # type: ignore[assignment]
         times = self.wall_time.tolist()
         phases = self.phases().tolist()
         labels = [(LABEL_KEYS[name][0], column.cells()) for name, column in self.labels.items() if name in LABEL_KEYS]
-        for row, step in enumerate(self.steps.tolist()):
-            metrics = {name: values[row] for name, values, state in columns if state[row] == NUMBER}
-            event = Event(step, metrics, None if times[row] != times[row] else times[row])
+        for row, (step, (metrics, nulls)) in enumerate(zip(self.steps.tolist(), self._cells(), strict=True)):
+            event = Event(step, metrics, None if times[row] != times[row] else times[row], nulls=nulls)
             event.model_info = {**info, "phase": phases[row]}
-            if has_nulls:
-                event.nulls = tuple(name for name, _, state in columns if state[row] == NULL)
             for key, cells in labels:
                 if (cell := cells[row]) is not None:
                     _put(event, key, cell)
             yield event
+
+    def _cells(self) -> Iterator[tuple[dict[str, float], tuple[str, ...]]]:
+        """Row by row the metrics that were logged, and the names of those logged as null.
+
+        Most rows of a log hold the same metrics: which ones is worked out once for all rows that are alike.
+        """
+        names, count = tuple(self.columns), len(self.columns)
+        if not count:
+            yield from (({}, ()) for _ in range(len(self)))
+            return
+        states = np.stack([column.state for column in self.columns.values()], axis=1).astype(np.uint8).tobytes()
+        shapes: dict[bytes, tuple[tuple[str, ...], list[bool], tuple[str, ...]]] = {}
+        for row, values in enumerate(zip(*(column.values.tolist() for column in self.columns.values()), strict=True)):
+            state = states[row * count : (row + 1) * count]
+            if (shape := shapes.get(state)) is None:
+                given = [cell == NUMBER for cell in state]
+                nulls = tuple(name for name, cell in zip(names, state, strict=True) if cell == NULL)
+                shape = shapes[state] = (tuple(compress(names, given)), given, nulls)
+            present, given, nulls = shape
+            yield dict(zip(present, values if len(present) == count else compress(values, given), strict=True)), nulls
 
     def frame(self) -> pd.DataFrame:
         """The run as a frame: step, wall_time, the metrics, run_id, phase, and what else the log says of its rows."""

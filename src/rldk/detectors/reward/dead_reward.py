@@ -94,11 +94,15 @@ class DeadReward(Detector):
 
     def _is_flat(self, view: View) -> bool:
         """Whether the last ten rewards are where the first were and no response differs from another."""
+        if len(self._recent) < ROWS:
+            return False
         reward, spread = view.get("reward_mean"), view.first("reward_std", "reward_group_std")
         lost = spread.level < 1e-4 * spread.base
-        widest = 12.0 * max(self.jitter * max(abs(reward.high), abs(reward.low)), 1e-6)
-        if len(self._recent) < ROWS or (reward.high - reward.low > widest and not lost):
-            return False  # it has moved further than any room below allows for
+        if not lost:
+            high, low = reward.high, reward.low
+            widest = 12.0 * self.jitter * (high if high > -low else -low)
+            if high - low > (widest if widest > 12e-6 else 12e-6):
+                return False  # it has moved further than any room below allows for
         recent = sorted(self._recent)
         median = 0.5 * recent[4] + 0.5 * recent[5]
         room = max(self.jitter * abs(median), 1e-6) * (3.0 if self.raised or self._cause(view) else 1.0)

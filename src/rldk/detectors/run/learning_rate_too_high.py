@@ -93,7 +93,7 @@ class LearningRateTooHigh(Detector):
             self.known = _signs(view)
         if self.jump > 0:
             return self._since_jump(view, lr.last)
-        return self._since_start(view) if max(self.hot, self.far) >= self.hot_limit else None
+        return self._since_start(view) if self.hot >= self.hot_limit or self.far >= self.hot_limit else None
 
     def _count(self, view: View) -> None:
         """See whether this row's update was far beyond what is usual, or has brought the policy far already."""
