@@ -72,7 +72,7 @@ def test_weights_that_are_not_finite(tmp_path: Path) -> None:
     assert [report.verdict for report in reports] == ["healthy"] * 3 + ["critical"] * 2
     (problem,) = reports[3].problems
     assert (problem.type, problem.names) == ("nonfinite_weights", (Q0,))
-    assert "3 weights in 1 tensors" in problem.message and "Go back to checkpoint-30" in problem.advice
+    assert f"3 of 18520 weights, in 1 tensor ({Q0})" in problem.message and "Go back to checkpoint-30" in problem.advice
     assert "Go back to checkpoint-30" in reports[4].problems[0].advice
     assert reports[3].health_score == 0.0 and np.isfinite(reports[3].norm)
 
@@ -150,7 +150,8 @@ def test_layers_come_and_go_and_change_their_shape(tmp_path: Path) -> None:
     report = scan(tmp_path)[1]
     assert report.added == ("extra.weight",) and len(report.removed) == 3
     assert types(report)[:3] == ["tensors_added", "tensors_removed", "shape_changed"]
-    assert report.problems[2].names == (Q0,) and "1 tensors have another shape" in report.problems[2].message
+    said = f"Of another shape than before, and not compared: 1 tensor ({Q0})."
+    assert report.problems[2].names == (Q0,) and report.problems[2].message == said
     (tensor,) = [tensor for tensor in report.tensors if tensor.name == Q0]
     assert np.isnan(tensor.update) and tensor.norm == 2.0
 

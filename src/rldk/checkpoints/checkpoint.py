@@ -13,7 +13,7 @@ from rldk.checkpoints.safetensors_file import Entry, SafetensorsFile, size_of
 from rldk.checkpoints.torch_file import TorchFile
 from rldk.core.errors import ReadError
 
-__all__ = ["Checkpoint", "has_weights", "step_of"]
+__all__ = ["Checkpoint", "has_weights", "is_weights", "step_of"]
 
 _WHOLE = ("model.safetensors", "adapter_model.safetensors", "pytorch_model.bin", "adapter_model.bin")
 _INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
@@ -55,7 +55,7 @@ class Checkpoint:
         for name in _WHOLE:
             if (self.path / name).is_file():
                 return {name: set()}
-        loose = sorted(file.name for file in self.path.iterdir() if _is_weights(file))
+        loose = sorted(file.name for file in self.path.iterdir() if is_weights(file))
         if loose:
             return {name: set() for name in loose}
         kinds = {file.suffix for file in self.path.rglob("*")}
@@ -78,7 +78,7 @@ class Checkpoint:
         self._where |= {_plain(tensor): (file, tensor) for tensor in file.entries}
         absent = {_plain(tensor) for tensor in expected - set(file.entries)}
         if absent:
-            self.damage.append(f"{name} lacks {len(absent)} tensors that the index promises, {min(absent)} among them.")
+            self.damage.append(f"{name} lacks tensors that the index promises: {len(absent)}, {min(absent)} among them.")
             self.lost |= absent
 
     def __iter__(self) -> Iterator[str]:
@@ -131,7 +131,8 @@ def _promised(index: Path) -> dict[str, set[str]]:
     return dict(sorted(shards.items()))
 
 
-def _is_weights(file: Path) -> bool:
+def is_weights(file: Path) -> bool:
+    """Whether a file holds weights, by its name."""
     return file.suffix in _SUFFIXES and not _NOT_WEIGHTS.match(file.name) and file.is_file()
 
 
@@ -139,8 +140,8 @@ def has_weights(path: Path) -> bool:
     """Whether a folder (or file) holds weights itself."""
     with suppress(OSError):
         if path.is_file():
-            return _is_weights(path)
-        return any(_is_weights(file) or file.name in _INDICES for file in path.iterdir())
+            return is_weights(path)
+        return any(is_weights(file) or file.name in _INDICES for file in path.iterdir())
     return False
 
 

@@ -10,7 +10,7 @@ from time import perf_counter
 from rldk.checkpoints.checkpoint import Checkpoint
 from rldk.checkpoints.contents import notes_on
 from rldk.checkpoints.measure import Meter
-from rldk.checkpoints.report import CheckpointReport, ParameterChange, Problem, layer_of, layers_of, ratio
+from rldk.checkpoints.report import CheckpointReport, ParameterChange, Problem, layer_of, layers_of, ratio, some
 from rldk.checkpoints.safetensors_file import size_of
 
 __all__ = ["Told", "describe"]
@@ -42,7 +42,7 @@ def describe(
     _sum_up(report)
     _come_and_gone(report, current, previous, reshaped)
     if retyped:
-        report.notes.append(f"{retyped} tensors are stored in another type than before; the difference includes the rounding.")
+        report.notes.append(f"Stored in another type than before: {retyped} of the tensors. The rounding counts as a difference.")
     report.seconds = perf_counter() - began
     return report
 
@@ -102,17 +102,12 @@ def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Chec
     report.removed = tuple(name for name in previous if name not in current and name not in current.lost)
     advice = "Compare checkpoints of one run only; within one, look at what rewrites the model while it is saved."
     for kind, names, what in (
-        ("tensors_added", report.added, "were not in the previous checkpoint"),
-        ("tensors_removed", report.removed, "of the previous checkpoint are gone"),
-        ("shape_changed", tuple(reshaped), "have another shape than before, and are not compared"),
+        ("tensors_added", report.added, "Not in the previous checkpoint"),
+        ("tensors_removed", report.removed, "Gone since the previous checkpoint"),
+        ("shape_changed", tuple(reshaped), "Of another shape than before, and not compared"),
     ):
         if names:
-            message = f"{len(names)} tensors {what}, {_some(names)} among them."
-            report.problems.append(Problem(kind, "warning", message, advice, names))
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3])
+            report.problems.append(Problem(kind, "warning", f"{what}: {some(names, 'tensor')}.", advice, names))
 
 
 def unreadable(path: Path, step: int | None, reason: str) -> CheckpointReport:

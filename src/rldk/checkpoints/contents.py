@@ -33,7 +33,7 @@ def notes_on(checkpoint: Checkpoint) -> list[str]:
     passed = sorted({checkpoint.entry(name).dtype for name in checkpoint if not checkpoint.measured(name)})
     if passed:
         count = sum(not checkpoint.measured(name) for name in checkpoint)
-        notes.append(f"{count} tensors are not measured, since they hold no floating-point numbers ({', '.join(passed)}).")
+        notes.append(f"Not measured, since they hold no floating-point numbers: {count} of the tensors ({', '.join(passed)}).")
     return notes
 
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from rldk.checkpoints.checkpoint import has_weights, step_of
+from rldk.checkpoints.checkpoint import has_weights, is_weights, step_of
 from rldk.core.errors import ReadError
 
-__all__ = ["Found", "find_checkpoints"]
+__all__ = ["Found", "find_checkpoints", "weight_bytes"]
 
 _SHARD = re.compile(r"-\d+-of-\d+$")
 _INSIDE = ("policy", "actor", "actor/huggingface", "huggingface", "hf", "model", "weights")
@@ -53,3 +53,9 @@ def find_checkpoints(folder: str | Path) -> list[Found]:
 def _places(child: Path) -> list[Path]:
     """Where the weights are below the folder of a step; nowhere for other folders."""
     return [place for place in (child, *(child / inside for inside in _INSIDE)) if place.is_dir() and has_weights(place)][:1]
+
+
+def weight_bytes(path: Path) -> int:
+    """What the files of weights of a checkpoint take on the disk."""
+    files = [path] if path.is_file() else [file for file in path.iterdir() if is_weights(file)]
+    return sum(file.stat().st_size for file in files)

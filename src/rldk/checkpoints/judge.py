@@ -10,7 +10,7 @@ from collections import deque
 from math import log, nan
 from statistics import median
 
-from rldk.checkpoints.report import CheckpointReport, Problem
+from rldk.checkpoints.report import CheckpointReport, Problem, some
 from rldk.core.stats import RollingRegression
 from rldk.forensics.scores import combine, within
 
@@ -63,7 +63,8 @@ class Judge:
             return []
         names = tuple(tensor.name for tensor in report.tensors if tensor.nonfinite)
         good = f"Go back to {self._last_good}" if self._last_good else "There is no good checkpoint before it: start again"
-        message = f"{report.nonfinite} weights in {len(names)} tensors are not finite, {', '.join(names[:3])} among them."
+        where = f"in {some(names, 'tensor')}"
+        message = f"Not finite: {report.nonfinite} of {report.parameters} weights, {where}."
         advice = f"{good}; lower the learning rate, clip gradients, and stop on a loss that is not finite."
         return [Problem("nonfinite_weights", "critical", message, advice, names)]
 
@@ -76,11 +77,11 @@ class Judge:
             advice = "Look whether the optimizer steps: learning rate 0, no gradient, steps all skipped, or a model saved twice."
             found.append(Problem("weights_unchanged", "warning", message, advice))
         elif stopped := tuple(name for name in report.unchanged if name in self._moved):
-            message = f"{len(stopped)} tensors that had moved before have stopped, {', '.join(stopped[:3])} among them."
+            message = f"Moved before, and not since the previous checkpoint: {some(stopped, 'tensor')}."
             advice = "Look whether they get a gradient: a detached graph, a branch that is not used, updates lost to rounding."
             found.append(Problem("layers_stopped", "warning", message, advice, stopped))
         if died := tuple(name for name in report.dead if name in self._alive):
-            message = f"{len(died)} tensors have become nothing but zeros, {', '.join(died[:3])} among them."
+            message = f"Nothing but zeros since the previous checkpoint: {some(died, 'tensor')}."
             found.append(Problem("layers_died", "critical", message, f"Go back to {self._last_good or 'an earlier one'}.", died))
         return found
 
@@ -95,7 +96,7 @@ class Judge:
         grown = {name: factor for name, factor in _growth(report).items() if factor > GROWTH}
         if grown:
             worst = max(grown, key=lambda name: grown[name])
-            message = f"The norm of {len(grown)} tensors has grown, of {worst} to {grown[worst]:.3g} times its first."
+            message = f"The norm has grown, of {worst} to {grown[worst]:.3g} times its first: {some(tuple(grown), 'tensor')}."
             advice = "Lower the learning rate, or decay the weights."
             found.append(Problem("norm_explosion", "warning", message, advice, tuple(grown)))
         return found

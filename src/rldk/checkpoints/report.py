@@ -9,7 +9,7 @@ from math import hypot, nan
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of"]
+__all__ = ["COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some"]
 
 COLUMNS = (
     "checkpoint", "step", "kind", "verdict", "health_score", "parameters", "tensors", "norm", "norm_change", "norm_trend",
@@ -140,6 +140,12 @@ class CheckpointReport:
             "notes": list(self.notes),
             **({"parameters_by_name": [asdict(tensor) for tensor in self.tensors]} if tensors else {}),
         }  # fmt: skip
+
+
+def some(names: tuple[str, ...], what: str, most: int = 3) -> str:
+    """How many there are, and the first of them: `5 tensors (a, b, c …)`."""
+    listed = ", ".join(names[:most]) + (" …" if len(names) > most else "")
+    return f"{len(names)} {what}{'' if len(names) == 1 else 's'} ({listed})"
 
 
 def layer_of(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,14 @@ class TorchFile:
 
 
 def _load(torch: Any, path: Path) -> Any:
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except RuntimeError as error:
-        if "mmap" not in str(error):
-            raise
-        return torch.load(path, map_location="cpu", weights_only=True)  # the format before 1.6 cannot be mapped
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of an odd pickle; if it cannot be read that is an error
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except RuntimeError as error:
+            if "mmap" not in str(error):
+                raise
+            return torch.load(path, map_location="cpu", weights_only=True)  # the format before 1.6 cannot be mapped
 
 
 def _tensors(value: Any, torch: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "explain": "print a detector's page: what it catches, when it misfires, what to do",
     "dashboard": "follow the runs of a folder in the browser, as they are written",
     "ingest": "read runs of any framework into one table",
+    "checkpoints": "compare the checkpoints of a run, layer by layer",
     "catalog": "show the metrics rldk knows, and what each framework calls them",
 }
 """Every command and what it does; its code is in `rldk.cli.commands.<name>`."""

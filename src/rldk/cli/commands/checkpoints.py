@@ -1,0 +1,172 @@
+"""Compare the checkpoints of a run, layer by layer: which layers moved, how far, and when something went wrong.
+
+A folder with one checkpoint below it for each step, or several checkpoints in the order in which they are to be compared;
+one file, shards with an index, or an adapter (LoRA). Nothing is loaded whole, and no code in a file is run.
+
+Exit status: 0 nothing critical, 1 something critical (--fail-on changes both), 2 could not be read or wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from rldk.cli.output import clean, console, print_json, progress_bar, sparkline
+from rldk.core.errors import UsageError
+
+STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green"}
+_CURVE = 24
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="a folder of checkpoints, or checkpoints in their order")
+    parser.add_argument("--json", action="store_true", help="print the reports as one JSON object")
+    parser.add_argument("--tensors", action="store_true", help="with --json: every tensor, not only every layer")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write one row a checkpoint to FILE (.csv)")
+    parser.add_argument("--layers", type=int, default=8, metavar="N", help="how many layers to show (default: 8, 0: all)")
+    parser.add_argument(
+        "--fail-on",
+        choices=("warning", "critical", "never"),
+        default="critical",
+        help="what makes the exit status 1 (default: critical)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from rldk.checkpoints import find_checkpoints, scan_checkpoints, write_summary
+
+    if args.output is not None and Path(args.output).suffix != ".csv":
+        raise UsageError(f"Expected the output to end in .csv, got {args.output!r}.")
+    if args.layers < 0:
+        raise UsageError(f"Expected --layers to be 0 or more, got {args.layers}.")
+    found = [one for path in args.paths for one in find_checkpoints(path)]
+    with progress_bar(_to_read([one.path for one in found])) as progress:
+        reports = list(scan_checkpoints(found, _told(progress, found[0].path.parent)))
+    if args.output is not None:
+        write_summary(args.output, reports)
+    if args.json:
+        print_json({"checkpoints": [report.to_dict(tensors=args.tensors) for report in reports]})
+    else:
+        _show(reports, args.layers or None)
+    failing = {"critical": {"critical"}, "warning": {"critical", "warning"}, "never": set()}[args.fail_on]
+    return 1 if {report.verdict for report in reports} & failing else 0
+
+
+def _to_read(paths: list[Path]) -> int:
+    """Bytes to come: each checkpoint, and beside it the previous and the first."""
+    from rldk.checkpoints.find import weight_bytes
+
+    return sum(min(number + 1, 3) * weight_bytes(path) for number, path in enumerate(paths))
+
+
+def _told(progress: Callable[[Path, int, int], None] | None, shown: Path) -> Callable[[int], None] | None:
+    if progress is None:
+        return None
+    done = 0
+
+    def told(read: int) -> None:
+        nonlocal done
+        done += read
+        progress(shown, done, 0)
+
+    return told
+
+
+def _show(reports: list[Any], layers: int | None) -> None:
+    out = console()
+    readable = [report for report in reports if report.tensors]
+    _show_table(out, reports)
+    if len(readable) > 1:
+        _show_layers(out, readable, layers)
+    for problem, names in _stretches(reports):
+        _show_problem(out, problem, names)
+    notes = dict.fromkeys(note for report in reports for note in report.notes)
+    if notes:
+        out.print()
+    for note in notes:
+        out.print(f"· {clean(note, 400)}", style="dim")
+
+
+def _show_table(out: Any, reports: list[Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("verdict")
+    table.add_column("checkpoint", overflow="fold", min_width=14)
+    for name in ("health", "update", "drift", "changed", "norm", "not finite"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for report in reports:
+        health = "" if report.health_score != report.health_score else f"{report.health_score:.2f}"
+        changed = "" if report.changed_share != report.changed_share else f"{report.changed_share:.1%}"
+        table.add_row(
+            Text(report.verdict, style=STYLES[report.verdict]),
+            clean(report.path.name),
+            health,
+            _few(report.update_ratio),
+            _few(report.drift_from_start),
+            changed,
+            _few(report.norm),
+            str(report.nonfinite) if report.tensors else "",
+        )
+    out.print(table)
+    out.print(
+        "update: what changed since the previous checkpoint, in units of its norm; drift: the same since the first", style="dim"
+    )
+
+
+def _few(value: float) -> str:
+    """Three digits, and nothing for what is not known."""
+    return "" if value != value else f"{value:.3g}"
+
+
+def _show_layers(out: Any, reports: list[Any], most: int | None) -> None:
+    """The layers that have moved furthest from the start, each with the course of its updates."""
+    from rich.table import Table
+
+    last = reports[-1]
+    ranked = sorted(last.layers, key=lambda layer: layer.drift_from_start if layer.drift_from_start > 0 else 0.0, reverse=True)
+    courses = [{layer.name: layer.update_ratio for layer in report.layers} for report in reports[1:]]
+    shown = ranked[:most]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("layer", "updates", "last", "drift", "norm × first"):
+        table.add_column(name, justify="left" if name in ("layer", "updates") else "right", no_wrap=name != "layer")
+    for layer in shown:
+        course = sparkline([own.get(layer.name, nan) for own in courses], _CURVE)
+        cells = [_few(value) for value in (layer.update_ratio, layer.drift_from_start, layer.norm_change)]
+        table.add_row(clean(layer.name, 60), course, *cells)
+    out.print()
+    out.print(table)
+    if len(shown) < len(ranked):
+        out.print(f"and {len(ranked) - len(shown)} layers that moved less (--layers 0 shows all)", style="dim")
+
+
+def _stretches(reports: list[Any]) -> list[tuple[Any, list[str]]]:
+    """The problems in the order in which they came, each with the checkpoints in a row that have it."""
+    found: list[tuple[Any, list[str]]] = []
+    open_now: dict[str, list[str]] = {}
+    for report in reports:
+        still: dict[str, list[str]] = {}
+        for problem in report.problems:
+            names = open_now.get(problem.type)
+            if names is None:
+                names = []
+                found.append((problem, names))
+            names.append(report.path.name)
+            still[problem.type] = names
+        open_now = still
+    return found
+
+
+def _show_problem(out: Any, problem: Any, names: list[str]) -> None:
+    from rich.text import Text
+
+    out.print()
+    place = f"at {clean(names[0])}" if len(names) == 1 else f"from {clean(names[0])} to {clean(names[-1])}"
+    severity = (f"{problem.severity} ", STYLES[problem.severity])
+    out.print(Text.assemble(severity, f"{place}: ", (problem.type.replace("_", " "), "bold")))
+    out.print(f"  {clean(problem.message, 400)}")
+    out.print(f"  What to do: {clean(problem.advice, 400)}")
