@@ -35,6 +35,13 @@ def test_a_fall_to_more_than_a_tenth_is_silent(where, share):
     assert where(EntropyCollapse(), {"entropy_mean": np.where(AT < 150, 1.0, share) + noise(0.01)}) == []
 
 
+def test_an_entropy_that_falls_in_supervised_training_is_silent(where):
+    learning = {"entropy_mean": np.maximum(6.0 * np.exp(-AT / 30.0), 0.1), "token_accuracy": np.clip(AT / 200.0, 0.0, 0.9)}
+    assert where(EntropyCollapse(), learning) == []
+    with_reward = {**learning, "reward_mean": 0.9 - AT / 400.0}
+    assert where(EntropyCollapse(), with_reward) != []
+
+
 def test_without_a_reward_it_is_a_warning(judge):
     (anomaly,) = judge(EntropyCollapse(), {"entropy_mean": np.where((AT >= 150) & (AT < 200), 0.02, 1.0)})
     assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (161, "warning", 152, 211)

@@ -22,7 +22,8 @@ class EntropyCollapse(Detector):
         writes one sentence, and a bad one.
     Why it matters: without entropy nothing is explored, and no gradient leads out of a policy that writes one thing.
     When it misfires: entropy falls in most runs that learn, fast at first and then ever more slowly; with a reward at its
-        best that is not reported. A low entropy from the start is the model's nature.
+        best that is not reported. A low entropy from the start is the model's nature. In supervised training (token
+        accuracy and no reward) the entropy falls because the model learns: it is not judged.
     What to do: lower the learning rate, raise the entropy bonus or the sampling temperature, raise the KL penalty, and go
         back to a checkpoint from before the fall.
     References: Cui et al. 2025, The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models.
@@ -32,7 +33,7 @@ class EntropyCollapse(Detector):
     type: ClassVar[str] = "entropy_collapse"
     tracker: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
-    reads: ClassVar = ("reward_mean",)
+    reads: ClassVar = ("reward_mean", "token_accuracy")
     advice: ClassVar[str] = (
         "Go back before the fall; lower the learning rate, raise the entropy bonus, the temperature or the KL penalty."
     )
@@ -64,6 +65,8 @@ class EntropyCollapse(Detector):
         if not level < self.share * entropy.start or entropy.n < 10 or entropy.start < self.floor:
             return None
         reward = view.get("reward_mean")
+        if reward.n == 0 and view.get("token_accuracy").n > 0:
+            return None  # supervised training
         if reward.ready and reward.level > reward.start and reward.level > reward.high - self._allowance(view):
             self._off = 0
             return self._sudden(level)
