@@ -1,0 +1,259 @@
+"""The loop of the stages with one model and one loss: pretrain, midtrain, SFT and DPO. PPO has its own in train_ppo.py.
+
+A stage brings its data and its objective. A step takes `batch_size x accumulation_steps x processes` samples and makes one
+update from the mean over all of them, however they are cut: 1 x 8, 8 x 1 and two processes with 4 each are the same step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from typing import Any, ClassVar
+
+import torch
+
+from data_config import DataError, read_config
+from data_mix import load_records
+from rldk.functional.throughput import calculate_mfu, flops_per_token
+from trainer_utils import (
+    Accelerator,
+    Logger,
+    Stopper,
+    Throughput,
+    all_finite,
+    batch_indices,
+    checkpoint_root,
+    clip_gradients,
+    count_parameters,
+    find_checkpoint,
+    learning_rate_at,
+    load_checkpoint,
+    make_optimizer,
+    save_checkpoint,
+    save_weights,
+    seed_everything,
+    set_learning_rate,
+    steps_in,
+)  # fmt: skip
+
+CONSOLE = [
+    ("loss", "loss", "{:.6f}"),
+    ("eval_loss", "eval_loss", "{:.4f}"),
+    ("grad_norm", "grad_norm", "{:.4f}"),
+    ("lr", "lr", "{:.2e}"),
+    ("tokens/s", "tokens_per_second", "{:.0f}"),
+    ("MFU", "mfu_percent", "{:.2f}%"),
+]
+
+
+def add_stage_flags(parser: argparse.ArgumentParser, **defaults: Any) -> None:
+    """The flags that these four stages have beside the common ones, and a stage's own defaults."""
+    parser.add_argument("--eval_interval", type=int, default=50, help="steps between looks at held-out samples; 0 never")
+    parser.add_argument("--eval_samples", type=int, default=64, help="samples held out, at most a tenth of the data")
+    parser.set_defaults(**defaults)
+
+
+def stage_records(args: argparse.Namespace, stages: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The records that --data_config names, for a config that is of one of these stages."""
+    config = read_config(args.data_config)
+    if config.stage not in stages:
+        raise DataError(f"--data_config {config.path} is for the stage {config.stage}; this one takes {' or '.join(stages)}.")
+    return load_records(config, args.use_prepared)
+
+
+class LanguageModelling:
+    """Cross-entropy of the next token, as the mean over all tokens that have a label."""
+
+    shown: tuple[tuple[str, str, str], ...] = (("accuracy", "token_accuracy", "{:.3f}"),)
+
+    def units(self, batch: dict[str, torch.Tensor]) -> int:
+        return int((batch["labels"][:, 1:] != -100).sum())
+
+    def __call__(self, model: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Sums over the batch, `loss` among them."""
+        logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False).logits[:, :-1]
+        labels = batch["labels"][:, 1:]
+        learnt = labels != -100
+        logp = torch.log_softmax(logits[learnt].float(), dim=-1)  # only where something is learnt
+        target = labels[learnt]
+        loss = -logp.gather(1, target[:, None]).sum()
+        with torch.no_grad():
+            entropy = -(logp.exp() * logp).sum()
+            right = (logp.argmax(-1) == target).sum()
+        return {"loss": loss, "entropy": entropy, "token_accuracy": right}
+
+    def metrics(self, means: dict[str, float]) -> dict[str, float]:
+        return means | {"perplexity": math.exp(min(means["loss"], 700.0)) if math.isfinite(means["loss"]) else means["loss"]}
+
+
+def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokenizer: Any, data: Any, objective: Any) -> int:
+    """Train, and return the status for the shell: 0 where the run came to its end."""
+    # 1. What is held out is never trained on; the rest is gone through in an order that the seed and the step decide.
+    rank, world = accelerator.process_index, accelerator.num_processes
+    held = min(args.eval_samples, len(data) // 10) if args.eval_interval else 0
+    size = len(data) - held
+    per_rank = args.batch_size * args.accumulation_steps
+    per_epoch, total = steps_in(size, per_rank * world, args.epochs, args.max_steps)
+    faults = Faults(args.inject)
+
+    # 2. Optimizer, and the way back to a checkpoint: before accelerate wraps them.
+    optimizer = make_optimizer(model, args.learning_rate, args.weight_decay)
+    found = find_checkpoint(args.from_resume, checkpoint_root(args)) if args.from_resume else None
+    state = load_checkpoint(found, {"model": model}, {"model": optimizer}) if found else {"step": 0}
+    start = state["step"]
+    flops = flops_per_token(count_parameters(model))
+    model, optimizer = accelerator.prepare(model, optimizer)
+    model.train()
+
+    logger = Logger(
+        args, accelerator, [CONSOLE[0], *objective.shown, *CONSOLE[1:]], per_epoch, total,
+        resume_step=start if found else None, monitor_state=state.get("monitor"),
+    )  # fmt: skip
+    throughput = Throughput(accelerator.device, total, done=start)
+    throughput.tokens = state.get("tokens", 0)
+    stopper = Stopper()
+    logger.say(
+        f"{args.stage}: {count_parameters(model):,} parameters, {size} samples ({held} held out), "
+        f"{total} steps of {per_rank * world}" + (f", from step {start} of {found}" if found else "")
+    )
+
+    def checkpoint(step: int) -> None:
+        if accelerator.is_main_process:
+            kept = {"tokens": throughput.tokens, "monitor": logger.state_dict()}
+            models = {"model": accelerator.unwrap_model(model)}
+            save_checkpoint(checkpoint_root(args), step, models, {"model": optimizer}, kept, args.keep_checkpoints)
+        accelerator.wait_for_everyone()
+
+    # 3. The steps.
+    status, saved = 0, start
+    for step in range(start, total):
+        seed_everything(args.seed, step, rank)
+        rate = learning_rate_at(step, total, args, args.learning_rate) * faults.factor("lr", step + 1)
+        set_learning_rate(optimizer, rate)
+        notes: list[str] = []
+        with throughput.step():
+            mine = batch_indices(size, per_rank * world, step, args.seed)[rank::world]
+            passes = [
+                to_device(collated(data, mine[at : at + args.batch_size]), accelerator)
+                for at in range(0, per_rank, args.batch_size)
+            ]
+            counts = [objective.units(batch) for batch in passes]
+            tokens = sum(int(batch["attention_mask"].sum()) for batch in passes)
+            cells = sum(batch["attention_mask"].numel() for batch in passes)
+            units, tokens, cells = reduced(accelerator, [sum(counts), tokens, cells])
+            sums: dict[str, torch.Tensor] = {}
+            for batch in passes:
+                with accelerator.accumulate(model):  # processes exchange gradients at the last pass only
+                    with accelerator.autocast():
+                        found_here = objective(model, batch)
+                    loss = found_here["loss"] * faults.factor("nan_loss", step + 1) / max(units, 1.0)
+                    # accelerate divides by the passes and averages over the processes: both are undone, the mean is ours
+                    accelerator.backward(loss * args.accumulation_steps * world)
+                for key, value in found_here.items():
+                    sums[key] = sums.get(key, 0.0) + value.detach().float()
+            norm = clip_gradients(accelerator, model, args.grad_clip)
+
+            # 4. A step whose gradients are not finite would spoil the weights for good: it is not made.
+            bad = not all_finite(norm)
+            if not bad or accelerator.scaler is not None:  # a loss scaler leaves such a step out itself, and learns from it
+                optimizer.step()
+            optimizer.zero_grad()
+            if bad and accelerator.scaler is None:
+                notes.append("the gradients are not finite; the step was not made")
+
+        # 5. The numbers, of all processes together.
+        totals = dict(zip(sums, reduced(accelerator, [float(value) for value in sums.values()]), strict=True))
+        factor = faults.factor("nan_loss", step + 1)
+        means = {key: value / max(units, 1.0) * (factor if key == "loss" else 1.0) for key, value in totals.items()}
+        metrics = objective.metrics(means) | {"grad_norm": norm, "lr": rate, "padding_frac": 1.0 - tokens / max(cells, 1.0)}
+        metrics |= throughput.metrics(int(tokens), per_rank * world)
+        metrics["num_tokens"] = metrics.pop("num_tokens_generated")  # seen, not generated
+        if "tokens_per_second" in metrics:
+            mfu = calculate_mfu(flops, metrics["tokens_per_second"], accelerator.device, world)
+            metrics |= {} if mfu is None else {"mfu_percent": mfu}
+        done, last = step + 1, step + 1 == total
+        if held and (last or done % args.eval_interval == 0):
+            metrics |= evaluate(model, data, range(size, size + held), objective, args.batch_size, accelerator)
+        logger.log(done, metrics, notes, {"samples": per_rank * world, "tokens_in": int(tokens)})
+
+        # 6. Reasons to end before the end; a checkpoint either way.
+        stop = reduced(accelerator, [float(logger.stop is not None)])[0] > 0
+        ended = stopper.requested(accelerator) or stop or (bool(notes) and args.on_nonfinite == "stop")
+        if ended or last or (args.save_interval and done % args.save_interval == 0):
+            checkpoint(done)
+            saved = done
+        if ended and not last:
+            status = stopper.exit_code if stopper.signal else 3
+            why = "told to" if stopper.signal else "the monitor confirmed a failure" if stop else "--on_nonfinite stop"
+            logger.say(f"stopped after step {done} ({why}); --from_resume goes on from the checkpoint")
+            break
+
+    # 7. The weights, as the next stage takes them.
+    if saved == total:
+        place = save_weights(accelerator, model, tokenizer, args)
+        logger.say(f"{args.stage}: weights in {place}")
+    logger.close()
+    return status
+
+
+@torch.no_grad()
+def evaluate(model: Any, data: Any, places: range, objective: Any, batch_size: int, accelerator: Accelerator) -> dict[str, float]:
+    """The objective's metrics on held-out samples, by their names with `eval_` before them."""
+    model.eval()
+    sums: dict[str, float] = {}
+    units = 0
+    for at in range(places.start, places.stop, batch_size):
+        batch = to_device(collated(data, range(at, min(at + batch_size, places.stop))), accelerator)
+        with accelerator.autocast():
+            found = objective(model, batch)
+        units += objective.units(batch)
+        for key, value in found.items():
+            sums[key] = sums.get(key, 0.0) + float(value)
+    model.train()
+    means = {key: value / max(units, 1) for key, value in sums.items()}
+    return {f"eval_{key}": value for key, value in objective.metrics(means).items()}
+
+
+def collated(data: Any, places: Any) -> dict[str, torch.Tensor]:
+    return data.collate([data[place] for place in places])
+
+
+def to_device(batch: dict[str, torch.Tensor], accelerator: Accelerator) -> dict[str, torch.Tensor]:
+    return {key: value.to(accelerator.device, non_blocking=True) for key, value in batch.items()}
+
+
+def reduced(accelerator: Accelerator, values: list[float]) -> list[float]:
+    """The sums of these numbers over all processes."""
+    if accelerator.num_processes == 1:
+        return [float(value) for value in values]
+    together = torch.tensor(values, dtype=torch.float64 if accelerator.device.type == "cpu" else torch.float32)
+    return accelerator.reduce(together.to(accelerator.device), "sum").tolist()
+
+
+class Faults:
+    """What --inject asks for in these stages: `lr[=FACTOR]` and `nan_loss`, each from a step on (`@STEP`)."""
+
+    KNOWN: ClassVar[dict[str, float]] = {"lr": 1000.0, "nan_loss": math.nan}
+
+    def __init__(self, asked: list[str]) -> None:
+        self.found: dict[str, tuple[float, int]] = {}
+        for text in asked:
+            name, _, step = text.partition("@")
+            name, _, factor = name.partition("=")
+            if name not in self.KNOWN or (factor and name == "nan_loss"):
+                raise ValueError(f"--inject {text}: expected lr[=FACTOR][@STEP] or nan_loss[@STEP].")
+            try:
+                self.found[name] = (float(factor or self.KNOWN[name]), int(step or 1))
+            except ValueError:
+                raise ValueError(f"--inject {text}: expected numbers after `=` and `@`.") from None
+
+    def factor(self, name: str, step: int) -> float:
+        """1 where nothing is injected; a fault that is not finite comes once, one that is a factor stays."""
+        factor, first = self.found.get(name, (1.0, 0))
+        active = step == first if math.isnan(factor) else step >= first
+        return factor if active else 1.0
+
+
+if __name__ == "__main__":
+    sys.exit("This is no script: start one of the stages, such as trainer/train_pretrain.py.")
