@@ -73,8 +73,8 @@ def mix(config: DataConfig) -> Mixture:
     for source, records, report, count in zip(config.sources, kept, reports, counts, strict=True):
         for number in range(count):  # from the second time round, the same records in another place
             key, record = records[number % len(records)]
-            again = number // len(records)
-            chosen.append((key if again == 0 else _digest(key, str(again)), {**record, "source": source.name}))
+            # hashed once more: the chosen ones of a large source all have small keys
+            chosen.append((_digest(key, f"place {number // len(records)}"), {**record, "source": source.name}))
         report.taken = count
         if count < len(records):
             why = "over `max_records`" if source.weight is None else "not needed for the weights"

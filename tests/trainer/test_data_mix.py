@@ -53,8 +53,12 @@ def test_the_order_of_lines_and_of_sources_does_not_matter(make: Any) -> None:
 
 
 def test_the_records_of_all_sources_are_shuffled_together(make: Any) -> None:
-    records = mix(make({"a": texts("a", 100), "b": texts("b", 100)})).records
-    assert 30 < sum(record["source"] == "a" for record in records[:100]) < 70
+    many = {"few": texts("f", 100), "cut": texts("c", 1000), "limited": texts("l", 1000)}
+    each = {"few": {"weight": 1}, "cut": {"weight": 1}, "limited": {"weight": 1, "limit": 100}}
+    records = mix(make(many, each=each)).records
+    for name in many:
+        places = [place for place, record in enumerate(records) if record["source"] == name]
+        assert len(places) == 100 and 30 < sum(place < 150 for place in places) < 70, name
 
 
 def test_weights_are_shares_of_the_result_and_the_scarcest_source_sets_its_size(make: Any) -> None:
