@@ -27,7 +27,7 @@ def settings(host: str, port: int) -> dict[str, object]:
         "logger.hideWelcomeMessage": "true",
         "runner.magicEnabled": "false",
         "server.address": host,
-        "server.allowedHosts": "127.0.0.1,localhost,[::1]" if local else "*",
+        "server.allowedHosts": ("127.0.0.1", "localhost", "[::1]") if local else ("*",),
         "server.enableCORS": "true",
         "server.enableStaticServing": "false",
         "server.enableXsrfProtection": "true",
@@ -50,7 +50,12 @@ def main(argv: list[str]) -> None:
     from streamlit.web import cli
 
     known = config.get_config_options()
-    options = [f"--{name}={value}" for name, value in settings(host, int(port)).items() if name in known]
+    options = [
+        f"--{name}={value}"
+        for name, given in settings(host, int(port)).items()
+        if name in known
+        for value in (given if isinstance(given, tuple) else (given,))
+    ]
     sys.argv = ["streamlit", "run", str(APP), *options, "--", folder, seconds]
     cli.main(prog_name="streamlit")
 

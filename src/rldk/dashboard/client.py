@@ -1,0 +1,92 @@
+"""The page's side: ask the reader, and see its runs as the panels do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from rldk.core.errors import RLDKError
+from rldk.dashboard.wire import numbers, receive, send
+from rldk.plots.panel import FloatArray
+from rldk.plots.source import Span
+
+__all__ = ["Client", "ReaderEnded", "RemoteRun"]
+
+
+class ReaderEnded(RLDKError):
+    """The process that reads has ended; the next question starts another."""
+
+
+class Client:
+    """Asks the reader of a folder; one for all pages, from any thread."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = os.fspath(folder)
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """The answer to a question (see `Library`)."""
+        with self._lock:
+            process = self._process
+            if process is None or process.poll() is not None:
+                process = self._process = self._start()
+            assert process.stdin is not None and process.stdout is not None
+            try:
+                send(process.stdin, {"name": name, "arguments": arguments})
+                answer: dict[str, Any] = receive(process.stdout)
+            except (OSError, EOFError) as error:
+                self._end()
+                raise ReaderEnded("The process that reads the runs has ended. It is started again.") from error
+        return answer
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "rldk.dashboard.reader", self.folder]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    @property
+    def pid(self) -> int | None:
+        """The process that reads."""
+        return self._process.pid if self._process is not None else None
+
+    def close(self) -> None:
+        """End the reader."""
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        try:
+            process.wait(2.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class RemoteRun:
+    """A run that the reader holds, as the panels see it."""
+
+    def __init__(self, client: Client, key: str, run: str | None, names: Collection[str], label: str) -> None:
+        self._client, self._key, self._run, self._names = client, key, run, dict.fromkeys(names)
+        self.run_id = label
+
+    def names(self) -> Collection[str]:
+        return self._names
+
+    def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
+        asked = {"names": list(names), "buckets": buckets, "span": None if span is None else list(span)}
+        found = self._client.ask("points", key=self._key, run=self._run, **asked)
+        if "x" not in found:  # the run has gone in this very moment
+            return numbers(b""), [numbers(b"") for _ in names]
+        return numbers(found["x"]), [numbers(y) for y in found["ys"]]

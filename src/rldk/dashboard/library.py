@@ -1,0 +1,171 @@
+"""The runs that pages look at, and the answers to what they ask."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from rldk.adapters.events import is_event
+from rldk.adapters.source import Source
+from rldk.core.errors import ReadError, RLDKError
+from rldk.core.text import clean
+from rldk.dashboard.folder import Folder, RunFile
+from rldk.dashboard.opened import FollowedLog, Opened, ReadTable
+from rldk.dashboard.watched import Watched
+
+__all__ = ["Library"]
+
+_MOST_OPEN = 8
+_MOST_ROWS = 200_000
+_MOST_BESIDE = 8 << 20
+_MOST_CHECKPOINTS = 2000
+_LIVE_SECONDS = 30.0
+
+
+class Library:
+    """Opens runs when they are asked for, keeps the last few of them open, and lets go of the rest."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._open: dict[str, Opened] = {}
+
+    def work(self) -> bool:
+        """Do a little for the run that was asked for last and has something to do; whether there is more to do."""
+        for key, opened in sorted(self._open.items(), key=lambda pair: -pair[1].asked):
+            if isinstance(opened, FollowedLog) and not opened.runs and opened.skipped:
+                opened.close()
+                self._open[key] = ReadTable(opened.path)  # lines, but no events: some other log
+                return True
+            if opened.work():
+                return True
+        return False
+
+    def answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What a page asked for; a problem is said in `problem`, never raised."""
+        questions: dict[str, Callable[..., dict[str, Any]]] = {
+            "list": self.listing, "state": self.state, "points": self.points, "analysis": self.analysis, "rows": self.rows,
+            "samples": self.samples, "checkpoints": self.checkpoints, "alerts": self.alerts,
+        }  # fmt: skip
+        try:
+            return questions[name](**arguments)
+        except RLDKError as error:
+            return {"problem": clean(error, 1000)}
+        except OSError as error:
+            return {"problem": f"The file cannot be read: {error.strerror or error}."}
+
+    def listing(self) -> dict[str, Any]:
+        """The runs of the folder."""
+        listing = self.folder.list()
+        now = time.time()
+        files = [[file.key, clean(file.name, 200), file.size, now - file.modified] for file in listing.files]
+        return {"files": files, "problem": listing.problem, "left_out": listing.left_out, "led_out": listing.led_out}
+
+    def _opened(self, key: str) -> Opened:
+        found = self._open.get(key)
+        if found is None:
+            path = self.folder.find(key)
+            if not path.is_file():
+                raise ReadError("This run is no longer in the folder.")
+            file = RunFile(key, "", 0, 0.0)
+            found = self._open[key] = FollowedLog(path) if file.is_followed and _may_hold_events(path) else ReadTable(path)
+            found.work()
+            while len(self._open) > _MOST_OPEN:
+                oldest = min(self._open, key=lambda name: self._open[name].asked)
+                self._open.pop(oldest).close()
+        found.asked = time.monotonic()
+        return found
+
+    def _run(self, key: str, run: str | None) -> Watched:
+        opened = self._opened(key)
+        found = opened.first() if run is None else opened.runs.get(run)
+        if found is None:
+            raise ReadError("There is no such run in this file.")
+        return found
+
+    def state(self, key: str, run: str | None = None) -> dict[str, Any]:
+        """How a run stands: its progress, its judgement, and how old its last line is."""
+        opened = self._opened(key)
+        found = opened.first() if run is None or run not in opened.runs else opened.runs[run]
+        try:
+            age = max(0.0, time.time() - opened.path.stat().st_mtime)
+        except OSError:
+            return {"problem": "This run is no longer in the folder.", "runs": []}
+        told = found.state() if found is not None else {}
+        pace = told.get("pace") or 0.0
+        return {
+            **told,
+            "key_of_run": found.run_id if found is not None else None,
+            "runs": [[name, clean(name, 200)] for name in opened.runs],
+            "problem": clean(opened.problem, 1000),
+            "skipped": clean(opened.skipped, 1000),
+            "progress": opened.progress,
+            "age": age,
+            "live": age < max(_LIVE_SECONDS, min(20 * pace, 3600.0)),
+            "finished": self.folder.beside(key, "_final_report.json") is not None,
+            "follows": isinstance(opened, FollowedLog),
+            "started_over": opened.started_over,
+        }
+
+    def points(self, key: str, run: str | None, names: list[str], buckets: int, span: list[float] | None) -> dict[str, Any]:
+        """Points of columns that are drawn together."""
+        source = self._run(key, run).source
+        if any(name not in source.names() for name in names):
+            return {"x": np.zeros(0), "ys": [np.zeros(0) for _ in names]}
+        x, ys = source.points(names, buckets, None if span is None else (span[0], span[1]))
+        return {"x": x, "ys": ys}
+
+    def analysis(self, key: str, run: str | None = None) -> dict[str, Any]:
+        """What the trackers know."""
+        return self._run(key, run).analysis()
+
+    def rows(self, key: str, run: str | None = None, span: list[float] | None = None) -> dict[str, Any]:
+        """The rows themselves, for export."""
+        return self._run(key, run).rows(None if span is None else (span[0], span[1]), _MOST_ROWS)
+
+    def samples(self, key: str, run: str | None, start: int, count: int, words: str) -> dict[str, Any]:
+        """Some of the recorded samples."""
+        found, total = self._run(key, run).samples.page(start, count, words)
+        return {"samples": found, "total": total}
+
+    def checkpoints(self, key: str) -> dict[str, Any]:
+        """The table of checkpoints that lies beside the log."""
+        path = self.folder.beside(key, "_checkpoint_summary.csv")
+        if path is None:
+            return {"columns": [], "rows": []}
+        with path.open(newline="", encoding="utf-8", errors="replace") as file:
+            table = csv.reader(line.replace("\0", "") for line in file)
+            columns = [clean(name, 60) for name in next(table, [])][:60]
+            rows = [[clean(cell, 300) for cell in row[: len(columns)]] for row in islice(table, _MOST_CHECKPOINTS)]
+        return {"columns": columns, "rows": [row + [""] * (len(columns) - len(row)) for row in rows]}
+
+    def alerts(self, key: str) -> dict[str, Any]:
+        """The alerts that the run itself wrote down, by its own limits."""
+        path = self.folder.beside(key, "_alerts.json")
+        if path is None or path.stat().st_size > _MOST_BESIDE:
+            return {"alerts": []}
+        try:
+            given = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        except (ValueError, RecursionError):
+            return {"alerts": [], "problem": "The alerts beside this run are half written, or no JSON."}
+        given = given.get("alerts", []) if isinstance(given, dict) else given
+        alerts = [alert for alert in given if isinstance(alert, dict)][-500:] if isinstance(given, list) else []
+        return {"alerts": [{clean(name, 40): _cell(value) for name, value in islice(alert.items(), 30)} for alert in alerts]}
+
+
+def _cell(value: Any) -> Any:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else clean(value, 500)
+
+
+def _may_hold_events(path: Any) -> bool:
+    """Whether the first lines are events, or are not there yet."""
+    try:
+        first = Source(path).head_objects[:20]
+    except RLDKError:
+        return True
+    return not first or any(map(is_event, first))

@@ -1,0 +1,77 @@
+"""The head of the page: which run, how it stands, how old its data is."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from rldk.dashboard.page.context import Look
+from rldk.dashboard.page.words import ago, count, named, number, safe
+
+__all__ = ["draw_header", "draw_scores"]
+
+_SHOWN = ("overall_health", "training_stability", "convergence_quality")
+_WORDS = {"critical": "critical", "warning": "warning", "healthy": "healthy", "no_data": "no verdict yet"}
+
+
+def draw_header(look: Look) -> None:
+    """Name, verdict, and the age of the last line."""
+    state = look.state
+    verdict = str(state.get("verdict", "no_data"))
+    facts = [_pulse(look)]
+    if state.get("rows"):
+        facts.append(f"<span>{count(state['rows'])} events</span>")
+    if state.get("last_step") is not None:
+        facts.append(f"<span>step {count(state['last_step'])}</span>")
+    standing = state.get("standing") or []
+    if standing:
+        facts.append(f'<span class="{verdict}">{len(standing)} standing {"alert" if len(standing) == 1 else "alerts"}</span>')
+    badge = f'<span class="badge {verdict}">{_WORDS.get(verdict, "no verdict yet")}</span>'
+    st.html(
+        f'<div class="rldk" data-rldk="header"><div class="row"><h1>{safe(look.label, 120)}</h1>{badge}</div>'
+        f'<div class="row soft" data-rldk="facts">{"".join(facts)}</div>{_remarks(look)}</div>'
+    )
+
+
+def _pulse(look: Look) -> str:
+    state = look.state
+    age = float(state.get("age", 0.0))
+    told = f"last line {ago(age)}"
+    if state.get("live"):
+        return f'<span class="healthy live" data-rldk="age"><span class="dot"></span>live · {told}</span>'
+    word = "finished" if state.get("finished") else "stopped"
+    return f'<span data-rldk="age">{word} · {told}</span>'
+
+
+def _remarks(look: Look) -> str:
+    """What a user must know to read the page rightly: what is not read yet, not judged yet, skipped."""
+    state, said = look.state, []
+    rows, judged = int(state.get("rows", 0)), int(state.get("judged", 0))
+    if state.get("sketched"):
+        done = f"{100 * state.get('progress', 0):.0f} %"
+        said.append(f"A first sketch from {count(state['sketched'])} events; reading the log, {done} done.")
+    elif state.get("progress", 1.0) < 1.0:
+        said.append(f"Reading the log, {100 * state['progress']:.0f} % done.")
+    if 0 < judged < rows and rows - judged > 200:
+        said.append(f"Judged up to event {count(judged)} of {count(rows)}.")
+    if state.get("started_over"):
+        said.append("The file was begun again; what it held before is gone.")
+    if state.get("skipped"):
+        said.append(f"Not all of the file can be read: {state['skipped']}.")
+    if look.state.get("problem"):
+        said.append(str(state["problem"]))
+    return "".join(f'<p class="soft">{safe(sentence, 600)}</p>' for sentence in said)
+
+
+def draw_scores(look: Look) -> None:
+    """The three overall scores and the last values that matter, as tiles."""
+    scores = look.state.get("scores") or {}
+    tiles = [_tile(named(name), scores[name]) for name in _SHOWN if name in scores]
+    tiles += [_tile(named(name), value) for name, value in scores.items() if name not in _SHOWN][:5]
+    if tiles:
+        st.html(f'<div class="rldk"><div class="tiles" data-rldk="scores">{"".join(tiles)}</div></div>')
+
+
+def _tile(label: str, value: float) -> str:
+    kind = "healthy" if value >= 0.7 else "warning" if value >= 0.4 else "critical"
+    bar = f'<div class="bar {kind}"><i style="width:{100 * min(max(value, 0.0), 1.0):.0f}%"></i></div>'
+    return f'<div class="tile"><span>{safe(label)}</span><b>{number(round(value, 2))}</b>{bar}</div>'

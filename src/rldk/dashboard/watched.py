@@ -1,0 +1,131 @@
+"""One run as the page sees it: its points, its judgement so far, its samples and notes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rldk.core.event import Event
+from rldk.core.text import clean
+from rldk.dashboard.quick import cells_of
+from rldk.dashboard.samples import Samples
+from rldk.forensics import ComprehensivePPOForensics
+from rldk.forensics.incidents import group_incidents
+from rldk.forensics.judge import scores_of, verdict_of
+from rldk.plots.growing import GrowingRun
+from rldk.plots.panel import FloatArray
+from rldk.plots.pyramid import Growing
+from rldk.plots.source import DERIVED, Source
+
+__all__ = ["Watched"]
+
+_MOST_NOTES = 200
+_MOST_ANOMALIES = 500
+
+
+class Watched:
+    """A run that is open on some page. `take` shows events, `judge` judges them; the second may lag behind the first."""
+
+    def __init__(self, run_id: str, dtype: npt.DTypeLike = np.float64) -> None:
+        self.run_id = run_id
+        self.growing = GrowingRun(run_id, dtype)
+        self.sketch: GrowingRun | None = None
+        self.times = Growing()
+        self.forensics = ComprehensivePPOForensics()
+        self.samples = Samples()
+        self.notes: deque[tuple[int, str]] = deque(maxlen=_MOST_NOTES)
+        self.last_step: int | None = None
+        self.sketched = 0
+
+    def draft(self, events: Sequence[Event]) -> None:
+        """Show these events until the run is read."""
+        self.sketch = GrowingRun(self.run_id)
+        self.sketch.take(events)
+        self.sketched = len(events)
+        self.last_step = events[-1].step
+
+    def take(self, events: list[Event]) -> None:
+        """Show more events."""
+        self.growing.extend([event.step for event in events], cells_of(events))
+        self.times.extend([np.nan if event.wall_time is None else event.wall_time for event in events])
+        if self.sketch is None:
+            self.last_step = events[-1].step
+
+    def read_through(self) -> None:
+        """All of the run has been taken: the sketch has done its duty."""
+        if self.sketch is not None:
+            self.sketch = None
+            self.last_step = int(self.growing.steps[-1]) if len(self.growing) else None
+
+    def judge(self, event: Event) -> None:
+        """Judge the next event, whose metrics have canonical names."""
+        self.forensics.take(event)
+        self.samples.take(event)
+        self.notes.extend((event.step, clean(note, 2000)) for note in event.notes[:20])
+
+    @property
+    def source(self) -> Source:
+        """Where panels get their points from."""
+        return self.sketch or self.growing
+
+    def state(self) -> dict[str, Any]:
+        """All that the page shows beside curves, and that changes as the run goes on."""
+        engine = self.forensics.engine
+        verdict, reason = verdict_of(engine)
+        steps = self.growing.steps
+        return {
+            "run_id": clean(self.run_id, 300),
+            "rows": len(self.growing),
+            "first_step": int(steps[0]) if len(steps) else None,
+            "last_step": self.last_step,
+            "judged": engine.events,
+            "sketched": self.sketched if self.sketch is not None else 0,
+            "verdict": verdict,
+            "reason": reason,
+            "scores": scores_of(self.forensics) if engine.events else {},
+            "anomalies": [anomaly.to_dict() for anomaly in engine.anomalies[-_MOST_ANOMALIES:]],
+            "standing": [anomaly.type for anomaly in engine.standing],
+            "incidents": [incident.to_dict() for incident in group_incidents(engine.anomalies, engine.events)],
+            "names": [name for name in self.source.names() if name not in DERIVED],
+            "drawn": list(self.source.names()),
+            "samples": self.samples.total,
+            "notes": list(self.notes),
+            "pace": self._pace(),
+        }
+
+    def _pace(self) -> float | None:
+        """Seconds between two events of late, by their own clock."""
+        times = self.times.array[-20:].astype(np.float64)
+        gaps = np.diff(times[np.isfinite(times)])
+        return float(np.median(gaps)) if len(gaps) else None
+
+    def analysis(self) -> dict[str, Any]:
+        """What trackers and detectors know, with what each detector lacks."""
+        found = self.forensics.get_comprehensive_analysis()
+        found["inactive"] = [{"detector": name, "missing": lacking} for name, lacking in self.forensics.engine.inactive()]
+        kl = self.forensics.trackers.kl
+        if kl is not None and not kl.target_chosen:  # measured against a target that nobody chose
+            told = found["trackers"].get("kl_schedule") or {}
+            found["trackers"]["kl_schedule"] = {
+                name: value for name, value in told.items() if "target" not in name and "violation" not in name
+            }
+        return found
+
+    def rows(self, span: tuple[float, float] | None, most: int) -> dict[str, Any]:
+        """The rows as columns, for export: as they are, or if there are too many the first of them."""
+        steps = self.growing.steps
+        chosen = np.ones(len(steps), dtype=bool) if span is None else (steps >= span[0]) & (steps <= span[1])
+        places = np.flatnonzero(chosen)
+        kept = places[:most]
+        columns: dict[str, FloatArray] = {
+            "step": steps[kept].astype(np.float64),
+            "wall_time": self.times.array[kept].astype(np.float64),
+        }
+        for name in self.growing.names():
+            if name not in DERIVED:
+                columns[name] = self.growing.column(name)[kept]
+        return {"columns": columns, "rows": len(kept), "of": len(places)}
