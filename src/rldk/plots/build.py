@@ -72,7 +72,7 @@ def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, sp
                 curves.append(made)
     if not curves:
         return None
-    panel = Panel(spec.key, spec.group, spec.title, _unit(spec, curves), curves, levels, limits=spec.limits)
+    panel = Panel(spec.key, spec.group, spec.title, _unit(spec, curves, runs), curves, levels, limits=spec.limits)
     panel.log = spec.log and _asks_for_log(panel)
     return panel
 
@@ -104,10 +104,14 @@ def _band(rivals: str, run: Source) -> tuple[str, str, str] | None:
     return None
 
 
-def _unit(spec: PanelSpec, curves: Sequence[Curve]) -> str:
-    """The unit; of a KL also over what it is reduced, where the column's name says so."""
-    per = {"kl_mean_per_sequence": " a response", "kl_mean_per_token": " a token"}.get(curves[0].metric, "")
-    return spec.unit + per
+def _unit(spec: PanelSpec, curves: Sequence[Curve], runs: Sequence[Source]) -> str:
+    """The unit; of a KL also over what it is reduced, where the run says so: by token and by response are not alike."""
+    if spec.key != "kl":
+        return spec.unit
+    named = curves[0].metric.partition("_per_")[2]
+    per = {named} if named else {getattr(run, "reductions", {}).get(curves[0].metric, "") for run in runs}
+    said = {"sequence": " a response", "token": " a token"}.get(per.pop(), "") if len(per) == 1 else ""
+    return spec.unit + said
 
 
 def _asks_for_log(panel: Panel) -> bool:

@@ -61,10 +61,11 @@ def marks_of(incidents: Sequence[Incident], *, last_good: bool = True) -> list[M
 
 
 def metrics_of(anomalies: Iterable[Anomaly]) -> list[str]:
-    """The keys of the panels that show what these anomalies speak of, the first mover's first."""
-    keys: dict[str, None] = {}
+    """The keys of the panels that show what these anomalies speak of: of each the one that shows it best, then the others."""
+    found: list[tuple[str, ...]] = []
     for anomaly in anomalies:
         known = [prefix for prefix in FAMILIES if anomaly.type.startswith(prefix)]
         if known:
-            keys |= dict.fromkeys(FAMILIES[max(known, key=len)])
-    return list(keys)
+            found.append(FAMILIES[max(known, key=len)])
+    first = [keys[0] for keys in found]
+    return list(dict.fromkeys((*first, *(key for keys in found for key in keys))))

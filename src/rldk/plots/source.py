@@ -78,6 +78,11 @@ class RunSource:
     def run_id(self) -> str:
         return self._run.run_id
 
+    @property
+    def reductions(self) -> dict[str, str]:
+        """Over what each metric was reduced, where that is known."""
+        return self._run.coverage.reductions
+
     def names(self) -> Collection[str]:
         return self._names
 

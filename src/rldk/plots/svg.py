@@ -12,7 +12,7 @@ from rldk.plots.palette import CSS, Palette
 from rldk.plots.panel import Curve, FloatArray, Panel
 from rldk.plots.scale import Scale, x_scale, y_scale
 
-__all__ = ["DASHES", "Frame", "frame_of", "svg"]
+__all__ = ["DASHES", "Frame", "frame_of", "legend", "svg"]
 
 FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
 DASHES = {"solid": "", "dashed": "6 4", "faint": "2 3"}
@@ -26,7 +26,7 @@ class Frame:
 
     def __init__(self, panel: Panel, width: int, height: int, titled: bool) -> None:
         self.width, self.height, self.titled = width, height, titled
-        self.legend = legend_rows(panel, width - _LEFT - _RIGHT)
+        self.legend = legend_rows(panel, width - _LEFT - _RIGHT) if titled else []
         top = (26.0 if titled else 6.0) + 17.0 * len(self.legend) + (14.0 if panel.marks else 4.0)
         self.left, self.right, self.top, self.bottom = _LEFT, width - _RIGHT, top, height - _BOTTOM
         self.x = x_scale(panel, self.left, self.right)
@@ -42,7 +42,7 @@ def svg(panel: Panel, width: int = 640, height: int = 280, palette: Palette = CS
     """A panel as one `<svg>` element, with its description in it.
 
     With the palette `CSS` the colours are variables that the page sets (`Palette.variables`); a picture that stands
-    alone takes `LIGHT` or `DARK`.
+    alone takes `LIGHT` or `DARK`. A page that writes title and legend itself asks for none (`titled=False`).
     """
     frame = Frame(panel, width, height, titled)
     inside = "".join((*_ground(panel, frame, palette), *_drawing(panel, frame, palette), *_marks(panel, frame, palette)))
@@ -53,15 +53,21 @@ def svg(panel: Panel, width: int = 640, height: int = 280, palette: Palette = CS
     )
 
 
-def legend_rows(panel: Panel, width: float) -> list[list[tuple[str, Curve | None]]]:
-    """What the legend says, in rows that fit; a single curve without a band needs none."""
-    entries: list[tuple[str, Curve | None]] = []
+def legend(panel: Panel) -> list[tuple[str, Curve]]:
+    """What a legend says: each curve's name, with what its bands span. A single curve without a band needs none."""
+    several = len({curve.label for curve in panel.curves}) > 1
+    entries = []
     for curve in panel.curves:
         spans = ", ".join(band.label for band in curve.bands)
-        name = clean(curve.run, 28) + (f" · {curve.label}" if len({other.label for other in panel.curves}) > 1 else "")
-        name = name if curve.run else clean(curve.label, 40)
+        name = clean(curve.run, 28) + (f" · {clean(curve.label, 40)}" if several else "") if curve.run else clean(curve.label, 40)
         entries.append((f"{name} ({spans})" if spans else name, curve))
-    if len(entries) == 1 and not entries[0][1].bands:  # type: ignore[union-attr]
+    return [] if len(entries) == 1 and not entries[0][1].bands else entries
+
+
+def legend_rows(panel: Panel, width: float) -> list[list[tuple[str, Curve | None]]]:
+    """The legend in rows that fit."""
+    entries: list[tuple[str, Curve | None]] = list(legend(panel))
+    if not entries:
         return []
     if len(entries) > 10:
         entries = [*entries[:9], (f"and {len(entries) - 9} more", None)]
@@ -86,14 +92,14 @@ def _ground(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
             else ""
         )
         yield f'<text x="{_LEFT - 46:g}" y="17" font-size="14" font-weight="600" fill="{palette.ink}">{escape(clean(panel.title, 60))}{unit}</text>'
-    base = 26.0 if frame.titled else 6.0
     for number, row in enumerate(frame.legend):
-        x, y = _LEFT, base + 17 * number + 10
+        x, y = _LEFT, 36.0 + 17 * number
         for text, curve in row:
             if curve is not None:
                 yield _stroke(f"M{x:g} {y - 4:g}h18", palette.curve(curve.colour), curve.style)
             yield f'<text x="{x + 23:g}" y="{y:g}" fill="{palette.soft}">{escape(text)}</text>'
             x += 34 + _GLYPH * len(text)
+    yield '<g class="axes">'
     for value, text in frame.y.ticks(4):
         y = frame.y.place(value)
         yield f'<path class="grid" d="M{frame.left:g} {y:.1f}H{frame.right:g}" stroke="{palette.grid}" fill="none"/>'
@@ -101,6 +107,7 @@ def _ground(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
     yield f'<text x="{frame.left - 6:g}" y="{frame.height - 9:g}" text-anchor="end" fill="{palette.soft}">{escape(panel.x_label)}</text>'
     for value, text in frame.x.ticks(max(2, int((frame.right - frame.left) // 90))):
         yield f'<text class="tick" x="{frame.x.place(value):.1f}" y="{frame.height - 9:g}" text-anchor="middle" fill="{palette.soft}">{text}</text>'
+    yield "</g>"
 
 
 def _drawing(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
@@ -114,7 +121,7 @@ def _drawing(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
         if frame.y.low <= level.y <= frame.y.high:
             y = frame.y.place(level.y)
             yield f'<path d="M{frame.left:g} {y:.1f}H{frame.right:g}" stroke="{palette.ink}" stroke-opacity="0.65" stroke-dasharray="3 3" fill="none"/>'
-            yield f'<text x="{frame.right - 2:g}" y="{y - 4:.1f}" text-anchor="end" fill="{palette.soft}">{escape(level.label)}</text>'
+            yield f'<text x="{frame.right - 2:g}" y="{y - 4:.1f}" text-anchor="end" fill="{palette.soft}" stroke="{palette.paper}" stroke-width="3" paint-order="stroke">{escape(level.label)}</text>'
     for curve in reversed(panel.curves):
         yield _stroke(line(curve.x, curve.y, frame.x, frame.y), palette.curve(curve.colour), curve.style)
         yield from _broken(curve, frame, palette)
@@ -141,6 +148,7 @@ def _broken(curve: Curve, frame: Frame, palette: Palette) -> Iterator[str]:
 def _marks(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
     """Moments as upright lines with a flag; where flags would lie on each other, the worse one is shown."""
     taken: list[float] = []
+    yield '<g class="marks">'
     for mark in sorted(panel.marks, key=lambda mark: (_RANKS[mark.severity], mark.x)):
         if not frame.x.low <= mark.x <= frame.x.high:
             continue
@@ -153,6 +161,7 @@ def _marks(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
             yield f'<text x="{x:.1f}" y="{frame.top - 3.4:g}" text-anchor="middle" font-size="10" font-weight="700" fill="{palette.paper}">{escape(clean(mark.label, 3))}</text>'
             taken.append(x)
         yield "</g>"
+    yield "</g>"
 
 
 def line(x: FloatArray, y: FloatArray, across: Scale, up: Scale) -> str:

@@ -1,0 +1,149 @@
+"""What a report tells of one run: the judgement, its panels, its incidents in order, checkpoints and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.catalog import entry_of
+from rldk.forensics.incidents import Incident
+from rldk.forensics.judge import Judgement
+from rldk.plots import Panel, RunSource, marks_of, other_panels, panels_of
+from rldk.plots.marks import metrics_of
+from rldk.plots.panel import short
+from rldk.report.checkpoints import checkpoint_panel, checkpoint_rows
+from rldk.runs.columns import NUMBER
+
+__all__ = ["BUCKETS", "Case", "Moment", "Passed"]
+
+BUCKETS = 300
+Passed = tuple[str, str]
+"""Something that could not be read: what, and why."""
+
+_SETTINGS = (
+    "lr",
+    "policy_lr",
+    "value_lr",
+    "kl_coef",
+    "target_kl",
+    "clip_range",
+    "clip_range_value",
+    "entropy_coef",
+    "temperature",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One line of an incident's story: what was seen, since when, and when it was certain."""
+
+    anomaly: Anomaly
+    began: int
+    first: bool
+
+
+@dataclass(slots=True)
+class Case:
+    """One run of a report."""
+
+    judgement: Judgement
+    skipped: int = 0
+    kl_target: float | None = None
+    buckets: int = BUCKETS
+    source: RunSource = field(init=False)
+    panels: list[Panel] = field(init=False)
+    checkpoints: list[dict[str, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        run = self.judgement.run
+        self.source = RunSource(run)
+        marks = marks_of(self.judgement.incidents)
+        self.panels = panels_of(self.source, buckets=self.buckets, marks=marks, kl_target=self.kl_target)
+        self.panels += other_panels(self.source, buckets=self.buckets, marks=marks)
+        self.checkpoints = checkpoint_rows(run)
+        moved = checkpoint_panel(self.checkpoints)
+        if moved is not None:
+            moved.marks = marks
+            self.panels.append(moved)
+
+    def story(self, incident: Incident) -> list[Moment]:
+        """What was seen, in the order in which it began: of each type the worst anomaly, since its first condition."""
+        worst: dict[str, Anomaly] = {}
+        since: dict[str, int] = {}
+        for anomaly in (self.judgement.engine.anomalies[number] for number in incident.anomalies):
+            known = worst.get(anomaly.type)
+            if known is None or (anomaly.severity == "critical" and known.severity != "critical"):
+                worst[anomaly.type] = anomaly
+            since[anomaly.type] = min(since.get(anomaly.type, anomaly.since), anomaly.since)
+        order = sorted(worst.values(), key=lambda anomaly: (anomaly.type != incident.first, since[anomaly.type], anomaly.index))
+        return [Moment(anomaly, self._step(since[anomaly.type]), number == 0) for number, anomaly in enumerate(order)]
+
+    def _step(self, index: int) -> int:
+        steps = self.judgement.run.steps
+        return int(steps[min(max(index, 0), len(steps) - 1)])
+
+    def evidence_panels(self, incident: Incident, most: int = 4) -> list[Panel]:
+        """The panels that show what an incident speaks of, the first mover's first, with only its own moment marked."""
+        keys = metrics_of(moment.anomaly for moment in self.story(incident))
+        by_key = {panel.key: panel for panel in self.panels}
+        chosen = [by_key[key] for key in keys if key in by_key][:most]
+        number = self.judgement.incidents.index(incident)
+        marks = [mark for mark in marks_of(self.judgement.incidents) if mark.severity == "good" or mark.label == str(number + 1)]
+        if incident.last_good_step is None or all(mark.x != incident.last_good_step for mark in marks):
+            marks = [mark for mark in marks if mark.severity != "good"]
+        return [_with(panel, marks) for panel in chosen]
+
+    def settings(self) -> list[tuple[str, str]]:
+        """What is known of how the run was set up: from its log, and where the log is."""
+        run = self.judgement.run
+        found = [("run", run.run_id), ("log", str(run.path)), ("read as", run.framework or run.adapter), ("kind", run.kind)]
+        for name, column in run.labels.items():
+            texts = list(dict.fromkeys(cell for cell in column.cells() if cell is not None))
+            if texts and name not in ("notes", "phase", "tokens_in", "tokens_out"):
+                found.append((name.replace("_", " "), ", ".join(map(_plain, texts[:3])) + (" …" if len(texts) > 3 else "")))
+        for name, column in run.columns.items():
+            entry = entry_of(name)
+            if name in _SETTINGS or (entry is not None and entry.group == "settings" and name not in ("global_step", "epoch")):
+                values = column.values[(column.state == NUMBER) & np.isfinite(column.values)]
+                if len(values):
+                    same = values.min() == values.max()
+                    first, last = short(float(values[0])), short(float(values[-1]))
+                    found.append((name, first if same else f"{first} → {last}"))
+        return found
+
+    def span(self) -> str:
+        """How long the run is, in steps and, where the log has the time, in hours."""
+        run = self.judgement.run
+        if not len(run):
+            return "no events"
+        told = f"{len(run):,} event{'' if len(run) == 1 else 's'}, steps {run.steps[0]:,}–{run.steps[-1]:,}"
+        times = run.wall_time[np.isfinite(run.wall_time)]
+        return f"{told}, {_duration(float(times.max() - times.min()))}" if len(times) > 1 else told
+
+    def last(self, name: str) -> float | None:
+        """The last finite value of a metric."""
+        column = self.judgement.run.columns.get(name)
+        if column is None:
+            return None
+        values = column.values[np.isfinite(column.values) & (column.state == NUMBER)]
+        return float(values[-1]) if len(values) else None
+
+
+def _with(panel: Panel, marks: Sequence[Any]) -> Panel:
+    return Panel(
+        panel.key, panel.group, panel.title, panel.unit, panel.curves, panel.levels, list(marks), panel.limits, panel.log
+    )
+
+
+def _plain(cell: float | str) -> str:
+    return short(cell) if isinstance(cell, float) else cell
+
+
+def _duration(seconds: float) -> str:
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} hours"
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"

@@ -1,0 +1,47 @@
+"""Files of a report: whole or not there, and none outside of the folder that was named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rldk.core.errors import UsageError
+from rldk.forensics.plain import write_text
+from rldk.plots import panels_of
+from rldk.plots.png import file_name, png
+from rldk.report.case import Case
+
+__all__ = ["write_pictures", "write_report"]
+
+
+def write_report(path: str | Path, content: str) -> Path:
+    """Write a page or a summary; a reader sees the old file or the new one."""
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(
+            f"Expected a file to write to, got the folder {target}; name one in it, such as {target / 'report.html'}."
+        )
+    try:
+        return write_text(target, content)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error
+
+
+def write_pictures(folder: str | Path, cases: Sequence[Case], *, dark: bool = False) -> list[Path]:
+    """Every panel as a PNG file: `RUN-kl.png` for each run, and for several runs those laid over each other as `all-kl.png`."""
+    target = Path(folder)
+    named = {id(case): file_name(case.judgement.run.run_id) for case in cases}
+    if len(set(named.values())) < len(cases):
+        named = {id(case): f"{number}-{named[id(case)]}" for number, case in enumerate(cases, 1)}
+    pictures = [(f"{named[id(case)]}-{file_name(panel.key)}", panel) for case in cases for panel in case.panels]
+    if len(cases) > 1:
+        pictures += [(f"all-{file_name(panel.key)}", panel) for panel in panels_of([case.source for case in cases])]
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        written = []
+        for name, panel in pictures:
+            written.append(target / f"{name}.png")
+            written[-1].write_bytes(png(panel, dark=dark))
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written to: {error.strerror or error}.") from error
+    return written
