@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import subprocess
 import sys
 import time
 from collections import deque
@@ -113,8 +112,6 @@ class Logger:
         config = {key: value for key, value in sorted(vars(args).items()) if value is not None}
         self.trackers = make_trackers(args.report_to, folder, args.wandb_project, args.run_id, config, resume_step)
         self.about = {"run_id": args.run_id, "phase": "train", "stage": args.stage, "reductions": {"kl_mean": "token"}}
-        if sha := _git_sha():
-            self.about["git_sha"] = sha
         if not args.no_rldk:
             self.monitor = _make_monitor(args, resume_step, kl_target)
             if monitor_state:
@@ -135,7 +132,8 @@ class Logger:
         names = {key: f"system/{key}" if key == "epoch_time" else f"train/{key}" for key in metrics}
         self.trackers.log({names[key]: value for key, value in metrics.items()}, step)
         if self.monitor is not None:
-            self.monitor.observe(self._event(step, metrics, notes or [], data_slice or {}))
+            for anomaly in self.monitor.observe(self._event(step, metrics, notes or [], data_slice or {})):
+                self.say(f"rldk: {anomaly.severity} {anomaly.type} at step {anomaly.step}: {anomaly.message} {anomaly.advice}")
         for note in notes or []:
             self.say(f"step {step}: {note}")
         last = step == self.total
@@ -231,16 +229,15 @@ class Screen:
 def _make_monitor(args: argparse.Namespace, resume_step: int | None, kl_target: float | None) -> Any:
     from rldk.monitor import Monitor
 
+    if resume_step is None:
+        _set_aside(Path(args.save_dir) / f"{args.run_id}_events.jsonl")
     forensics = {} if kl_target is None else {"kl_target": kl_target}
     stop_on = None if args.stop_on == "none" else args.stop_on
     return Monitor(args.save_dir, args.run_id, forensics=forensics, stop_on=stop_on, resume_step=resume_step)
 
 
-def _git_sha() -> str | None:
-    """The commit of the code that trains, where it is in a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() or None
+def _set_aside(log: Path) -> None:
+    """An event log of an earlier run by the same name is kept under a number of its own, and not written into."""
+    if log.is_file() and log.stat().st_size:
+        number = next(n for n in range(1, 10**6) if not log.with_name(f"{log.stem}_{n}.jsonl").exists())
+        log.rename(log.with_name(f"{log.stem}_{number}.jsonl"))

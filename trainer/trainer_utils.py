@@ -40,10 +40,10 @@ from rldk.functional.throughput import calculate_mfu, flops_per_token
 
 __all__ = [
     "Accelerator", "CheckpointError", "Logger", "Stopper", "Throughput", "all_finite", "batch_indices", "calculate_mfu",
-    "checkpoint_root", "clip_gradients", "common_parser", "count_parameters", "find_checkpoint", "flops_per_token",
-    "learning_rate_at", "load_checkpoint", "load_model", "load_reward", "load_tokenizer", "main_guard", "make_accelerator",
-    "make_optimizer", "parse_args", "save_checkpoint", "save_weights", "seed_everything", "set_learning_rate", "steps_in",
-    "weight_folder",
+    "checkpoint_root", "clip_gradients", "common_parser", "count_parameters", "disable_dropout", "find_checkpoint",
+    "flops_per_token", "learning_rate_at", "load_checkpoint", "load_model", "load_reward", "load_tokenizer", "main_guard",
+    "make_accelerator", "make_optimizer", "parse_args", "save_checkpoint", "save_weights", "seed_everything",
+    "set_learning_rate", "steps_in", "weight_folder",
 ]  # fmt: skip
 
 
@@ -322,7 +322,7 @@ def load_model(args: argparse.Namespace, kind: str = "causal", folder: str | Pat
         "value": transformers.AutoModelForTokenClassification,
         "score": transformers.AutoModelForSequenceClassification,
     }[kind]
-    heads = {} if kind == "causal" else {"num_labels": 1, "classifier_dropout": 0.0}
+    heads = {} if kind == "causal" else {"num_labels": 1}
     source = folder or model_source(args)
     with _quiet_transformers():
         if source is not None:
@@ -361,6 +361,19 @@ def load_reward(name: str, folder_allowed: bool = True) -> Any:
         return getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"--reward {name} cannot be imported: {error}") from error
+
+
+def disable_dropout(model: Any) -> Any:
+    """Without dropout, so that the policy that is trained is the one that was sampled from."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    if getattr(model.config, "attention_dropout", 0.0):
+        model.config.attention_dropout = 0.0
+        for module in model.modules():
+            if hasattr(module, "attention_dropout"):
+                module.attention_dropout = 0.0
+    return model
 
 
 def count_parameters(model: torch.nn.Module, trainable: bool = True) -> int:

@@ -1,0 +1,56 @@
+"""A task small enough for a CPU and the same for both trainers: answer with good words, and end the answer.
+
+Words are tokens. The reward of a response is the share of good words among its words; a quarter of all words is good, so
+a new model begins near 0.25 and a trained one ends near 1.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+WORDS = 252
+VOCABULARY = WORDS + 4
+GOOD = range(4, 4 + WORDS // 4)
+GOOD_WORDS = frozenset(f"w{number}" for number in range(WORDS // 4))
+PROMPT_WORDS = 12
+
+
+def reward(prompts: list[str], responses: list[str]) -> list[float]:
+    """Share of good words; an empty response has earned nothing."""
+    scores = []
+    for response in responses:
+        words = response.split()
+        scores.append(sum(word in GOOD_WORDS for word in words) / max(len(words), 1))
+    return scores
+
+
+def build(folder: Path, seed: int, hidden: int = 64, layers: int = 2) -> Path:
+    """Write `model` (policy and tokenizer) and `prompts.jsonl` into the folder, the same for the same seed."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    vocabulary = {"[PAD]": PAD, "[BOS]": BOS, "[EOS]": EOS, "[UNK]": UNK} | {f"w{n}": n + 4 for n in range(WORDS)}
+    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=words, pad_token="[PAD]", bos_token="[BOS]", eos_token="[EOS]", unk_token="[UNK]", padding_side="left"
+    )
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=layers,
+        num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=256,
+        bos_token_id=BOS, eos_token_id=EOS, pad_token_id=PAD, tie_word_embeddings=False,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config)
+    model.save_pretrained(str(folder / "model"))
+    tokenizer.save_pretrained(str(folder / "model"))
+    chance = random.Random(seed)
+    with (folder / "prompts.jsonl").open("w") as out:
+        for _ in range(512):
+            text = " ".join(f"w{chance.randrange(WORDS)}" for _ in range(chance.randint(PROMPT_WORDS // 2, PROMPT_WORDS)))
+            out.write(json.dumps({"text": text, "source": "bench"}) + "\n")
+    return folder
