@@ -16,7 +16,7 @@ from rldk.dashboard.client import RemoteRun
 from rldk.dashboard.page.words import safe
 from rldk.plots.build import other_panels, panels_of
 from rldk.plots.panel import Curve, FloatArray, Mark, Panel
-from rldk.plots.plotly_figure import plotly_figure
+from rldk.plots.plotly_figure import plotly_spec
 from rldk.plots.png import file_name
 
 __all__ = ["draw_panels", "marks_of", "panels_for", "smoothed"]
@@ -91,11 +91,11 @@ def draw_panels(
 
 def draw_panel(panel: Panel, *, dark: bool, revision: str, span: tuple[float, float] | None, place: str, run: str) -> None:
     """Draw one panel."""
-    figure = plotly_figure(panel, dark=dark, height=290, revision=revision)
-    figure.update_layout(dragmode="zoom", font_family=_FONT)
-    figure.update_yaxes(fixedrange=True)
+    figure = plotly_spec(panel, dark=dark, height=290, revision=revision)
+    layout = figure["layout"]
+    layout["dragmode"], layout["font"]["family"], layout["yaxis"]["fixedrange"] = "zoom", _FONT, True
     if span is not None:
-        figure.update_xaxes(range=list(span))
+        layout["xaxis"]["range"] = list(span)
     options: dict[str, Any] = {
         "displaylogo": False,
         "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
