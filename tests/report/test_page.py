@@ -102,7 +102,8 @@ def test_all_standard_panels_scores_and_coverage_are_there(cases: dict[str, Case
     content = page([cases["broken"]])
     said = words(content)
     for title in ("Reward", "KL against its target", "KL coefficient", "Gradient norms", "Advantages",
-                  "Policy to value gradients", "Entropy", "Length of responses", "Explained variance", "Losses", "Throughput", "Memory"):  # fmt: skip
+                  "Policy to value gradients", "Entropy",
+                  "Length of responses", "Explained variance", "Losses", "Throughput", "Memory"):  # fmt: skip
         assert title in said
     pictures = content.count('<svg xmlns="http://www.w3.org/2000/svg"')
     assert content.count('<figure class="panel"') == pictures
