@@ -154,3 +154,39 @@ def test_a_field_map_places_what_is_not_known(text_log: Any) -> None:
         choose(text_log.write(text))
     run = text_log.run(text, "csv", field_map={"quux": "reward_mean"})
     assert text_log.values(run, "reward_mean") == [0.5, 0.75]
+
+
+def metrics_of(run: Any) -> list[dict[str, float]]:
+    return [event.metrics for event in run.events()]
+
+
+def test_a_nan_among_numbers_was_measured(text_log: Any) -> None:
+    losses = [0.5, 0.4, "nan", 0.3, 0.3, 0.2, "NaN", "nan", "nan"]
+    run = text_log.run(table(["step", "reward_mean", "loss"], [[step, 0.1, loss] for step, loss in enumerate(losses)]), "csv")
+    assert [math.isnan(metrics["loss"]) for metrics in metrics_of(run)] == [str(loss).lower() == "nan" for loss in losses]
+
+
+def test_a_nan_in_every_row_that_lacks_the_metric_was_not(text_log: Any) -> None:
+    rows = [[step, 0.1 * step, 0.5 if step % 4 == 0 else "nan", "nan"] for step in range(14)]
+    run = text_log.run(table(["step", "reward_mean", "loss", "value_loss"], rows), "csv")
+    assert [metrics.get("loss") for metrics in metrics_of(run)] == [0.5 if step % 4 == 0 else None for step in range(14)]
+    assert not any("value_loss" in metrics for metrics in metrics_of(run))
+
+
+def test_a_metric_that_becomes_nan_for_good_is_so_in_every_later_block_of_rows(text_log: Any) -> None:
+    rows = [[step, 0.1, 0.5 if step < 100 else "nan"] for step in range(6000)]
+    run = text_log.run(table(["step", "reward_mean", "loss"], rows), "csv")
+    assert [math.isnan(metrics["loss"]) for metrics in metrics_of(run)] == [step >= 100 for step in range(6000)]
+
+
+def test_metrics_written_one_after_the_other_are_one_run(text_log: Any) -> None:
+    rows = [[step, 0.1 * step, ""] for step in range(8)] + [[step, "", 0.5] for step in range(8)]
+    run = text_log.run(table(["step", "reward_mean", "loss"], rows), "csv")
+    assert run.steps.tolist() == list(range(8))
+    assert metrics_of(run)[3] == {"reward_mean": pytest.approx(0.3), "loss": 0.5}
+
+
+def test_a_decimal_comma_is_no_separator(text_log: Any) -> None:
+    run = text_log.run("step;reward_mean;loss\n" + "".join(f"{step};{step},25;0.5\n" for step in range(6)), "csv")
+    assert not any("reward_mean" in metrics for metrics in metrics_of(run)), "1,25 is not understood, and never 25"
+    assert metrics_of(run)[2]["loss"] == 0.5

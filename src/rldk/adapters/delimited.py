@@ -62,13 +62,9 @@ class DelimitedAdapter(Adapter):
         charts = _charts(header)
         if charts and any(name.endswith("__MIN") for name in header.names):
             self.notes.append("the columns __MIN and __MAX (the range over grouped runs) were left out")
-        for batch in delimited.iter_batches(self.source, header, self.problems, self.notes, self.progress):
-            columns: dict[str, Cells] = {}
-            for name, cells in zip(header.names, zip(*batch, strict=True), strict=False):
-                if (column := delimited.column_of(name, cells)) is not None:
-                    columns[name] = column
-            for part in _by_run(columns, charts, len(batch)):
-                builder.add_columns(part, len(batch))
+        for rows, columns in delimited.iter_columns(self.source, header, self.problems, self.notes, self.progress):
+            for part in _by_run(columns, charts, rows):
+                builder.add_columns(part, rows)
 
 
 def _is_monitor(header: Header) -> bool:

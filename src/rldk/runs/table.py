@@ -21,6 +21,7 @@ __all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table
 
 _PLAIN = frozenset({float, int, bool})
 _FLUSH_ROWS = 1024
+_MAX_PATTERNS = 256  # of rows that come as columns; more than that tell nothing
 _MAX_COLUMNS = 4096
 _MAX_DEPTH = 8
 _MAX_DROPPED = 100_000
@@ -111,7 +112,7 @@ class TableBuilder:
 
         Of two columns of one name the cells of the later win, where it has any.
         """
-        where = self._next_rows(shape, rows)
+        where = self._next_rows(np.full(rows, shape.number, dtype=np.int32), rows)
         for name, cells in columns:
             if isinstance(cells, np.ndarray):
                 self._store(name, Chunk(where, cells, NUMBER))
@@ -124,24 +125,47 @@ class TableBuilder:
         Text columns are lists. The cells that are `NaN` count as not logged, since such an array cannot say more; a
         masked array can, and there only the masked cells do.
         """
-        where = self._next_rows(self.shape(tuple(columns)), rows)
+        gaps: dict[str, npt.NDArray[np.bool_]] = {}
+        arrays: dict[str, npt.NDArray[np.float64]] = {}
         for name, cells in columns.items():
             if isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub":
-                values = np.ma.getdata(cells).astype(np.float64)
-                there = ~np.ma.getmaskarray(cells) if isinstance(cells, np.ma.MaskedArray) else ~np.isnan(values)
-                if there.all():
-                    self._store(name, Chunk(where, values, NUMBER))
-                elif there.any():
-                    self._store(name, Chunk(where[there], values[there], NUMBER))
-            else:
+                arrays[name] = values = np.ma.getdata(cells).astype(np.float64)
+                gap = np.ma.getmaskarray(cells) if isinstance(cells, np.ma.MaskedArray) else np.isnan(values)
+                if gap.any():
+                    gaps[name] = gap
+        where = self._next_rows(self._shapes_of(tuple(columns), gaps, rows), rows)
+        for name, cells in columns.items():
+            if name not in arrays:
                 self._take(name, where, tuple(cells), 0)
+            elif name not in gaps:
+                self._store(name, Chunk(where, arrays[name], NUMBER))
+            elif (there := ~gaps[name]).any():
+                self._store(name, Chunk(where[there], arrays[name][there], NUMBER))
 
-    def _next_rows(self, shape: Shape, rows: int) -> Rows:
+    def _shapes_of(self, names: tuple[str, ...], gaps: Mapping[str, npt.NDArray[np.bool_]], rows: int) -> npt.NDArray[np.int32]:
+        """The number of each row's shape: which of the columns it has a cell in."""
+        numbers = np.full(rows, self._number(names, ()), dtype=np.int32)
+        if not gaps:
+            return numbers
+        bits = np.packbits(np.stack(list(gaps.values()), axis=1), axis=1)
+        width, text = bits.shape[1], bits.tobytes()
+        known: dict[bytes, int] = {}
+        for row in range(rows):
+            pattern = text[row * width : (row + 1) * width]
+            if (number := known.get(pattern)) is None:
+                if len(known) == _MAX_PATTERNS:
+                    continue
+                left_out = {name for name, gap in gaps.items() if gap[row]}
+                number = known[pattern] = self._number(tuple(name for name in names if name not in left_out), ())
+            numbers[row] = number
+        return numbers
+
+    def _next_rows(self, shapes: npt.NDArray[np.int32], rows: int) -> Rows:
         self._flush()
         where = np.arange(self._rows, self._rows + rows, dtype=np.intp)
         self._rows += rows
         self._flushed = self._rows
-        self._shapes.append(np.full(rows, shape.number, dtype=np.int32))
+        self._shapes.append(shapes)
         return where
 
     def finish(self) -> Table:

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -19,10 +20,12 @@ from rldk.core.jsonio import to_number
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 
-__all__ = ["Cells", "Header", "column_of", "header_of", "iter_batches", "iter_rows"]
+__all__ = ["Cells", "Header", "header_of", "iter_columns", "iter_rows"]
 
 _DELIMITERS = ",\t;|"
 _BATCH = 2048
+MANY_GAPS = 0.2
+_decode_numbers = msgspec.json.Decoder(list[float]).decode
 _EMPTY = frozenset({"", "NA", "N/A", "null", "None", "none", "-"})
 Cells = npt.NDArray[np.float64] | list[str | None]
 _PAIR = re.compile(r"[=:]\s*[-+]?\.?(?:\d|nan\b|inf\b)|[A-Za-z] [-+]?\.?\d[\d.]*\s*$|\d{4}-\d\d-\d\d|\[\d+/\d+\]")
@@ -61,28 +64,72 @@ def header_of(source: Source) -> Header | None:
     return None
 
 
-def iter_batches(
+def iter_columns(
     source: Source, header: Header, problems: LineProblems, notes: list[str], progress: Progress | None = None
-) -> Iterator[list[list[str]]]:
-    """Rows of cells, many at a time. One of another length is counted and located; a repeated header is passed over.
+) -> Iterator[tuple[int, dict[str, Cells]]]:
+    """Many rows at a time: how many, and their columns."""
+    numbered = _after_header(source, header, problems, progress)
+    gaps = Gaps()
+    while batch := list(islice(numbered, _BATCH)):
+        lines = [line for _, line in batch if line != header.line]
+        table = None if problems.unterminated is not None else _numbers(lines, header)
+        if table is not None:
+            gaps.met.update(header.names)
+            yield len(lines), {name: table[:, place] for place, name in enumerate(header.names)}
+            continue
+        for rows in _rows(batch, numbered, header, problems, notes):
+            by_column = zip(header.names, zip(*rows, strict=True), strict=False)
+            columns = {name: column_of(name, cells, gaps) for name, cells in by_column}
+            yield len(rows), {name: column for name, column in columns.items() if column is not None}
 
-    The last cell of a last line without newline may be cut off: it is emptied, and said to be.
-    """
+
+def _after_header(
+    source: Source, header: Header, problems: LineProblems, progress: Progress | None
+) -> Iterator[tuple[int, bytes]]:
+    """The numbered lines after the header."""
     numbered = source.lines(problems, progress)
     for number, line in numbered:
         if line == header.line:
             break
         if not line.startswith(b"#"):
             problems.add(number, "before the header")
-    while batch := list(islice(numbered, _BATCH)):
-        text = b"\n".join([line for _, line in batch if line != header.line])
-        if b'"' in text:
-            for part in _quoted(batch, numbered, header, problems):
-                yield _whole(part, header, problems, notes)
-            return
-        rows = [row.split(header.delimiter) for row in text.decode("utf-8", "replace").split("\n")] if text else []
-        numbers = [number for number, line in batch if line != header.line]
-        yield _whole(list(zip(numbers, rows, strict=True)), header, problems, notes)
+    return numbered
+
+
+def _numbers(lines: list[bytes], header: Header) -> npt.NDArray[np.float64] | None:
+    """The cells where all are there and are numbers as JSON writes them, which is decoded at once; else `None`."""
+    separator = header.delimiter.encode()
+    separators = len(header.names) - 1
+    if any(line.count(separator) != separators for line in lines):
+        return None
+    text = b",".join(lines)
+    if separator != b",":
+        if text.count(b",") >= len(lines):  # a decimal comma
+            return None
+        text = text.replace(separator, b",")
+    try:
+        cells = _decode_numbers(b"[" + text + b"]")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return np.array(cells, dtype=np.float64).reshape(len(lines), separators + 1)
+
+
+def _rows(
+    batch: list[tuple[int, bytes]], rest: Iterator[tuple[int, bytes]], header: Header, problems: LineProblems, notes: list[str]
+) -> Iterator[list[list[str]]]:
+    """Rows of cells, many at a time. One of another length is counted and located; a repeated header is passed over.
+
+    The last cell of a last line without newline may be cut off: it is emptied, and said to be. From the first quotation
+    mark on, the rest is taken too.
+    """
+    text = b"\n".join([line for _, line in batch if line != header.line])
+    if b'"' in text:
+        for part in _quoted(batch, rest, header, problems):
+            yield _whole(part, header, problems, notes)
+        return
+    rows = [row.split(header.delimiter) for row in text.decode("utf-8", "replace").split("\n")] if text else []
+    numbers = [number for number, line in batch if line != header.line]
+    yield _whole(list(zip(numbers, rows, strict=True)), header, problems, notes)
 
 
 def _quoted(
@@ -131,18 +178,49 @@ def _whole(
     return kept
 
 
-def column_of(name: str, cells: tuple[str, ...]) -> Cells | None:
+class Gaps:
+    """Tells a `nan` that was measured, which is evidence, from one that stands for a cell that was not.
+
+    Some writers have a `nan` in every row that lacks the metric: a column of nothing else, or one where more than a
+    fifth of the rows between its numbers say `nan`. A few of them, and those after the last number, were measured.
+    """
+
+    def __init__(self) -> None:
+        self.met: set[str] = set()
+
+    def of(self, name: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Which of a column's next values were not measured."""
+        absent = np.isnan(values)
+        if not absent.any():
+            self.met.add(name)
+            return absent
+        numbers = np.flatnonzero(~absent)
+        if not len(numbers):
+            return absent & (name not in self.met)
+        self.met.add(name)
+        before_last = absent[: numbers[-1]]
+        if before_last.sum() <= MANY_GAPS * (numbers[-1] + 1):
+            return np.zeros_like(absent)
+        longest = np.diff(numbers, prepend=-1).max()
+        if len(values) - numbers[-1] > longest:
+            absent[numbers[-1] :] = False
+        return absent
+
+
+def column_of(name: str, cells: tuple[str, ...], gaps: Gaps) -> Cells | None:
     """A column's cells as numbers; as words where they place a row; `None` where they are words that do not.
 
-    An empty cell was not logged, and is masked; one that says `nan` was, and is evidence.
+    An empty cell was not logged, and is masked; of one that says `nan` see `Gaps`.
     """
-    if not any("_" in cell for cell in cells):  # float() takes "1_000"; no log means that
+    if "_" not in "".join(cells):  # float() takes "1_000"; no log means that
         try:
-            return np.array(list(map(float, cells)))
+            values = np.array(list(map(float, cells)))
+            return np.ma.MaskedArray(values, gaps.of(name, values))
         except ValueError:
             pass
         try:
             values = np.array([float(cell or "nan") for cell in cells])
+            gaps.met.add(name)
             return np.ma.MaskedArray(values, ~np.array(list(map(bool, cells))))
         except ValueError:
             pass
@@ -158,6 +236,8 @@ def iter_rows(
     source: Source, header: Header, problems: LineProblems, notes: list[str], progress: Progress | None = None
 ) -> Iterator[Mapping[str, Any]]:
     """Rows by the header's names, without the empty cells."""
-    for batch in iter_batches(source, header, problems, notes, progress):
-        for cells in batch:
-            yield {name: cell for name, cell in zip(header.names, cells, strict=True) if cell not in _EMPTY}
+    numbered = _after_header(source, header, problems, progress)
+    while batch := list(islice(numbered, _BATCH)):
+        for rows in _rows(batch, numbered, header, problems, notes):
+            for cells in rows:
+                yield {name: cell for name, cell in zip(header.names, cells, strict=True) if cell not in _EMPTY}
