@@ -48,7 +48,7 @@ def draw_page(client: Client, seconds: float) -> None:
         st.button("Look again", key="rldk_again", width="stretch")
         for remark in _remarks(listing):
             st.caption(remark)
-    st.fragment(_watch_folder, run_every=2.0 if follow else None)(client)
+    st.fragment(_watch_folder, run_every=1.0 if follow else None)(client)
     if key is None:
         _draw_empty(client, listing)
         return
