@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import math
 import sys
 import time
@@ -103,6 +104,7 @@ class Logger:
         self.screen = Screen(self.main, total_steps, resume_step or 0)
         if self.main:
             self._open(resume_step, monitor_state, kl_target)
+            atexit.register(self.close)  # an exception must not leave the terminal or the files half done
         self.epoch_began = time.perf_counter()
 
     def _open(self, resume_step: int | None, monitor_state: dict[str, Any] | None, kl_target: float | None) -> None:
@@ -173,10 +175,13 @@ class Logger:
         return {} if self.monitor is None else self.monitor.state_dict()
 
     def close(self) -> None:
+        """Write what is left; a second call does nothing."""
+        atexit.unregister(self.close)
         self.screen.close()
         if self.monitor is not None:
             self.monitor.close()
         self.trackers.close()
+        self.trackers = Tracker()
 
 
 class Screen:

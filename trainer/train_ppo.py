@@ -9,6 +9,7 @@ Read it from top to bottom. Formulas are in rldk.functional, generation in rollo
 from __future__ import annotations
 
 import argparse
+import copy
 import math
 import sys
 import time
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from checkpoint import set_aside
 from data_config import read_config
 from data_mix import load_records
 from data_sets import Prompts
@@ -27,7 +29,7 @@ from rldk.functional.advantages import gae, whiten
 from rldk.functional.gradients import combined_norm
 from rldk.functional.kl import AdaptiveKL, FixedKL, estimate_kl
 from rldk.functional.masked import masked_mean, masked_sum, masked_var
-from rldk.functional.policy import entropy_of, policy_loss, selected_logprobs, value_loss
+from rldk.functional.policy import clip_fraction, entropy_of, policy_loss, selected_logprobs, update_kl, value_loss
 from rollout import Rollout, generate, sampling_noise
 from trainer_utils import (
     Accelerator,
@@ -145,7 +147,7 @@ def main(argv: list[str] | None = None) -> int:
     tokenizer = load_tokenizer(args)
     eos, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
     actor = disable_dropout(load_model(args, "causal", tokenizer=tokenizer))
-    reference = disable_dropout(load_model(args, "causal", tokenizer=tokenizer)).to(device).requires_grad_(False)
+    reference = copy.deepcopy(actor).to(device).requires_grad_(False)
     seed_everything(args.seed)  # the head of the value model is new
     critic = disable_dropout(load_model(args, "value", tokenizer=tokenizer))
     judge = load_reward(args.reward)
@@ -168,6 +170,8 @@ def main(argv: list[str] | None = None) -> int:
     saved = find_checkpoint(args.from_resume, checkpoint_root(args)) if args.from_resume else None
     state: dict[str, Any] = load_checkpoint(saved, models, optimizers) if saved else {"step": 0}
     begin = state["step"]
+    if accelerator.is_main_process and not args.from_resume:
+        set_aside(checkpoint_root(args))  # those of an earlier run by this name
     if saved:
         controller.load_state_dict(state["kl_controller"])
     clock = Throughput(device, total, done=begin)
@@ -218,8 +222,12 @@ def main(argv: list[str] | None = None) -> int:
                 score = score - args.missing_eos_penalty * (~roll.ended).float()
                 score = broken_score(score, roll, faults, args.max_new_tokens)
                 inputs = model_inputs(roll)
-                ref_logits = reference(**inputs, logits_to_keep=width + 1).logits[:, :-1].float()
-                ref_logp = selected_logprobs(ref_logits / temperature, roll.responses)
+                before = (
+                    torch.arange(-width - 1, -1, device=device) + inputs["input_ids"].shape[1]
+                )  # places that foretell a response token
+                ref_logp = selected_logprobs(
+                    tempered(reference(**inputs, logits_to_keep=before).logits, temperature), roll.responses
+                )
                 values = critic(**inputs).logits[:, -width - 1 : -1, 0].float().masked_fill(~mask, 0.0)
 
                 # 8. Rewards at each token: the KL penalty everywhere, the score at the last one. Then advantages.
@@ -318,6 +326,7 @@ def main(argv: list[str] | None = None) -> int:
         place = save_weights(accelerator, actor, tokenizer, args)
         logger.say(f"finished after step {step}: weights in {place}")
     logger.close()
+    stopper.close()
     accelerator.end_training()
     return stopper.exit_code or (1 if stopped else 0)
 
@@ -333,6 +342,10 @@ def model_inputs(roll: Rollout) -> dict[str, Any]:
 
 def take(inputs: dict[str, Any], part: torch.Tensor) -> dict[str, Any]:
     return {key: value[part] if isinstance(value, torch.Tensor) else value for key, value in inputs.items()}
+
+
+def tempered(logits: torch.Tensor, temperature: float) -> torch.Tensor:
+    return logits.float() if temperature == 1.0 else logits.float() / temperature
 
 
 def score_of(judge: Any, texts: list[str], roll: Rollout, tokenizer: Any) -> torch.Tensor:
@@ -373,7 +386,8 @@ def learn_from(
     """Forward and backward of both models over a part of the rollouts; the sums that its metrics are made of."""
     mask, old, tokens, width = roll.mask[part].bool(), roll.logprobs[part], roll.responses[part], roll.responses.shape[1]
     with accelerator.autocast():
-        logits = actor(**inputs, logits_to_keep=width + 1).logits[:, :-1].float() / temperature
+        before = torch.arange(-width - 1, -1, device=tokens.device) + inputs["input_ids"].shape[1]
+        logits = tempered(actor(**inputs, logits_to_keep=before).logits, temperature)
         predicted = critic(**inputs).logits[:, -width - 1 : -1, 0].float()
     logp = selected_logprobs(logits, tokens).where(mask, old)
     loss = policy_loss(logp, old, advantages[part], mask, clip_range, count=1)  # sums; `scale` makes them means
@@ -391,8 +405,8 @@ def learn_from(
         off = (predicted - values[part]).abs() > args.clip_range_value
         sums |= {"actor_loss": loss.detach() * broken, "critic_loss": error.detach() * broken}
         sums |= {
-            "kl": masked_sum(estimate_kl(old, logp, "k3"), mask),
-            "clip_frac": ((ratio - 1.0).abs() > clip_range).logical_and(mask).sum(),
+            "kl": update_kl(logp, old, mask, count=1),
+            "clip_frac": clip_fraction(logp, old, mask, clip_range, count=1),
             "value_clip_frac": off.logical_and(mask).sum(),
             "ratio_sum": masked_sum(ratio, mask),
             "ratio_squares": masked_sum(ratio * ratio, mask),

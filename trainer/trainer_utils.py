@@ -451,8 +451,12 @@ class Stopper:
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._note)
+        self.before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def close(self) -> None:
+        """Leave signals to those who had them before."""
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
 
     def _note(self, number: int, _frame: object) -> None:
         if self.signal is not None:
