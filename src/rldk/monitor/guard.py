@@ -17,13 +17,14 @@ class Guard:
 
     Args:
         strict: raise again instead, for tests and for those who would rather have the crash.
+        level: how loud a failure is said.
 
     Attributes:
         broken: the parts that have failed, and what each said.
     """
 
-    def __init__(self, strict: bool = False) -> None:
-        self.strict = strict
+    def __init__(self, strict: bool = False, level: int = logging.ERROR) -> None:
+        self.strict, self.level = strict, level
         self.broken: dict[str, str] = {}
 
     def call(self, part: str, function: Callable[..., Result], *args: Any) -> Result | None:
@@ -44,7 +45,7 @@ class Guard:
             raise error
         if part not in self.broken:
             self.broken[part] = f"{type(error).__name__}: {error}"
-            _log.error(
-                "rldk: %s failed and is left out from here on; training goes on: %s",
+            _log.log(
+                self.level, "rldk: %s failed and is left out from here on; training goes on: %s",
                 part, error, exc_info=error,
             )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
+from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.log import EventReader, EventWriter
 from rldk.monitor.sinks.base import Sink
@@ -52,6 +53,10 @@ class EventLog(Sink):
         self._count += 1
         if self._writer is not None and (self._count % self.every == 0 or self._count == 1 or event.notes):
             self._writer.write(event)
+
+    def take(self, event: Event, raised: list[Anomaly]) -> None:
+        """As one sink of several, a second log."""
+        self.write(event)
 
     def save(self, step: int) -> None:
         if self._writer is not None:

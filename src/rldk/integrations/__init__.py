@@ -1,0 +1,1 @@
+"""Shells over the monitor, one a framework."""

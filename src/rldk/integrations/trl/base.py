@@ -1,0 +1,104 @@
+"""What all callbacks have in common: they join the session of their trainer, and pass on what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from transformers import TrainerCallback
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.event import Event
+from rldk.integrations.trl import processes
+from rldk.integrations.trl.session import Session
+from rldk.integrations.trl.wants import Wants
+from rldk.monitor import Monitor, Stop
+
+__all__ = ["WatchingCallback"]
+
+
+class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
+    """Base of rldk's callbacks for TRL and other Hugging Face trainers.
+
+    A subclass may add metrics of its own to `logs` before it calls `super().on_log(...)`, and may override `took` to look
+    at each event after it was judged. Nothing here raises, except `TrainingStopped` where a stop was asked for.
+    """
+
+    def __init__(self, wants: Wants) -> None:
+        super().__init__()
+        self.wants = wants
+        self._session: Session | None = None
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """The monitor that writes this callback's files; `None` before training begins."""
+        return None if self._session is None else self._session.monitor_of(self)
+
+    @property
+    def run_id(self) -> str | None:
+        """The name of the run, in the names of its files; `None` before training begins where none was given."""
+        return self.wants.run_id or (self.monitor.run_id if self.monitor is not None else None)
+
+    @property
+    def stop(self) -> Stop | None:
+        """The decision to stop, once it is taken."""
+        return None if self._session is None else self._session.stop
+
+    @property
+    def anomalies(self) -> list[Anomaly]:
+        """All anomalies of the run so far."""
+        return [] if self.monitor is None else self.monitor.anomalies
+
+    def took(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+        """Called after each event, in every process; only the main one's monitor has judged it."""
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._join(args, state, kwargs)
+
+    def _join(self, args: Any, state: Any, given: Mapping[str, Any]) -> Session:
+        session = Session.of(state, args)
+        if session is not self._session:
+            self._session = session
+            session.guard.attempt("attaching to the trainer", session.join, self, given, WatchingCallback)
+        return session
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        session = self._join(args, state, kwargs)
+        session.guard.attempt("the log", session.logged, self, state, logs or {})
+        if session.stop is not None:
+            control.should_save = processes.world_size() == 1 or not session.is_ppo  # TRL's PPO cannot save there
+            control.should_training_stop = True
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        session = self._session
+        if session is not None and session.maker is not None and self._is_last(session):
+            session.maker.step_began()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        session = self._session
+        if session is not None and session.maker is not None and self._is_last(session) and not session.is_ppo:
+            session.maker.step_ended()
+        if session is not None and session.is_ppo:
+            session.guard.attempt("the log", session.flush, int(state.global_step))
+            if session.stop is not None and not control.should_save and self._is_last(session):
+                session.raise_stop(int(state.global_step))
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        session = self._session
+        if session is not None:
+            session.guard.attempt("the checkpoint", session.saved, self, int(state.global_step))
+            if session.is_ppo and self._is_last(session):
+                session.raise_stop(int(state.global_step))
+                if session.ending:
+                    session.guard.attempt("closing", session.close)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        session = self._session
+        if session is not None and self._is_last(session):
+            session.guard.attempt("the log", session.flush, int(state.global_step))
+            session.ending = session.is_ppo and control.should_save  # PPO then saves once more
+            if not session.ending:
+                session.guard.attempt("closing", session.close)
+
+    def _is_last(self, session: Session) -> bool:
+        return not session.members or session.members[-1] is self

@@ -1,0 +1,179 @@
+"""The callbacks that go into `callbacks=[…]` of a trainer."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.catalog import locate
+from rldk.core.errors import UsageError
+from rldk.core.event import Event
+from rldk.forensics.config import ScanConfig
+from rldk.integrations.trl.base import WatchingCallback
+from rldk.integrations.trl.metrics import RLDKMetrics, fill
+from rldk.integrations.trl.wants import Wants, as_path, split_thresholds, stricter
+from rldk.monitor import Action, Monitor, Sink
+
+__all__ = ["CustomRLDKCallback", "EventWriterCallback", "RLDKCallback", "RLDKMetrics", "RLDKMonitor"]
+
+_KEPT = 1000
+
+
+class RLDKCallback(WatchingCallback):
+    """Watches a training: event log, metrics, alerts, and a report at the end, all in one folder.
+
+    Args:
+        output_dir: where the files go, each with the run id before its name.
+        log_interval: events between two lines in the terminal, and between two records of samples.
+        jsonl_log_interval: one event in so many goes into the event log.
+        enable_jsonl_logging: false for no event log at all.
+        alert_thresholds: hard limits of your own, by metric (`kl_divergence`, `clip_fraction`, `gradient_norm`,
+            `memory_usage` … are the most, `stability` and `health` the least that is allowed). What has none is judged by
+            the run's own baseline.
+        run_id: the run's name in the names of its files; made of the time where none is given.
+        enable_resource_monitoring: processor, memory and accelerator, looked at on a thread of its own.
+        enable_checkpoint_analysis: `R_checkpoint_summary.csv`, a row after each save.
+        stop_on: `critical` or `warning` to stop the training on such an anomaly, `confirm` events later if it then still
+            stands; `dry_run` only records it. TRL's PPO stops with `rldk.monitor.TrainingStopped`, after a checkpoint.
+        skip_nonfinite_steps: leave out optimizer steps with a gradient that is NaN or infinite.
+        samples: how many prompts and completions with their rewards an event records, once in `log_interval`; 0 for none.
+        terminal: print coverage, alerts and a line once in `log_interval` to stderr.
+        report_to: trackers to mirror to: `wandb`, `tensorboard`, `mlflow`, `trackio`.
+        kl_target: the KL that is aimed at, where there is one.
+        config: settings of the detectors, as `rldk scan --config` takes them.
+        actions: what to do on an alert (`rldk.monitor.Webhook`, `Command`); `sinks`: other places to write to.
+        strict: raise what fails in watching, for tests.
+
+    Attributes:
+        metrics: the record of the last step, and `metrics_history` those of the last thousand.
+    """
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] = "./rldk_logs",
+        log_interval: int = 10,
+        jsonl_log_interval: int = 1,
+        enable_jsonl_logging: bool = True,
+        alert_thresholds: Mapping[str, Any] | None = None,
+        run_id: str | None = None,
+        enable_resource_monitoring: bool = True,
+        enable_checkpoint_analysis: bool = True,
+        *,
+        stop_on: str | None = None,
+        confirm: int = 0,
+        dry_run: bool = False,
+        skip_nonfinite_steps: bool = False,
+        samples: int = 2,
+        terminal: bool = True,
+        report_to: str | Sequence[str] = (),
+        event_log_path: str | os.PathLike[str] | None = None,
+        kl_target: float | None = None,
+        config: ScanConfig | Mapping[str, Any] | None = None,
+        actions: Sequence[Action] = (),
+        sinks: Sequence[Sink] = (),
+        strict: bool = False,
+    ) -> None:
+        limits, least = split_thresholds(alert_thresholds)
+        files = {"metrics", "alerts", "final_report"} | ({"events"} if enable_jsonl_logging else set())
+        super().__init__(
+            Wants(
+                as_path(output_dir), run_id, as_path(event_log_path) if enable_jsonl_logging else None,
+                frozenset(files | ({"checkpoints"} if enable_checkpoint_analysis else set())), limits, least,
+                {} if kl_target is None else {"kl_target": kl_target}, config,
+                tuple(one.name for one in fields(RLDKMetrics) if one.name not in ("wall_time", "run_id")),
+                stop_on, confirm, dry_run, log_interval=log_interval, jsonl_interval=jsonl_log_interval, terminal=terminal,
+                report_to=(report_to,) if isinstance(report_to, str) else tuple(report_to), actions=tuple(actions),
+                sinks=tuple(sinks), resources=enable_resource_monitoring, samples=samples,
+                skip_nonfinite=skip_nonfinite_steps, strict=strict,
+            )
+        )  # fmt: skip
+        self.metrics = RLDKMetrics()
+        self.metrics_history: deque[RLDKMetrics] = deque(maxlen=_KEPT)
+        self._low: set[str] = set()
+
+    def took(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+        """Make the record of the step, and look at the scores that have a least value."""
+        if event.phase != "train":
+            return
+        now = monitor.forensics.current()
+        scores = {
+            "training_stability": now.training_stability_score,
+            "convergence_quality": now.convergence_quality_score,
+            "overall_health": now.overall_health_score,
+        }
+        own = {"global_step": event.step, "run_id": monitor.run_id, "wall_time": event.wall_time, **event.model_info}
+        self.metrics = fill(RLDKMetrics, event.metrics, own, scores)
+        self.metrics_history.append(self.metrics)
+        for name, least in self.wants.least_scores.items():
+            if scores[name] < least and name not in self._low:
+                said = f"{name.replace('_', ' ')} is {scores[name]:.2f}, below your limit of {least:g}."
+                monitor.alert(event.step, f"low_{name}", said, "warning", "See the parts of the score in the final report.")
+                self._low.add(name)
+            elif scores[name] >= least:
+                self._low.discard(name)
+
+
+class RLDKMonitor(RLDKCallback):
+    """`RLDKCallback` with no options to think about."""
+
+    def __init__(self, output_dir: str | os.PathLike[str] = "./rldk_logs", run_id: str | None = None, **options: Any) -> None:
+        super().__init__(output_dir=output_dir, run_id=run_id, **options)
+
+
+class CustomRLDKCallback(RLDKCallback):
+    """`RLDKCallback` with marks of your own to reach or not to pass.
+
+    `performance_benchmarks` maps `target_X` to a value that X should reach (`target_reward`), `max_X` and `min_X` to hard
+    limits (`max_kl_divergence`). `benchmarks` says of each target whether and when it was reached.
+    """
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] = "./rldk_logs",
+        performance_benchmarks: Mapping[str, float] | None = None,
+        **options: Any,
+    ) -> None:
+        self.performance_benchmarks = dict(performance_benchmarks or {})
+        limits: dict[str, Any] = dict(options.pop("alert_thresholds", None) or {})
+        self._targets: dict[str, str] = {}
+        for name, mark in self.performance_benchmarks.items():
+            kind, _, metric = name.partition("_")
+            if kind not in ("target", "max", "min") or not metric:
+                raise UsageError(f"Expected a benchmark to begin with target_, max_ or min_, got {name!r}.")
+            if kind == "target":
+                place = locate(metric, "rldk")
+                self._targets[name] = metric if place is None else place.metric
+            else:
+                limits = stricter(limits, {metric: {kind: mark}})
+        super().__init__(output_dir=output_dir, alert_thresholds=limits, **options)
+        fresh = {"reached": False, "step": None, "best": None}
+        self.benchmarks: dict[str, dict[str, Any]] = {
+            name: {"target": self.performance_benchmarks[name], **fresh} for name in self._targets
+        }  # fmt: skip
+
+    def took(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+        super().took(event, raised, monitor)
+        for name, metric in self._targets.items():
+            value, mark = event.metrics.get(metric), self.benchmarks[name]
+            if value is None or value != value:
+                continue
+            mark["best"] = value if mark["best"] is None else max(mark["best"], value)
+            if value >= mark["target"] and not mark["reached"]:
+                mark.update(reached=True, step=event.step)
+
+
+class EventWriterCallback(WatchingCallback):
+    """Writes the event log and nothing else: one event a line, flushed as it happens.
+
+    Args:
+        event_log_path: the log. A run that resumes takes back the rows after its checkpoint.
+        run_id: the run's name in the events; made of the time where none is given.
+    """
+
+    def __init__(self, event_log_path: str | os.PathLike[str], run_id: str | None = None) -> None:
+        self.event_log_path = as_path(event_log_path)
+        super().__init__(Wants(run_id=run_id, event_log_path=self.event_log_path, files=frozenset({"events"})))

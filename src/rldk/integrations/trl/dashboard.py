@@ -1,0 +1,17 @@
+"""The dashboard over the files of a run."""
+
+from __future__ import annotations
+
+from rldk.dashboard.server import Dashboard
+
+__all__ = ["RLDKDashboard"]
+
+
+class RLDKDashboard(Dashboard):
+    """A page that follows the runs of a folder while they train.
+
+        RLDKDashboard(output_dir="./rldk_logs", port=8501, auto_refresh=True).start_dashboard()
+
+    It is a process of its own, on this machine's own address, and ends with the program that started it. Without
+    Streamlit `start_dashboard` raises `ImportError` with what to install.
+    """

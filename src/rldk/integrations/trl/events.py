@@ -1,0 +1,149 @@
+"""One event from what a trainer logs and what the probes find."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rldk.core.catalog import Resolution, identify, resolve
+from rldk.core.event import Event
+from rldk.core.jsonio import to_number
+from rldk.integrations.trl import processes
+from rldk.integrations.trl.probes import group_statistics, reduce_rollouts, rollout_of, rollout_sample
+from rldk.integrations.trl.probes.rollout import pairs_of, texts_of
+
+if TYPE_CHECKING:
+    from rldk.integrations.trl.session import Session
+
+__all__ = ["EventMaker"]
+
+_FRAMEWORKS = {"PPO": "trl_ppo", "GRPO": "trl_grpo", "RLOO": "trl_grpo", "DPO": "trl_dpo", "SFT": "trl_dpo", "Reward": "trl_dpo"}
+_MOST_TEXT = 2000
+
+
+class EventMaker:
+    """Makes the events of a session. Every process makes each of them, since statistics of a rollout are gathered.
+
+    Attributes:
+        notes: what the next event is to say in words.
+        sources: where each metric came from: the trainer's key, or the probe.
+    """
+
+    def __init__(self, session: Session, facts: Mapping[str, float], words: Mapping[str, Any]) -> None:
+        self.session = session
+        self.facts, self.words = dict(facts), dict(words)
+        self.notes: list[str] = []
+        self.sources: dict[str, str] = {}
+        self.last_step = session.resume_step or 0
+        name = str(words.get("trainer", ""))
+        self.framework = next((found for start, found in _FRAMEWORKS.items() if name.startswith(start)), None)
+        self._before = self._began = time.perf_counter()
+        self._steps: list[float] = []
+        self._tokens = math.nan
+        self._frameworks: dict[tuple[str, ...], str | None] = {}
+        self._made = 0
+
+    def make(self, step: int, logs: Mapping[str, Any]) -> Event | None:
+        """The event of a step; `None` for a row that tells of the whole run, and not of a step."""
+        found = resolve(logs, framework=self._framework(logs))
+        own = {key: number for key in found.unmapped if (number := to_number(logs[key])) is not None}
+        if found.kind == "summary" or not (found.metrics or found.nulls or own):
+            return None
+        event = Event(step, {**found.metrics, **own}, time.time(), nulls=tuple(found.nulls))
+        event.model_info = {**self.words, "phase": "eval" if found.kind == "eval" else "train"}
+        if "kl_mean" in found.reductions:
+            event.model_info["reductions"] = {"kl_mean": found.reductions["kl_mean"]}
+        event.rng = {"seed": self.session.args.seed} if hasattr(self.session.args, "seed") else {}
+        if found.kind != "eval":
+            self._probe(event, found)
+        self.sources.update(found.sources)
+        self.last_step = step
+        return event
+
+    def _framework(self, logs: Mapping[str, Any]) -> str | None:
+        keys = tuple(logs)
+        if keys not in self._frameworks:
+            if len(self._frameworks) > 100:
+                self._frameworks.clear()
+            self._frameworks[keys] = identify(keys) or self.framework
+        return self._frameworks[keys]
+
+    def _probe(self, event: Event, found: Resolution) -> None:
+        """Add what the probes have; what was logged counts before what was probed."""
+        session, guard = self.session, self.session.guard
+        probed: dict[str, float] = dict(self.facts)
+        wanted = session.wants.samples if self._made % session.wants.log_interval == 0 else 0
+        if session.is_ppo:
+            probed |= self._rollout(event, wanted)
+        elif "reward" in found.sources.values() or found.nulls:
+            probed |= guard.call("the probe of the group", self._group, event, wanted) or {}
+        probed |= guard.call("the clock", self._times, event) or {}
+        if session.gradients is not None:
+            probed |= session.gradients.read()
+        if session.resources is not None:
+            probed |= session.resources.latest()
+        if {"policy_loss", "value_loss"} <= event.metrics.keys() and hasattr(session.args, "vf_coef"):
+            probed["loss"] = event.metrics["policy_loss"] + session.args.vf_coef * event.metrics["value_loss"]
+        fresh = {name: value for name, value in probed.items() if name not in event.metrics}
+        event.metrics |= fresh
+        self.sources |= dict.fromkeys(fresh, "probe")
+        event.notes, self.notes = self.notes, []
+        self._made += 1
+
+    def _rollout(self, event: Event, wanted: int) -> dict[str, float]:
+        """The statistics of a PPO rollout, of all processes: each sends its part, even where its probe has failed."""
+        guard = self.session.guard
+        local = guard.call("the probe of the rollout", rollout_of)
+        part = guard.call("the probe of the rollout", rollout_sample, local) if local else None
+        parts = [one for one in processes.gathered(part) if one]
+        if not parts:
+            return {}
+        if wanted and local is not None:
+            texts = guard.call("the probe of samples", texts_of, local, self.session.trainer(), wanted) or []
+            event.extra["samples"] = [_short(text) for text in texts]
+        event.extra["response_data"] = guard.call("the probe of lengths", pairs_of, parts) or []
+        found = guard.call("the statistics of the rollout", reduce_rollouts, parts) or {}
+        if "rollout_length_mean" in found and local is not None:
+            count = found["rollout_buffer_pos"]
+            event.data_slice = {"tokens_out": round(found["rollout_length_mean"] * count)}
+            event.data_slice["tokens_in"] = round(int(local["context_length"]) * count)
+        return found
+
+    def _group(self, event: Event, wanted: int) -> dict[str, float]:
+        found, records = group_statistics(self.session.trainer())
+        event.extra["response_data"] = records
+        if wanted:
+            event.extra["samples"] = [_short(record) for record in records[:wanted]]
+        return found
+
+    def step_ended(self) -> None:
+        """A trainer that tells of its steps has ended one: what it does between steps is not theirs."""
+        self._steps.append(time.perf_counter() - self._began)
+
+    def step_began(self) -> None:
+        """Such a trainer begins a step."""
+        self._began = time.perf_counter()
+
+    def _times(self, event: Event) -> dict[str, float]:
+        """The time of a step, and in PPO where it went: the first optimizer step ends the generation, but for its own share."""
+        steps, self._steps = self._steps, []
+        before, self._before = self._before, time.perf_counter()
+        took = sum(steps) / len(steps) if steps else self._before - before
+        found = {"step_time": took} if steps or self.session.is_ppo else {}
+        tokens = event.data_slice.get("tokens_out", math.nan)
+        if "num_tokens" in event.metrics:
+            seen, self._tokens = self._tokens, event.metrics["num_tokens"]
+            tokens = (self._tokens - seen) / max(1, len(steps))
+        if found and tokens == tokens and took > 0:
+            found["tokens_per_second"] = tokens / took
+        updates = self.session.gradients.times if self.session.gradients is not None else []
+        if self.session.is_ppo and len(updates) > 1:
+            updating = min((updates[-1] - updates[0]) * len(updates) / (len(updates) - 1), took)
+            found |= {"update_time": updating, "generation_time": took - updating}
+        return found
+
+
+def _short(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value[:_MOST_TEXT] if isinstance(value, str) else value for name, value in record.items()}

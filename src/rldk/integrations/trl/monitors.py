@@ -1,0 +1,155 @@
+"""Monitors for PPO and for checkpoints, each a choice of what the one monitor writes and judges by."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import Any
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.event import Event
+from rldk.integrations.trl.base import WatchingCallback
+from rldk.integrations.trl.callbacks import RLDKCallback
+from rldk.integrations.trl.checkpoints import Checkpoints
+from rldk.integrations.trl.metrics import CheckpointMetrics, PPOMetrics, fill
+from rldk.integrations.trl.wants import Wants, as_path
+from rldk.monitor import Monitor
+
+__all__ = ["AdvancedPPOMonitor", "CheckpointMetrics", "CheckpointMonitor", "ComprehensivePPOMonitor", "PPOMetrics", "PPOMonitor"]
+
+_KEPT = 1000
+
+
+class PPOMonitor(RLDKCallback):
+    """`RLDKCallback` with the limits of PPO by name. What is left out is judged by the run's own baseline.
+
+    Args:
+        kl_threshold: the most that the KL from the reference may be. TRL's PPO logs it summed over a response.
+        reward_threshold: the least that the mean reward may be.
+        gradient_threshold: the most that the norm of all gradients may be, before any clipping.
+        options: those of `RLDKCallback`.
+    """
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] = "./rldk_logs",
+        kl_threshold: float | None = None,
+        reward_threshold: float | None = None,
+        gradient_threshold: float | None = None,
+        run_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        limits: dict[str, Any] = dict(options.pop("alert_thresholds", None) or {})
+        if kl_threshold is not None:
+            limits["kl_mean"] = kl_threshold
+        if reward_threshold is not None:
+            limits["reward_mean"] = {"min": reward_threshold}
+        if gradient_threshold is not None:
+            limits["grad_norm"] = gradient_threshold
+        super().__init__(output_dir=output_dir, run_id=run_id, alert_thresholds=limits, **options)
+        self.ppo_metrics = PPOMetrics()
+        self.ppo_metrics_history: deque[PPOMetrics] = deque(maxlen=_KEPT)
+
+    def took(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+        super().took(event, raised, monitor)
+        if event.phase == "train":
+            self.ppo_metrics = fill(PPOMetrics, event.metrics, {"global_step": event.step})
+            self.ppo_metrics_history.append(self.ppo_metrics)
+
+
+class CheckpointMonitor(WatchingCallback):
+    """Writes `R_checkpoint_summary.csv`: after each save, what changed since the one before and since the first.
+
+    Args:
+        output_dir: where the summary goes.
+        enable_parameter_analysis: false writes nothing.
+        enable_gradient_analysis: look at gradients before each optimizer step, and alert when one is not finite.
+
+    Attributes:
+        checkpoint_metrics: the record of the last checkpoint.
+    """
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] = "./rldk_logs",
+        enable_parameter_analysis: bool = True,
+        enable_gradient_analysis: bool = True,
+        run_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        asked = {"checkpoints": enable_parameter_analysis, "alerts": enable_gradient_analysis}
+        files = frozenset(name for name, wanted in asked.items() if wanted)
+        super().__init__(Wants(as_path(output_dir), run_id, files=files, terminal=True, log_interval=1 << 30, **options))
+
+    @property
+    def checkpoint_metrics(self) -> CheckpointMetrics:
+        sinks = [] if self.monitor is None else self.monitor.sinks
+        return next((sink.latest for sink in sinks if isinstance(sink, Checkpoints)), CheckpointMetrics())
+
+
+class ComprehensivePPOMonitor(WatchingCallback):
+    """Writes the full analysis of a run: `R_comprehensive_analysis.json`, `R_health_summary.json`,
+    `R_comprehensive_metrics.csv` and `.json`, and at each checkpoint `R_comprehensive_analysis_step_N.json`.
+
+    Args:
+        output_dir: where they go.
+        kl_target: the KL that is aimed at; without it no anomaly rests on a target.
+        options: `kl_target_tolerance`, `window_size`, and the switches of `ComprehensivePPOForensics`; and those of
+            `RLDKCallback` for stopping, samples, trackers and the terminal.
+    """
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] = "./rldk_logs",
+        kl_target: float | None = None,
+        kl_target_tolerance: float | None = None,
+        window_size: int | None = None,
+        enable_kl_schedule_tracking: bool | None = None,
+        enable_gradient_norms_analysis: bool | None = None,
+        enable_advantage_statistics: bool | None = None,
+        enable_length_bias_detection: bool | None = None,
+        length_bias_threshold: float | None = None,
+        run_id: str | None = None,
+        terminal: bool = True,
+        log_interval: int = 10,
+        **options: Any,
+    ) -> None:
+        switches = {
+            "kl_target": kl_target,
+            "kl_target_tolerance": kl_target_tolerance,
+            "window_size": window_size,
+            "enable_kl_schedule_tracking": enable_kl_schedule_tracking,
+            "enable_gradient_norms_analysis": enable_gradient_norms_analysis,
+            "enable_advantage_statistics": enable_advantage_statistics,
+            "enable_length_bias_detection": enable_length_bias_detection,
+            "length_bias_threshold": length_bias_threshold,
+        }
+        given = {name: value for name, value in switches.items() if value is not None}
+        wants = Wants(
+            as_path(output_dir), run_id, files=frozenset({"analysis", "checkpoints"}), forensics=given, terminal=terminal,
+            log_interval=log_interval, resources=True, **options,
+        )  # fmt: skip
+        super().__init__(wants)
+
+    def get_comprehensive_analysis(self) -> dict[str, Any]:
+        """The analysis as it stands; empty before training begins."""
+        return {} if self.monitor is None else self.monitor.forensics.get_comprehensive_analysis()
+
+    def get_health_summary(self) -> dict[str, Any]:
+        """The run in a few numbers; empty before training begins."""
+        return {} if self.monitor is None else self.monitor.forensics.get_health_summary()
+
+
+class AdvancedPPOMonitor(PPOMonitor):
+    """`PPOMonitor` that also writes the full analysis, as `ComprehensivePPOMonitor` does."""
+
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str] = "./rldk_logs",
+        kl_threshold: float | None = None,
+        enable_advanced_analytics: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(output_dir=output_dir, kl_threshold=kl_threshold, **options)
+        if enable_advanced_analytics:
+            self.wants.files |= {"analysis"}

@@ -1,0 +1,19 @@
+"""Probes collect from a trainer what TRL does not log. Each is called through the guard: one that fails is left out."""
+
+from __future__ import annotations
+
+from rldk.integrations.trl.probes.facts import describe_run
+from rldk.integrations.trl.probes.frames import find_trainer, rollout_of
+from rldk.integrations.trl.probes.gradients import GradientProbe
+from rldk.integrations.trl.probes.group import group_statistics
+from rldk.integrations.trl.probes.rollout import reduce_rollouts, rollout_sample
+
+__all__ = [
+    "GradientProbe",
+    "describe_run",
+    "find_trainer",
+    "group_statistics",
+    "reduce_rollouts",
+    "rollout_of",
+    "rollout_sample",
+]

@@ -1,0 +1,60 @@
+"""What does not change during a run: sizes of models, vocabularies and data, ranges and coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["describe_run"]
+
+
+def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[dict[str, float], dict[str, Any]]:
+    """The settings that are metrics of the catalogue, and what is said of the model in words."""
+    inner = getattr(model, "module", model)
+    policy = getattr(inner, "policy", inner)
+    value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
+    found: dict[str, Any] = {
+        "kl_coef": getattr(args, "kl_coef", getattr(args, "beta", None)),
+        "clip_range": getattr(args, "cliprange", getattr(args, "epsilon", None)),
+        "clip_range_value": getattr(args, "cliprange_value", None),
+        "target_kl": getattr(args, "target_kl", None),
+        "temperature": getattr(args, "temperature", None),
+        "batch_size": _batch_size(args),
+        "rollout_buffer_size": getattr(args, "batch_size", getattr(args, "generation_batch_size", None)),
+        "vocab_size": getattr(getattr(policy, "config", None), "vocab_size", None),
+        "tokenizer_vocab_size": len(tokenizer) if hasattr(tokenizer, "__len__") else None,
+        "dataset_size": _size(getattr(trainer, "train_dataset", None)),
+        "advantage_normalized": _normalized(args),
+        **_parameters("policy", policy),
+        **(_parameters("value", value) if value is not None else {}),
+    }
+    numbers = {name: float(given) for name, given in found.items() if isinstance(given, (int, float))}
+    config = getattr(policy, "config", None)
+    name = type(trainer).__name__ if trainer is not None else None
+    words = {"model_type": getattr(config, "model_type", None), "trainer": name}
+    return numbers, {name: str(word) for name, word in words.items() if word}
+
+
+def _parameters(name: str, model: Any) -> dict[str, int]:
+    sizes = [(one.numel(), one.requires_grad) for one in model.parameters()]
+    trainable = sum(size for size, trained in sizes if trained)
+    return {f"{name}_total_params": sum(size for size, _ in sizes), f"{name}_trainable_params": trainable}
+
+
+def _batch_size(args: Any) -> int | None:
+    """Responses in an update, over all processes."""
+    if isinstance(found := getattr(args, "batch_size", None), int):
+        return found
+    size = getattr(args, "per_device_train_batch_size", None)
+    return None if size is None else size * args.gradient_accumulation_steps * max(1, getattr(args, "world_size", 1))
+
+
+def _normalized(args: Any) -> float | None:
+    """Whether advantages are whitened: always in PPO; in GRPO unless rewards are not scaled."""
+    if hasattr(args, "whiten_rewards"):
+        return 1.0
+    scaled = getattr(args, "scale_rewards", getattr(args, "normalize_advantages", None))
+    return None if scaled is None else float(scaled not in (False, "none"))
+
+
+def _size(data: Any) -> int | None:
+    return len(data) if hasattr(data, "__len__") else None

@@ -1,0 +1,58 @@
+"""What a callback is not handed: the trainer that calls it, and what its training loop has in hand at that moment."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+__all__ = ["ROLLOUT", "find_trainer", "rollout_of"]
+
+ROLLOUT = (
+    "scores", "values", "returns", "rewards", "kl", "padding_mask", "padding_mask_p1", "sequence_lengths", "contain_eos_token",
+    "query_responses", "responses", "context_length",
+)  # fmt: skip
+"""The local variables of `PPOTrainer.train` that are read, all alive when it logs."""
+
+_DEEP = 60
+
+
+def find_trainer(callback: Any) -> Any:
+    """The trainer in whose loop this callback is being called; `None` where there is none on the stack."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_DEEP):
+        if frame is None:
+            return None
+        if "self" in frame.f_code.co_varnames[:1]:
+            found = _locals(frame, ("self",)).get("self")
+            handler = getattr(found, "callback_handler", None)
+            if handler is not None and any(one is callback for one in getattr(handler, "callbacks", ())):
+                return found
+        frame = frame.f_back
+    return None
+
+
+def rollout_of() -> dict[str, Any] | None:
+    """The rollout that the PPO loop on the stack has just trained on; `None` in other trainers."""
+    frame: FrameType | None = sys._getframe(1)
+    for _ in range(_DEEP):
+        if frame is None:
+            return None
+        names = frame.f_code.co_varnames
+        if "padding_mask_p1" in names and "sequence_lengths" in names and "returns" in names:
+            return _locals(frame, ROLLOUT)
+        frame = frame.f_back
+    return None
+
+
+def _locals(frame: FrameType, wanted: tuple[str, ...]) -> dict[str, Any]:
+    """Some local variables of a frame.
+
+    Before Python 3.13 `f_locals` is a snapshot that the frame keeps, and with it every tensor that was alive then: it is
+    emptied as soon as it is read.
+    """
+    found = frame.f_locals
+    taken = {name: found[name] for name in wanted if name in found}
+    if sys.version_info < (3, 13):
+        found.clear()
+    return taken

@@ -1,0 +1,121 @@
+"""Gradients, seen at the last moment before an optimizer step."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rldk.functional.gradients import combined_norm, gradient_norm
+from rldk.monitor.guard import Guard
+
+__all__ = ["GradientProbe"]
+
+_SMALL = 65536
+
+
+class GradientProbe:
+    """A hook before each optimizer step: are the gradients finite, what are their norms, and what is the learning rate.
+
+    Norms are taken of the last step of an update alone, since reading all gradients costs as much as a good part of the
+    optimizer step. Whether they are finite is looked at before every step, by the small parameters: what goes wrong in the
+    loss or on the way back reaches the norms and biases of each layer that it passes.
+
+    Args:
+        model: the policy, or TRL's wrapper of policy and value function, whose norms are then told apart.
+        norms: false for trainers that log the norm themselves.
+        skip: leave the weights as they are in a step with a gradient that is not finite.
+        told: called with a sentence when a step is about to be taken with such a gradient, once an update.
+        guard: what keeps a failure in the hook from training.
+        agree: in a distributed run, whether any process has seen one; all processes call it at the same step.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        norms: bool = True,
+        skip: bool = False,
+        told: Callable[[str], None] = lambda said: None,
+        guard: Guard | None = None,
+        agree: Callable[[bool], bool] | None = None,
+    ) -> None:
+        inner = getattr(model, "module", model)
+        named = [(name, one) for name, one in inner.named_parameters() if one.requires_grad]
+        value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
+        ours = {id(one) for one in value.parameters()} if value is not None else set()
+        self.policy = [one for _, one in named if id(one) not in ours]
+        self.value = [one for _, one in named if id(one) in ours]
+        self.names = {id(one): name for name, one in named}
+        small = [one for _, one in named if one.ndim < 2 and one.numel() <= _SMALL]
+        self.watched = small or [one for _, one in named]
+        self.norms, self.skip, self.told, self.agree = norms, skip, told, agree
+        self.guard = guard or Guard(strict=True)
+        self.steps = self.skipped = self.bad = 0
+        self.times: list[float] = []
+        self.rates: dict[str, float] = {}
+        self._usual = 0
+        self._found: dict[str, float] = {}
+        self._handle: Any = None
+
+    def attach(self, optimizer: Any) -> None:
+        """Hook into an optimizer; one that accelerate has wrapped is unwrapped."""
+        while getattr(optimizer, "optimizer", None) is not None:
+            optimizer = optimizer.optimizer
+        self._handle = optimizer.register_step_pre_hook(self._before_step)
+
+    def detach(self) -> None:
+        """Leave the optimizer as it was."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+
+    def _before_step(self, optimizer: Any, args: Any, options: Any) -> None:
+        bad = bool(self.guard.call("the probe of gradients", self._look, optimizer.param_groups))
+        if self.skip and self.agree is not None:
+            bad = self.agree(bad)
+        if bad:
+            self.guard.call("the probe of gradients", self._spoilt, optimizer)
+
+    def _look(self, groups: list[dict[str, Any]]) -> bool:
+        """Count the step, take the norms where it is their turn, and say whether something is not finite."""
+        self.steps += 1
+        self.times.append(time.perf_counter())
+        self.rates = {"policy_lr": float(groups[0]["lr"]), **({"value_lr": float(groups[-1]["lr"])} if self.value else {})}
+        if self.norms and self.steps >= self._usual:
+            self._measure()
+        return any(one.grad is not None for one in self.watched) and not math.isfinite(gradient_norm(self.watched))
+
+    def _measure(self) -> None:
+        parts = {"policy_grad_norm": self.policy, "value_grad_norm": self.value}
+        found = {name: gradient_norm(part) for name, part in parts.items() if any(one.grad is not None for one in part)}
+        if found:
+            found["grad_norm"] = combined_norm(*found.values())
+        self._found = found
+
+    def _spoilt(self, optimizer: Any) -> None:
+        self.bad += 1
+        every = [one for group in optimizer.param_groups for one in group["params"]]
+        lost = [one for one in every if one.grad is not None and not bool(one.grad.isfinite().all())]
+        if self.norms:
+            self._measure()
+        if self.skip:
+            for one in every:
+                one.grad = None
+            self.skipped += 1
+        if self.bad == 1:
+            first = self.names.get(id(lost[0]), "a parameter") if lost else "one of another process"
+            done = "the step is skipped and the weights stay as they are" if self.skip else "the step spoils the weights"
+            self.told(f"the gradients of {len(lost)} of {len(every)} parameters are not finite ({first} first): {done}")
+
+    def read(self) -> dict[str, float]:
+        """The metrics since the last reading, which begins anew."""
+        found = {**self._found, **self.rates}
+        if self.bad:
+            found["nonfinite_count"] = float(self.bad)
+        if self.skip and self.steps:
+            found["update_applied"] = 1.0 - self.skipped / self.steps
+        self._usual = self.steps
+        self.steps = self.skipped = self.bad = 0
+        self._found, self.times = {}, []
+        return found

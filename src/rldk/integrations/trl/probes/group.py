@@ -1,0 +1,51 @@
+"""What GRPO and RLOO hold of their last batch of completions: rewards by function, advantages, texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite, nan
+from typing import Any
+
+from rldk.functional.sample import describe
+
+__all__ = ["group_statistics"]
+
+
+def group_statistics(trainer: Any) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """The metrics of the last batch, and its completions with prompt, reward and advantage.
+
+    The trainers keep this batch for their own tables (`_logs`), gathered from all processes already.
+    """
+    held = getattr(trainer, "_logs", None)
+    if not isinstance(held, Mapping) or not held.get("advantages"):
+        return {}, []
+    advantages = [float(value) for value in held["advantages"]]
+    rewards = _total(held.get("rewards") or {}, getattr(trainer, "reward_weights", None), len(advantages))
+    found = describe(advantages)
+    known = [value for value in rewards if isfinite(value)]
+    if known:
+        found |= {"reward_min": min(known), "reward_max": max(known)}
+    missing = len(rewards) - len(known)
+    if missing:
+        found["nonfinite_count"] = float(missing)
+    texts = list(zip(held.get("prompt") or (), held.get("completion") or (), rewards, advantages, strict=False))
+    records = [
+        {"prompt": str(prompt), "completion": str(completion), "reward": reward, "advantage": advantage}
+        for prompt, completion, reward, advantage in texts
+    ]
+    return found, records
+
+
+def _total(by_function: Mapping[str, Sequence[float]], weights: Any, count: int) -> list[float]:
+    """The reward of each completion: the weighted sum over the functions that gave it one; NaN where none did."""
+    functions = [list(values) for values in by_function.values() if len(values) == count]
+    if not functions:
+        return []
+    shares = [float(weight) for weight in weights] if weights is not None else [1.0] * len(functions)
+    if len(shares) != len(functions):
+        shares = [1.0] * len(functions)
+    totals = []
+    for row in zip(*functions, strict=True):
+        given = [share * value for share, value in zip(shares, row, strict=True) if value is not None and value == value]
+        totals.append(float(sum(given)) if given else nan)
+    return totals

@@ -1,0 +1,105 @@
+"""The statistics of a PPO rollout that TRL does not log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rldk.functional.sample import describe
+
+__all__ = ["pairs_of", "reduce_rollouts", "rollout_sample", "texts_of"]
+
+_MOST_TOKENS = 65536
+_MOST_PAIRS = 512
+
+
+def rollout_sample(local: Mapping[str, Any]) -> dict[str, Any]:
+    """One process's part of a rollout as arrays: by response what is of a response, by token what is of a token."""
+    real, valued = ~local["padding_mask"], ~local["padding_mask_p1"]
+    found = {
+        "scores": local["scores"],
+        "lengths": local["sequence_lengths"] + 1,
+        "ended": local["contain_eos_token"],
+        "kl": local["kl"].sum(1),
+        "rewards": local["rewards"].sum(1),
+        "advantages": (local["returns"] - local["values"])[real],
+        "values": local["values"][valued],
+        "returns": local["returns"][valued],
+    }
+    return {name: _array(tensor) for name, tensor in found.items()}
+
+
+def _array(tensor: Any) -> Any:
+    """A tensor as an array of at most 65536 numbers, taken at even distances."""
+    flat = tensor.detach().flatten()
+    stride = -(-flat.numel() // _MOST_TOKENS)
+    return flat[:: max(1, stride)].float().cpu().numpy()
+
+
+def reduce_rollouts(parts: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """The metrics of the whole rollout from the parts of all processes."""
+    import numpy as np
+
+    every = [part for part in parts if part]
+    if not every:
+        return {}
+    whole = {name: np.concatenate([part[name] for part in every]).astype(np.float64) for name in every[0]}
+    scores, lengths, values, returns = whole["scores"], whole["lengths"], whole["values"], whole["returns"]
+    found = {
+        **_spread("reward", scores),
+        "rollout_mean_reward": whole["rewards"].mean(),
+        "rollout_std_reward": _std(whole["rewards"]),
+        "rollout_length_mean": lengths.mean(),
+        "rollout_length_std": _std(lengths),
+        "rollout_length_min": lengths.min(),
+        "rollout_length_max": lengths.max(),
+        "eos_frac": whole["ended"].mean(),
+        "truncated_frac": 1.0 - whole["ended"].mean(),
+        "kl_std": _std(whole["kl"]),
+        "kl_max": whole["kl"].max(),
+        "value_mean": values.mean(),
+        "value_std": _std(values),
+        "value_min": values.min(),
+        "value_max": values.max(),
+        "return_mean": returns.mean(),
+        "return_std": _std(returns),
+        "explained_variance": _explained(values, returns),
+        "rollout_buffer_pos": float(len(scores)),
+    }
+    made = {name: float(value) for name, value in found.items() if value is not None}
+    return made | describe(whole["advantages"])
+
+
+def _spread(name: str, values: Any) -> dict[str, float]:
+    return {f"{name}_std": _std(values), f"{name}_min": values.min(), f"{name}_max": values.max()}
+
+
+def _std(values: Any) -> Any:
+    """The spread of a sample; `None` of a single value, which has none."""
+    return values.std(ddof=1) if len(values) > 1 else None
+
+
+def _explained(values: Any, returns: Any) -> Any:
+    """The share of the returns' variance that the values explain; `None` where the returns do not vary."""
+    spread = returns.var()
+    return 1.0 - (returns - values).var() / spread if spread > 0 else None
+
+
+def pairs_of(parts: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """Length and score of each response, of at most 512."""
+    pairs: list[tuple[float, float]] = []
+    for part in parts:
+        pairs += zip(part["lengths"].tolist(), part["scores"].tolist(), strict=True)
+    return pairs[:_MOST_PAIRS]
+
+
+def texts_of(local: Mapping[str, Any], trainer: Any, count: int) -> list[dict[str, Any]]:
+    """The first few prompts and completions of this process, with their scores."""
+    tokenizer, length = trainer.processing_class, int(local["context_length"])
+    tokens = local["query_responses"][:count].cpu()
+    lengths, scores = (local["sequence_lengths"][:count] + 1).tolist(), local["scores"][:count].tolist()
+    prompts = tokenizer.batch_decode(tokens[:, :length], skip_special_tokens=True)
+    cut = [row[length : length + size] for row, size in zip(tokens, lengths, strict=True)]
+    answers = [tokenizer.decode(row, skip_special_tokens=True) for row in cut]
+    rows = zip(prompts, answers, scores, strict=True)
+    return [{"prompt": prompt, "completion": answer, "reward": score} for prompt, answer, score in rows]

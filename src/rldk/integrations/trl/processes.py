@@ -1,0 +1,42 @@
+"""The processes of a distributed run: all of them probe, and agree on what the main one writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["any_of", "from_main", "gathered", "world_size"]
+
+
+def world_size() -> int:
+    """How many processes train together."""
+    import torch.distributed as dist
+
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def gathered(value: Any) -> list[Any]:
+    """What each process has, on all of them. Every process must call it, at the same moment."""
+    size = world_size()
+    if size == 1:
+        return [value]
+    import torch.distributed as dist
+
+    every: list[Any] = [None] * size
+    dist.all_gather_object(every, value)
+    return every
+
+
+def from_main(value: Any) -> Any:
+    """What the main process has, on all of them. Every process must call it, at the same moment."""
+    if world_size() == 1:
+        return value
+    import torch.distributed as dist
+
+    held = [value]
+    dist.broadcast_object_list(held, src=0)
+    return held[0]
+
+
+def any_of(flag: bool) -> bool:
+    """Whether it is so in any process. Every process must call it, at the same moment."""
+    return any(gathered(flag))

@@ -1,0 +1,164 @@
+"""What the callbacks of one trainer share: one set of probes, one event a step, and one monitor for each run's files."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rldk.integrations.trl import processes
+from rldk.integrations.trl.events import EventMaker
+from rldk.integrations.trl.outputs import build_monitors
+from rldk.integrations.trl.probes import GradientProbe, describe_run, find_trainer
+from rldk.integrations.trl.wants import merged
+from rldk.monitor import Guard, Monitor, Stop, TrainingStopped
+from rldk.monitor.resources import ResourceSampler
+
+__all__ = ["Session"]
+
+_ATTRIBUTE = "_rldk_session"
+_ADVICE = (
+    "Look at the reward and the loss of this batch, skip such steps (`skip_nonfinite_steps=True`), and lower the learning rate."
+)
+
+
+class Session:
+    """One training, watched by any number of callbacks.
+
+    It is found by the trainer's state, which all callbacks of a trainer are handed. Each `on_log` adds what its callback
+    knows, and with that of the last one the event is made: in all processes of a distributed run, since statistics are
+    gathered. The main process then hands it to the monitors.
+    """
+
+    def __init__(self, state: Any, args: Any) -> None:
+        self.args = args
+        self.main = bool(state.is_world_process_zero)
+        self.is_ppo = hasattr(args, "num_ppo_epochs")
+        self.resume_step = int(state.global_step) or None
+        self.guard = Guard(level=logging.WARNING)
+        self.members: list[Any] = []
+        self.monitors: list[Monitor] = []
+        self.stop: Stop | None = None
+        self.closed = self.ending = False
+        self.gradients: GradientProbe | None = None
+        self.resources: ResourceSampler | None = None
+        self.maker: EventMaker | None = None
+        self.trainer: Any = lambda: None
+        self.optimizer: Any = None
+        self._monitor_of: dict[int, Monitor] = {}
+        self._logs: dict[str, Any] = {}
+        self._called: list[Any] = []
+
+    @classmethod
+    def of(cls, state: Any, args: Any) -> Session:
+        """The session of a trainer; a new one where there is none, or the last training is over."""
+        found = getattr(state, _ATTRIBUTE, None)
+        if not isinstance(found, Session) or found.closed:
+            found = cls(state, args)
+            setattr(state, _ATTRIBUTE, found)
+        return found
+
+    def join(self, member: Any, given: Mapping[str, Any], kind: type) -> None:
+        """A callback takes part; when the last of the trainer's callbacks of this kind has joined, watching begins."""
+        self.members.append(member)
+        self.guard.strict |= member.wants.strict
+        if self.optimizer is None:
+            self.optimizer, self._model = given.get("optimizer"), given.get("model")
+            trainer = self.guard.call("the look for the trainer", find_trainer, member)
+            self.trainer = weakref.ref(trainer) if trainer is not None else self.trainer
+        handler = getattr(self.trainer(), "callback_handler", None)
+        if handler is not None and sum(isinstance(one, kind) for one in handler.callbacks) == len(self.members):
+            self.begin()
+
+    def begin(self) -> None:
+        """Build the monitors and set the probes."""
+        if self.maker is not None:
+            return
+        self.wants = merged(member.wants for member in self.members)
+        trainer, guard = self.trainer(), self.guard
+        tokenizer = getattr(trainer, "processing_class", None)
+        facts, words = guard.call("the probe of settings", describe_run, trainer, self.args, self._model, tokenizer) or ({}, {})
+        self.maker = EventMaker(self, facts, words)
+        pairs = build_monitors(self.members, self.args, self.resume_step, self.main)
+        self._monitor_of = {id(member): monitor for member, monitor in pairs}
+        self.monitors = list(dict.fromkeys(self._monitor_of.values()))
+        guard.call("the probe of gradients", self._watch_gradients)
+        if self.wants.resources and self.main:
+            self.resources = ResourceSampler(path=getattr(self.args, "output_dir", None))
+            guard.call("the probe of resources", self.resources.start)
+        self._model = None
+
+    def _watch_gradients(self) -> None:
+        agree = processes.any_of if processes.world_size() > 1 else None
+        self.gradients = GradientProbe(self._model, self.is_ppo, self.wants.skip_nonfinite, self._spoilt, self.guard, agree)
+        self.gradients.attach(self.optimizer)
+
+    def _spoilt(self, said: str) -> None:
+        """Gradients are not finite, and the optimizer is about to take them: say it now."""
+        assert self.maker is not None
+        step, message = self.maker.last_step + 1, f"Before the optimizer step, {said}."
+        self.maker.notes.append(message)
+        for monitor in self.monitors:
+            monitor.alert(step, "nonfinite_gradient", message, "critical", _ADVICE)
+
+    def monitor_of(self, member: Any) -> Monitor | None:
+        """The monitor that writes a callback's files."""
+        return self._monitor_of.get(id(member))
+
+    def logged(self, member: Any, state: Any, logs: Mapping[str, Any]) -> None:
+        """A callback's `on_log`: its logs count, and with the last callback's the event is made."""
+        self.begin()
+        if any(one is member for one in self._called):
+            self.flush(int(state.global_step))  # a callback that did not call `super().on_log` is not waited for
+        self._called.append(member)
+        self._logs.update(logs)
+        if len(self._called) >= len(self.members):
+            self.flush(int(state.global_step))
+
+    def flush(self, step: int) -> None:
+        """Make the event of what was logged, hand it on, and decide whether to stop."""
+        if not self._called or self.maker is None:
+            return
+        logs, self._logs = self._logs, {}
+        self.members = [one for one in self.members if any(one is called for called in self._called)]
+        self._called = []
+        event = self.maker.make(step, logs)
+        if event is None:
+            return
+        raised = {}
+        for monitor in self.monitors:
+            monitor.sources.update(self.maker.sources)
+            raised[monitor] = monitor.observe(event)
+        for member in self.members:
+            monitor = self._monitor_of[id(member)]
+            self.guard.call(f"{type(member).__name__}.took", member.took, event, raised[monitor], monitor)
+        if self.wants.stop_on is not None and not self.wants.dry_run:
+            self.stop = processes.from_main(next((one.stop for one in self.monitors if one.stop is not None), None))
+
+    def saved(self, member: Any, step: int) -> None:
+        """A checkpoint was written; counted once, with the last callback's call."""
+        if self.members and member is self.members[-1]:
+            for monitor in self.monitors:
+                monitor.saved(step)
+
+    def close(self) -> None:
+        """Take the probes out, and complete the files."""
+        if self.closed:
+            return
+        self.closed = True
+        if self.gradients is not None:
+            self.guard.call("the probe of gradients", self.gradients.detach)
+        if self.resources is not None:
+            self.guard.call("the probe of resources", self.resources.stop)
+        for monitor in self.monitors:
+            monitor.close()
+        self.optimizer = None
+
+    def raise_stop(self, step: int) -> None:
+        """Stop a trainer that knows no other way: everything is written, then the dedicated exception is raised."""
+        if self.stop is not None:
+            folder = Path(self.args.output_dir) / f"checkpoint-{step}"
+            self.close()
+            raise TrainingStopped(self.stop, str(folder) if folder.is_dir() else None)
