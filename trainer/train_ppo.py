@@ -269,9 +269,12 @@ def main(argv: list[str] | None = None) -> int:
                         done["actor_grad_norm"] = clip_gradients(accelerator, actor, args.grad_clip)
                         done["critic_grad_norm"] = clip_gradients(accelerator, critic, args.grad_clip)
                         finite = all_finite(done["actor_grad_norm"], done["critic_grad_norm"])
-                        if finite and not faults("frozen_policy"):
+                        apply = (
+                            finite or accelerator.scaler is not None
+                        )  # a loss scaler leaves such a step out itself, and learns from it
+                        if apply and not faults("frozen_policy"):
                             actor_optimizer.step()
-                        if finite and not faults("frozen_value"):
+                        if apply and not faults("frozen_value"):
                             critic_optimizer.step()
                         actor_optimizer.zero_grad()
                         critic_optimizer.zero_grad()
