@@ -133,6 +133,15 @@ def checkpoints(root: Path) -> list[Path]:
     return sorted(found, key=lambda path: int(path.name.removeprefix("step_")))
 
 
+def set_aside(root: Path) -> None:
+    """Give the checkpoints of an earlier run by the same name a folder of their own, with a number.
+
+    A run that begins anew would otherwise lose its first ones to them, and be resumed from one that is not its own.
+    """
+    if checkpoints(root):
+        root.rename(next(path for n in range(1, 10**6) if not (path := root.with_name(f"{root.name}_{n}")).exists()))
+
+
 def find_checkpoint(given: str, root: Path) -> Path | None:
     """The checkpoint that `--from_resume` means: a folder, or the newest of this run; `None` where there is none yet."""
     if given == "auto":

@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
+from checkpoint import set_aside
 from data_config import DataError, read_config
 from data_mix import load_records
+from faults import Faults
 from rldk.functional.throughput import calculate_mfu, flops_per_token
 from trainer_utils import (
     Accelerator,
@@ -95,20 +97,22 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
     size = len(data) - held
     per_rank = args.batch_size * args.accumulation_steps
     per_epoch, total = steps_in(size, per_rank * world, args.epochs, args.max_steps)
-    faults = Faults(args.inject)
+    faults = Faults(args.inject, allowed=("lr", "nan_loss"))
 
     # 2. Optimizer, and the way back to a checkpoint: before accelerate wraps them.
     optimizer = make_optimizer(model, args.learning_rate, args.weight_decay)
     found = find_checkpoint(args.from_resume, checkpoint_root(args)) if args.from_resume else None
     state = load_checkpoint(found, {"model": model}, {"model": optimizer}) if found else {"step": 0}
     start = state["step"]
+    if accelerator.is_main_process and not args.from_resume:
+        set_aside(checkpoint_root(args))
     flops = flops_per_token(count_parameters(model))
     model, optimizer = accelerator.prepare(model, optimizer)
     model.train()
 
     logger = Logger(
         args, accelerator, [CONSOLE[0], *objective.shown, *CONSOLE[1:]], per_epoch, total,
-        resume_step=start if found else None, monitor_state=state.get("monitor"),
+        resume_step=start if args.from_resume else None, monitor_state=state.get("monitor"),
     )  # fmt: skip
     throughput = Throughput(accelerator.device, total, done=start)
     throughput.tokens = state.get("tokens", 0)
@@ -126,12 +130,13 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         accelerator.wait_for_everyone()
 
     # 3. The steps.
-    status, saved = 0, start
+    ended, done = "", start
     for step in range(start, total):
         seed_everything(args.seed, step, rank)
-        rate = learning_rate_at(step, total, args, args.learning_rate) * faults.factor("lr", step + 1)
+        notes = faults.at(step + 1)
+        rate = learning_rate_at(step, total, args, args.learning_rate) * (faults("lr") or 1.0)
+        broken = 1.0 if faults("nan_loss") is None else math.nan
         set_learning_rate(optimizer, rate)
-        notes: list[str] = []
         with throughput.step():
             mine = batch_indices(size, per_rank * world, step, args.seed)[rank::world]
             passes = [
@@ -147,7 +152,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
                 with accelerator.accumulate(model):  # processes exchange gradients at the last pass only
                     with accelerator.autocast():
                         found_here = objective(model, batch)
-                    loss = found_here["loss"] * faults.factor("nan_loss", step + 1) / max(units, 1.0)
+                    loss = found_here["loss"] * broken / max(units, 1.0)
                     # accelerate divides by the passes and averages over the processes: both are undone, the mean is ours
                     accelerator.backward(loss * args.accumulation_steps * world)
                 for key, value in found_here.items():
@@ -155,17 +160,16 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
             norm = clip_gradients(accelerator, model, args.grad_clip)
 
             # 4. A step whose gradients are not finite would spoil the weights for good: it is not made.
-            bad = not all_finite(norm)
-            if not bad or accelerator.scaler is not None:  # a loss scaler leaves such a step out itself, and learns from it
+            bad = not all_finite(norm) and accelerator.scaler is None
+            if bad:
+                notes.append("the gradients are not finite; the step was not made")
+            else:  # a loss scaler leaves such a step out itself, and learns from it
                 optimizer.step()
             optimizer.zero_grad()
-            if bad and accelerator.scaler is None:
-                notes.append("the gradients are not finite; the step was not made")
 
         # 5. The numbers, of all processes together.
         totals = dict(zip(sums, reduced(accelerator, [float(value) for value in sums.values()]), strict=True))
-        factor = faults.factor("nan_loss", step + 1)
-        means = {key: value / max(units, 1.0) * (factor if key == "loss" else 1.0) for key, value in totals.items()}
+        means = {key: value / max(units, 1.0) * (broken if key == "loss" else 1.0) for key, value in totals.items()}
         metrics = objective.metrics(means) | {"grad_norm": norm, "lr": rate, "padding_frac": 1.0 - tokens / max(cells, 1.0)}
         metrics |= throughput.metrics(int(tokens), per_rank * world)
         metrics["num_tokens"] = metrics.pop("num_tokens_generated")  # seen, not generated
@@ -178,23 +182,26 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         logger.log(done, metrics, notes, {"samples": per_rank * world, "tokens_in": int(tokens)})
 
         # 6. Reasons to end before the end; a checkpoint either way.
-        stop = reduced(accelerator, [float(logger.stop is not None)])[0] > 0
-        ended = stopper.requested(accelerator) or stop or (bool(notes) and args.on_nonfinite == "stop")
+        if stopper.requested(accelerator, also=logger.stop is not None):
+            ended = "told to by a signal" if stopper.signal else "the monitor confirmed a failure"
+        elif bad and args.on_nonfinite == "stop":
+            ended = "the gradients are not finite"
         if ended or last or (args.save_interval and done % args.save_interval == 0):
             checkpoint(done)
-            saved = done
-        if ended and not last:
-            status = stopper.exit_code if stopper.signal else 3
-            why = "told to" if stopper.signal else "the monitor confirmed a failure" if stop else "--on_nonfinite stop"
-            logger.say(f"stopped after step {done} ({why}); --from_resume goes on from the checkpoint")
+        if ended:
             break
 
-    # 7. The weights, as the next stage takes them.
-    if saved == total:
+    # 7. The weights, as the next stage takes them. A run that was cut short leaves its checkpoint only.
+    if ended:
+        logger.say(f"stopped after step {done}: {ended}. Checkpoint in {checkpoint_root(args)}; go on with --from_resume.")
+        if logger.stop is not None:
+            logger.say(str(logger.stop))
+    else:
         place = save_weights(accelerator, model, tokenizer, args)
         logger.say(f"{args.stage}: weights in {place}")
     logger.close()
-    return status
+    accelerator.end_training()
+    return stopper.exit_code or (1 if ended else 0)
 
 
 @torch.no_grad()
@@ -229,30 +236,6 @@ def reduced(accelerator: Accelerator, values: list[float]) -> list[float]:
         return [float(value) for value in values]
     together = torch.tensor(values, dtype=torch.float64 if accelerator.device.type == "cpu" else torch.float32)
     return accelerator.reduce(together.to(accelerator.device), "sum").tolist()
-
-
-class Faults:
-    """What --inject asks for in these stages: `lr[=FACTOR]` and `nan_loss`, each from a step on (`@STEP`)."""
-
-    KNOWN: ClassVar[dict[str, float]] = {"lr": 1000.0, "nan_loss": math.nan}
-
-    def __init__(self, asked: list[str]) -> None:
-        self.found: dict[str, tuple[float, int]] = {}
-        for text in asked:
-            name, _, step = text.partition("@")
-            name, _, factor = name.partition("=")
-            if name not in self.KNOWN or (factor and name == "nan_loss"):
-                raise ValueError(f"--inject {text}: expected lr[=FACTOR][@STEP] or nan_loss[@STEP].")
-            try:
-                self.found[name] = (float(factor or self.KNOWN[name]), int(step or 1))
-            except ValueError:
-                raise ValueError(f"--inject {text}: expected numbers after `=` and `@`.") from None
-
-    def factor(self, name: str, step: int) -> float:
-        """1 where nothing is injected; a fault that is not finite comes once, one that is a factor stays."""
-        factor, first = self.found.get(name, (1.0, 0))
-        active = step == first if math.isnan(factor) else step >= first
-        return factor if active else 1.0
 
 
 if __name__ == "__main__":

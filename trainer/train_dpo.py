@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from data_sets import Pairs
 from stage_loop import add_stage_flags, stage_records, train
-from trainer_utils import common_parser, load_model, load_tokenizer, main_guard, make_accelerator, parse_args
+from trainer_utils import common_parser, disable_dropout, load_model, load_tokenizer, main_guard, make_accelerator, parse_args
 
 
 def answer_logps(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -79,8 +79,8 @@ def main(argv: list[str] | None = None) -> int:
     data = Pairs(stage_records(args, ("dpo",)), tokenizer, args.max_seq_len)
 
     # 3. The model, and the same weights once more, frozen. A resumed run too measures against where the stage began.
-    model = load_model(args, tokenizer=tokenizer)
-    reference = load_model(args, tokenizer=tokenizer).to(accelerator.device).eval().requires_grad_(False)
+    model = disable_dropout(load_model(args, tokenizer=tokenizer))
+    reference = disable_dropout(load_model(args, tokenizer=tokenizer)).to(accelerator.device).eval().requires_grad_(False)
     return train(args, accelerator, model, tokenizer, data, Preference(reference, args.beta, args.label_smoothing))
 
 

@@ -149,7 +149,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(
 
     calls = []
 
-    def told(self: Any, accelerator: Any) -> bool:
+    def told(self: Any, accelerator: Any, also: bool = False) -> bool:
         calls.append(1)
         self.signal = signal.SIGTERM if len(calls) == 3 else None
         return len(calls) == 3
@@ -198,10 +198,10 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(chain: Path, tmp_path: Pa
 def test_two_processes_are_one_with_the_doubled_batch(chain: Path, tmp_path: Path, small_world: Path) -> None:
     flags = ["--model_path", str(chain / "midtrain"), "--from_weight", "none"]
     assert run("full_sft", tmp_path / "one", *flags, steps=6, batch=8) == 0
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "29641"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     done = subprocess.run(
         [*launch, *command("full_sft", tmp_path / "two", *flags, "--max_steps", "6", "--batch_size", "4")],
-        cwd=small_world, capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        cwd=small_world, capture_output=True, text=True, timeout=400, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("(6/") == 1  # only one of them prints
@@ -217,27 +217,34 @@ def test_a_step_with_gradients_that_are_not_finite_is_not_made(tmp_path: Path, c
     from safetensors.torch import load_file
 
     flags = ["--inject", "nan_loss@4", "--save_interval", "1", "--keep_checkpoints", "9"]
-    assert run("pretrain", tmp_path, *flags, steps=6) == 0
+    assert run("pretrain", tmp_path, *flags, steps=5) == 0
     assert "step 4: the gradients are not finite; the step was not made" in capsys.readouterr().out
     found = events(tmp_path, "pretrain")
     assert (found[3]["notes"] and found[3]["metrics"]["loss"] is None) or math.isnan(float(found[3]["metrics"]["loss"]))
-    assert math.isfinite(found[5]["metrics"]["loss"])
-    third, fourth, fifth = (load_file(tmp_path / f"checkpoints/pretrain/step_{n:08d}/model.safetensors") for n in (3, 4, 5))
-    assert same(third, fourth) and not same(fourth, fifth)
+    second, third, fifth = (load_file(tmp_path / f"checkpoints/pretrain/step_{n:08d}/model.safetensors") for n in (2, 3, 5))
+    assert same(third, fifth) and not same(second, third)
 
 
 def test_on_nonfinite_stop_leaves_a_checkpoint_of_good_weights(tmp_path: Path) -> None:
-    assert run("pretrain", tmp_path, "--inject", "nan_loss@3", "--on_nonfinite", "stop") == 3
+    assert run("pretrain", tmp_path, "--inject", "nan_loss@3", "--on_nonfinite", "stop") == 1
     assert [path.name for path in (tmp_path / "checkpoints/pretrain").iterdir()] == ["step_00000003"]
     assert not (tmp_path / "pretrain").exists()
 
 
 def test_a_learning_rate_that_explodes_is_stopped_by_the_monitor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--inject", "lr=3000@60", "--stop_on", "critical", "--epochs", "100", "--grad_clip", "0"]
-    assert run("pretrain", tmp_path, *flags, steps=150) == 3
-    stopped = int(re.search(r"stopped after step (\d+) \(the monitor", capsys.readouterr().out).group(1))
+    assert run("pretrain", tmp_path, *flags, steps=150) == 1
+    stopped = int(re.search(r"stopped after step (\d+): the monitor", capsys.readouterr().out).group(1))
     assert 60 <= stopped < 150
     assert (tmp_path / f"checkpoints/pretrain/step_{stopped:08d}").is_dir()
+
+
+def test_a_run_that_begins_anew_leaves_the_checkpoints_of_the_last_one_aside(tmp_path: Path) -> None:
+    assert run("pretrain", tmp_path, steps=5) == 0
+    assert run("pretrain", tmp_path, steps=3) == 0
+    assert [path.name for path in (tmp_path / "checkpoints/pretrain").iterdir()] == ["step_00000003"]
+    assert [path.name for path in (tmp_path / "checkpoints/pretrain_1").iterdir()] == ["step_00000005"]
+    assert [event["step"] for event in events(tmp_path, "pretrain")] == [1, 2, 3]
 
 
 def test_no_rldk_trains_the_same_weights_and_writes_no_log(tmp_path: Path) -> None:
@@ -251,8 +258,8 @@ def test_no_rldk_trains_the_same_weights_and_writes_no_log(tmp_path: Path) -> No
     ("flags", "said"),
     [
         (["--data_config", "config/data/posttrain/rlaif/ppo.yaml"], "is for the stage ppo; this one takes pretrain"),
-        (["--inject", "gremlins"], r"--inject gremlins: expected lr\[=FACTOR\]"),
-        (["--inject", "lr=much"], "expected numbers"),
+        (["--inject", "flipped_reward"], "there is no fault 'flipped_reward'.*\n  lr"),
+        (["--inject", "lr=much"], "both numbers"),
         (["--use_prepared"], "No prepared file dataset/pretrain_train.jsonl"),
         (["--max_seq_len", "9999999"], "do not fill one block"),
     ],
