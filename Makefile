@@ -3,14 +3,17 @@ PYTHON ?= python3
 VENV   := .venv
 LIGHT  := .venvs/light
 BIN    := $(VENV)/bin
+TRLS   := 0.23.1 0.29.1 1.16.0
+MATRIX := $(TRLS:%=.venvs/trl-%/.installed)
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint matrix bench docs clean
 
 help:
 	@echo "make demo    set up, simulate a run, and look at it"
 	@echo "make test    lint, types, layers, all tests, and the core tests in an environment without extras"
 	@echo "make lint    ruff, mypy and the layer contract"
+	@echo "make matrix  the TRL callbacks in real training, on every TRL that is supported"
 	@echo "make bench   speed and memory beside the peers, as ratios"
 	@echo "make docs    write the generated pages again"
 
@@ -30,6 +33,12 @@ $(LIGHT)/.installed: pyproject.toml constraints.txt
 	@$(LIGHT)/bin/python $(PIP) . --group test
 	@touch $@
 
+# Another TRL each, over what .venv has: seconds and megabytes, since torch is shared.
+.venvs/trl-%/.installed: matrix/trl-%.txt matrix/environment.py | $(VENV)/.installed
+	@echo "setting up .venvs/trl-$* (once)"
+	@$(BIN)/python matrix/environment.py .venvs/trl-$* $<
+	@touch $@
+
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/first_look.py
 
@@ -39,8 +48,11 @@ lint: $(VENV)/.installed
 	@$(BIN)/lint-imports --no-logo | tail -n 3
 	@$(BIN)/python docs/generate.py --check
 
-test: lint $(LIGHT)/.installed
-	@$(BIN)/pytest --numprocesses 2
+matrix: $(VENV)/.installed $(MATRIX)
+	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 tests/integrations/test_trl_versions.py
+
+test: lint $(LIGHT)/.installed $(MATRIX)
+	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@$(LIGHT)/bin/pytest --numprocesses 2 -m "not full"
 

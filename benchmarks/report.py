@@ -25,10 +25,11 @@ class Sizes:
     starts: int = 10
     rows: int = 100_000
     formats: int | None = None
+    matrices: int = 100
 
     @classmethod
     def quick(cls) -> Sizes:
-        return cls(events=300, repetitions=1, writes=200, starts=1, rows=300, formats=2)
+        return cls(events=300, repetitions=1, writes=200, starts=1, rows=300, formats=2, matrices=1)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ SECTIONS: dict[str, str] = {
     "writer": "writing an event",
     "imports": "starting",
     "adapters": "reading each format",
+    "checkpoints": "comparing two checkpoints",
 }
 """Every section and what it measures; its code is in `speed/<name>.py`, in a function `measure`."""
 

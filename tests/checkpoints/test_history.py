@@ -200,6 +200,15 @@ def test_a_run_that_is_taken_up_again(tmp_path: Path) -> None:
         assert getattr(report, name) == pytest.approx(getattr(expected, name))
 
 
+def test_a_run_taken_up_again_whose_checkpoints_are_gone_begins_anew(tmp_path: Path) -> None:
+    (folder,) = write_course(tmp_path / "run", 1)
+    with CheckpointHistory() as history:
+        history.resume(tmp_path / "nowhere", 30)
+        history.resume(tmp_path, 5)
+        report = history.add(folder, 40)
+    assert report.verdict == "healthy" and np.isnan(report.update_ratio)
+
+
 def test_a_large_checkpoint_is_sampled_if_asked_and_says_so(tmp_path: Path) -> None:
     before = {"w": np.random.default_rng(0).normal(size=2_000_000).astype(np.float32)}
     for n, weights in enumerate((before, moved(before, 0.01, 1))):

@@ -40,7 +40,7 @@ def decode(raw: Array, dtype: str, out: Array) -> Array:
             return view
         np.copyto(out, view)
     elif dtype == "F16":
-        np.copyto(out, raw.view(np.float16))
+        _float16(raw, out)
     elif dtype == "BF16" and out.dtype == np.float32:
         np.left_shift(raw.view(np.uint16), 16, out=out.view(np.uint32), dtype=np.uint32)
     elif dtype == "BF16":
@@ -50,6 +50,22 @@ def decode(raw: Array, dtype: str, out: Array) -> Array:
         if out.dtype != np.float32:
             np.copyto(out, _float8(dtype)[raw])
     return out
+
+
+def _float16(raw: Array, out: Array) -> None:
+    """Move the bits of each number to where a float32 has them, and scale: several times as fast as numpy's conversion.
+
+    The sign goes to the top, exponent and fraction below it, and 2**112 makes up for the other bias, subnormal numbers
+    included. What was infinite or NaN comes out as 65536 or more; such a piece is left to numpy.
+    """
+    if out.dtype == np.float32:
+        bits = out.view(np.int32)
+        np.left_shift(raw.view(np.int16), 13, out=bits, dtype=np.int32)
+        np.bitwise_and(bits, np.int32(-0x70002000), out=bits)
+        np.multiply(out, np.float32(2.0**112), out=out)
+        if out.max() < 65536.0 and out.min() > -65536.0:
+            return
+    np.copyto(out, raw.view(np.float16))
 
 
 @cache

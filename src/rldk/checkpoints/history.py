@@ -55,8 +55,13 @@ class CheckpointHistory:
         return report
 
     def resume(self, folder: str | Path, step: int) -> None:
-        """Take up a run again: the first and the latest checkpoint up to `step` are those to compare with."""
-        before = [found for found in find_checkpoints(folder) if found.step is not None and found.step <= step]
+        """Take up a run again: the first and the latest checkpoint up to `step` are those to compare with.
+
+        Where there are none left, the next one begins anew.
+        """
+        before: list[Found] = []
+        with suppress(ReadError, OSError):
+            before = [found for found in find_checkpoints(folder) if found.step is not None and found.step <= step]
         for found in before[:1] + before[1:][-1:]:
             with suppress(ReadError, OSError):
                 self._advance(Checkpoint(found.path, found.step))

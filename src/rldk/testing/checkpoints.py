@@ -17,17 +17,20 @@ Weights = Mapping[str, Array]
 _NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
 
 
-def write_safetensors(path: str | Path, weights: Weights) -> Path:
-    """Write a file in the safetensors format; its folder is made."""
-    header, offset = {}, 0
+def write_safetensors(path: str | Path, weights: Weights, *, bfloat16: bool = False) -> Path:
+    """Write a file in the safetensors format, float32 cut to BF16 if asked; its folder is made."""
+    header, parts, offset = {}, [], 0
     for name, values in weights.items():
-        end = offset + values.nbytes
-        header[name] = {"dtype": _NAMES[str(values.dtype)], "shape": list(values.shape), "data_offsets": [offset, end]}
-        offset = end
+        short = bfloat16 and values.dtype == np.float32
+        parts.append((values.view(np.uint32) >> 16).astype(np.uint16).tobytes() if short else values.tobytes())
+        place = [offset, offset + len(parts[-1])]
+        header[name] = {"dtype": "BF16" if short else _NAMES[str(values.dtype)], "shape": values.shape, "data_offsets": place}
+        offset = place[1]
     text = json.dumps(header).encode()
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(values.tobytes() for values in weights.values()))
+    with target.open("wb") as file:
+        file.writelines((struct.pack("<Q", len(text)), text, *parts))
     return target
 
 
