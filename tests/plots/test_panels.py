@@ -46,7 +46,8 @@ def test_a_run_gets_the_panels_it_has_metrics_for_and_no_other(run_of: Callable[
     run = run_of([Event(n, {"reward_mean": 0.1 * n, "kl_mean": 0.02, "kl_coef": 0.1}) for n in range(30)])
     panels = {panel.key: panel for panel in panels_of(RunSource(run), kl_target=0.05)}
     assert list(panels) == ["reward", "kl", "kl_coef"]
-    assert [level.y for level in panels["kl"].levels] == [0.05]
+    assert [level.y for level in panels["kl"].levels] == [0.05] and panels["kl"].title == "KL against its target"
+    assert panels_of(RunSource(run), only={"kl"})[0].title == "KL from the reference"  # no target, none spoken of
     assert panels["reward"].curves[0].y.tolist() == pytest.approx([0.1 * n for n in range(30)])
 
 

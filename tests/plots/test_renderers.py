@@ -82,6 +82,11 @@ def test_ticks_are_round_inside_and_differ(low: float, high: float) -> None:
     assert len({text for _, text in ticks}) == len(ticks)
 
 
+def test_ticks_over_many_powers_are_written_as_people_would() -> None:
+    assert [text for _, text in Scale(0.05, 2e5, 0, 1, log=True).ticks(9)] == ["0.1", "1", "10", "100", "1k", "10k", "100k"]
+    assert [text for _, text in Scale(0, 20_000, 0, 1).ticks(4)] == ["0", "5k", "10k", "15k", "20k"]
+
+
 def test_text_of_a_log_is_text_in_svg() -> None:
     curve = Curve("l", "m", np.arange(3.0), np.arange(3.0), run=HOSTILE)
     one = Panel("k", "G", "t", "", [curve, curve], marks=[Mark(1, HOSTILE, "critical", HOSTILE)])

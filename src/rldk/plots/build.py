@@ -46,12 +46,18 @@ def panels_of(
                 made.append(panel)
                 if spec.key == "kl" and kl_target is not None and not any(curve.metric == "target_kl" for curve in panel.curves):
                     panel.levels.append(Level(kl_target, "target"))
+                if spec.key == "kl" and not _has_target(panel):
+                    panel.title = "KL from the reference"
     families = _family_panel(runs, buckets, span) if only is None or "reward_functions" in only else None
     if families is not None:
         place = next((number for number, panel in enumerate(made) if panel.group != "Reward"), len(made))
         made.insert(place, families)
     join_marks(made, marks)
     return made
+
+
+def _has_target(panel: Panel) -> bool:
+    return bool(panel.levels) or any(curve.metric == "target_kl" for curve in panel.curves)
 
 
 def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, span: Span = None) -> Panel | None:

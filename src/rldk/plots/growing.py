@@ -123,9 +123,12 @@ class GrowingRun:
         found = []
         for name in derived_names(cells.keys()):
             operation, left, right = DERIVED[name]
-            both, one, other = np.intersect1d(cells[left][0], cells[right][0], assume_unique=True, return_indices=True)
+            (rows, one), (others, other) = cells[left], cells[right]
+            if rows is not others and not np.array_equal(rows, others):
+                rows, first, second = np.intersect1d(rows, others, assume_unique=True, return_indices=True)
+                one, other = one[first], other[second]
             with np.errstate(over="ignore", invalid="ignore"):
-                found.append((name, (both, operation(cells[left][1][one], cells[right][1][other]))))
+                found.append((name, (rows, operation(one, other))))
         return found
 
     def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:

@@ -36,7 +36,8 @@ class Growing:
         given = np.asarray(values, dtype=self._buffer.dtype)
         needed = self._size + len(given)
         if needed > len(self._buffer):
-            buffer = np.empty((max(needed, 2 * len(self._buffer)), *self._buffer.shape[1:]), dtype=self._buffer.dtype)
+            room = max(needed + (needed >> 2), 256)
+            buffer = np.empty((room, *self._buffer.shape[1:]), dtype=self._buffer.dtype)
             buffer[: self._size] = self._buffer[: self._size]
             self._buffer = buffer
         self._buffer[self._size : needed] = given
@@ -90,14 +91,22 @@ class Pyramid:
 
     def _blocks(self, number: int, start: int, stop: int) -> npt.NDArray[np.int64]:
         """The extremes of blocks `start` to `stop` of a level, from the level below it."""
-        if number == 0:
-            places = np.repeat(np.arange(start * FAN, stop * FAN)[:, None], 3, axis=1)
-            broken = ~np.isfinite(self.values[start * FAN : stop * FAN])
-            places[broken, :2] = _NONE
-            places[~broken, 2] = _NONE
-        else:
-            places = self._levels[number - 1].array[start * FAN : stop * FAN]  # type: ignore[assignment]
-        return self._best(places.reshape(stop - start, FAN, 3))
+        if number:
+            places = self._levels[number - 1].array[start * FAN : stop * FAN]
+            return self._best(places.reshape(stop - start, FAN, 3))  # type: ignore[arg-type]
+        values = self.values[start * FAN : stop * FAN].reshape(-1, FAN)
+        begins = np.arange(start * FAN, stop * FAN, FAN)
+        found = np.full((stop - start, 3), _NONE, dtype=np.int64)
+        broken = ~np.isfinite(values)
+        gaps = broken.any(axis=1)
+        found[:, 0], found[:, 1] = begins + values.argmin(axis=1), begins + values.argmax(axis=1)
+        if gaps.any():
+            some, where, first = values[gaps], broken[gaps], begins[gaps]
+            found[gaps, 0] = first + np.where(where, np.inf, some).argmin(axis=1)
+            found[gaps, 1] = first + np.where(where, -np.inf, some).argmax(axis=1)
+            found[gaps, 2] = first + where.argmax(axis=1)
+            found[broken.all(axis=1), :2] = _NONE
+        return found
 
     def _best(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Of candidates in groups the lowest, the highest, and the first not finite."""

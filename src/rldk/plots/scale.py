@@ -64,7 +64,7 @@ def _written(value: float, values: list[float]) -> str:
         return "0"
     if size >= 1e6 or size < 1e-3 or (abs(value) < 1e-3 and len(values) > 1 and values[0] > 0):
         return f"{value:.3g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
-    if size >= 10_000 and value == int(value) and value % 100 == 0:
+    if size >= 10_000 <= 10 * abs(value) and value == int(value) and value % 100 == 0:
         return f"{value / 1000:g}k"
     return short(round(value, 10))
 

@@ -81,7 +81,7 @@ STANDARD: tuple[PanelSpec, ...] = (
     PanelSpec("clip", "Policy", "Clipped tokens", "share", (
         _curve("clipped", "clip_frac"), _curve("low side", "clip_frac_low", style="dashed"), _curve("high side", "clip_frac_high", style="dashed"),
         _curve("values clipped", "value_clip_frac", style="faint"),
-    )),
+    ), limits=_SHARE),
     PanelSpec("ratio", "Policy", "Probability ratio", "", (
         _curve("mean", "ratio_mean ratio_max", "lowest to highest: ratio_min ratio_max"),
     ), levels=(Level(1.0, "no change"),), log=True),
@@ -135,7 +135,7 @@ STANDARD: tuple[PanelSpec, ...] = (
         _curve("training", "perplexity"), _curve("held-out", "eval_perplexity", style="dashed"),
     ), log=True),
     PanelSpec("throughput", "Machine", "Throughput", "tokens/s", (_curve("tokens", "tokens_per_second"),)),
-    PanelSpec("mfu", "Machine", "Model FLOPs utilisation", "share of peak", (_curve("MFU", "mfu"),)),
+    PanelSpec("mfu", "Machine", "Model FLOPs utilisation", "share of peak", (_curve("MFU", "mfu"),), limits=_SHARE),
     PanelSpec("step_time", "Machine", "Time of a step", "s", (
         _curve("step", "step_time"), _curve("generation", "generation_time", style="dashed"), _curve("update", "update_time", style="faint"),
     )),

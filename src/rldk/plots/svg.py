@@ -138,7 +138,7 @@ def _stroke(path: str, colour: str, style: str) -> str:
 
 def _broken(curve: Curve, frame: Frame, palette: Palette) -> Iterator[str]:
     """Crosses on the upper edge where a value is not finite."""
-    places = sorted({round(float(x) / 3) * 3 for x in frame.x.at(curve.x[~np.isfinite(curve.y)])})
+    places = sorted({round(float(x) / 8) * 8 for x in frame.x.at(curve.x[~np.isfinite(curve.y)])})
     if places:
         y = frame.top + 4
         path = "".join(f"M{x - 3:g} {y - 3:g}l6 6m0 -6l-6 6" for x in places)

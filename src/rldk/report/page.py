@@ -58,7 +58,7 @@ def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: st
         '<a class="skip" href="#main">To the content</a>'
         f'<div class="bar"><strong>rldk report</strong><nav aria-label="Parts of the report">{links}</nav>'
         '<button type="button" data-reset hidden>Show all steps</button><button type="button" data-theme-button hidden>Dark</button></div>'
-        f'<main id="main">{body}</main><footer>Written {when} by rldk {__version__}. Zoom by dragging over a picture; double-click shows all steps.</footer>'
+        f'<main id="main">{body}</main><footer>Written {when} by rldk {__version__}. <span class="hint">Zoom by dragging over a picture; double-click shows all steps.</span></footer>'
         f"<script>{script}</script></body></html>\n"
     )
 

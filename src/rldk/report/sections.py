@@ -114,7 +114,8 @@ def anomalies(case: Case) -> str:
         return ""
     headings = ("step", "severity", "type", "what was seen", "value", "limit", "until")
     count = len(case.judgement.engine.anomalies)
-    return f"<details><summary>All {count} anomalies</summary>{table(headings, rows, numbers=(0, 4, 5), caption='Anomalies')}</details>"
+    head = "The anomaly in full" if count == 1 else f"All {count} anomalies"
+    return f"<details><summary>{head}</summary>{table(headings, rows, numbers=(0, 4, 5), caption='Anomalies')}</details>"
 
 
 def checkpoints(case: Case) -> str:

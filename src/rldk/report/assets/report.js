@@ -101,7 +101,7 @@
       if (DASHES[curve.style]) given["stroke-dasharray"] = DASHES[curve.style];
       element(plot, "path", given);
       const broken = curve.x.filter((value, row) => curve.y[row] === null && value >= range[0] && value <= range[1]);
-      const places = new Set(broken.map((value) => Math.round(x.at(value) / 3) * 3));
+      const places = new Set(broken.map((value) => Math.round(x.at(value) / 8) * 8));
       if (places.size) element(plot, "path", { d: [...places].map((place) => `M${place - 3} ${top + 1}l6 6m0 -6l-6 6`).join(""), stroke: "var(--rldk-critical)", "stroke-width": 1.4, fill: "none" });
     }
     const taken = [];
