@@ -30,6 +30,27 @@ VERL = [
     "actor/pg_loss", "actor/kl_loss", "actor/entropy", "actor/grad_norm", "actor/lr", "critic/score/mean", "critic/rewards/mean",
     "response_length/mean",
 ]  # fmt: skip
+NEMO = [
+    "train/loss", "train/reward", "train/kl_penalty", "train/probs_ratio", "train/grad_norm", "train/lr", "train/approx_entropy",
+    "train/mean_gen_tokens_per_sample", "train/gen_kl_error",
+]  # fmt: skip
+AREAL = [
+    "ppo_actor/task_reward/avg", "ppo_actor/advantages/avg", "ppo_actor/kl_rewards/avg", "ppo_actor/seq_len/avg",
+    "ppo_actor/update/actor_loss/avg", "ppo_actor/update/entropy/avg", "ppo_actor/update/grad_norm", "ppo_actor/update/lr",
+]  # fmt: skip
+SLIME = [
+    "train/loss", "train/pg_loss", "train/entropy_loss", "train/pg_clipfrac", "train/ppo_kl", "train/kl_loss",
+    "train/grad_norm", "rollout/raw_reward", "rollout/response_lengths", "rollout/log_probs",
+]  # fmt: skip
+PRIME = [
+    "loss/mean", "entropy/mean", "mismatch_kl/mean", "optim/grad_norm", "optim/lr", "reward/mean", "seq_len/mean",
+    "perf/throughput", "progress/total_tokens",
+]  # fmt: skip
+TINKER = [
+    "env/all/reward/total", "env/all/ac_tokens_per_turn", "optim/kl_sample_train_v1", "optim/kl_sample_train_v2",
+    "optim/entropy", "optim/lr", "env/all/by_group/frac_mixed", "time/total",
+]  # fmt: skip
+OWN = ["my_loss", "mean_reward", "kl_to_reference", "policy_entropy", "response_len"]
 TRAINER = (
     "Epoch:[1/1]({}/{}) actor_loss:{:.6f} critic_loss:{:.6f} reward:{:.4f} kl:{:.4f} grad_norm_actor:{:.4f} "
     "tokens/s:12345 MFU:0.35% epoch_Time:5min"
@@ -96,8 +117,43 @@ def _lists(path: Path, rows: int) -> None:
 
 
 def _openrlhf(path: Path, rows: int) -> None:
-    _write(path, (json.dumps({"train/global_step": step, **dict(zip(OPENRLHF, values(step),
-    strict=False))}) for step in range(rows)))
+    _json_rows("train/global_step", OPENRLHF)(path, rows)
+
+
+def _json_rows(step_key: str, names: list[str]) -> Callable[[Path, int], None]:
+    """A writer of JSON lines under a framework's keys."""
+
+    def write(path: Path, rows: int) -> None:
+        _write(path, (json.dumps({step_key: step, **dict(zip(names, values(step), strict=False))}) for step in range(rows)))
+
+    return write
+
+
+def _verl_rows(path: Path, rows: int) -> None:
+    _write(path, (json.dumps({"step": step, "data": dict(zip(VERL, values(step), strict=False))}) for step in range(rows)))
+
+
+def _ms_swift(path: Path, rows: int) -> None:
+    """Places and times are words."""
+
+    def row(step: int) -> dict[str, Any]:
+        row = {name: value for name, value in _grpo(step).items() if name != "step"}
+        row |= {"global_step/max_steps": f"{step + 1}/{rows}", "percentage": f"{100 * step / rows:.2f}%"}
+        return {**row, "elapsed_time": "5m 18s"}
+
+    _write(path, (json.dumps(row(step)) for step in range(rows)))
+
+
+def _noisy_dicts(path: Path, rows: int) -> None:
+    """Progress bars between the rows, and a NaN now and then."""
+
+    def lines() -> Iterator[str]:
+        for step in range(rows):
+            yield f"  0%|          | {step}/{rows} [00:05<5:18,  1.06s/it]\r {step}/{rows} [00:06<5:17,  1.06s/it]"
+            row = {name: value for name, value in _grpo(step).items() if name != "step"}
+            yield repr({**row, "kl": math.nan} if step % 50 == 0 else row)
+
+    _write(path, lines())
 
 
 def _csv(path: Path, rows: int) -> None:
@@ -137,9 +193,18 @@ FORMATS: dict[str, tuple[int, Callable[[Path, int], None]]] = {
     "trainer_state.json": (50_000, _state),
     "JSON lists": (50_000, _lists),
     "OpenRLHF rows": (50_000, _openrlhf),
+    "NeMo-RL rows": (50_000, _json_rows("step", NEMO)),
+    "AReaL rows": (50_000, _json_rows("step", AREAL)),
+    "slime rows": (50_000, _json_rows("step", SLIME)),
+    "prime-rl rows": (50_000, _json_rows("step", PRIME)),
+    "Tinker rows": (50_000, _json_rows("progress/batch", TINKER)),
+    "ms-swift rows": (50_000, _ms_swift),
+    "verl rows": (50_000, _verl_rows),
+    "rows of one's own": (50_000, _json_rows("step", OWN)),
     "CSV": (50_000, _csv),
     "verl console": (50_000, _verl),
     "Hugging Face console": (50_000, _dicts),
+    "Hugging Face console with bars": (50_000, _noisy_dicts),
     "trainer console": (50_000, _trainer),
     "MiniMind console": (50_000, _minimind),
     "key=value text": (50_000, _words),

@@ -47,6 +47,9 @@ class HFConsoleAdapter(Adapter):
         self._launches = Launches()
         shapes: Shapes = {}
         for number, line in self.source.lines(self.problems, self.progress):
+            if line.startswith(b"{'") and (parsed := parse_dict(line, 0)) is not None and parsed[1] == len(line):
+                yield from self._kept(parsed[0], shapes)  # the line is a row and nothing else, as most are
+                continue
             if b"{" not in line and b"|" not in line and b"\r" not in line:
                 continue
             for piece in console.strip_colours(line).split(b"\r"):
@@ -58,6 +61,14 @@ class HFConsoleAdapter(Adapter):
                     self._launches.bars.see(piece[:at])
                 yield from self._rows_of(number, piece, shapes)
 
+    def _kept(self, row: dict[str, Any], shapes: Shapes) -> tuple[dict[str, Any], ...]:
+        """The row, if it is one."""
+        kind = _kind_of(row, shapes)
+        if kind is None:
+            return ()
+        self._launches.add(kind, to_number(row.get("epoch")))
+        return (row,)
+
     def _rows_of(self, number: int, piece: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
         time = None
         if not piece.startswith(b"{"):
@@ -65,7 +76,7 @@ class HFConsoleAdapter(Adapter):
         found = False
         for row in _rows(piece, shapes):
             found = True
-            self._launches.add(shapes[tuple(row)] or TRAIN, to_number(row.get("epoch")))
+            self._launches.add(_kind_of(row, shapes) or TRAIN, to_number(row.get("epoch")))
             if time is not None:
                 row["wall_time"] = time
             yield row
@@ -94,13 +105,18 @@ def _rows(line: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
             position, failures = match.end(), failures + 1
             continue
         row, position = parsed
-        shape = tuple(row)
-        if shape not in shapes:
-            if len(shapes) > 4096:
-                shapes.clear()
-            shapes[shape] = _kind(row)
-        if shapes[shape] is not None:
+        if _kind_of(row, shapes) is not None:
             yield row
+
+
+def _kind_of(row: Mapping[str, Any], shapes: Shapes) -> int | None:
+    """What a dict is a row of, remembered for those with the same keys."""
+    shape = tuple(row)
+    if shape not in shapes:
+        if len(shapes) > 4096:
+            shapes.clear()
+        shapes[shape] = _kind(row)
+    return shapes[shape]
 
 
 def _kind(row: Mapping[str, Any]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -46,11 +47,11 @@ class ParquetAdapter(Adapter):
         pyarrow = require("pyarrow", extra="parquet", purpose="Reading parquet files")
         parquet = require("pyarrow.parquet", extra="parquet", purpose="Reading parquet files")
         path, damage = self.source.path, (pyarrow.ArrowException, OSError, ValueError)
-        try:
-            file = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
-        except damage as error:
-            raise ReadError(f"{path} is not a whole parquet file ({_first_line(error)}): it may be cut off.") from None
-        with file:
+        with _frugal(pyarrow), contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context(parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False))
+            except damage as error:
+                raise ReadError(f"{path} is not a whole parquet file ({_first_line(error)}): it may be cut off.") from None
             total, done, size = file.metadata.num_rows, 0, path.stat().st_size
             columns = self._columns_of_use(pyarrow, file, damage)
             if not columns:
@@ -80,6 +81,17 @@ class ParquetAdapter(Adapter):
         if left:
             self.notes.append(f"{left} column(s) of words, lists or bytes left out")
         return chosen
+
+
+@contextlib.contextmanager
+def _frugal(pyarrow: Any) -> Iterator[None]:
+    """Have arrow take its memory from the system, and give it back: its own allocator keeps twice what it needs."""
+    usual = pyarrow.default_memory_pool()
+    pyarrow.set_memory_pool(pyarrow.system_memory_pool())
+    try:
+        yield
+    finally:
+        pyarrow.set_memory_pool(usual)
 
 
 def _rows_at_once(file: Any) -> int:
