@@ -61,6 +61,7 @@ bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/speed/engine.py
 	@$(BIN)/python benchmarks/detection/simulated.py
 	@$(BIN)/python benchmarks/detection/real.py
+	@$(BIN)/python benchmarks/real_runs_read.py
 
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py

@@ -34,7 +34,8 @@ def describe(path: Path, labelled: str) -> tuple[str, bool]:
     kinds = "/".join(sorted({run.kind for run in runs}))
     good = not labelled.isdigit() or abs(rows - int(labelled)) <= max(1.0, SLACK * int(labelled))
     merged = any("merged" in note for run in runs for note in run.notes)
-    shown = f"{runs[0].adapter:<12}{kinds:<12}{len(runs):>5}{rows:>7}{labelled:>9}{len(metrics):>9}{len(unmapped):>10}  {units:<10}"
+    counts = f"{len(runs):>5}{rows:>7}{labelled:>9}{len(metrics):>9}{len(unmapped):>10}"
+    shown = f"{runs[0].adapter:<12}{kinds:<12}{counts}  {units:<10}"
     return shown + ("" if good else "merged rows of one step" if merged else "OTHER THAN LABELLED"), good or merged
 
 
