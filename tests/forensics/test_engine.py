@@ -236,3 +236,10 @@ def test_events_are_not_changed() -> None:
     before = repr(events)
     run(Engine(), events)
     assert repr(events) == before
+
+
+@pytest.mark.parametrize("said", ["token", ["kl_mean", "token"], {"kl_mean": 3}, {"other": "token"}, 7])
+def test_a_reduction_that_is_none_is_passed_over(said: object) -> None:
+    engine = Engine()
+    engine.observe(Event(0, {"kl_mean": 0.1}, model_info={"reductions": said}))
+    assert engine.reductions == {}

@@ -87,8 +87,8 @@ class Engine:
         index = self.events
         for name, update in updates:
             update(metrics[name], index)
-        if info := event.model_info.get("reductions"):
-            self.reductions.update(info)
+        if (info := event.model_info.get("reductions")) and isinstance(info, Mapping) and isinstance(info.get("kl_mean"), str):
+            self.reductions["kl_mean"] = info["kl_mean"]
         view = self._view_of(event, index)
         raised: list[Anomaly] = []
         for check, detector in detectors:
