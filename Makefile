@@ -7,7 +7,7 @@ TRLS   := 0.23.1 0.29.1 1.16.0
 MATRIX := $(TRLS:%=.venvs/trl-%/.installed)
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint matrix bench docs clean
+.PHONY: help demo test lint matrix chromium bench docs clean
 
 help:
 	@echo "make demo    set up, simulate a run, and look at it"
@@ -51,7 +51,14 @@ lint: $(VENV)/.installed
 matrix: $(VENV)/.installed $(MATRIX)
 	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 tests/integrations/test_trl_versions.py
 
-test: lint $(LIGHT)/.installed $(MATRIX)
+# The browser that report and dashboard are tested in: Debian's, installed once, if we may.
+chromium:
+	@command -v chromium >/dev/null || { echo "installing Debian's chromium (once)" \
+	  && { apt-get install --yes --quiet --quiet --no-install-recommends chromium >/dev/null 2>&1 \
+	  || { apt-get update --quiet --quiet >/dev/null && apt-get install --yes --quiet --quiet --no-install-recommends chromium >/dev/null; }; }; } \
+	  || echo "chromium cannot be installed (that takes root and apt-get): the tests in a browser will be skipped"
+
+test: lint chromium $(LIGHT)/.installed $(MATRIX)
 	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@$(LIGHT)/bin/pytest --numprocesses 2 -m "not full"

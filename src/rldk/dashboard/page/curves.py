@@ -22,7 +22,7 @@ from rldk.plots.png import file_name
 __all__ = ["draw_panels", "marks_of", "panels_for", "smoothed"]
 
 _MOST_MARKS = 12
-BUCKETS = 500
+BUCKETS = 300
 _FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", sans-serif'
 
 

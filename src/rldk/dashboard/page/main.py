@@ -24,6 +24,7 @@ logger = logging.getLogger("rldk")
 
 _MOST_COMPARED = 5
 _FILES = "rldk_files"
+_FIRST = 2
 
 
 def draw_page(client: Client, seconds: float) -> None:
@@ -53,7 +54,8 @@ def draw_page(client: Client, seconds: float) -> None:
         _draw_empty(client, listing)
         return
     view = st.segmented_control("View", list(VIEWS), default="Overview", key="rldk_view", label_visibility="collapsed")
-    settings = {"key": key, "compared": compared, "smoothing": smoothing, "dark": dark, "view": view or "Overview"}
+    settings = {"key": key, "compared": compared, "smoothing": smoothing, "dark": dark}
+    settings |= {"view": view or "Overview", "follow": follow}
     st.fragment(_draw_run, run_every=seconds if follow else None)(client, zoom, settings)
 
 
@@ -146,7 +148,7 @@ def _draw_look(client: Client, zoom: Any, settings: dict[str, Any]) -> None:
     others = [(other, client.ask("state", key=other)) for other in settings["compared"]]
     look = Look(
         client, key, state.get("key_of_run"), state, [pair for pair in others if pair[1].get("rows")],
-        st.session_state.get(SPAN), settings["smoothing"], settings["dark"],
+        st.session_state.get(SPAN), settings["smoothing"], settings["dark"], _first(settings),
     )  # fmt: skip
     draw_header(look)
     toast_news(look)
@@ -155,6 +157,14 @@ def _draw_look(client: Client, zoom: Any, settings: dict[str, Any]) -> None:
     with st.container():
         _choose_range(look)
     VIEWS[settings["view"]](look)
+
+
+def _first(settings: dict[str, Any]) -> int | None:
+    """How many panels the first look at a page has, if another look follows by itself."""
+    if st.session_state.get("rldk_looked") or not settings["follow"]:
+        return None
+    st.session_state["rldk_looked"] = True
+    return _FIRST
 
 
 def _choose_part(key: str, state: dict[str, Any]) -> None:

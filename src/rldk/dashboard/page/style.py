@@ -7,7 +7,7 @@ from rldk.plots.palette import DARK, LIGHT
 __all__ = ["css"]
 
 _RULES = """
-.block-container, [data-testid="stMainBlockContainer"] { padding-top: 1.6rem; padding-bottom: 3rem; max-width: 1500px; }
+.block-container, [data-testid="stMainBlockContainer"] { padding-top: 3.75rem; padding-bottom: 3rem; max-width: 1500px; }
 [data-testid="stSidebarUserContent"] { padding-top: 0.5rem; }
 .rldk { font-size: 0.95rem; line-height: 1.5; color: var(--rldk-ink); overflow-wrap: anywhere; }
 .rldk h1 { font-size: 1.55rem; line-height: 1.25; margin: 0; padding: 0; font-weight: 650; letter-spacing: -0.01em; }

@@ -106,7 +106,7 @@ def draw_machine(look: Look) -> None:
 
 
 def _draw(look: Look, panels: list[Any], place: str, otherwise: str) -> None:
-    made = [smoothed(panel, look.smoothing) for panel in panels]
+    made = [smoothed(panel, look.smoothing) for panel in panels[: look.first]]
     if made:
         draw_panels(made, dark=look.dark, revision=look.revision, span=look.span, place=place, run=look.label)
     elif otherwise:

@@ -1,0 +1,89 @@
+"""A real Chromium for the tests: what it said, what it asked for, and what its plots show."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+__all__ = ["ARGUMENTS", "Visit", "chromium"]
+
+ARGUMENTS = [
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE = 60_000  # the machine may be busy; what is slow is for the benchmark to say
+
+_PLOTS = """() => [...document.querySelectorAll('.js-plotly-plot')].filter(plot => plot._fullLayout).map(plot => ({
+  key: (plot._fullLayout.meta || {}).key, range: plot._fullLayout.xaxis.range.map(Number),
+  points: Math.max(0, ...plot._fullData.map(trace => trace.x.length)),
+  last: Math.max(...plot._fullData.flatMap(trace => [...trace.x])),
+  revision: plot._fullLayout.uirevision,
+}))"""
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser; the test is skipped where there is none."""
+    pytest.importorskip("streamlit")
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("Debian's chromium is not installed (make chromium)")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Visit:
+    """One look at the dashboard: a page, its complaints, and the addresses it asked."""
+
+    def __init__(self, browser: Any, url: str, **context: Any) -> None:
+        self.url = url
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
+        self.complaints: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+
+    def go(self, query: str = "", wait: str = ".js-plotly-plot .main-svg") -> Visit:
+        self.page.goto(f"{self.url}/{query}")
+        if wait:
+            self.page.wait_for_selector(wait)
+        return self
+
+    def view(self, name: str) -> None:
+        """Choose a view."""
+        self.page.get_by_role("radio", name=name, exact=True).first.click()
+
+    def plots(self) -> list[dict[str, Any]]:
+        """What the plots show."""
+        found: list[dict[str, Any]] = self.page.evaluate(_PLOTS)
+        return found
+
+    def until(self, expression: str, timeout: int = PATIENCE) -> None:
+        """Wait until an expression is true in the page."""
+        self.page.wait_for_function(expression, timeout=timeout)
+
+    def text(self, selector: str = "body") -> str:
+        return str(self.page.inner_text(selector))
+
+    def check(self) -> None:
+        """Nothing complained, and nobody else was asked for anything."""
+        assert self.complaints == []
+        assert [url for url in self.asked if not url.startswith((self.url, "data:", "blob:"))] == []
+        assert self.page.locator("[data-testid=stException]").count() == 0
+        assert "Traceback" not in self.text()
+
+    def close(self) -> None:
+        self.context.close()

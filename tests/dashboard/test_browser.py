@@ -1,0 +1,180 @@
+"""The page in a real browser: what a person sees of a run, live and afterwards."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rldk.core.event import Event
+from rldk.dashboard import Dashboard
+from rldk.testing.streams import healthy
+
+from .browser import Visit, chromium
+from .conftest import write
+
+pytestmark = pytest.mark.full
+
+FIRST_PLOT = "[...document.querySelectorAll('.js-plotly-plot')].filter(plot => plot._fullData)[0]"
+ALL_DRAWN = "() => [...document.querySelectorAll('.js-plotly-plot')].filter(plot => plot._fullData).length >= 4"
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory, browser: Any, sick_events: list[Event]) -> Iterator[Dashboard]:
+    folder = tmp_path_factory.mktemp("runs")
+    write(folder / "sick_events.jsonl", sick_events)
+    write(folder / "calm_events.jsonl", healthy("grpo", 200, 3))
+    (folder / "sick_checkpoint_summary.csv").write_text("step,verdict,drift\n100,healthy,0.01\n200,damaged,0.5\n")
+    with Dashboard(folder, port=0) as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser: Any, dashboard: Dashboard) -> Iterator[Visit]:
+    made = Visit(browser, dashboard.url, accept_downloads=True)
+    yield made
+    made.check()
+    made.close()
+
+
+def drag(visit: Visit, start: float, stop: float) -> None:
+    """Draw the mouse over a part of the first plot."""
+    area = visit.page.locator(".js-plotly-plot").first.locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    assert box is not None
+    height = box["y"] + box["height"] / 2
+    visit.page.mouse.move(box["x"] + start * box["width"], height)
+    visit.page.mouse.down()
+    visit.page.mouse.move(box["x"] + stop * box["width"], height, steps=6)
+    visit.page.mouse.up()
+
+
+def test_a_run_is_shown_with_its_verdict_its_story_and_its_curves(visit: Visit, sick_events: list[Event]) -> None:
+    visit.go("?run=sick_events.jsonl")
+    visit.page.wait_for_selector("[data-rldk=incident]")
+    head = visit.text("[data-rldk=header]")
+    assert "CRITICAL" in head.upper() and "last line" in head and f"step {sick_events[-1].step}" in head
+    assert "What to do" in visit.text("[data-rldk=incident]")
+    visit.until(ALL_DRAWN)
+    assert {"reward", "kl", "entropy", "gradients"} <= {plot["key"] for plot in visit.plots()}
+    assert all(plot["last"] == sick_events[-1].step for plot in visit.plots() if plot["key"] == "kl")
+
+
+def test_every_view_is_drawn(visit: Visit) -> None:
+    visit.go("?run=sick_events.jsonl")
+    for name, awaited in {
+        "Curves": "Learning rate", "Analytics": "Advantages", "Alerts": "Anomalies", "Checkpoints": "damaged",
+        "Machine": "Throughput", "Samples": "No sample was recorded", "Export": "What is in view",
+    }.items():  # fmt: skip
+        visit.view(name)
+        visit.page.get_by_text(awaited).first.wait_for()
+
+
+def test_runs_are_compared(visit: Visit) -> None:
+    visit.go("?run=sick_events.jsonl")
+    visit.page.get_by_test_id("stMultiSelect").locator("input").click()
+    visit.page.get_by_role("option", name="calm").click()
+    visit.page.get_by_text("first incident").wait_for()
+    visit.until(f"() => {FIRST_PLOT} && {FIRST_PLOT}._fullData.filter(trace => trace.showlegend !== false).length > 1")
+
+
+def test_zooming_brings_detail_to_all_plots_and_survives_refreshes(visit: Visit) -> None:
+    visit.go("?run=sick_events.jsonl").until(ALL_DRAWN)
+    before = visit.plots()[0]
+    drag(visit, 0.4, 0.55)
+    visit.page.wait_for_selector("[data-rldk=range]")
+    visit.until("() => [...document.querySelectorAll('.js-plotly-plot')].every(p => p._fullLayout.xaxis.range[0] > 100)")
+    zoomed = visit.plots()
+    low, high = zoomed[0]["range"]
+    assert 100 < low < high < 300
+    assert zoomed[0]["points"] <= high - low + 2 < before["points"]
+    visit.page.wait_for_timeout(2500)  # at least two refreshes
+    assert [plot["range"] for plot in visit.plots()] == [plot["range"] for plot in zoomed]
+    visit.page.get_by_role("button", name="Whole run").click()
+    visit.until(f"() => {FIRST_PLOT} && {FIRST_PLOT}._fullLayout.xaxis.range[1] > 350")
+
+
+def test_exports_hold_the_data(visit: Visit, sick_events: list[Event]) -> None:
+    visit.go("?run=sick_events.jsonl")
+    visit.page.locator(".js-plotly-plot").first.hover()
+    with visit.page.expect_download() as camera:
+        visit.page.locator("[data-title*='PNG' i], [data-title*='png' i]").first.click()
+    assert Path(camera.value.path()).read_bytes().startswith(PNG)
+    visit.view("Export")
+    made: dict[str, bytes] = {}
+    for label, ending in (("Rows as CSV", ".csv"), ("Everything as JSON", ".json"), ("Pictures as PNG", ".zip")):
+        visit.page.get_by_role("button", name=label).click()
+        with visit.page.expect_download() as given:
+            visit.page.get_by_role("button", name="Save").and_(visit.page.locator(f":has-text('{ending}')")).first.click()
+        made[ending] = Path(given.value.path()).read_bytes()
+    rows = list(csv.DictReader(io.StringIO(made[".csv"].decode())))
+    assert [int(row["step"]) for row in rows] == [event.step for event in sick_events]
+    assert [float(row["kl_mean"]) for row in rows] == [event.metrics["kl_mean"] for event in sick_events]
+    told = json.loads(made[".json"])
+    assert told["verdict"] == "critical" and told["columns"]["reward_mean"] == [e.metrics["reward_mean"] for e in sick_events]
+    with zipfile.ZipFile(io.BytesIO(made[".zip"])) as pictures:
+        assert len(pictures.namelist()) > 10
+        assert all(pictures.read(name).startswith(PNG) for name in pictures.namelist())
+
+
+def test_a_phone_is_wide_enough(browser: Any, dashboard: Dashboard) -> None:
+    visit = Visit(browser, dashboard.url, viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    visit.go("?run=sick_events.jsonl")
+    visit.page.wait_for_selector("[data-rldk=incident]")
+    assert visit.page.evaluate("() => document.scrollingElement.scrollWidth <= window.innerWidth")
+    widths = visit.page.eval_on_selector_all(".js-plotly-plot", "plots => plots.map(p => p.getBoundingClientRect().right)")
+    assert widths and all(0 < right <= 390 for right in widths)
+    visit.view("Alerts")
+    visit.page.get_by_text("Anomalies", exact=True).wait_for()
+    visit.check()
+    visit.close()
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from rldk.log import EventWriter
+from rldk.testing.streams import faulty
+with EventWriter(Path(sys.argv[1])) as log:
+    for number, event in enumerate(faulty("kl_explosion", "ppo", 400, 100, 2)):
+        log.write(event)
+        if number > 40:
+            time.sleep(0.02)
+"""
+
+
+def test_a_live_run_appears_moves_and_raises_its_alert(browser: Any, tmp_path: Path) -> None:
+    with Dashboard(tmp_path / "later", port=0, refresh_seconds=0.5) as dashboard:
+        visit = Visit(browser, dashboard.url)
+        visit.go(wait="[data-rldk=empty]")
+        assert "does not exist yet" in visit.text()
+        (tmp_path / "later").mkdir()
+        with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "later" / "live_events.jsonl")]) as writer:
+            visit.page.wait_for_selector("[data-rldk=header]")
+            assert "live" in visit.text("[data-rldk=age]")
+            visit.page.wait_for_selector(".js-plotly-plot .main-svg")
+            visit.until(ALL_DRAWN)
+            first = visit.plots()[0]["last"]
+            visit.until(f"() => {FIRST_PLOT} && Math.max(...{FIRST_PLOT}._fullData[0].x) > {first}")
+            visit.page.wait_for_selector("[data-rldk=incident]")
+            writer.wait()
+        visit.until("() => document.querySelector('[data-rldk=facts]').innerText.includes('step 400')")
+        assert "CRITICAL" in visit.text("[data-rldk=header]").upper()
+        visit.check()
+        visit.close()
