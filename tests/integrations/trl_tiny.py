@@ -22,6 +22,8 @@ from torch import nn
 GOOD = ("kind", "calm", "warm", "bright")
 WORDS = (*GOOD, "cold", "dark", "loud", "rude", "the", "day", "night", "is", "was", "a", "very", "and", "not", "so", "one", "two")
 PAD, EOS = "<pad>", "<eos>"
+PROMPT = 6
+"""Words of every prompt."""
 
 
 def tokenizer() -> Any:
@@ -31,7 +33,10 @@ def tokenizer() -> Any:
     vocabulary = {word: number for number, word in enumerate((PAD, EOS, "<unk>", *WORDS))}
     inner = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
-    made = PreTrainedTokenizerFast(tokenizer_object=inner, pad_token=PAD, eos_token=EOS, unk_token="<unk>", padding_side="left")
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token=PAD, eos_token=EOS, unk_token="<unk>", padding_side="left",
+        model_input_names=["input_ids", "attention_mask"],  # transformers 4 gives token_type_ids as well, which Llama refuses
+    )  # fmt: skip
     made.chat_template = "{% for m in messages %}{{ m['content'] }} {% endfor %}"
     return made
 
@@ -45,11 +50,21 @@ def config(hidden: int = 32, layers: int = 2) -> Any:
     )  # fmt: skip
 
 
+class NoPadding(nn.Linear):
+    """An output layer that never says the padding token: TRL's PPO takes what follows it for no response at all."""
+
+    def forward(self, hidden: Any) -> Any:
+        scores = super().forward(hidden)
+        return scores.masked_fill(torch.arange(scores.shape[-1]) == 0, -1e4)
+
+
 def policy(seed: int = 0, **size: int) -> Any:
     from transformers import LlamaForCausalLM
 
     torch.manual_seed(seed)
-    return LlamaForCausalLM(config(**size))
+    made = LlamaForCausalLM(config(**size))
+    made.lm_head.__class__ = NoPadding
+    return made
 
 
 def scorer(seed: int = 0, **size: int) -> Any:
@@ -71,8 +86,8 @@ def saved(folder: Path, seed: int = 0) -> str:
 class RuleReward(nn.Module):
     """A reward model by rule, in the shape that TRL's PPO calls: `kind` is what it pays for.
 
-    `good` pays for good words, `length` for every token, `constant` the same for all, and `nan` is `good` until its call
-    number `onset`, and not a number after it.
+    `good` pays for the share of good words after the prompt, `length` for every word, `constant` the same for all, and
+    `nan` is `good` until its call number `onset`, and not a number after it.
     """
 
     base_model_prefix = "backbone"
@@ -89,10 +104,11 @@ class RuleReward(nn.Module):
 
     def _backbone(self, input_ids: Any = None, **_: Any) -> Any:
         self.calls += 1
-        good = ((input_ids >= 3) & (input_ids < 3 + len(GOOD))).float()
         word = (input_ids > 1).float()
-        paid = {"length": 0.1 * word, "constant": 0.0 * word}.get(self.kind, good - 0.25 * word)
-        total = paid.cumsum(1)
+        good = ((input_ids >= 3) & (input_ids < 3 + len(GOOD))).float()
+        word[:, :PROMPT], good[:, :PROMPT] = 0.0, 0.0
+        share = good.cumsum(1) / word.cumsum(1).clamp(min=1.0)
+        total = {"length": 0.1 * word.cumsum(1), "constant": 0.0 * share}.get(self.kind, share)
         if self.kind == "nan" and self.calls > self.onset:
             total = total * float("nan")
         hidden = total.unsqueeze(-1) * torch.ones(1, 1, 1) + 0.0 * self.anchor
@@ -103,7 +119,7 @@ def prompts(count: int = 256, seed: int = 0, tokenised: bool = True) -> Any:
     from datasets import Dataset
 
     chooser = torch.Generator().manual_seed(seed)
-    texts = [" ".join(WORDS[int(i)] for i in torch.randint(len(WORDS), (6,), generator=chooser)) for _ in range(count)]
+    texts = [" ".join(WORDS[int(i)] for i in torch.randint(len(WORDS), (PROMPT,), generator=chooser)) for _ in range(count)]
     if not tokenised:
         return Dataset.from_dict({"prompt": texts})
     return Dataset.from_dict({"input_ids": tokenizer()(texts)["input_ids"]})
@@ -118,8 +134,8 @@ def pairs(count: int = 64) -> Any:
 
 
 def good_words(completions: list[Any], **_: Any) -> list[float]:
-    """GRPO's reward by rule: the share of good words, less a little for each word."""
-    return [sum(word in GOOD for word in str(text).split()) / 4.0 for text in completions]
+    """GRPO's reward by rule: the share of good words."""
+    return [sum(word in GOOD for word in str(text).split()) / max(1, len(str(text).split())) for text in completions]
 
 
 def settle() -> None:

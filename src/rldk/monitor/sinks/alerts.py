@@ -59,5 +59,5 @@ class Alerts(Sink):
         found = [anomaly.to_dict() for anomaly in self._monitor.anomalies]
         for alert in found:
             alert["alert"] = f"{alert['severity']} at step {alert['step']}: {alert['message']}"
-        write_json(self.path, strict(sorted([*found, *self._others], key=lambda alert: alert["step"])))
+        write_json(self.path, strict(sorted([*found, *self._others], key=lambda alert: (alert["step"], alert["tracker"] != "probe"))))
         self._dirty, self._written = False, time.monotonic()

@@ -49,9 +49,9 @@ def _batch_size(args: Any) -> int | None:
 
 
 def _normalized(args: Any) -> float | None:
-    """Whether advantages are whitened: always in PPO; in GRPO unless rewards are not scaled."""
+    """Whether the advantages that the probes report are whitened: PPO's are taken before that, GRPO's after the scaling."""
     if hasattr(args, "whiten_rewards"):
-        return 1.0
+        return 0.0
     scaled = getattr(args, "scale_rewards", getattr(args, "normalize_advantages", None))
     return None if scaled is None else float(scaled not in (False, "none"))
 

@@ -84,6 +84,7 @@ class GradientProbe:
         self.rates = {"policy_lr": float(groups[0]["lr"]), **({"value_lr": float(groups[-1]["lr"])} if self.value else {})}
         if self.norms and self.steps >= self._usual:
             self._measure()
+            return not all(map(math.isfinite, self._found.values()))
         return any(one.grad is not None for one in self.watched) and not math.isfinite(gradient_norm(self.watched))
 
     def _measure(self) -> None:

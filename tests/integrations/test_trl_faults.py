@@ -1,0 +1,40 @@
+"""Faults in real trainings, each caught with the right type; a healthy one is left in peace. Longer runs are benchmarks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("default")]
+pytest.importorskip("trl")
+
+CASES = [
+    ("ppo", "lr_x100", 8, "learning_rate_too_high"),
+    ("ppo", "kl_coef_0", 2, "kl_penalty_off"),
+    ("ppo", "constant_reward", 24, "dead_reward"),
+    ("ppo", "length_reward", 14, "length_bias"),
+    ("grpo", "lr_x100", 10, "learning_rate_too_high"),
+    ("grpo", "constant_reward", 24, "dead_reward"),
+    ("grpo", "length_reward", 14, "length_bias"),
+    ("grpo", "lr_jump", 40, "learning_rate_too_high"),
+]
+
+
+@pytest.mark.parametrize(("kind", "fault", "updates", "kind_of_anomaly"), CASES)
+def test_a_fault_is_caught_as_what_it_is(kind: str, fault: str, updates: int, kind_of_anomaly: str, tmp_path: Path) -> None:
+    import trl_faults
+
+    found = trl_faults.run(kind, fault, tmp_path, updates=updates)
+    caught = found.caught()
+    assert caught is not None, [one["type"] for one in found.alerts]
+    assert caught["type"] == kind_of_anomaly
+    assert caught["step"] > (found.onset or 0)
+
+
+@pytest.mark.parametrize("kind", ["ppo", "grpo"])
+def test_a_healthy_run_has_nothing_critical(kind: str, tmp_path: Path) -> None:
+    import trl_faults
+
+    found = trl_faults.run(kind, "none", tmp_path, updates=25)
+    assert found.error is None and found.first_critical() is None
