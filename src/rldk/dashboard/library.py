@@ -165,7 +165,8 @@ def _cell(value: Any) -> Any:
 def _may_hold_events(path: Any) -> bool:
     """Whether the first lines are events, or are not there yet."""
     try:
-        first = Source(path).head_objects[:20]
+        source = Source(path)
+        first = source.head_objects[:20]
+        return not source.is_binary and (not first or any(map(is_event, first)))
     except RLDKError:
         return True
-    return not first or any(map(is_event, first))
