@@ -98,6 +98,18 @@ def test_the_pictures_of_an_incident_show_it_with_its_moment_marked(cases: dict[
         }  # fmt: skip
 
 
+def test_a_warning_has_its_last_good_step_and_the_reward_beside_it(case_of: Callable[..., Case]) -> None:
+    events = [Event(n, {"clip_frac": 0.1 if n < 23 else 0.8, "reward_mean": 0.3 + 0.02 * (n % 3)}) for n in range(80)]
+    case = case_of(events)
+    incident = case.judgement.incidents[0]
+    panels = case.evidence_panels(incident)
+    assert [panel.key for panel in panels] == ["clip", "reward"] and incident.severity == "warning"
+    assert [(mark.x, mark.severity) for mark in panels[0].marks] == [
+        (incident.step, "warning"),
+        (incident.last_good_step, "good"),
+    ]
+
+
 def test_all_standard_panels_scores_and_coverage_are_there(cases: dict[str, Case]) -> None:
     content = page([cases["broken"]])
     said = words(content)

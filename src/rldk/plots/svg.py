@@ -104,7 +104,7 @@ def _ground(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
         y = frame.y.place(value)
         yield f'<path class="grid" d="M{frame.left:g} {y:.1f}H{frame.right:g}" stroke="{palette.grid}" fill="none"/>'
         yield f'<text class="tick" x="{frame.left - 6:g}" y="{y + 3.5:.1f}" text-anchor="end" fill="{palette.soft}">{text}</text>'
-    yield f'<text x="{frame.left - 6:g}" y="{frame.height - 9:g}" text-anchor="end" fill="{palette.soft}">{escape(panel.x_label)}</text>'
+    yield f'<text x="{frame.left - 14:g}" y="{frame.height - 9:g}" text-anchor="end" fill="{palette.soft}">{escape(panel.x_label)}</text>'
     for value, text in frame.x.ticks(max(2, int((frame.right - frame.left) // 90))):
         yield f'<text class="tick" x="{frame.x.place(value):.1f}" y="{frame.height - 9:g}" text-anchor="middle" fill="{palette.soft}">{text}</text>'
     yield "</g>"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import entry_of
 from rldk.forensics.incidents import Incident
 from rldk.forensics.judge import Judgement
-from rldk.plots import Panel, RunSource, marks_of, other_panels, panels_of
+from rldk.plots import Mark, Panel, RunSource, marks_of, other_panels, panels_of
 from rldk.plots.marks import metrics_of
 from rldk.plots.panel import short
 from rldk.report.checkpoints import checkpoint_panel, checkpoint_rows
@@ -24,6 +23,7 @@ BUCKETS = 300
 Passed = tuple[str, str]
 """Something that could not be read: what, and why."""
 
+_ALWAYS = ("reward", "kl", "losses")
 _SETTINGS = (
     "lr",
     "policy_lr",
@@ -90,12 +90,15 @@ class Case:
         """The panels that show what an incident speaks of, the first mover's first, with only its own moment marked."""
         keys = metrics_of(moment.anomaly for moment in self.story(incident))
         by_key = {panel.key: panel for panel in self.panels}
-        chosen = [by_key[key] for key in keys if key in by_key][:most]
-        number = self.judgement.incidents.index(incident)
-        marks = [mark for mark in marks_of(self.judgement.incidents) if mark.severity == "good" or mark.label == str(number + 1)]
-        if incident.last_good_step is None or all(mark.x != incident.last_good_step for mark in marks):
-            marks = [mark for mark in marks if mark.severity != "good"]
-        return [_with(panel, marks) for panel in chosen]
+        shown = [key for key in keys if key in by_key][:most]
+        shown += [key for key in _ALWAYS if key in by_key and key not in shown][: max(0, 2 - len(shown))]
+        number = self.judgement.incidents.index(incident) + 1
+        marks = [
+            Mark(incident.step, str(number), incident.severity, f"{incident.severity} at step {incident.step}: {incident.title}")
+        ]
+        if incident.last_good_step is not None:
+            marks.append(Mark(incident.last_good_step, "✓", "good", f"last good step: {incident.last_good_step}"))
+        return [_with(by_key[key], marks) for key in shown]
 
     def settings(self) -> list[tuple[str, str]]:
         """What is known of how the run was set up: from its log, and where the log is."""
@@ -133,7 +136,7 @@ class Case:
         return float(values[-1]) if len(values) else None
 
 
-def _with(panel: Panel, marks: Sequence[Any]) -> Panel:
+def _with(panel: Panel, marks: Sequence[Mark]) -> Panel:
     return Panel(
         panel.key, panel.group, panel.title, panel.unit, panel.curves, panel.levels, list(marks), panel.limits, panel.log
     )
