@@ -70,6 +70,14 @@ def test_a_pyramid_filled_in_pieces_keeps_the_extremes_of_what_is_asked_for(
     assert kept.tolist() == sorted(set(kept.tolist())) and all(start <= place < stop for place in kept)
     assert extremes(values[kept].tolist()) == extremes(values[start:stop].tolist())
     assert stop == start or {start, stop - 1} <= set(kept.tolist())
+    size = bucket_size(max(1, stop - start), buckets)
+    for row in range(start, stop):  # less than a bucket away there is one as high, one as low, or a gap like it
+        near = values[kept[(kept > row - size) & (kept < row + size)]]
+        if math.isfinite(values[row]):
+            near = near[np.isfinite(near)]
+            assert len(near) and near.max() >= values[row] >= near.min()
+        else:
+            assert (~np.isfinite(near)).any()
 
 
 def test_a_pyramid_keeps_the_extremes_of_every_block() -> None:

@@ -128,6 +128,15 @@ def test_a_growing_run_gives_the_points_of_the_same_run_read_as_a_whole(broken: 
                     assert np.array_equal(band.low, same.low, equal_nan=True)
 
 
+def test_what_a_row_of_a_growing_run_lacks_is_missing_and_not_zero() -> None:
+    growing = GrowingRun("r")
+    band = {"reward_min": 1.0, "reward_max": 3.0}
+    growing.take([Event(n, {"reward_mean": 2.0, **(band if n % 2 else {})}) for n in range(10)])
+    (curve,) = panels_of(growing, only={"reward"})[0].curves
+    assert np.isnan(curve.bands[0].low[::2]).all() and set(curve.bands[0].low[1::2]) == {1.0}
+    assert np.isnan(growing.column("reward_max")[::2]).all()
+
+
 def test_a_long_growing_run_is_drawn_with_few_points_and_its_spike() -> None:
     growing = GrowingRun()
     rows = np.arange(200_000)
