@@ -1,0 +1,125 @@
+"""A run that is told to stop or killed goes on as if it had not been; two processes train as one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.full
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from ppo_world import build, command, events_of, same  # noqa: E402
+
+SCRIPT = HERE.parents[1] / "trainer/train_ppo.py"
+STEPS = ("--max_steps=14", "--kl_target=0.02", "--kl_horizon=50", "--lr_schedule=cosine", "--warmup_steps=3")
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE), "PYTHONWARNINGS": "ignore"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch")
+    return build(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import train_ppo
+
+    out = tmp_path_factory.mktemp("uninterrupted")
+    assert train_ppo.main(command(world, out, *STEPS, "--save_interval=3")) == 0
+    return out
+
+
+def start_and_hit(world: Path, out: Path, number: int, *more: str) -> subprocess.Popen:
+    """A run in a process of its own that gets a signal when its log has six steps."""
+    words = [sys.executable, str(SCRIPT), *command(world, out, *STEPS, "--save_interval=3", "--inject=slow=0.15", *more)]
+    with (out / "said").open("w") as said:
+        process = subprocess.Popen(words, env=ENVIRONMENT, cwd=out, stdout=said, stderr=said)
+    log, until = out / "ppo_events.jsonl", time.monotonic() + 400
+    while time.monotonic() < until and process.poll() is None:
+        if log.exists() and log.read_bytes().count(b"\n") >= 6:
+            break
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.wait(200)
+    return process
+
+
+def goes_on_like(world: Path, out: Path, whole: Path) -> None:
+    from safetensors.torch import load_file
+
+    import train_ppo
+
+    assert train_ppo.main(command(world, out, *STEPS, "--save_interval=3", "--from_resume")) == 0
+    same(events_of(out), events_of(whole))
+    for name in ("actor", "critic", "actor_optimizer", "critic_optimizer"):
+        first, second = (load_file(folder / f"checkpoints/ppo/step_00000014/{name}.safetensors") for folder in (out, whole))
+        assert first.keys() == second.keys() and all(first[key].equal(second[key]) for key in first), name
+
+
+def test_after_sigterm_the_run_goes_on_to_the_same_weights(world, uninterrupted, tmp_path: Path) -> None:
+    process = start_and_hit(world, tmp_path, signal.SIGTERM)
+    said = (tmp_path / "said").read_text()
+    assert process.returncode == 128 + signal.SIGTERM and "told to by a signal" in said, said
+    steps = [event["step"] for event in events_of(tmp_path)]
+    assert steps == list(range(1, len(steps) + 1)) and 6 <= len(steps) < 14
+    saved = sorted(path.name for path in (tmp_path / "checkpoints/ppo").iterdir())
+    assert saved[-1] == f"step_{steps[-1]:08d}"  # the step it was told in, and not an older one
+    assert not (tmp_path / "ppo").exists()  # unfinished weights are not passed on
+    goes_on_like(world, tmp_path, uninterrupted)
+
+
+def test_after_sigkill_the_run_goes_on_from_the_last_checkpoint(world, uninterrupted, tmp_path: Path) -> None:
+    process = start_and_hit(world, tmp_path, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert [event["step"] for event in events_of(tmp_path)][:6] == list(range(1, 7))
+    goes_on_like(world, tmp_path, uninterrupted)
+
+
+def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(world, uninterrupted, tmp_path: Path) -> None:
+    """What is being written stands under another name, and is neither taken nor in the way."""
+    import shutil
+
+    out = tmp_path / "out"
+    shutil.copytree(uninterrupted, out)
+    root = out / "checkpoints/ppo"
+    half = root / ".step_00000014.tmp"
+    (root / "step_00000014").rename(half)
+    (half / "state.json").unlink()
+    goes_on_like(world, out, uninterrupted)
+    assert not half.exists()
+
+
+def test_with_nothing_to_resume_from_a_run_begins_and_its_log_is_clean(world, uninterrupted, tmp_path: Path) -> None:
+    (tmp_path / "ppo_events.jsonl").write_text((uninterrupted / "ppo_events.jsonl").read_text())  # killed before any checkpoint
+    goes_on_like(world, tmp_path, uninterrupted)
+
+
+def test_two_processes_train_as_one_with_the_doubled_batch(world, tmp_path: Path) -> None:
+    import train_ppo
+
+    steps = ("--max_steps=6", "--learning_rate=1e-3", "--save_interval=0")
+    two = tmp_path / "two"
+    two.mkdir()
+    launch = [
+        str(Path(sys.executable).with_name("torchrun")),
+        "--nproc_per_node=2",
+        "--master_port=0",
+        "--standalone",
+        str(SCRIPT),
+    ]
+    words = [*launch, *command(world, two, *steps, "--batch_size=4", "--report_to=tensorboard")]
+    done = subprocess.run(words, env=ENVIRONMENT, cwd=two, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("Epoch:[1/100](1/6)") == 1  # one process prints
+    assert len(list((two / "tensorboard/ppo").glob("events*"))) == 1  # and writes
+    assert train_ppo.main(command(world, tmp_path / "one", *steps, "--batch_size=8")) == 0
+    # Sums come in another order, and Adam makes much of little at first: the same within noise.
+    same(events_of(two), events_of(tmp_path / "one"), rel=2e-2, skip=("ratio_min", "ratio_max"))
