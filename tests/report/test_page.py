@@ -138,6 +138,13 @@ def test_several_runs_are_compared_the_worst_first(cases: dict[str, Case]) -> No
     assert content.count('id="run-') == 2
 
 
+def test_many_runs_make_a_page_of_bounded_size(cases: dict[str, Case]) -> None:
+    content = page([cases["broken"]] * 40)
+    said = words(content)
+    assert "40 runs" in said and "The curves are those of the first 24" in said and content.count('id="run-') == 40
+    assert len(content) < 4_000_000 and "and 12 more" in said
+
+
 def test_a_run_without_metrics_of_rl_gets_its_curves_and_a_hint(case_of: Callable[..., Case]) -> None:
     said = words(page([case_of([Event(n, {"loss": 1.0 / (n + 1), "my_thing": float(n % 7)}) for n in range(40)])]))
     assert "no data" in said and "--field-map KEY=METRIC" in said and "Losses" in said and "my_thing" in said

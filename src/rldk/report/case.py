@@ -91,7 +91,7 @@ class Case:
         keys = metrics_of(moment.anomaly for moment in self.story(incident))
         by_key = {panel.key: panel for panel in self.panels}
         shown = [key for key in keys if key in by_key][:most]
-        shown += [key for key in _ALWAYS if key in by_key and key not in shown][: max(0, 2 - len(shown))]
+        shown += [key for key in _ALWAYS if key in by_key and key not in shown][: max(0, min(2, most) - len(shown))]
         number = self.judgement.incidents.index(incident) + 1
         marks = [
             Mark(incident.step, str(number), incident.severity, f"{incident.severity} at step {incident.step}: {incident.title}")

@@ -15,7 +15,7 @@ from rldk.report.markup import asset, badge, digest, figure, table, text
 __all__ = ["page"]
 
 _COMPARED = (("reward_mean", "reward"), ("kl_mean", "KL"), ("entropy_mean", "entropy"), ("rollout_length_mean", "length"))
-_FEW = 4
+_FEW, _LAID_OVER = 4, 24
 
 
 class _Figures:
@@ -122,17 +122,21 @@ def _panels(panels: list[Panel], figures: _Figures) -> str:
 
 
 def _several(cases: Sequence[Case], figures: _Figures) -> list[tuple[str, str, str]]:
-    laid_over = panels_of([case.source for case in cases], buckets=max(40, cases[0].buckets * 3 // (len(cases) + 2)))
+    shown = cases[:_LAID_OVER]
+    laid_over = panels_of([case.source for case in shown], buckets=max(40, cases[0].buckets * 3 // (len(shown) + 2)))
+    lede = "The worst first; each has its colour in the curves."
+    if len(cases) > len(shown):
+        lede += f" The curves are those of the first {len(shown)}."
     parts = [
         (
             "comparison",
             "Comparison",
-            f'<h1>{len(cases)} runs</h1><p class="lede">The worst first; each has its colour in the curves.</p><div class="card">{_comparison(cases)}</div>',
+            f'<h1>{len(cases)} runs</h1><p class="lede">{lede}</p><div class="card">{_comparison(cases)}</div>',
         )
     ]
     if laid_over:
         parts.append(("panels", "Curves", _panels(laid_over, figures)))
-    most = 4 if len(cases) <= _FEW else 2
+    most = 4 if len(cases) <= _FEW else 2 if len(cases) <= _LAID_OVER else 0
     told = []
     for number, case in enumerate(cases, 1):
         inside = sections.verdict(case, "h3") + (_incidents(case, figures, most, number) if case.judgement.incidents else "")
