@@ -18,7 +18,7 @@ from .conftest import write
 
 pytestmark = pytest.mark.full
 
-ATTACK = "<img src=x onerror='window.pwned=1'><script>window.pwned=2</script>\x1b[31m$\\alert(1)$ [x](javascript:alert(2)) :red[y]"
+ATTACK = "<img src=x onerror='window.pwned=1'><script>window.pwned=2</script>\x1b[31m$\\alert(1)$ [x](javascript:alert(2)) :red[y"
 NAME = "<img src=x onerror=window.pwned=3>_events.jsonl"
 SECRET = "the-secret-that-lies-outside"
 

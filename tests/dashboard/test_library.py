@@ -183,3 +183,25 @@ def test_a_large_log_is_sketched_from_end_to_end(tmp_path: Path, monkeypatch: py
     steps = [event.step for event in sketch(path)]
     assert steps[0] == 0 and steps[-1] > 4900 and len(set(steps)) > 300
     assert sketch(path)[0].metrics == {"kl_mean": 0.0}
+
+
+def test_a_very_long_run_stays_in_bounded_memory_and_keeps_its_extremes(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rldk.dashboard.watched._MOST_VALUES", 6000)
+    monkeypatch.setattr("rldk.dashboard.watched._BUCKET", 64)
+    monkeypatch.setattr("rldk.dashboard.opened.FollowedLog._judge", lambda self: False)
+    values = np.random.default_rng(1).normal(size=20_000)
+    values[777], values[15_000] = 50.0, -60.0
+    events = [Event(n, {"reward_mean": float(v), "reward_std": 1.0 + n % 5}) for n, v in enumerate(values)]
+    events[9_999].metrics["reward_mean"] = float("nan")
+    write(tmp_path / KEY, events)
+    library.state(KEY)
+    work_until(library, lambda: library.state(KEY)["progress"] == 1.0)
+    state = library.state(KEY)
+    assert state["rows"] == 20_000 and state["kept"] < 4_000
+    found = library.points(KEY, None, ["reward_mean", "reward_mean-std"], 5_000, None)
+    assert np.nanmin(found["ys"][0]) == -60.0
+    assert np.nanmax(found["ys"][0]) == 50.0 and np.isnan(found["ys"][0]).any()
+    assert np.nanmin(found["ys"][1]) == -60.0 - (1.0 + 15_000 % 5)
+    assert found["x"][-1] == 19_999

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from rldk.core.event import Event
 from rldk.core.text import clean
-from rldk.dashboard.quick import cells_of
+from rldk.dashboard.quick import Cells, cells_of
 from rldk.dashboard.samples import Samples
 from rldk.forensics import ComprehensivePPOForensics
 from rldk.forensics.incidents import group_incidents
 from rldk.forensics.judge import scores_of, verdict_of
+from rldk.plots.extremes import pick_extremes
 from rldk.plots.growing import GrowingRun
 from rldk.plots.panel import FloatArray
 from rldk.plots.pyramid import Growing
@@ -25,6 +26,8 @@ __all__ = ["Watched"]
 
 _MOST_NOTES = 200
 _MOST_ANOMALIES = 500
+_MOST_VALUES = 60_000_000  # a million events of some 50 columns, 4 bytes each
+_BUCKET = 256
 
 
 class Watched:
@@ -40,6 +43,8 @@ class Watched:
         self.notes: deque[tuple[int, str]] = deque(maxlen=_MOST_NOTES)
         self.last_step: int | None = None
         self.sketched = 0
+        self.total = 0
+        self._dtype = dtype
 
     def draft(self, events: Sequence[Event]) -> None:
         """Show these events until the run is read."""
@@ -52,8 +57,29 @@ class Watched:
         """Show more events."""
         self.growing.extend([event.step for event in events], cells_of(events))
         self.times.extend([np.nan if event.wall_time is None else event.wall_time for event in events])
+        self.total += len(events)
+        if len(self.growing) * len(self.growing.names()) > _MOST_VALUES:
+            self._thin()
         if self.sketch is None:
             self.last_step = events[-1].step
+
+    def _thin(self) -> None:
+        """Let go of rows, so that the memory stays bounded: those in which nothing is an extreme of its stretch of rows."""
+        old = self.growing
+        columns = {name: column for name, column in old._columns.items() if name not in DERIVED}
+        kept = np.zeros(len(old), dtype=bool)
+        for name in old.names():
+            kept[pick_extremes(old.column(name), _BUCKET)] = True
+        place = np.cumsum(kept) - 1
+        cells: Cells = {}
+        for name, column in columns.items():
+            rows = column.rows(np.arange(len(column.pyramid)))
+            there = kept[rows]
+            cells[name] = (place[rows[there]], column.pyramid.values[there].astype(np.float64))
+        self.growing = GrowingRun(self.run_id, self._dtype)
+        self.growing.extend(old.steps[kept], cells)
+        times, self.times = self.times.array[kept], Growing()
+        self.times.extend(times)
 
     def read_through(self) -> None:
         """All of the run has been taken: the sketch has done its duty."""
@@ -79,7 +105,8 @@ class Watched:
         steps = self.growing.steps
         return {
             "run_id": clean(self.run_id, 300),
-            "rows": len(self.growing),
+            "rows": self.total,
+            "kept": len(self.growing),
             "first_step": int(steps[0]) if len(steps) else None,
             "last_step": self.last_step,
             "judged": engine.events,

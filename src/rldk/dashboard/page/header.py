@@ -53,6 +53,8 @@ def _remarks(look: Look) -> str:
         said.append(f"Reading the log, {100 * state['progress']:.0f} % done.")
     if 0 < judged < rows and rows - judged > 200:
         said.append(f"Judged up to event {count(judged)} of {count(rows)}.")
+    if 0 < state.get("kept", rows) < rows:
+        said.append("Of this long run the extremes of each stretch are kept, and not every event between them.")
     if state.get("started_over"):
         said.append("The file was begun again; what it held before is gone.")
     if state.get("skipped"):

@@ -25,6 +25,8 @@ logger = logging.getLogger("rldk")
 _MOST_COMPARED = 5
 _FILES = "rldk_files"
 _FIRST = 2
+_STILL_SECONDS = 20.0
+_STILL_PAUSE = 5.0
 
 
 def draw_page(client: Client, seconds: float) -> None:
@@ -49,14 +51,16 @@ def draw_page(client: Client, seconds: float) -> None:
         st.button("Look again", key="rldk_again", width="stretch")
         for remark in _remarks(listing):
             st.caption(remark)
-    st.fragment(_watch_folder, run_every=1.0 if follow else None)(client)
+    moving = key is not None and files[key][2] < _STILL_SECONDS
+    st.fragment(_watch_folder, run_every=1.0 if follow else None)(client, key, moving)
     if key is None:
         _draw_empty(client, listing)
         return
     view = st.segmented_control("View", list(VIEWS), default="Overview", key="rldk_view", label_visibility="collapsed")
     settings = {"key": key, "compared": compared, "smoothing": smoothing, "dark": dark}
     settings |= {"view": view or "Overview", "follow": follow}
-    st.fragment(_draw_run, run_every=seconds if follow else None)(client, zoom, settings)
+    pause = seconds if moving else max(seconds, _STILL_PAUSE)  # a browser takes its time for each plot: not for nothing
+    st.fragment(_draw_run, run_every=pause if follow else None)(client, zoom, settings)
 
 
 def is_dark() -> bool:
@@ -115,13 +119,14 @@ def _remarks(listing: dict[str, Any]) -> list[str]:
     return said
 
 
-def _watch_folder(client: Client) -> None:
-    """Draw the page anew when a run has appeared or gone."""
+def _watch_folder(client: Client, shown: str | None, moving: bool) -> None:
+    """Draw the page anew when a run has appeared or gone, and when the one that is shown moves again or no more."""
     try:
-        files = {key for key, *_ in client.ask("list")["files"]}
+        files = {key: age for key, _, _, age in client.ask("list")["files"]}
     except ReaderEnded:
         return
-    if files != st.session_state.get(_FILES):
+    moves = shown is not None and files.get(shown, _STILL_SECONDS) < _STILL_SECONDS
+    if set(files) != st.session_state.get(_FILES) or moves != moving:
         st.rerun()
 
 

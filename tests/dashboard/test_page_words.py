@@ -1,0 +1,38 @@
+"""Words and curves of the page, without a browser."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.plots.panel import Band, Curve, Panel
+
+pytestmark = pytest.mark.full
+
+
+def test_ages_and_numbers_are_words() -> None:
+    pytest.importorskip("streamlit")
+    from rldk.dashboard.page.words import ago, number, safe, safe_lines, since_bytes
+
+    assert [ago(age) for age in (0.3, 1.6, 59.0, 61.0, 7300.0, 200_000.0)] == [
+        "just now", "1 second ago", "59 seconds ago", "1 minute ago", "2 hours ago", "2 days ago",
+    ]  # fmt: skip
+    told = [number(value) for value in (None, float("nan"), 3.0, 1234567, 0.00012345, float("inf"), True)]
+    assert told == ["–", "–", "3", "1 234 567", "0.000123", "inf", "yes"]
+    assert safe("<b>\x1b[31m\"'&") == "&lt;b&gt;&quot;&#x27;&amp;"
+    assert safe_lines("a\n<b>\x00") == "a\n&lt;b&gt;"
+    assert since_bytes(1_382_756_196) == "1.4 GB"
+
+
+def test_a_smooth_curve_lies_over_the_faint_one_and_keeps_gaps() -> None:
+    pytest.importorskip("streamlit")
+    from rldk.dashboard.page.curves import smoothed
+
+    y = np.array([1.0, 3.0, np.nan, 3.0])
+    curve = Curve("mean", "reward_mean", np.arange(4.0), y, (Band(y - 1, y + 1, "spread"),))
+    faint, smooth = smoothed(Panel("k", "G", "t", "", [curve]), 0.5).curves
+    assert faint.style == "faint" and faint.y is y and not faint.bands
+    assert smooth.y[:2].tolist() == [1.0, pytest.approx((0.25 * 1.0 + 0.5 * 3.0) / 0.75)]
+    assert np.isnan(smooth.y[2]) and 2.0 < smooth.y[3] < 3.0
+    panel = Panel("k", "G", "t", "", [curve])
+    assert smoothed(panel, 0.0) is panel
