@@ -74,13 +74,13 @@ def work(job: Job) -> Outcome:
     return outcome
 
 
-def jobs(healthy: int, seeds: int, only: Sequence[str]) -> Iterable[Job]:
+def jobs(healthy: int, seeds: int, only: Sequence[str], first: int = 0) -> Iterable[Job]:
     """Healthy runs spread over the profiles, and each fault over those it can befall."""
     profiles = list(PROFILES)
-    yield from (Job(None, profiles[seed % len(profiles)], seed) for seed in range(healthy))
+    yield from (Job(None, profiles[seed % len(profiles)], seed) for seed in range(first, first + healthy))
     for name, fault in FAULTS.items():
         if not only or name in only:
-            yield from (Job(name, fault.profiles[seed % len(fault.profiles)], seed) for seed in range(seeds))
+            yield from (Job(name, fault.profiles[seed % len(fault.profiles)], seed) for seed in range(first, first + seeds))
 
 
 def caught(outcomes: Sequence[Outcome], tool: str, types: Sequence[str] = ()) -> tuple[float, float]:
@@ -135,12 +135,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a smoke run: few seeds")
     parser.add_argument("--only", default="", help="these faults only, with commas between")
     parser.add_argument("--misses", action="store_true", help="list the runs that were missed, and alarms of healthy ones")
+    parser.add_argument("--first-seed", type=int, default=0, help="begin with this seed: other runs of the same kinds")
     parser.add_argument("--without-rlwatch", action="store_true")
     args = parser.parse_args(arguments)
     python, name = (None, "rlwatch is left out") if args.without_rlwatch else environment()
     print(f"Simulated runs of {STEPS} steps, beside {name}; z-score: window 50, |z| > 4; fixed: limits of folklore")
     began = time.perf_counter()
-    todo = list(jobs(8 if args.quick else HEALTHY, 3 if args.quick else SEEDS, [part for part in args.only.split(",") if part]))
+    only = [part for part in args.only.split(",") if part]
+    todo = list(jobs(8 if args.quick else HEALTHY, 3 if args.quick else SEEDS, only, args.first_seed))
     with ProcessPoolExecutor(2, initializer=start, initargs=(python,)) as pool:
         outcomes = list(pool.map(work, todo, chunksize=8))
     good = show(outcomes, [tool for tool in TOOLS if tool != "rlwatch" or python], args.misses)

@@ -70,9 +70,24 @@ def test_zero_from_the_start_is_a_warning_and_critical_where_it_lasts(judge):
     ],
 )
 def test_a_visible_cause_makes_it_critical_soon(judge, columns, cause):
-    (anomaly,) = judge(DeadReward(), {"reward_mean": flat(-1.0) + noise(0.01), **columns})
+    reward = flat(-1.0) + np.where(AT % 2, noise(0.01), 0.0)
+    (anomaly,) = judge(DeadReward(), {"reward_mean": reward, **columns})
     assert (anomaly.index, anomaly.severity) == (11, "critical")
     assert cause in anomaly.message
+
+
+def test_with_a_cause_a_reward_that_varies_by_its_noise_alone_is_a_warning_until_it_lasts(where):
+    columns = {"reward_mean": flat(-1.0) + noise(0.01), "truncated_frac": flat(1.0)}
+    assert where(DeadReward(), columns) == [(11, "warning"), (39, "critical")]
+    columns["reward_mean"] = columns["reward_mean"] + 0.3 * AT / ROWS  # it learns, by little beside its size
+    assert where(DeadReward(), columns) == [(11, "warning")]
+
+
+@pytest.mark.parametrize("zero", [5.0, -5.0, 50.0])
+def test_a_reward_may_have_any_zero(where, zero):
+    """Small changes of a large number are changes: what a reward model gives is off by a constant of its own."""
+    learning = zero + 0.3 * AT / ROWS + noise(0.02)
+    assert where(DeadReward(), {"reward_mean": learning}) == []
 
 
 def test_a_spread_that_was_there_and_is_gone(where):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.reward.course import reward_has_risen
 
 __all__ = ["EosStarvation"]
 
@@ -44,10 +45,7 @@ class EosStarvation(Detector):
             share = 0.0 if count.level == 0.0 else 1.0
         else:
             return None
-        reward = view.get("reward_mean")
-        if share > self.share or not reward.ready:
-            return None
-        if reward.level > reward.start + max(reward.scale, 0.05 * abs(reward.start)):
+        if share > self.share or not view.get("reward_mean").ready or reward_has_risen(view):
             return None
         return Finding(
             "warning",

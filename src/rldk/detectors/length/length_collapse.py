@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.detectors.reward.course import AtBest, reward_has_fallen
+from rldk.detectors.reward.course import AtBest, reward_has_fallen, reward_has_risen
 
 __all__ = ["LengthCollapse"]
 
@@ -45,8 +45,7 @@ class LengthCollapse(Detector):
         length = view.get("rollout_length_mean")
         if length.n < 10 or length.level >= self.share * length.start:
             return None
-        reward = view.get("reward_mean")
-        if reward.ready and reward.level > reward.start + max(reward.scale, 0.05 * abs(reward.start)):
+        if reward_has_risen(view):
             return None
         fallen = reward_has_fallen(view)
         if fallen and length.level > 0.7 * self._at_best.levels[0]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.detectors.reward.course import AtBest, reward_has_fallen
+from rldk.detectors.reward.course import AtBest, reward_has_fallen, reward_has_risen
 
 __all__ = ["LengthRunaway"]
 
@@ -53,8 +53,7 @@ class LengthRunaway(Detector):
         long = length.ready and length.start > 0 and length.level > self.factor * length.start
         if not (full or long):
             return None
-        reward = view.get("reward_mean")
-        if reward.ready and reward.level > reward.start + max(reward.scale, 0.05 * abs(reward.start)):
+        if reward_has_risen(view):
             return None
         length_then, cut_then = self._at_best.levels
         fallen = reward_has_fallen(view)

@@ -8,7 +8,7 @@ from rldk.core.detector import View
 from rldk.core.series import EARLY
 from rldk.core.stats.base import Statistic
 
-__all__ = ["CHANNELS", "AtBest", "reward_has_fallen", "reward_thrives", "signs_of_damage"]
+__all__ = ["CHANNELS", "AtBest", "reward_has_fallen", "reward_has_risen", "reward_thrives", "signs_of_damage"]
 
 CHANNELS = ("entropy_mean", "truncated_frac", "rollout_length_mean", "reward_std", "kl_mean")
 """What `signs_of_damage` looks at beside the reward, in its order."""
@@ -34,6 +34,12 @@ def reward_thrives(view: View) -> bool:
     if reward.n < 10 or not gain > max(2.0 * noise, 0.1 * abs(reward.start)):
         return False
     return reward.high - reward.level < max(0.2 * gain, noise)
+
+
+def reward_has_risen(view: View) -> bool:
+    """Whether the reward is above its start by its early noise, or half as much again where that is little beside its size."""
+    reward = view.get("reward_mean")
+    return reward.ready and reward.level > reward.start + max(reward.scale, min(0.05 * abs(reward.start), 1.5 * reward.scale))
 
 
 class AtBest(Statistic):

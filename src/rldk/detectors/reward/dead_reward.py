@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import groupby
 from math import isfinite
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.series import Series
 from rldk.core.stats.quantiles import quantile_of_sorted
 
 __all__ = ["DeadReward"]
 
 ROWS = 10
+ALIKE, FEW_ALIKE = 5, 3  # of ten rewards that are the same number: where nothing explains it, and where a cause shows
+EXACT = 1e-4
 
 
 class DeadReward(Detector):
     """The reward carries no signal: it does not vary, all groups score alike, or it is `None`.
 
-    What it catches: a mean reward that has stayed within two percent of where it started (six, if a cause shows), with
-        no spread between the responses where one is logged; a spread that was there and is gone while the reward is not
+    What it catches: a mean reward that has stayed within two percent of where it started (six, if a cause shows) and is
+        the very same number again and again, or with a cause has not moved by its own noise either; with no spread
+        between the responses where one is logged; a spread that was there and is gone while the reward is not
         at its best; a reward that comes out as `None`.
     Why it matters: no difference in reward, no gradient: every further step costs and teaches nothing.
     When it misfires: a hard task may score nothing for a while before the first success; that is a warning first, and
@@ -30,7 +35,7 @@ class DeadReward(Detector):
     References: Yu et al. 2025, DAPO (dynamic sampling drops groups without spread).
     """
 
-    __slots__ = ("_recent", "flat", "flat_rows", "jitter", "lasting", "none_rows", "soon")
+    __slots__ = ("_recent", "alike", "flat", "flat_rows", "jitter", "lasting", "none_rows", "soon")
     type: ClassVar[str] = "dead_reward"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
@@ -60,12 +65,13 @@ class DeadReward(Detector):
     flat_rows: int
     none_rows: int
     flat: bool
+    alike: bool
     _recent: deque[float]
 
     def reset(self) -> None:
         super().reset()
         self.flat_rows = self.none_rows = 0
-        self.flat = False
+        self.flat = self.alike = False
         self._recent = deque(maxlen=ROWS)
 
     @classmethod
@@ -105,9 +111,14 @@ class DeadReward(Detector):
                 return False  # it has moved further than any room below allows for
         recent = sorted(self._recent)
         median = 0.5 * recent[4] + 0.5 * recent[5]
-        room = max(self.jitter * abs(median), 1e-6) * (3.0 if self.raised or self._cause(view) else 1.0)
+        seen = self.raised or self._cause(view)
+        room = max(self.jitter * abs(median), 1e-6) * (3.0 if seen else 1.0)
         if quantile_of_sorted(recent, 0.9) - quantile_of_sorted(recent, 0.1) > room:
             return False
+        exact = recent[-1] - recent[0] <= EXACT * abs(median) + 1e-6
+        self.alike = exact or _most_alike(recent) >= (FEW_ALIKE if seen else ALIKE) or (spread.ready and lost)
+        if not self.alike and not seen:
+            return False  # small beside its size, yet it varies: a reward may have any zero
         if spread.ready and spread.level > 0.05 * abs(median) + 1e-6 and spread.level > 0.02 * spread.base:
             return False
         never_moved = abs(median - reward.start) <= 2 * room and reward.high - reward.low <= 4 * room
@@ -123,7 +134,9 @@ class DeadReward(Detector):
             return None
         median = sorted(self._recent)[ROWS >> 1]
         solved = abs(median - 1.0) < 1e-6  # nothing to learn, since all is right
-        severity = "critical" if (cause or rows >= self.lasting) and not solved else "warning"
+        lasts = rows >= self.lasting
+        dead = (cause or lasts) if self.alike else (cause and lasts and _is_still(view.get("reward_mean")))
+        severity = "critical" if dead and not solved else "warning"
         why = f"; {cause}" if cause else ""
         message = f"The reward has not moved from {median:.4g} for {rows} rows, and no response scores better than another{why}."
         return Finding(severity, median, self.jitter, message, {"reward": median, "rows": rows})
@@ -138,3 +151,13 @@ class DeadReward(Detector):
         ):
             return "no response ends by itself"
         return ""
+
+
+def _is_still(reward: Series) -> bool:
+    """Whether it has not moved by its own noise either."""
+    return abs(reward.slow - reward.base) <= reward.scale
+
+
+def _most_alike(ordered: list[float]) -> int:
+    """How many of the values are the same number, at most."""
+    return max(sum(1 for _ in group) for _, group in groupby(ordered))
