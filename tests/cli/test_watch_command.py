@@ -45,18 +45,19 @@ def test_the_status_fails_only_where_it_was_asked_to(make_log: Callable[..., str
 
 def test_a_log_that_comes_later_and_grows_is_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "live_events.jsonl"
+    events = faulty("entropy_explosion", "ppo", steps=250, onset=80, seed=1)
 
     def write() -> None:
         time.sleep(0.6)
         with EventWriter(log) as writer:
-            for event in faulty("entropy_explosion", "ppo", steps=250, onset=80, seed=1):
+            for event in events:
                 event.model_info["run_id"] = "live"
                 writer.write(event)
                 time.sleep(0.002)
 
     thread = threading.Thread(target=write)
     thread.start()
-    main(["watch", str(log), "--idle", "2", "--every", "0.3"])
+    main(["watch", str(log), "--idle", "3", "--every", "0.3"])
     thread.join()
     told = lines_of(capsys)
     assert told[0] == f"waiting for {log}" and told[-1].startswith("live: critical after 250 events")
@@ -79,7 +80,7 @@ def test_a_log_that_is_started_over_is_judged_anew(tmp_path: Path, capsys: pytes
 
     thread = threading.Thread(target=replace)
     thread.start()
-    main(["watch", str(log), "--idle", "1.5"])
+    main(["watch", str(log), "--idle", "3"])
     thread.join()
     assert lines_of(capsys)[-1].startswith("r: healthy after 7 events")
 
@@ -102,7 +103,7 @@ def test_a_log_of_another_framework_is_read_again_when_it_has_changed(tmp_path: 
 
     thread = threading.Thread(target=grow)
     thread.start()
-    main(["watch", str(log), "--idle", "1.5"])
+    main(["watch", str(log), "--idle", "3"])
     thread.join()
     assert "after 30 events" in lines_of(capsys)[-1]
 

@@ -8,6 +8,7 @@ Exit status: 0, or 1 if something is critical and --fail-on asked for it.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from pathlib import Path
@@ -70,7 +71,7 @@ class Watch:
         self._options = (args.adapter, parse_field_map(args.field_map))
         self._total, self._idle = args.steps, args.idle
         self._feed: Any = None
-        self._last_news = self._last_search = time.monotonic()
+        self._last_news = self._last_search = math.inf  # until the first look: reading what is there takes its time
         self._not_before = 0.0
 
     def look(self) -> list[Any]:
@@ -78,9 +79,11 @@ class Watch:
         from rldk.cli.watch_state import RunState
 
         feed = self._follow()
-        if feed is None:
+        news = feed.read_new() if feed is not None else None
+        if self._last_news == math.inf:
+            self._last_news = self._last_search = time.monotonic()
+        if news is None:
             return []
-        news = feed.read_new()
         if news.started_over:
             self.runs, self.current = {}, None
         self.busy = not news.caught_up and sum(map(len, news.events.values())) > _MANY
