@@ -16,6 +16,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("WANDB_MODE", "offline")
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -168,6 +169,7 @@ def ppo_trainer(
         reward_model=reward, value_model=scorer(seed, **size), train_dataset=prompts(seed=seed), callbacks=callbacks,
     )  # fmt: skip
     made.is_distributed_loading_by_transformers = False
+    np.random.seed(seed)  # TRL's PPO shuffles by numpy's global numbers, and seeds them nowhere
     return made
 
 

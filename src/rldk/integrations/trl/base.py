@@ -79,7 +79,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         if session is not None and session.maker is not None and self._is_last(session) and not session.is_ppo:
             session.maker.step_ended()
         if session is not None and session.is_ppo:
-            session.guard.attempt("the log", session.flush, int(state.global_step))
+            session.guard.attempt("the log", session.flush)
             if session.stop is not None and not control.should_save and self._is_last(session):
                 session.raise_stop(int(state.global_step))
 
@@ -95,7 +95,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         session = self._session
         if session is not None and self._is_last(session):
-            session.guard.attempt("the log", session.flush, int(state.global_step))
+            session.guard.attempt("the log", session.flush)
             session.ending = session.is_ppo and control.should_save  # PPO then saves once more
             if not session.ending:
                 session.guard.attempt("closing", session.close)

@@ -81,9 +81,9 @@ class EventMaker:
             probed |= guard.call("the probe of the group", self._group, event, wanted) or {}
         probed |= guard.call("the clock", self._times, event) or {}
         if session.gradients is not None:
-            probed |= session.gradients.read()
+            probed |= guard.call("the probe of gradients", session.gradients.read) or {}
         if session.resources is not None:
-            probed |= session.resources.latest()
+            probed |= guard.call("the probe of resources", session.resources.latest) or {}
         if {"policy_loss", "value_loss"} <= event.metrics.keys() and hasattr(session.args, "vf_coef"):
             probed["loss"] = event.metrics["policy_loss"] + session.args.vf_coef * event.metrics["value_loss"]
         fresh = {name: value for name, value in probed.items() if name not in event.metrics}
@@ -100,8 +100,9 @@ class EventMaker:
         parts = [one for one in processes.gathered(part) if one]
         if not parts:
             return {}
-        if wanted and local is not None:
-            texts = guard.call("the probe of samples", texts_of, local, self.session.trainer(), wanted) or []
+        trainer = self.session.trainer()
+        if wanted and local is not None and trainer is not None:
+            texts = guard.call("the probe of samples", texts_of, local, trainer, wanted) or []
             event.extra["samples"] = [_short(text) for text in texts]
         event.extra["response_data"] = guard.call("the probe of lengths", pairs_of, parts) or []
         found = guard.call("the statistics of the rollout", reduce_rollouts, parts) or {}

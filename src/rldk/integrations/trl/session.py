@@ -37,7 +37,7 @@ class Session:
     def __init__(self, state: Any, args: Any) -> None:
         self.args = args
         self.main = bool(state.is_world_process_zero)
-        self.is_ppo = hasattr(args, "num_ppo_epochs")
+        self.is_ppo = hasattr(args, "num_ppo_epochs") and hasattr(args, "vf_coef")  # the first RLOO of today has the former, too
         self.resume_step = int(state.global_step) or None
         self.guard = Guard(level=logging.WARNING)
         self.members: list[Any] = []
@@ -52,6 +52,7 @@ class Session:
         self._monitor_of: dict[int, Monitor] = {}
         self._logs: dict[str, Any] = {}
         self._called: list[Any] = []
+        self._step = 0
 
     @classmethod
     def of(cls, state: Any, args: Any) -> Session:
@@ -116,20 +117,21 @@ class Session:
         """A callback's `on_log`: its logs count, and with the last callback's the event is made."""
         self.begin()
         if any(one is member for one in self._called):
-            self.flush(int(state.global_step))  # a callback that did not call `super().on_log` is not waited for
+            self.flush()  # a callback that did not call `super().on_log` is not waited for
         self._called.append(member)
         self._logs.update(logs)
+        self._step = int(state.global_step)
         if len(self._called) >= len(self.members):
-            self.flush(int(state.global_step))
+            self.flush()
 
-    def flush(self, step: int) -> None:
+    def flush(self) -> None:
         """Make the event of what was logged, hand it on, and decide whether to stop."""
         if not self._called or self.maker is None:
             return
         logs, self._logs = self._logs, {}
         self.members = [one for one in self.members if any(one is called for called in self._called)]
         self._called = []
-        event = self.maker.make(step, logs)
+        event = self.maker.make(self._step, logs)
         if event is None:
             return
         raised = {}

@@ -59,5 +59,6 @@ class Alerts(Sink):
         found = [anomaly.to_dict() for anomaly in self._monitor.anomalies]
         for alert in found:
             alert["alert"] = f"{alert['severity']} at step {alert['step']}: {alert['message']}"
-        write_json(self.path, strict(sorted([*found, *self._others], key=lambda alert: (alert["step"], alert["tracker"] != "probe"))))
+        ordered = sorted([*self._others, *found], key=lambda alert: int(alert["step"]))  # what was seen first stands first
+        write_json(self.path, strict(ordered))
         self._dirty, self._written = False, time.monotonic()

@@ -1,0 +1,106 @@
+"""What watching costs: processor time of callback and probes, as a share of a PPO update of TRL.
+
+    python benchmarks/trl/overhead.py [--updates 30] [--quick]
+
+The time inside rldk is added up at its only entries, the callback's methods and the optimizer hook, in processor time of
+this thread; the rest of the update is the training's. A tiny model, and one of 30 M parameters.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "integrations"), str(ROOT / "benchmarks")]
+
+import trl_tiny  # noqa: E402
+
+from report import Report, Row  # noqa: E402
+
+BAR = 0.02
+WARM_UP = 3
+
+
+class Clock:
+    """Processor time spent between entering and leaving a set of functions; nested entries count once."""
+
+    def __init__(self) -> None:
+        self.spent, self.depth = 0.0, 0
+        self.marks: list[tuple[float, float]] = []
+
+    def around(self, function: Any) -> Any:
+        def timed(*args: Any, **options: Any) -> Any:
+            self.depth += 1
+            began = time.thread_time()
+            try:
+                return function(*args, **options)
+            finally:
+                self.depth -= 1
+                if not self.depth:
+                    self.spent += time.thread_time() - began
+
+        return timed
+
+    def mark(self) -> None:
+        """The end of an update: processor time so far, and rldk's share of it."""
+        self.marks.append((time.process_time(), self.spent))
+
+
+def measure(size: dict[str, int], updates: int, batch: int) -> tuple[float, float, int]:
+    """Milliseconds of rldk and of the whole, an update; and the parameters of the policy."""
+    from rldk.integrations.trl import RLDKCallback
+    from rldk.integrations.trl.probes.gradients import GradientProbe
+
+    clock = Clock()
+    hook = GradientProbe._before_step
+    with tempfile.TemporaryDirectory() as folder:
+        watched = RLDKCallback(Path(folder) / "rldk", run_id="bench", terminal=False)
+        for name in ("on_train_begin", "on_log", "on_save", "on_step_begin"):
+            setattr(watched, name, clock.around(getattr(watched, name)))
+        ended = clock.around(watched.on_step_end)
+
+        def on_step_end(*args: Any, **options: Any) -> None:
+            ended(*args, **options)
+            clock.mark()
+
+        watched.on_step_end = on_step_end  # type: ignore[method-assign]
+        GradientProbe._before_step = clock.around(hook)  # type: ignore[method-assign]
+        try:
+            options = {"per_device_train_batch_size": batch, "response_length": 24}
+            trainer = trl_tiny.ppo_trainer(Path(folder) / "t", [watched], updates + WARM_UP, size=size, **options)
+            trl_tiny.settle()
+            with contextlib.redirect_stdout(io.StringIO()):
+                trainer.train()
+        finally:
+            GradientProbe._before_step = hook  # type: ignore[method-assign]
+        count = sum(one.numel() for one in trainer.policy_model.parameters())
+    (whole, own), (last_whole, last_own) = clock.marks[WARM_UP - 1], clock.marks[-1]
+    return 1e3 * (last_own - own) / updates, 1e3 * (last_whole - whole) / updates, count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--updates", type=int, default=30)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
+    given = parser.parse_args()
+    report = Report(judging=not given.quick)
+    report.begin("watching TRL's PPO: processor time of callback and probes in an update (batch 32, 24 tokens, 4 epochs)")
+    cases: list[tuple[str, dict[str, int], int]] = [("tiny model", {}, given.updates)]
+    cases += [] if given.quick else [("30 M model", {"hidden": 512, "layers": 11}, max(4, given.updates // 5))]
+    for name, size, updates in cases:
+        own, whole, count = measure(size, 2 if given.quick else updates, 8 if given.quick else 32)
+        share = own / whole
+        said = f"{own:.2f} of {whole:.0f} ms, {share:.2%}"
+        report.add(Row(f"{name}, {count / 1e6:.2f} M parameters", said, f"<= {BAR:.0%}", share <= BAR))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
