@@ -92,9 +92,19 @@ def test_dragging_zooms_all_panels_and_a_double_click_shows_all_again(show: Call
     assert max(ticks) >= 200
 
 
-def test_the_script_draws_what_the_page_had_drawn(show: Callable[..., Any], broken: str) -> None:
-    """Zooming and going back gives the picture that was there without a script, to a tenth of a pixel."""
-    tab = show(broken)
+@pytest.mark.parametrize("kind", ["broken", "odd"])
+def test_the_script_draws_what_the_page_had_drawn(
+    show: Callable[..., Any], broken: str, case_of: Callable[..., Case], kind: str
+) -> None:
+    """Zooming and going back gives the picture that was there without a script, to a tenth of a pixel or two."""
+    odd = [
+        Event(
+            n,
+            {"grad_norm": 10.0 ** (n % 7 if n > 50 else 0), "kl_mean": float("nan") if n % 9 == 0 else 0.1 * n, "clip_frac": 0.0},
+        )
+        for n in range(80)
+    ]
+    tab = show(broken if kind == "broken" else page([case_of(odd)]))
     count = tab.locator("figure.panel").count()
 
     def numbers() -> list[list[float]]:
