@@ -9,7 +9,11 @@ from rldk.dashboard.page.words import ago, count, named, number, safe
 
 __all__ = ["draw_header", "draw_scores"]
 
-_SHOWN = ("overall_health", "training_stability", "convergence_quality")
+_SHORT = {
+    "overall_health": "health", "training_stability": "stability", "convergence_quality": "convergence", "kl_health": "KL",
+    "schedule_health": "KL schedule", "gradient_health": "gradients", "advantage_health": "advantages",
+    "advantage_quality": "learning signal", "length_bias": "length bias",
+}  # fmt: skip
 _WORDS = {"critical": "critical", "warning": "warning", "healthy": "healthy", "no_data": "no verdict yet"}
 
 
@@ -67,8 +71,7 @@ def _remarks(look: Look) -> str:
 def draw_scores(look: Look) -> None:
     """The three overall scores and the last values that matter, as tiles."""
     scores = look.state.get("scores") or {}
-    tiles = [_tile(named(name), scores[name]) for name in _SHOWN if name in scores]
-    tiles += [_tile(named(name), value) for name, value in scores.items() if name not in _SHOWN][:5]
+    tiles = [_tile(_SHORT.get(name, named(name)), value) for name, value in scores.items()]
     if tiles:
         st.html(f'<div class="rldk"><div class="tiles" data-rldk="scores">{"".join(tiles)}</div></div>')
 

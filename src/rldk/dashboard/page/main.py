@@ -24,6 +24,7 @@ logger = logging.getLogger("rldk")
 
 _MOST_COMPARED = 5
 _FILES = "rldk_files"
+_REST = "rldk_rest"
 _FIRST = 2
 _STILL_SECONDS = 20.0
 _STILL_PAUSE = 5.0
@@ -120,13 +121,14 @@ def _remarks(listing: dict[str, Any]) -> list[str]:
 
 
 def _watch_folder(client: Client, shown: str | None, moving: bool) -> None:
-    """Draw the page anew when a run has appeared or gone, and when the one that is shown moves again or no more."""
+    """Draw the page anew when a run has come or gone, when the one that is shown moves again or no more, or not all is drawn."""
     try:
         files = {key: age for key, _, _, age in client.ask("list")["files"]}
     except ReaderEnded:
         return
     moves = shown is not None and files.get(shown, _STILL_SECONDS) < _STILL_SECONDS
-    if set(files) != st.session_state.get(_FILES) or moves != moving:
+    rest = st.session_state.pop(_REST, False)
+    if rest or set(files) != st.session_state.get(_FILES) or moves != moving:
         st.rerun()
 
 
@@ -168,7 +170,7 @@ def _first(settings: dict[str, Any]) -> int | None:
     """How many panels the first look at a page has, if another look follows by itself."""
     if st.session_state.get("rldk_looked") or not settings["follow"]:
         return None
-    st.session_state["rldk_looked"] = True
+    st.session_state["rldk_looked"] = st.session_state[_REST] = True
     return _FIRST
 
 
