@@ -7,6 +7,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import training_keys
+
 from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric
 from rldk.core.catalog.index import AMBIGUOUS
 from rldk.core.detector import COMMON_SETTINGS, SECTIONS, Detector
@@ -154,6 +156,7 @@ def detectors_index() -> str:
 KINDS: list[type[Detector]] = [*DETECTORS, UserLimit]
 PAGES = {
     "metrics.md": metrics_page,
+    "training_metrics.md": training_keys.page,
     "detectors/index.md": detectors_index,
     **{f"detectors/{kind.type}.md": partial(detector_page, kind) for kind in KINDS},
 }

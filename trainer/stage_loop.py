@@ -122,8 +122,12 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         f"{total} steps of {per_rank * world}" + (f", from step {start} of {found}" if found else "")
     )
 
+    sharded = str(accelerator.distributed_type.value) in ("FSDP", "DEEPSPEED")  # no process has the whole of it
+    if sharded:
+        logger.say("the model is sharded: no checkpoints in the middle, only the weights at the end")
+
     def checkpoint(step: int) -> None:
-        if accelerator.is_main_process:
+        if accelerator.is_main_process and not sharded:
             kept = {"tokens": throughput.tokens, "monitor": logger.state_dict()}
             models = {"model": accelerator.unwrap_model(model)}
             save_checkpoint(checkpoint_root(args), step, models, {"model": optimizer}, kept, args.keep_checkpoints)

@@ -100,6 +100,14 @@ def test_a_stage_logs_its_metrics_by_the_names_of_the_catalogue(chain: Path, sta
     assert last["model_info"]["run_id"] == stage and last["rng"] == {"seed": 42} and last["data_slice"]["tokens_in"] > 0
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_page_of_metrics_names_all_that_a_stage_logs(chain: Path, stage: str) -> None:
+    page = (ROOT / "docs/training_metrics.md").read_text()
+    part = page.split("## DPO")[1].split("## Reward")[0] if stage == "dpo" else page.split("## DPO")[0]
+    for event in events(chain, stage):
+        assert [name for name in event["metrics"] if f"`{name.removeprefix('eval_')}`" not in part] == []
+
+
 def test_the_console_line_is_that_of_the_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("pretrain", tmp_path, steps=4) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Epoch:")]

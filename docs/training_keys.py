@@ -1,0 +1,69 @@
+"""What the stages of the trainer log, by its names in the trackers; meanings come from the catalogue where it has them."""
+
+from __future__ import annotations
+
+from rldk.core.catalog import CATALOG, resolve
+
+_RATES = (
+    "epoch global_step epoch_time step_time tokens_per_second samples_per_second steps_per_second eta_minutes "
+    "mfu_percent num_tokens"
+)
+_LEARNING = "loss grad_norm lr padding_frac"
+_LANGUAGE = "perplexity token_accuracy entropy"
+_PAIRS = "rewards/chosen rewards/rejected rewards/margins rewards/accuracies"
+STAGES = {
+    "Pretrain, midtrain and SFT": f"{_LEARNING} {_LANGUAGE} {_RATES}",
+    "DPO": f"{_LEARNING} {_PAIRS} logps/chosen logps/rejected {_RATES}",
+    "Reward model": f"{_LEARNING} {_PAIRS} {_RATES}",
+    "PPO": (
+        "actor_loss critic_loss reward reward_std reward_min reward_max reward_after_kl kl kl_ref kl_mean_per_sequence "
+        "kl_coef target_kl entropy clip_frac value_clip_frac clip_range ratio_mean ratio_std ratio_min ratio_max "
+        "actor_grad_norm critic_grad_norm grad_norm actor_lr critic_lr avg_response_len response_len_std "
+        "rollout_length_min rollout_length_max eos_frac truncated_frac length_reward_corr value_mean value_std "
+        "return_mean return_std explained_variance advantage_mean advantage_std advantage_min advantage_p5 "
+        "advantage_p25 advantage_median advantage_p75 advantage_p95 advantage_max advantage_skewness advantage_kurtosis "
+        "advantage_normalized temperature updates update_applied kl_early_stop generation_time scoring_time "
+        f"update_time num_tokens_generated {_RATES.removesuffix(' num_tokens')}"
+    ),
+}
+OWN = {  # what the catalogue has no metric for, or means otherwise here: meaning, unit
+    "loss": ("the stage's loss: the mean over all learnt tokens, or pairs, of the step", "1"),
+    "mfu_percent": ("share of the hardware's peak that was used (MFU); in the event log between 0 and 1", "%"),
+    "epoch_time": ("how long the present epoch takes in all; `system/epoch_time` in the trackers", "min"),
+    "padding_frac": ("share of the batch that is filling", "fraction"),
+    "updates": ("optimizer steps made from the rollouts of this step", "count"),
+    "update_applied": ("share of them that were made; the others had gradients that were not finite", "fraction"),
+    "kl_early_stop": ("1 where the updates of the step ended early, since the policy was too far from the old one", "1"),
+    "scoring_time": ("seconds spent on score, reference and value", "s"),
+    "perplexity": ("e to the loss", "1"),
+    "entropy": ("mean entropy of what the model predicts, over the tokens that are learnt or were written", "nats"),
+    "reward": ("mean score of the responses, without the KL penalty", "reward"),
+    "kl": ("KL of the policy of the rollouts from the one that is updated: how far this step goes (k3)", "nats"),
+    "num_tokens_generated": ("tokens written so far", "tokens"),
+}
+
+
+def page() -> str:
+    """The page, as text."""
+    lines = [
+        "# What the trainer logs",
+        "",
+        "Every stage logs these at every step: to the trackers of `--report_to` as `train/KEY`, to the event log under the name",
+        "of the [catalogue](metrics.md), and the first few of them to the console. A number that is not known is missing,",
+        "never 0: an unknown peak has no MFU, the first steps have no rate, and the held-out ones (`eval_` before the name) come every",
+        "`--eval_interval` steps. All are of all processes together.",
+        "",
+    ]
+    for stage, keys in STAGES.items():
+        lines += [f"## {stage}", "", "| key | in the event log | meaning | unit |", "|---|---|---|---|"]
+        lines += [_row(key) for key in keys.split()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(key: str) -> str:
+    found = next(iter(resolve({key: 1.0}, framework="trainer").metrics), None)
+    entry = CATALOG.get(found) if found else None
+    meaning, unit = OWN.get(key) or ((entry.meaning, entry.unit) if entry else ("", ""))
+    assert meaning, f"{key} has no meaning"
+    return f"| `{key}` | `{found or key}` | {meaning} | {unit} |"
