@@ -96,6 +96,27 @@ def test_an_adapter(tmp_path: Path) -> None:
     assert np.isnan(reports[1].tensors[1].previous_norm) or reports[1].tensors[1].previous_norm == 0.0
 
 
+def test_models_side_by_side_are_told_apart_and_optimizers_are_no_weights(tmp_path: Path) -> None:
+    for step in (1, 2):
+        folder = tmp_path / f"step_0000000{step}"
+        for n, name in enumerate(("actor", "critic")):
+            write_safetensors(folder / f"{name}.safetensors", {"w": np.full(4, step + n, np.float32)})
+            write_safetensors(folder / f"{name}_optimizer.safetensors", {"0.exp_avg": np.ones(9, np.float32)})
+    write_safetensors(tmp_path / ".step_00000003.tmp/actor.safetensors", {"w": np.ones(4, np.float32)})
+    found = find_checkpoints(tmp_path)
+    assert [one.step for one in found] == [1, 2]
+    report = report_on(*(one.path for one in found))
+    assert {tensor.name: tensor.norm for tensor in report.tensors} == {"actor.w": 4.0, "critic.w": 6.0}
+    assert {tensor.name: tensor.update for tensor in report.tensors} == {"actor.w": 2.0, "critic.w": 2.0}
+    assert report.problems == []
+
+
+def test_shards_without_an_index_are_one_model(tmp_path: Path) -> None:
+    folder = write_shards(tmp_path, small_model())
+    (folder / "model.safetensors.index.json").unlink()
+    assert {tensor.name for tensor in report_on(folder).tensors} == set(small_model())
+
+
 def test_wrappers_around_a_model_make_no_other_model(tmp_path: Path) -> None:
     weights = small_model()
     plain = write_safetensors(tmp_path / "a.safetensors", weights)

@@ -18,7 +18,8 @@ __all__ = ["Checkpoint", "has_weights", "is_weights", "step_of"]
 _WHOLE = ("model.safetensors", "adapter_model.safetensors", "pytorch_model.bin", "adapter_model.bin")
 _INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _SUFFIXES = (".safetensors", ".bin", ".pt", ".pth")
-_NOT_WEIGHTS = re.compile(r"^(optimizer|scheduler|scaler|rng_state|training_args|random_states)", re.IGNORECASE)
+_NOT_WEIGHTS = re.compile(r"(?:^|[_.-])(optimizer|optim|scheduler|scaler|rng_state|training_args|random_states)", re.IGNORECASE)
+_SHARD = re.compile(r"-\d+-of-\d+$")
 _WRAPPED = re.compile(r"^(?:module\.|_orig_mod\.)+")
 _STEP = re.compile(r"(\d+)(?!.*\d)")
 
@@ -27,7 +28,8 @@ class Checkpoint:
     """The weights of one checkpoint: a folder as trainers save it, or a single file of weights.
 
     Folders may hold one file, shards with an index, or only an adapter (LoRA). Damage is not raised where something is
-    left to look at: `damage` says which shard is missing or cut off, and `lost` which tensors went with it.
+    left to look at: `damage` says which shard is missing or cut off, and `lost` which tensors went with it. Where several
+    models lie side by side (`actor.safetensors`, `critic.safetensors`), the name of each comes before those of its tensors.
     """
 
     def __init__(self, path: str | Path, step: int | None = None) -> None:
@@ -37,8 +39,10 @@ class Checkpoint:
         self.lost: set[str] = set()
         self._files: dict[str, SafetensorsFile | TorchFile] = {}
         self._where: dict[str, tuple[SafetensorsFile | TorchFile, str]] = {}
-        for name, expected in self._shards().items():
-            self._open(name, expected)
+        shards = self._shards()
+        models = sum(not expected and not _SHARD.search(Path(name).stem) for name, expected in shards.items())
+        for name, expected in shards.items():
+            self._open(name, expected, f"{Path(name).stem}." if models > 1 else "")
         if not self._files:
             raise ReadError(" ".join(self.damage) or f"{self.path} holds no weights.")
         self.adapter = any(name.startswith("adapter_") for name in self._files)
@@ -63,7 +67,7 @@ class Checkpoint:
             raise ReadError(f"{self.path} holds FSDP shards (.distcp): merge them first, e.g. with `accelerate merge-weights`.")
         raise ReadError(f"{self.path} holds no weights ({', '.join(_WHOLE[:2])}, shards with an index, or *.safetensors).")
 
-    def _open(self, name: str, expected: set[str]) -> None:
+    def _open(self, name: str, expected: set[str], prefix: str) -> None:
         folder = self.path if self.path.is_dir() else self.path.parent
         path = folder / name
         try:
@@ -75,7 +79,7 @@ class Checkpoint:
             self.lost |= {_plain(tensor) for tensor in expected}
             return
         self._files[name] = file
-        self._where |= {_plain(tensor): (file, tensor) for tensor in file.entries}
+        self._where |= {prefix + _plain(tensor): (file, tensor) for tensor in file.entries}
         absent = {_plain(tensor) for tensor in expected - set(file.entries)}
         if absent:
             self.damage.append(f"{name} lacks tensors that the index promises: {len(absent)}, {min(absent)} among them.")

@@ -34,7 +34,7 @@ def find_checkpoints(folder: str | Path) -> list[Found]:
         return [Found(root, step_of(root))]
     if not root.is_dir():
         raise ReadError(f"{root} does not exist.")
-    children = [(child, place) for child in sorted(root.iterdir()) if child.is_dir() for place in _places(child)]
+    children = [(child, place) for child in sorted(root.iterdir()) if _shown(child) for place in _places(child)]
     found = [Found(place, step_of(child)) for child, place in children]
     if not any(one.step is not None for one in found):
         files = [file for file in root.iterdir() if file.is_file() and has_weights(file) and not _SHARD.search(file.stem)]
@@ -48,6 +48,11 @@ def find_checkpoints(folder: str | Path) -> list[Found]:
     if not found:
         raise ReadError(f"{root} holds no checkpoints: neither folders such as checkpoint-100 nor files of weights.")
     return found
+
+
+def _shown(child: Path) -> bool:
+    """Whether it is a folder, and none that is still being written or on its way out."""
+    return child.is_dir() and not child.name.startswith((".", "tmp-"))
 
 
 def _places(child: Path) -> list[Path]:
