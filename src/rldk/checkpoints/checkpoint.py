@@ -137,7 +137,7 @@ def _promised(index: Path) -> dict[str, set[str]]:
 
 def is_weights(file: Path) -> bool:
     """Whether a file holds weights, by its name."""
-    return file.suffix in _SUFFIXES and not _NOT_WEIGHTS.match(file.name) and file.is_file()
+    return file.suffix in _SUFFIXES and not _NOT_WEIGHTS.search(file.name) and file.is_file()
 
 
 def has_weights(path: Path) -> bool:
