@@ -6,15 +6,7 @@ import sys
 
 import streamlit as st
 
-from rldk.dashboard.client import Client
-from rldk.dashboard.page.main import draw_page
-
-
-@st.cache_resource(show_spinner=False)
-def client(folder: str) -> Client:
-    """The one reader of this server."""
-    return Client(folder)
-
+from rldk.dashboard.page.main import draw_page, reader_of
 
 st.set_page_config(page_title="rldk", layout="wide")
-draw_page(client(sys.argv[1]), float(sys.argv[2]))
+draw_page(reader_of(sys.argv[1]), float(sys.argv[2]))

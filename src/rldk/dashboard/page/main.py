@@ -18,7 +18,7 @@ from rldk.dashboard.page.views import VIEWS
 from rldk.dashboard.page.words import ago, safe, since_bytes
 from rldk.dashboard.page.zoom import SPAN, make_component, watch_zoom
 
-__all__ = ["draw_page"]
+__all__ = ["draw_page", "reader_of"]
 
 logger = logging.getLogger("rldk")
 
@@ -28,6 +28,12 @@ _REST = "rldk_rest"
 _FIRST = 2
 _STILL_SECONDS = 20.0
 _STILL_PAUSE = 5.0
+
+
+@st.cache_resource(show_spinner=False)
+def reader_of(folder: str) -> Client:
+    """The one reader of a folder, for all pages of this server."""
+    return Client(folder)
 
 
 def draw_page(client: Client, seconds: float) -> None:
