@@ -49,9 +49,9 @@ def page() -> str:
         "# What the trainer logs",
         "",
         "Every stage logs these at every step: to the trackers of `--report_to` as `train/KEY`, to the event log under the name",
-        "of the [catalogue](metrics.md), and the first few of them to the console. A number that is not known is missing,",
-        "never 0: an unknown peak has no MFU, the first steps have no rate, and the held-out ones (`eval_` before the name) come every",
-        "`--eval_interval` steps. All are of all processes together.",
+        "of the [catalogue](metrics.md), and the first few of them to the console. A number that is not known is missing, and",
+        "never 0: an unknown peak has no MFU, the first steps have no rate, and the held-out ones (`eval_` before the name)",
+        "come every `--eval_interval` steps. All are of all processes together.",
         "",
     ]
     for stage, keys in STAGES.items():

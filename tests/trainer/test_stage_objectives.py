@@ -92,3 +92,23 @@ def test_the_reference_of_dpo_gets_no_gradient(models: Any) -> None:
     Preference(reference, 0.1, 0.0)(policy, batch(ROWS))["loss"].backward()
     assert all(parameter.grad is None for parameter in reference.parameters())
     assert any(parameter.grad is not None and parameter.grad.abs().sum() > 0 for parameter in policy.parameters())
+
+
+def test_the_loss_of_the_reward_model_against_a_plain_loop(models: Any) -> None:
+    import torch
+    from transformers import LlamaForSequenceClassification
+
+    from train_reward import Comparison
+
+    torch.manual_seed(1)
+    config = models[0].config.__class__(**{**models[0].config.to_dict(), "num_labels": 1})
+    judge, made = LlamaForSequenceClassification(config).eval(), batch(ROWS)
+    with torch.no_grad():
+        scores = [judge(input_ids=torch.tensor([row])).logits.item() for row, _ in ROWS]
+        found = {key: value.item() for key, value in Comparison(0.05)(judge, made).items()}
+    pairs = [(scores[0], scores[2]), (scores[1], scores[3])]
+    expected = sum(math.log(1 + math.exp(bad - good)) + 0.05 * (good + bad) ** 2 for good, bad in pairs)
+    assert Comparison(0.05).units(made) == 2
+    assert found["loss"] == pytest.approx(expected, rel=1e-4)
+    assert found["rewards/margins"] == pytest.approx(sum(good - bad for good, bad in pairs), rel=1e-4)
+    assert found["rewards/accuracies"] == sum(good > bad for good, bad in pairs)

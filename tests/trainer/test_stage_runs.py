@@ -288,3 +288,29 @@ def test_held_out_samples_are_never_trained_on(tmp_path: Path, monkeypatch: pyte
     assert len(held) == 3 and held[0] == held[1] == held[2]
     trained = {place for batch in asked if batch not in held for place in batch}
     assert not trained & set(held[0]) and len(trained) > 100
+
+
+def test_a_reward_model_learns_from_the_preferences_and_is_what_ppo_takes(chain: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    from trainer_utils import load_reward
+
+    flags = ["--model_path", str(chain / "full_sft"), "--from_weight", "none", "--epochs", "9", "--learning_rate", "3e-3"]
+    assert run("reward", tmp_path, *flags, steps=40) == 0
+    found = [event["metrics"] for event in events(tmp_path, "reward")]
+    assert sum(metrics["preference_accuracy"] for metrics in found[-5:]) / 5 > 0.75
+    assert load_reward(str(tmp_path / "reward")) == tmp_path / "reward"
+    assert AutoModelForSequenceClassification.from_pretrained(str(tmp_path / "reward")).config.num_labels == 1
+
+
+def test_samples_are_shown_with_their_reward(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import show_samples
+
+    flags = ["--weights", str(chain / "full_sft"), str(chain / "dpo"), "--show", "2", "--max_new_tokens", "5"]
+    assert show_samples.main(flags) == 0
+    first = capsys.readouterr().out
+    assert first.count("over 36 questions") == 2 and first.count("Which colour has the fox?") == 2
+    assert show_samples.main(flags) == 0
+    assert capsys.readouterr().out == first
+    with pytest.raises(FileNotFoundError, match="No weights in"):
+        show_samples.main(["--weights", str(chain / "nothing")])
