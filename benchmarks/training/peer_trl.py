@@ -34,8 +34,10 @@ class Backbone(torch.nn.Module):
     def __init__(self, context: int) -> None:
         super().__init__()
         self.context = context
+        self.tokens: list[int] = []
 
     def forward(self, input_ids, **_):
+        self.tokens.append(int((input_ids[:, self.context :] != world.PAD).sum()))
         after = torch.arange(input_ids.shape[1]) >= self.context
         words = ((input_ids >= 4) & after).float().cumsum(1)
         good = ((input_ids >= world.GOOD.start) & (input_ids < world.GOOD.stop) & after).float().cumsum(1)
@@ -58,11 +60,11 @@ class Clock(TrainerCallback):
     """Seconds at the end of every update, and the rewards."""
 
     def __init__(self) -> None:
-        self.times: list[float] = []
+        self.marks: list[tuple[float, float]] = []
         self.rows: list[dict[str, float]] = []
 
     def on_log(self, args, state, control, logs=None, **_):
-        self.times.append(time.perf_counter())
+        self.marks.append((time.perf_counter(), time.process_time()))
         self.rows.append(dict(logs))
 
 
@@ -87,9 +89,9 @@ def main() -> None:
             gamma=1.0, lam=0.95, vf_coef=0.1, learning_rate=given["lr"], lr_scheduler_type="constant", weight_decay=0.0,
             num_sample_generations=0, save_strategy="no", disable_tqdm=True, local_rollout_forward_batch_size=given["batch"],
         )  # fmt: skip
-        clock = Clock()
+        clock, reward = Clock(), Reward(context)
         trainer = PPOTrainer(
-            args=config, processing_class=tokenizer, model=load(), ref_model=load(), reward_model=Reward(context),
+            args=config, processing_class=tokenizer, model=load(), ref_model=load(), reward_model=reward,
             value_model=value, train_dataset=data, eval_dataset=data.select(range(given["batch"])), callbacks=[clock],
         )  # fmt: skip
         trainer.callback_handler.callbacks = [clock]
@@ -100,9 +102,12 @@ def main() -> None:
         keep, sys.stdout = sys.stdout, sys.stderr
         trainer.train()
         sys.stdout = keep
-    skip = given["warmup"]
-    seconds = (clock.times[-1] - clock.times[skip]) / (len(clock.times) - 1 - skip)
-    print(json.dumps({"seconds": seconds, "rewards": [row["objective/scores"] for row in clock.rows]}))
+    skip, last = given["warmup"], len(clock.marks) - 1
+    wall, cpu = (clock.marks[-1][i] - clock.marks[skip][i] for i in (0, 1))
+    updates = last - skip
+    tokens = sum(reward.model.tokens[skip + 1 :]) / updates
+    rewards = [row["objective/scores"] for row in clock.rows]
+    print(json.dumps({"wall": wall / updates, "cpu": cpu / updates, "tokens": tokens, "rewards": rewards}))
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ def reward(prompts: list[str], responses: list[str]) -> list[float]:
     return scores
 
 
-def build(folder: Path, seed: int, hidden: int = 64, layers: int = 2) -> Path:
-    """Write `model` (policy and tokenizer) and `prompts.jsonl` into the folder, the same for the same seed."""
+def build(folder: Path, seed: int, hidden: int = 32, layers: int = 2) -> Path:
+    """Write `model` (policy and tokenizer), `prompts.jsonl` and `ppo.yaml` into the folder, the same for the same seed."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -41,7 +41,7 @@ def build(folder: Path, seed: int, hidden: int = 64, layers: int = 2) -> Path:
     )
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=layers,
+        vocab_size=VOCABULARY, hidden_size=hidden, intermediate_size=8 * hidden // 3, num_hidden_layers=layers,
         num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=256,
         bos_token_id=BOS, eos_token_id=EOS, pad_token_id=PAD, tie_word_embeddings=False,
     )  # fmt: skip
@@ -53,4 +53,7 @@ def build(folder: Path, seed: int, hidden: int = 64, layers: int = 2) -> Path:
         for _ in range(512):
             text = " ".join(f"w{chance.randrange(WORDS)}" for _ in range(chance.randint(PROMPT_WORDS // 2, PROMPT_WORDS)))
             out.write(json.dumps({"text": text, "source": "bench"}) + "\n")
+    (folder / "ppo.yaml").write_text(
+        f"stage: ppo\noutput: {folder / 'prepared.jsonl'}\nsources:\n  - {{name: bench, path: {folder / 'prompts.jsonl'}}}\n"
+    )
     return folder

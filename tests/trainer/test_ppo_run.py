@@ -197,3 +197,22 @@ def test_a_reward_that_gives_the_wrong_number_of_scores_is_refused(world, tmp_pa
 
 def three(prompts: list[str], responses: list[str]) -> list[float]:
     return [0.0, 1.0, 2.0]
+
+
+def test_the_page_about_training_names_every_metric_fault_and_flag(healthy) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    import train_ppo
+    from faults import FAULTS
+
+    page = (Path(__file__).parents[2] / "docs/training.md").read_text()
+    words = set(re.findall(r"`([^`\n]+)`", page))
+    suffixes = {f"advantage{word}" for word in words if word.startswith("_")}
+    reader = EventAccumulator(str(next((healthy[0] / "tensorboard/ppo").glob("events*"))))
+    reader.Reload()
+    logged = {key.removeprefix("train/") for key in reader.Tags()["scalars"]}
+    assert logged - words - suffixes == set()
+    assert set(FAULTS) <= words
+    flags = {word.split()[0] for word in words if word.startswith("--")}
+    known = {f"--{name}" for name in vars(train_ppo.get_args([]))} | {"--help", "--config"}
+    assert flags - known == set()
