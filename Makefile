@@ -69,6 +69,7 @@ bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/detection/simulated.py
 	@$(BIN)/python benchmarks/detection/real.py
 	@$(BIN)/python benchmarks/real_runs_read.py
+	@$(BIN)/python benchmarks/training/beside_trl.py
 
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py
