@@ -22,6 +22,7 @@ def extremes(values: list[float]) -> tuple[float | None, float | None, bool]:
     return min(finite, default=None), max(finite, default=None), len(finite) < len(values)
 
 
+@settings(deadline=None)
 @given(VALUES, st.integers(1, 60))
 def test_every_bucket_keeps_its_extremes_and_its_gap(values: list[float], buckets: int) -> None:
     size = bucket_size(len(values), buckets)
@@ -35,6 +36,7 @@ def test_every_bucket_keeps_its_extremes_and_its_gap(values: list[float], bucket
     assert len(kept) <= 3 * buckets + 2
 
 
+@settings(deadline=None)
 @given(VALUES, st.integers(1, 60))
 def test_columns_that_belong_together_keep_the_extremes_of_each(values: list[float], buckets: int) -> None:
     column = np.array(values)
@@ -78,6 +80,17 @@ def test_a_pyramid_filled_in_pieces_keeps_the_extremes_of_what_is_asked_for(
             assert len(near) and near.max() >= values[row] >= near.min()
         else:
             assert (~np.isfinite(near)).any()
+
+
+@pytest.mark.parametrize("value", [9.0, np.nan])
+@pytest.mark.parametrize(("start", "stop", "buckets"), [(0, 600, 12), (7, 595, 12), (3, 591, 2), (33, 47, 2)])
+def test_a_single_row_is_kept_wherever_it_stands(value: float, start: int, stop: int, buckets: int) -> None:
+    for row in range(start, stop):
+        pyramid = Pyramid()
+        values = np.zeros(600)
+        values[row] = value
+        pyramid.extend(values)
+        assert row in pyramid.pick(buckets, start, stop)
 
 
 def test_a_pyramid_keeps_the_extremes_of_every_block() -> None:
