@@ -93,7 +93,7 @@ def main() -> None:
     report = Report(judging=not given.quick)
     report.begin("watching TRL's PPO: processor time of callback and probes in an update (batch 32, 24 tokens, 4 epochs)")
     cases: list[tuple[str, dict[str, int], int]] = [("tiny model", {}, given.updates)]
-    cases += [] if given.quick else [("30 M model", {"hidden": 512, "layers": 11}, max(4, given.updates // 5))]
+    cases += [] if given.quick else [("30 M model", {"hidden": 512, "layers": 11}, max(3, given.updates // 6))]
     for name, size, updates in cases:
         own, whole, count = measure(size, 2 if given.quick else updates, 8 if given.quick else 32)
         share = own / whole

@@ -23,7 +23,16 @@ CONTRACT = {
     "rldk.ingest": ("ingest_runs",),
     "rldk.testing": ("yield_adapter_checks", "yield_detector_checks"),
 }  # fmt: skip
-NOT_BUILT_YET = ("rldk.integrations.trl",)
+CONTRACT_OF_TRL = {
+    "rldk.integrations.trl.callbacks": (
+        "RLDKCallback", "RLDKMetrics", "RLDKMonitor", "CustomRLDKCallback", "EventWriterCallback",
+    ),
+    "rldk.integrations.trl.monitors": (
+        "PPOMonitor", "PPOMetrics", "CheckpointMonitor", "CheckpointMetrics", "ComprehensivePPOMonitor", "AdvancedPPOMonitor",
+    ),
+    "rldk.integrations.trl.dashboard": ("RLDKDashboard",),
+    "rldk.integrations.trl.ppo_trainer": ("create_ppo_trainer",),
+}  # fmt: skip
 
 CONTRACT_TYPES = """
 kl_trend_anomaly kl_volatility_anomaly target_range_anomaly controller_responsiveness_anomaly controller_overshoot_anomaly
@@ -46,14 +55,17 @@ def test_a_name_of_the_contract(module: str, name: str) -> None:
     assert hasattr(importlib.import_module(module), name)
 
 
-@pytest.mark.parametrize("module", NOT_BUILT_YET)
-def test_what_is_not_built_yet_is_not_promised(module: str) -> None:
-    with pytest.raises(ModuleNotFoundError):
-        importlib.import_module(module)
+@pytest.mark.full
+@pytest.mark.parametrize(("module", "name"), [(module, name) for module, names in CONTRACT_OF_TRL.items() for name in names])
+def test_a_name_of_the_contract_of_trl(module: str, name: str) -> None:
+    own = getattr(importlib.import_module(module), name)
+    assert getattr(importlib.import_module("rldk.integrations.trl"), name) is own
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_all_is_true(module: str) -> None:
+    if module.startswith("rldk.integrations.trl"):
+        pytest.importorskip("trl")
     loaded = importlib.import_module(module)
     names = getattr(loaded, "__all__", [])
     assert len(names) == len(set(names))
