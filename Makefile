@@ -10,7 +10,7 @@ PIP    := -m pip install --quiet --disable-pip-version-check --constraint constr
 .PHONY: help demo test lint matrix chromium bench docs clean
 
 help:
-	@echo "make demo    set up, simulate a run, and look at it"
+	@echo "make demo    set up, train a healthy and a broken run, watch and judge both"
 	@echo "make test    lint, types, layers, all tests, and the core tests in an environment without extras"
 	@echo "make lint    ruff, mypy and the layer contract"
 	@echo "make matrix  the TRL callbacks in real training, on every TRL that is supported"
@@ -70,6 +70,8 @@ bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/detection/real.py
 	@$(BIN)/python benchmarks/real_runs_read.py
 	@$(BIN)/python benchmarks/training/beside_trl.py
+	@$(BIN)/python benchmarks/trl/overhead.py
+	@$(BIN)/python benchmarks/trl/faults.py
 
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py
