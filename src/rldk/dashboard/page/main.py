@@ -24,6 +24,8 @@ logger = logging.getLogger("rldk")
 
 _MOST_COMPARED = 5
 _FILES = "rldk_files"
+_RUN = "rldk_run"
+_COMPARED = "rldk_compared"
 _REST = "rldk_rest"
 _FIRST = 2
 _STILL_SECONDS = 20.0
@@ -79,25 +81,34 @@ def is_dark() -> bool:
 def _choose_runs(files: dict[str, tuple[str, int, float]]) -> tuple[str | None, list[str]]:
     if not files:
         return None, []
-    keys = list(files)
-    asked = st.query_params.get("run")
-    if "rldk_run" not in st.session_state and asked in files:
-        st.session_state["rldk_run"] = asked
-    if st.session_state.get("rldk_run") not in files:
-        st.session_state.pop("rldk_run", None)
+    keys, labels = list(files), _labels(files)
+    chosen = st.session_state.get(_RUN) or st.query_params.get("run")
+    key = chosen if chosen in files else keys[0]
+    own = f"rldk_pick_{hash(tuple(keys))}"  # Streamlit forgets the choice of a picker whose options change: ours is kept apart
 
-    labels = _labels(files)
+    def picked() -> None:
+        st.session_state[_RUN] = st.session_state[own]
+        st.session_state[SPAN] = None
+
     title = f"Run ({len(files)})"
-    chosen: Any = st.selectbox(title, keys, format_func=labels.__getitem__, key="rldk_run", on_change=_forget_span)
-    key = str(chosen)
+    st.selectbox(title, keys, keys.index(key), format_func=labels.__getitem__, key=own, on_change=picked)
+    st.session_state[_RUN] = st.query_params["run"] = key
     st.caption(f"{since_bytes(files[key][1])}, changed {ago(files[key][2])}")
-    others = [other for other in keys if other != key]
-    compared = st.multiselect(
-        "Compare with", others, format_func=labels.__getitem__, key="rldk_compared",
+    return key, _choose_compared([other for other in keys if other != key], labels)
+
+
+def _choose_compared(others: list[str], labels: dict[str, str]) -> list[str]:
+    compared = [other for other in st.session_state.get(_COMPARED, ()) if other in others][:_MOST_COMPARED]
+    own = f"rldk_more_{hash(tuple(others))}"
+
+    def picked() -> None:
+        st.session_state[_COMPARED] = list(st.session_state[own])
+
+    st.multiselect(
+        "Compare with", others, compared, format_func=labels.__getitem__, key=own, on_change=picked,
         max_selections=_MOST_COMPARED, placeholder="none", disabled=not others,
     )  # fmt: skip
-    st.query_params["run"] = key
-    return key, [other for other in compared if other in files]
+    return compared
 
 
 def _labels(files: dict[str, tuple[str, int, float]]) -> dict[str, str]:
