@@ -206,9 +206,14 @@ class Screen:
         if self.live is None:
             self.say(text)
             return
-        if self.last:
-            self.say(self.last)
+        self._scroll()
         self.last = text
+
+    def _scroll(self) -> None:
+        """Let go of the line below the bar: it becomes one of those above."""
+        if self.last:
+            self.live.console.print(self.text(self.last), soft_wrap=True)
+            self.last = ""
 
     def say(self, text: str) -> None:
         if not self.shown:
@@ -216,6 +221,7 @@ class Screen:
         if self.live is None:
             print(text, flush=True)
         else:
+            self._scroll()
             self.live.console.print(self.text(text), soft_wrap=True)
 
     def advance(self, step: int) -> None:

@@ -80,7 +80,7 @@ def get_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser = common_parser(
         "ppo", "PPO: learn from a reward on the policy's own responses, without leaving the reference too far."
     )
-    parser.set_defaults(learning_rate=1e-6, batch_size=8)
+    parser.set_defaults(learning_rate=1e-6, batch_size=8, data_config="config/data/posttrain/rlaif/ppo.yaml")
     add = parser.add_argument
     add(
         "--reward",
