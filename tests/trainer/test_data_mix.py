@@ -52,6 +52,13 @@ def test_the_order_of_lines_and_of_sources_does_not_matter(make: Any) -> None:
     assert mix(make({"b": texts("b", 30)[::-1], "a": texts("a", 30)[::-1]}, max_records=40)).records == first
 
 
+def test_a_limit_takes_the_same_records_whatever_their_order(make: Any) -> None:
+    each = {"a": {"limit": 10}}
+    first = mix(make({"a": texts("a", 100)}, each=each)).records
+    assert mix(make({"a": texts("a", 100)[::-1]}, each=each)).records == first
+    assert {record["text"] for record in first} != {f"a {number}" for number in range(10)}
+
+
 def test_the_records_of_all_sources_are_shuffled_together(make: Any) -> None:
     many = {"few": texts("f", 100), "cut": texts("c", 1000), "limited": texts("l", 1000)}
     each = {"few": {"weight": 1}, "cut": {"weight": 1}, "limited": {"weight": 1, "limit": 100}}
