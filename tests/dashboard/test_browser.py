@@ -168,14 +168,16 @@ def test_a_live_run_appears_moves_and_raises_its_alert(browser: Any, tmp_path: P
         assert "does not exist yet" in visit.text()
         (tmp_path / "later").mkdir()
         with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "later" / "live_events.jsonl")]) as writer:
-            visit.page.wait_for_selector("[data-rldk=header]")
-            assert "live" in visit.text("[data-rldk=age]")
-            visit.page.wait_for_selector(".js-plotly-plot .main-svg")
-            visit.until(ALL_DRAWN)
-            first = visit.plots()[0]["last"]
-            visit.until(f"() => {FIRST_PLOT} && Math.max(...{FIRST_PLOT}._fullData[0].x) > {first}")
-            visit.page.wait_for_selector("[data-rldk=incident]")
-            visit.until("() => document.querySelector('[data-rldk=header]').innerText.toUpperCase().includes('CRITICAL')")
-            writer.terminate()
+            try:
+                visit.page.wait_for_selector("[data-rldk=header]")
+                assert "live" in visit.text("[data-rldk=age]")
+                visit.page.wait_for_selector(".js-plotly-plot .main-svg")
+                visit.until(ALL_DRAWN)
+                first = visit.plots()[0]["last"]
+                visit.until(f"() => {FIRST_PLOT} && Math.max(...{FIRST_PLOT}._fullData[0].x) > {first}")
+                visit.page.wait_for_selector("[data-rldk=incident]")
+                visit.until("() => document.querySelector('[data-rldk=header]').innerText.toUpperCase().includes('CRITICAL')")
+            finally:
+                writer.terminate()
         visit.check()
         visit.close()

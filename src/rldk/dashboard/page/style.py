@@ -24,7 +24,7 @@ _RULES = """
 .rldk .live .dot { animation: rldk-pulse 2s infinite; }
 @keyframes rldk-pulse { 50% { opacity: 0.35; } }
 @media (prefers-reduced-motion: reduce) { .rldk .live .dot { animation: none; } }
-.rldk .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(6.1rem, 1fr)); gap: 0.5rem;
+.rldk .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(5rem, 1fr)); gap: 0.5rem;
   margin: 0.6rem 0 0; }
 .rldk .tile { border: 1px solid var(--rldk-grid); border-radius: 0.6rem; padding: 0.45rem 0.65rem; }
 .rldk .tile b { display: block; font-size: 1.25rem; font-weight: 650; font-variant-numeric: tabular-nums; }
@@ -56,7 +56,7 @@ _RULES = """
 .rldk code { background: color-mix(in srgb, var(--rldk-grid) 55%, transparent); color: var(--rldk-ink); padding: 0.05rem 0.3rem;
   border-radius: 0.25rem; }
 @media (max-width: 640px) {
-  .rldk h1 { font-size: 1.25rem; } .rldk .tiles { grid-template-columns: repeat(2, 1fr); }
+  .rldk h1 { font-size: 1.25rem; } .rldk .tiles { grid-template-columns: repeat(3, 1fr); }
   [data-testid="stMainBlockContainer"] { padding-left: 0.8rem; padding-right: 0.8rem; }
 }
 """

@@ -133,7 +133,8 @@ def _measured(given: Any, prefix: str = "") -> list[list[str]]:
             rows += _measured(value, f"{prefix}{named(str(name))} · ")
         elif value is None or isinstance(value, (int, float)):
             rows.append([f"{prefix}{named(str(name))}", number(value)])
-    return [row for row in rows if row[1] != "–"]
+    told = {"step", "values", "updates"}  # the head of the page has them, and the tiles the scores, with what alarms take off
+    return [row for row in rows if row[1] != "–" and "score" not in row[0] and row[0] not in told]
 
 
 def _is_number(cell: str) -> bool:
