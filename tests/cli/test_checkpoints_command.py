@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,22 @@ def test_names_that_would_take_over_the_terminal(tmp_path: Path, capsys: Capture
     (folder,) = write_course(tmp_path, 1)
     folder.rename(tmp_path / "\x1b[31mred-5")
     assert "\x1b" not in printed(capsys, str(tmp_path))
+
+
+def test_progress_ends_where_it_was_said_to_end(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar counts each checkpoint and what it is compared with; headers of files are all that is left at the end."""
+    totals, done = [], []
+
+    @contextmanager
+    def bar(total: int) -> Iterator[Any]:
+        totals.append(total)
+        yield lambda path, read, whole: done.append(read)
+
+    monkeypatch.setattr("rldk.cli.commands.checkpoints.progress_bar", bar)
+    write_course(tmp_path, 5)
+    printed(capsys, str(tmp_path))
+    assert done == sorted(done) and len(done) == 5 * 10
+    assert done[-1] == 12 * 18520 * 4 and done[-1] < totals[0] < 1.05 * done[-1]
 
 
 @pytest.mark.parametrize(
