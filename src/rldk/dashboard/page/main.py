@@ -144,8 +144,8 @@ def _watch_folder(client: Client, shown: str | None, moving: bool) -> None:
     except ReaderEnded:
         return
     moves = shown is not None and files.get(shown, _STILL_SECONDS) < _STILL_SECONDS
-    rest = st.session_state.pop(_REST, False)
-    if rest or set(files) != st.session_state.get(_FILES) or moves != moving:
+    rest = st.session_state[_REST] = st.session_state.get(_REST, 0) - 1
+    if rest == 0 or set(files) != st.session_state.get(_FILES) or moves != moving:
         st.rerun()
 
 
@@ -187,7 +187,8 @@ def _first(settings: dict[str, Any]) -> int | None:
     """How many panels the first look at a page has, if another look follows by itself."""
     if st.session_state.get("rldk_looked") or not settings["follow"]:
         return None
-    st.session_state["rldk_looked"] = st.session_state[_REST] = True
+    st.session_state["rldk_looked"] = True
+    st.session_state[_REST] = 2  # seconds, in which the browser has the first picture drawn
     return _FIRST
 
 

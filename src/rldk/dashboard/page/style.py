@@ -21,9 +21,6 @@ _RULES = """
 .rldk .healthy { color: var(--rldk-good); } .rldk .no_data { color: var(--rldk-soft); }
 .rldk .dot { display: inline-block; width: 0.6em; height: 0.6em; border-radius: 50%; background: currentColor;
   margin-right: 0.4em; }
-.rldk .live .dot { animation: rldk-pulse 2s infinite; }
-@keyframes rldk-pulse { 50% { opacity: 0.35; } }
-@media (prefers-reduced-motion: reduce) { .rldk .live .dot { animation: none; } }
 .rldk .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(5rem, 1fr)); gap: 0.5rem;
   margin: 0.6rem 0 0; }
 .rldk .tile { border: 1px solid var(--rldk-grid); border-radius: 0.6rem; padding: 0.45rem 0.65rem; }
