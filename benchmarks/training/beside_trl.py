@@ -47,7 +47,7 @@ def speed(found: dict[str, Any]) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few updates of one seed")
-    parser.add_argument("--updates", type=int, default=60, help="updates of each run")
+    parser.add_argument("--updates", type=int, default=100, help="updates of each run")
     args = parser.parse_args()
     seeds, updates = (1, 6) if args.quick else (3, args.updates)
     report = Report(judging=not args.quick)
