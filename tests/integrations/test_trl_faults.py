@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rldk.forensics.judge import judge_run
+from rldk.forensics.plain import strict
+from rldk.ingest import read_runs
+
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("default")]
 pytest.importorskip("trl")
 
@@ -30,6 +34,9 @@ def test_a_fault_is_caught_as_what_it_is(kind: str, fault: str, updates: int, ki
     assert caught is not None, [one["type"] for one in found.alerts]
     assert caught["type"] == kind_of_anomaly
     assert caught["step"] > (found.onset or 0)
+    (judged,) = read_runs([found.folder / "run_events.jsonl"]).runs  # a scan of the log finds the same
+    scanned = [strict(one.to_dict()) for one in judge_run(judged).engine.anomalies]
+    assert scanned == [strict(one.to_dict()) for one in found.anomalies]
 
 
 @pytest.mark.parametrize("kind", ["ppo", "grpo"])
