@@ -8,5 +8,6 @@ import streamlit as st
 
 from rldk.dashboard.page.main import draw_page, reader_of
 
-st.set_page_config(page_title="rldk", layout="wide")
-draw_page(reader_of(sys.argv[1]), float(sys.argv[2]))
+if __name__ == "__main__":  # as Streamlit names the script that it runs
+    st.set_page_config(page_title="rldk", layout="wide")
+    draw_page(reader_of(sys.argv[1]), float(sys.argv[2]))
