@@ -16,7 +16,8 @@ from rldk.adapters.source import Source
 from rldk.core.errors import ReadError, RLDKError
 from rldk.core.text import clean
 from rldk.dashboard.folder import Folder, RunFile
-from rldk.dashboard.opened import FollowedLog, Opened, ReadTable
+from rldk.dashboard.opened import FollowedLog, Opened
+from rldk.dashboard.read_table import ReadTable
 from rldk.dashboard.watched import Watched
 
 __all__ = ["Library"]
