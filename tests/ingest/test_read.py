@@ -81,6 +81,19 @@ def test_checkpoints_that_hold_the_beginning_of_a_longer_log_are_left_out(tmp_pa
     ]
 
 
+def test_what_a_monitor_wrote_beside_its_log_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "a_events.jsonl", events(range(6)))
+    for name in ("a_alerts.json", "a_final_report.json", "a_comprehensive_analysis_step_3.json"):
+        (tmp_path / name).write_text('{"verdict": "healthy"}')
+    table = "step,loss\n" + "".join(f"{step},{0.5 * step}\n" for step in range(6))
+    (tmp_path / "a_metrics.csv").write_text(table)
+    (tmp_path / "b_metrics.csv").write_text(table)
+    result = read_runs(tmp_path)
+    assert [run.path.name for run in result.runs] == ["a_events.jsonl", "b_metrics.csv"], "b has no event log"
+    assert not result.passed_over
+    assert len(read_runs(tmp_path / "a_metrics.csv").runs) == 1, "asked for by name it is read"
+
+
 def test_a_run_that_went_another_way_is_kept(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", events(range(9)))
     rows = events(range(5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,10 @@ __all__ = ["PathsLike", "expand", "files_below", "size_of"]
 
 PathsLike = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
+_BESIDE_A_LOG = re.compile(
+    r"(?P<run>.+)_(?:metrics\.csv|alerts\.json|final_report\.json|health_summary\.json|checkpoint_summary\.csv"
+    r"|comprehensive_metrics\.(?:csv|json)|comprehensive_analysis(?:_step_\d+)?\.json)"
+)
 _NOT_SEARCHED = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
@@ -45,11 +50,18 @@ def _matches(item: str | os.PathLike[str]) -> list[Path]:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """The folder itself and all files below it, in order; hidden folders, those of tools, and pipes are left out."""
+    """The folder itself and all files below it, in order.
+
+    Hidden folders, those of tools, and pipes are left out; so is what a monitor wrote beside its event log, which says all
+    of it and more.
+    """
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_SEARCHED)
         yield Path(root)
+        logs = {name.removesuffix("_events.jsonl") for name in files if name.endswith("_events.jsonl")}
         for name in sorted(files):
+            if (beside := _BESIDE_A_LOG.fullmatch(name)) and beside["run"] in logs:
+                continue
             path = Path(root, name)
             if not name.startswith(".") and path.is_file():
                 yield path
