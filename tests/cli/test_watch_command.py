@@ -164,7 +164,8 @@ class Terminal:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.before = termios.tcgetattr(theirs)
         environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
-        environment.pop("NO_COLOR", None)
+        for name in ("NO_COLOR", "LINES", "COLUMNS"):  # the size is the terminal's own
+            environment.pop(name, None)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "rldk", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
         )  # fmt: skip

@@ -99,7 +99,7 @@ def test_it_does_not_outlive_a_parent_that_is_killed(tmp_path: Path) -> None:
     parent.wait()
     parent.stdout.close()
     assert soon(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    assert not listens(port)
+    assert soon(lambda: not listens(port))
 
 
 @pytest.mark.full

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,20 +14,31 @@ pytestmark = pytest.mark.full
 pytest.importorskip("torch")
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_every_tracker_has_what_was_logged(tmp_path: Path, monkeypatch) -> None:
-    from rldk.ingest import ingest_runs
-    from trackers import make_trackers
+WRITE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from trackers import make_trackers
+names = ["tensorboard", "mlflow", "trackio", "wandb"]
+trackers = make_trackers(names, Path(sys.argv[1]), "project", "my_run", {"batch_size": 8}, None)
+for step in (1, 2, 3):
+    trackers.log({"train/reward": 0.5 * step, "train/kl_ref": 0.01 * step}, step)
+trackers.close()
+"""
 
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
-    for name in ("MLFLOW_TRACKING_URI", "WANDB_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    names = ["tensorboard", "mlflow", "trackio", "wandb"]
-    trackers = make_trackers(names, tmp_path, "project", "my_run", {"batch_size": 8}, None)
-    for step in (1, 2, 3):
-        trackers.log({"train/reward": 0.5 * step, "train/kl_ref": 0.01 * step}, step)
-    trackers.close()
+
+def test_every_tracker_has_what_was_logged(tmp_path: Path) -> None:
+    """In a process of its own: some of these libraries look at the environment once, when they are imported."""
+    from rldk.ingest import ingest_runs
+
+    trainer = Path(__file__).resolve().parents[2] / "trainer"
+    left_out = ("MLFLOW_TRACKING_URI", "WANDB_API_KEY", "TRACKIO_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    environment |= {"WANDB_MODE": "offline", "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", WRITE, str(tmp_path), str(trainer)], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
     places = {
         "tensorboard": tmp_path / "tensorboard/my_run", "mlflow": tmp_path / "mlflow.db",
         "trackio": tmp_path / "trackio", "wandb": next((tmp_path / "wandb").glob("offline-run-*")),
