@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,8 @@ def test_a_failing_part_leaves_training_and_log_unharmed(
     said = [record for record in caplog.records if record.name == "rldk" and record.levelno >= logging.WARNING]
     assert len(said) == 1, [record.getMessage() for record in said]  # once, with its traceback
     assert "made to fail" in said[0].getMessage() and said[0].exc_info is not None
+    assert not trainer.optimizer.optimizer._optimizer_step_pre_hooks
+    assert not [one for one in threading.enumerate() if one.name == "rldk-resources"]
     if part != "final report":
         assert (tmp_path / "rldk" / "run_final_report.json").exists()
 

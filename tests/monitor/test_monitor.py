@@ -18,6 +18,7 @@ from rldk.core.jsonio import dumps, loads
 from rldk.log import EventReader
 from rldk.monitor import Monitor, Sink
 from rldk.monitor.naming import check_run_id
+from rldk.monitor.sinks import MetricsCsv
 from rldk.testing.streams import faulty, healthy
 
 
@@ -55,6 +56,58 @@ def test_a_failing_sink_is_reported_once_and_left_out(where: str, tmp_path: Path
     assert sink.calls == 1 and len(caplog.records) == 1 and caplog.records[0].exc_info is not None
     assert [event.step for event in EventReader(tmp_path / "e.jsonl")] == [0, 1, 2, 3, 4]
     assert list(monitor.guard.broken) == ["sink"]
+
+
+class Held(Sink):
+    """Holds something that must be let go; `where` is where it fails."""
+
+    def __init__(self, name: str, where: str = "") -> None:
+        self.label, self.where, self.closed = name, where, 0
+
+    @property
+    def key(self) -> str:
+        return self.label
+
+    def take(self, event: Event, raised: list[Anomaly]) -> None:
+        if self.where == "take":
+            raise RuntimeError(f"{self.label} cannot take")
+
+    def close(self) -> None:
+        self.closed += 1
+        if self.where == "close":
+            raise RuntimeError(f"{self.label} cannot close")
+
+
+def test_every_sink_is_closed_once_even_if_it_or_another_has_failed() -> None:
+    sinks = [Held("a", "take"), Held("b", "close"), Held("c")]
+    monitor = Monitor(sinks=sinks)
+    monitor.observe(Event(0, {"reward_mean": 1.0}))
+    monitor.close()
+    monitor.close()
+    assert [sink.closed for sink in sinks] == [1, 1, 1] and list(monitor.guard.broken) == ["a", "b"]
+
+
+def test_strict_closes_every_sink_and_then_raises_what_failed_first() -> None:
+    sinks = [Held("a", "close"), Held("b", "close"), Held("c")]
+    monitor = Monitor(sinks=sinks, strict=True)
+    monitor.observe(Event(0, {"reward_mean": 1.0}))
+    with pytest.raises(RuntimeError, match="a cannot close"):
+        monitor.close()
+    assert [sink.closed for sink in sinks] == [1, 1, 1]
+
+
+def test_the_files_of_a_sink_that_failed_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("made to fail")
+
+    monkeypatch.setattr(MetricsCsv, "take", broken)
+    monitor = Monitor(tmp_path, run_id="run")
+    monitor.observe(Event(0, {"reward_mean": 1.0}))
+    (table,) = [sink for sink in monitor.sinks if isinstance(sink, MetricsCsv)]
+    file = table._file
+    assert file is not None and not file.closed
+    monitor.close()
+    assert file.closed
 
 
 def test_strict_raises_again() -> None:

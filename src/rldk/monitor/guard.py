@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 __all__ = ["Guard"]
@@ -38,6 +38,23 @@ class Guard:
         except Exception as error:  # noqa: BLE001  this is the boundary: whatever goes wrong in watching stays here
             self.report(part, error)
             return None
+
+    def each(self, parts: Iterable[tuple[str, Callable[[], Any]]]) -> None:
+        """Call all of these, those that have failed before as well: what is let go at the end must not hang on the others.
+
+        With `strict` the first that fails is raised after the last was called.
+        """
+        first: Exception | None = None
+        for part, function in parts:
+            try:
+                function()
+            except Exception as error:  # noqa: BLE001  as above
+                if self.strict:
+                    first = first or error
+                else:
+                    self.report(part, error)
+        if first is not None:
+            raise first
 
     def report(self, part: str, error: Exception) -> None:
         """Take note of a failure; the first one of a part is said, and with `strict` raised."""

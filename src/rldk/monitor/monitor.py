@@ -233,15 +233,17 @@ class Monitor:
         self.stopper.load_state_dict(state["stop"])
 
     def close(self) -> None:
-        """Write what is left; after it all files are complete. A second call does nothing."""
+        """Write what is left; after it all files are complete and closed, those of parts that have failed too.
+
+        A second call does nothing.
+        """
         if self._closed:
             return
-        if self.main_process and self._started:
-            parts: list[Sink | Action] = [*self.sinks, *self.actions]
-            for part in parts if self.log is None else [*parts, self.log]:
-                self.guard.call(part.key, part.close)
         self._closed = True
         _open_monitors.discard(self)
+        if self.main_process and self._started:
+            parts: list[Sink | Action] = [*self.sinks, *self.actions]
+            self.guard.each((part.key, part.close) for part in (parts if self.log is None else [*parts, self.log]))
 
     def __del__(self) -> None:
         if hasattr(self, "sinks"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -155,13 +155,13 @@ class Session:
         if self.closed:
             return
         self.closed = True
-        if self.gradients is not None:
-            self.guard.call("the probe of gradients", self.gradients.detach)
-        if self.resources is not None:
-            self.guard.call("the probe of resources", self.resources.stop)
-        for monitor in self.monitors:
-            monitor.close()
         self.optimizer = None
+        ends: list[tuple[str, Callable[[], None]]] = [("closing", monitor.close) for monitor in self.monitors]
+        if self.resources is not None:
+            ends.insert(0, ("the probe of resources", self.resources.stop))
+        if self.gradients is not None:
+            ends.insert(0, ("the probe of gradients", self.gradients.detach))
+        self.guard.each(ends)
 
     def raise_stop(self, step: int) -> None:
         """Stop a trainer that knows no other way: everything is written, then the dedicated exception is raised."""
