@@ -50,6 +50,13 @@ class Column:
         words = np.array([*self.words, None], dtype=object)
         return words[self.codes] if self.codes is not None else np.full(len(self.state), None)
 
+    def only_word(self) -> str | None:
+        """The words that stand in every row; `None` where there is a row without them, or with others."""
+        codes = self.codes
+        if codes is None or not len(codes) or codes[0] < 0 or not (codes == codes[0]).all():
+            return None
+        return self.words[int(codes[0])]
+
 
 @dataclass(slots=True)
 class Chunk:

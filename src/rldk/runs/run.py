@@ -124,8 +124,9 @@ class Run:
         data: dict[str, Any] = {"step": self.steps, "wall_time": self.wall_time}
         data.update((name, column.values) for name, column in self.columns.items() if (column.state == NUMBER).any())
         data["run_id"] = self.run_id
-        phases = self.phases()
-        data["phase"] = phases[0] if len(phases) and (phases == phases[0]).all() else phases
+        said = self.labels.get("phase")
+        one = None if said is None else said.only_word()
+        data["phase"] = _one_or_all(self.phases()) if one is None else one
         for name, column in self.labels.items():
             if name != "phase":
                 data[name] = _plain_or_all(column)
@@ -151,14 +152,22 @@ def _put(event: Event, key: str, value: float | str) -> None:
         event.notes = [str(value)]
 
 
+def _one_or_all(texts: npt.NDArray[np.object_]) -> Any:
+    """The text of all rows, where it is the same in each, or else all of them."""
+    return texts[0] if len(texts) and (texts == texts[0]).all() else texts
+
+
 def _plain_or_all(column: Column) -> Any:
     """A label's values; a single one where all rows have the same, which is quicker to lay out."""
-    if not column.words:
+    import pandas as pd
+
+    if not column.words or column.codes is None:
         return column.values
-    if column.codes is not None and len(column.codes) and (column.codes == column.codes[0]).all() and column.codes[0] >= 0:
-        return column.words[column.codes[0]]
-    unnamed = (column.state == NUMBER) & (column.codes < 0) if column.codes is not None else np.zeros(0, dtype=bool)
-    return np.array(column.cells(), dtype=object) if unnamed.any() else column.texts()
+    if (one := column.only_word()) is not None:
+        return one
+    if ((column.state == NUMBER) & (column.codes < 0)).any():
+        return np.array(column.cells(), dtype=object)
+    return pd.Series(column.words).array.take(column.codes, allow_fill=True)
 
 
 def frame_of(runs: Sequence[Run]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import gc
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ _MAX_PATTERNS = 256  # of rows that come as columns; more than that tell nothing
 _MAX_COLUMNS = 4096
 _MAX_DEPTH = 8
 _MAX_DROPPED = 100_000
+_MAX_LEAVES = 256
 
 
 @dataclass(slots=True)
@@ -74,6 +76,7 @@ class TableBuilder:
         self._numbers: dict[frozenset[str], int] = {}
         self._shapes_seen = 0
         self._dropped: set[int] = set()
+        self._leaves: dict[tuple[str, bytes], list[tuple[str, float | None, int, str | None]]] = {}
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add one row, which must not change afterwards."""
@@ -227,9 +230,10 @@ class TableBuilder:
             self._unfold(name, where, cells, depth)
             self._take_others(name, where, cells, dict)
         elif list in kinds and not self._keeps_words(name):
-            self._take_others(name, where, cells, list)
+            if len(kinds) > 1:
+                self._take_others(name, where, cells, list)
         elif kinds == {list} and not all(cells):  # empty lists say nothing
-            filled = [position for position, cell in enumerate(cells) if cell]
+            filled = list(compress(range(len(cells)), cells))
             if filled:
                 self._take(name, where[np.array(filled, dtype=np.intp)], tuple(cells[position] for position in filled), 0)
         else:
@@ -247,7 +251,7 @@ class TableBuilder:
     def _take_raw(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
         """JSON that a reader left unparsed: mostly the same text in every row, which is then parsed and placed once."""
         if cells.count(cells[0]) == len(cells):
-            self._take_same(name, where, loads(bytes(cells[0])), depth)
+            self._take_same(name, where, bytes(cells[0]), depth)
             return
         texts = list(map(bytes, cells))
         different = {text: number for number, text in enumerate(dict.fromkeys(texts))}
@@ -256,19 +260,29 @@ class TableBuilder:
             return
         numbers = np.fromiter(map(different.__getitem__, texts), dtype=np.intp, count=len(texts))
         for text, number in different.items():
-            self._take_same(name, where[numbers == number], loads(text), depth)
+            self._take_same(name, where[numbers == number], text, depth)
 
-    def _take_same(self, name: str, where: Rows, cell: Any, depth: int) -> None:
-        """One cell that stands in many rows."""
+    def _take_same(self, name: str, where: Rows, text: bytes, depth: int) -> None:
+        """One cell that stands in many rows, and mostly in those of the block before as well."""
+        leaves = self._leaves.get((name, text))
+        if leaves is None:
+            if len(self._leaves) == _MAX_LEAVES:
+                self._leaves.clear()
+            leaves = self._leaves[name, text] = list(self._leaves_of(name, loads(text), depth))
+        for leaf, number, state, words in leaves:
+            self._store(leaf, Chunk(where, None if number is None else np.full(len(where), number), state, words))
+
+    def _leaves_of(self, name: str, cell: Any, depth: int) -> Iterator[tuple[str, float | None, int, str | None]]:
+        """The cells in a value by their path: number, state and words of each."""
         if type(cell) is dict:
             for key, value in cell.items():
                 if depth < _MAX_DEPTH:
-                    self._take_same(f"{name}/{key}", where, value, depth + 1)
+                    yield from self._leaves_of(f"{name}/{key}", value, depth + 1)
         elif (type(cell) is not list or self._keeps_words(name)) and cell != []:
-            one = self._mixed(name, where[:1], (cell,))
+            one = self._mixed(name, np.zeros(1, dtype=np.intp), (cell,))
             words = one.words if one.words is None or isinstance(one.words, str) else one.words[0]
             state = int(one.state[0]) if not isinstance(one.state, int) else one.state
-            self._store(name, Chunk(where, None if one.values is None else one.values[:1].repeat(len(where)), state, words))
+            yield name, None if one.values is None else float(one.values[0]), state, words
 
     def _unfold(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
         """Nested objects: each of their keys is a column."""
