@@ -23,6 +23,7 @@ from rldk.detectors.kl.controller_oscillation_anomaly import ControllerOscillati
 from rldk.detectors.kl.controller_overshoot_anomaly import ControllerOvershootAnomaly
 from rldk.detectors.kl.controller_responsiveness_anomaly import ControllerResponsivenessAnomaly
 from rldk.detectors.kl.kl_explosion import KlExplosion
+from rldk.detectors.kl.kl_penalty_off import KlPenaltyOff
 from rldk.detectors.kl.kl_spike import KlSpike
 from rldk.detectors.kl.kl_trend_anomaly import KlTrendAnomaly
 from rldk.detectors.kl.kl_volatility_anomaly import KlVolatilityAnomaly
@@ -60,6 +61,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     KlSpike,
     NegativeKl,
     KlTrendAnomaly,
+    KlPenaltyOff,
     KlVolatilityAnomaly,
     TargetRangeAnomaly,
     ControllerResponsivenessAnomaly,

@@ -44,10 +44,10 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "kl_penalty_too_weak", "the KL penalty is too weak",
-        {"kl_explosion": 3.0, "kl_trend_anomaly": 1.0, "target_range_anomaly": 1.0, "coef_adaptation_anomaly": 1.0, "controller_responsiveness_anomaly": 1.0,
+        {"kl_explosion": 3.0, "kl_penalty_off": 3.0, "kl_trend_anomaly": 1.0, "target_range_anomaly": 1.0, "coef_adaptation_anomaly": 1.0, "controller_responsiveness_anomaly": 1.0,
          "reward_hacking": 0.7, "reward_saturation": 0.7, "policy_collapse": 0.3, "exploding_gradient_anomaly": 0.3, "entropy_explosion": -2.0},
         "Raise the KL coefficient (it was {kl_coef}) three- to tenfold, or lower the learning rate ({lr}); KL was {kl}.",
-        needs=("kl_explosion", "kl_trend_anomaly", "target_range_anomaly", "coef_adaptation_anomaly", "controller_responsiveness_anomaly"),
+        needs=("kl_explosion", "kl_penalty_off", "kl_trend_anomaly", "target_range_anomaly", "coef_adaptation_anomaly", "controller_responsiveness_anomaly"),
     ),
     Cause(
         "reward_exploited", "the reward is being exploited",
