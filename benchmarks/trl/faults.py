@@ -15,8 +15,11 @@ import logging
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import Any
+
+import transformers
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "integrations"))
@@ -31,7 +34,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--faults", nargs="*", help="only these")
     given = parser.parse_args()
-    logging.getLogger("rldk").setLevel(logging.CRITICAL)
+    for name in ("rldk", "trl", "transformers", "accelerate"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    transformers.utils.logging.disable_progress_bar()
     print(_line("trainer", "fault", "seed", "onset", "caught", "as", "critical", "seconds", "all that was raised (! critical)"))
     for trainer in given.trainers:
         for fault in given.faults or trl_faults.FAULTS:
@@ -41,7 +46,8 @@ def main() -> None:
 
 def _row(trainer: str, fault: str, seed: int, updates: int) -> str:
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         found: Any = trl_faults.run(trainer, fault, Path(folder), seed, updates)
     first, critical = found.caught(), found.first_critical()
     raised = ", ".join(f"{one['type']}@{one['step']}{'!' * (one['severity'] == 'critical')}" for one in found.alerts)

@@ -15,10 +15,11 @@ pytest.importorskip("trl")
 
 CASES = [
     ("ppo", "lr_x100", 8, "learning_rate_too_high"),
-    ("ppo", "kl_coef_0", 2, "kl_penalty_off"),
+    ("ppo", "kl_coef_0", 30, "kl_penalty_off"),
     ("ppo", "constant_reward", 24, "dead_reward"),
     ("ppo", "length_reward", 14, "length_bias"),
     ("grpo", "lr_x100", 10, "learning_rate_too_high"),
+    ("grpo", "kl_coef_0", 16, "kl_penalty_off"),
     ("grpo", "constant_reward", 24, "dead_reward"),
     ("grpo", "length_reward", 14, "length_bias"),
     ("grpo", "lr_jump", 40, "learning_rate_too_high"),

@@ -19,10 +19,12 @@ _TOO_FAST = (
     "learning_rate_too_high", "kl_explosion", "kl_spike", "policy_collapse", "entropy_collapse", "entropy_explosion",
     "ratio_explosion", "exploding_gradient_anomaly", "clip_saturation", "loss_explosion", "value_divergence",
 )  # fmt: skip
+_UNHELD = ("kl_penalty_off", "kl_explosion", "kl_trend_anomaly")
 FAULTS: dict[str, tuple[str, ...]] = {
     "none": (),
     "lr_x100": _TOO_FAST,
-    "kl_coef_0": ("kl_penalty_off", "kl_explosion", "kl_trend_anomaly", "reward_hacking"),
+    "kl_coef_0": _UNHELD,
+    "kl_coef_tiny": _UNHELD,
     "constant_reward": ("dead_reward",),
     "length_reward": ("length_runaway", "length_bias", "eos_starvation"),
     "nan_reward": ("nonfinite_gradient", "nonfinite_metric", "dead_reward"),
@@ -31,6 +33,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
 """Each fault, and the types that are right for it."""
 
 LEARNING_RATE = 1e-3
+BETA = 0.2  # what holds GRPO in this world at 0.3 nats a token, while it learns
 
 
 class LearningRateJump(TrainerCallback):  # type: ignore[misc]
@@ -48,6 +51,22 @@ class LearningRateJump(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self._jump(state, given["optimizer"], given["lr_scheduler"])
+
+
+class PenaltyLost(TrainerCallback):  # type: ignore[misc]
+    """Takes the KL penalty out of GRPO at a step, as a wrong schedule would.
+
+    From the start on, TRL would neither load a reference nor compute a KL: there is nothing to see then, and it is a choice.
+    """
+
+    trainer: Any = None
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        if state.global_step >= self.step:
+            self.trainer.beta = 0.0
 
 
 class GroupReward:
@@ -93,7 +112,8 @@ def run(kind: str, fault: str, out: Path, seed: int = 0, updates: int = 60, **op
     """Train with a fault; options beyond those of `RLDKCallback` are the trainer's."""
     own = {name: options.pop(name) for name in ("stop_on", "confirm", "dry_run", "skip_nonfinite_steps") if name in options}
     callback = RLDKCallback(out / "rldk", run_id="run", terminal=False, enable_resource_monitoring=False, **own)
-    onset = {"nan_reward": updates // 2, "lr_jump": updates // 2}.get(fault)
+    late = ("nan_reward", "lr_jump", *(("kl_coef_0",) if kind != "ppo" else ()))
+    onset = updates // 2 if fault in late else None
     callbacks: list[Any] = [callback]
     reward = {"constant_reward": "constant", "length_reward": "length", "nan_reward": "nan"}.get(fault, "good")
     given: dict[str, Any] = {"learning_rate": LEARNING_RATE, "lr_scheduler_type": "constant", **options}
@@ -102,15 +122,18 @@ def run(kind: str, fault: str, out: Path, seed: int = 0, updates: int = 60, **op
     if fault == "lr_jump":
         callbacks.append(LearningRateJump(updates // 2))
     if kind == "ppo":
-        given |= {"kl_coef": 0.0} if fault == "kl_coef_0" else {}
+        given |= {"kl_coef": {"kl_coef_0": 0.0, "kl_coef_tiny": 1e-6}[fault]} if fault.startswith("kl_coef") else {}
         trainer = trl_tiny.ppo_trainer(
             out / "training", callbacks, updates, seed, trl_tiny.RuleReward(reward, onset or 0), **given
         )  # fmt: skip
     else:
-        given |= {"beta": 1e-6} if fault == "kl_coef_0" else {}
+        given = {"beta": 1e-6 if fault == "kl_coef_tiny" else BETA, **given}
+        lost = PenaltyLost(updates // 2)
+        callbacks += [lost] if fault == "kl_coef_0" else []
         trainer = trl_tiny.group_trainer(
             kind.upper(), out / "training", callbacks, updates, seed, GroupReward(reward, onset or 0), **given
         )  # fmt: skip
+        lost.trainer = trainer
     trl_tiny.settle()
     error: BaseException | None = None
     try:

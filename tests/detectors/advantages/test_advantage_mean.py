@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rldk.detectors.advantages.advantage_bias_anomaly import AdvantageBias
+from rldk.detectors.advantages.advantage_normalization_anomaly import AdvantageNormalization
 from rldk.detectors.advantages.advantage_trend_anomaly import AdvantageTrend
 from rldk.detectors.advantages.advantage_volatility_anomaly import AdvantageVolatility
 
@@ -47,6 +48,13 @@ def test_whitened_advantages_are_not_judged(where, kind, stated):
     if stated:
         whitened["advantage_normalized"] = np.ones(ROWS)
     assert where(kind(), whitened) == []
+
+
+def test_raw_advantages_are_judged_though_they_are_whitened_for_use(where):
+    raw = {"advantage_normalized": np.ones(ROWS), "advantage_raw": np.ones(ROWS)}
+    shifted = noise(0.2) + np.where((AT >= 200) & (AT < 300), 3.0, 0.0)
+    assert where(AdvantageBias(), stream(shifted, **raw)) == [(221, "warning")]
+    assert where(AdvantageNormalization(), stream(shifted, **raw)) == []
 
 
 def test_bias(judge):

@@ -92,7 +92,9 @@ def test_it_stands_while_the_kl_stays_high_and_is_said_once(watch):
 def test_the_state_survives_a_break(watch, resumed):
     for stream in (columns(coef=np.where(AT < 100, 0.05, 0.0)), columns(climbing(0.9))):
         whole = [one.to_dict() for one in watch(KlPenaltyOff(), stream).anomalies]
-        assert whole and all([one.to_dict() for one in resumed(KlPenaltyOff, stream, row).anomalies] == whole for row in (50, 101))
+        assert whole and all(
+            [one.to_dict() for one in resumed(KlPenaltyOff, stream, row).anomalies] == whole for row in (50, 101)
+        )
 
 
 def test_the_incident_says_that_the_penalty_is_too_weak(watch):

@@ -85,6 +85,7 @@ ADVANTAGE: tuple[Metric, ...] = (
     metric("advantage_skewness", "advantage", "skewness of the advantages", "1", "token", "both", aliases="adv_skew adv_skewness advantage_skew", trainer="advantage_skewness"),
     metric("advantage_kurtosis", "advantage", "excess kurtosis of the advantages", "1", "token", "high", aliases="adv_kurtosis", trainer="advantage_kurtosis"),
     metric("advantage_normalized", "advantage", "1 where advantages are whitened before use, 0 where not", "fraction", "run", aliases="whiten_advantages"),
+    metric("advantage_raw", "advantage", "1 where these statistics are of the advantages before whitening, though they are whitened for use", "fraction", "run"),
 )
 
 VALUE: tuple[Metric, ...] = (

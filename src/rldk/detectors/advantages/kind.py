@@ -9,13 +9,15 @@ __all__ = ["BASELINE", "KIND", "at_its_best", "judges_mean", "whitened", "withou
 BASELINE = 20
 """Values after which the run's own normal stands."""
 
-KIND = ("advantage_normalized", "advantage_mean", "advantage_std", "reward_mean")
+KIND = ("advantage_normalized", "advantage_raw", "advantage_mean", "advantage_std", "reward_mean")
 """What the functions here look at."""
 
 
 def whitened(view: View) -> bool:
-    """Whether the advantages were whitened from the start: mean 0 and spread 1 by construction, or near it by group."""
+    """Whether the advantages that are logged were whitened from the start: mean 0 and spread 1, or near it by group."""
     stated = view.get("advantage_normalized")
+    if view.get("advantage_raw").last > 0.5:
+        return False
     if stated.n:
         return stated.level > 0.5
     mean, std = view.get("advantage_mean"), view.get("advantage_std")

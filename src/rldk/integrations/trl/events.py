@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,14 @@ from rldk.core.catalog import Resolution, identify, resolve
 from rldk.core.event import Event
 from rldk.core.jsonio import to_number
 from rldk.integrations.trl import processes
-from rldk.integrations.trl.probes import group_statistics, reduce_rollouts, rollout_of, rollout_sample
+from rldk.integrations.trl.probes import (
+    completion_lengths,
+    group_statistics,
+    kl_coefficient,
+    reduce_rollouts,
+    rollout_of,
+    rollout_sample,
+)
 from rldk.integrations.trl.probes.rollout import pairs_of, texts_of
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["EventMaker"]
 
 _FRAMEWORKS = {"PPO": "trl_ppo", "GRPO": "trl_grpo", "RLOO": "trl_grpo", "DPO": "trl_dpo", "SFT": "trl_dpo", "Reward": "trl_dpo"}
+_TRUER = ("ratio_std",)  # TRL logs the spread of the means of minibatches, which is next to nothing
 _MOST_TEXT = 2000
 
 
@@ -71,14 +80,17 @@ class EventMaker:
         return self._frameworks[keys]
 
     def _probe(self, event: Event, found: Resolution) -> None:
-        """Add what the probes have; what was logged counts before what was probed."""
+        """Add what the probes have; what was logged counts before what was probed, but for what is logged as something else."""
         session, guard = self.session, self.session.guard
         probed: dict[str, float] = dict(self.facts)
+        if (coef := guard.call("the probe of settings", kl_coefficient, session.trainer(), session.args)) is not None:
+            probed["kl_coef"] = coef
         wanted = session.wants.samples if self._made % session.wants.log_interval == 0 else 0
         if session.is_ppo:
             probed |= self._rollout(event, wanted)
         elif "reward" in found.sources.values() or found.nulls:
             probed |= guard.call("the probe of the group", self._group, event, wanted) or {}
+            probed |= self._lengths()
         probed |= guard.call("the clock", self._times, event) or {}
         if session.gradients is not None:
             probed |= guard.call("the probe of gradients", session.gradients.read) or {}
@@ -86,7 +98,7 @@ class EventMaker:
             probed |= guard.call("the probe of resources", session.resources.latest) or {}
         if {"policy_loss", "value_loss"} <= event.metrics.keys() and hasattr(session.args, "vf_coef"):
             probed["loss"] = event.metrics["policy_loss"] + session.args.vf_coef * event.metrics["value_loss"]
-        fresh = {name: value for name, value in probed.items() if name not in event.metrics}
+        fresh = {name: value for name, value in probed.items() if name not in event.metrics or name in _TRUER}
         event.metrics |= fresh
         self.sources |= dict.fromkeys(fresh, "probe")
         event.notes, self.notes = self.notes, []
@@ -97,6 +109,9 @@ class EventMaker:
         guard = self.session.guard
         local = guard.call("the probe of the rollout", rollout_of)
         part = guard.call("the probe of the rollout", rollout_sample, local) if local else None
+        ratio = self.session.gradients.ratio if self.session.gradients is not None else None
+        if part is not None and ratio is not None:
+            part["ratio"] = ratio
         parts = [one for one in processes.gathered(part) if one]
         if not parts:
             return {}
@@ -118,6 +133,13 @@ class EventMaker:
         if wanted:
             event.extra["samples"] = [_short(record) for record in records[:wanted]]
         return found
+
+    def _lengths(self) -> dict[str, float]:
+        """The spread of the lengths of all processes' completions: each sends its own, even where its probe has failed."""
+        guard = self.session.guard
+        own = guard.call("the probe of lengths", completion_lengths, self.session.trainer()) or []
+        every = [length for part in processes.gathered(own) for length in part]
+        return {"rollout_length_std": statistics.stdev(every)} if len(every) > 1 else {}
 
     def step_ended(self) -> None:
         """A trainer that tells of its steps has ended one: what it does between steps is not theirs."""

@@ -22,8 +22,8 @@ _ATTRIBUTE = "_rldk_session"
 _ADVICE = (
     "Look at the reward and the loss of this batch, skip such steps (`skip_nonfinite_steps=True`), and lower the learning rate."
 )
-_UNHELD = "The KL coefficient is 0: nothing keeps the policy near the reference model."
-_HOLD = "Set `kl_coef` to 0.05, or be sure that the reward cannot be gamed, and limit the KL (`alert_thresholds`)."
+_UNHELD = "The KL coefficient is 0: nothing keeps the policy near its reference"
+_UNSEEN = ", and the trainer computes no KL from it by which a drift could be seen"
 
 
 class Session:
@@ -91,9 +91,8 @@ class Session:
         if self.wants.resources and self.main:
             self.resources = ResourceSampler(path=getattr(self.args, "output_dir", None))
             guard.call("the probe of resources", self.resources.start)
-        if self.is_ppo and facts.get("kl_coef") == 0.0:
-            for monitor in self.monitors:
-                monitor.alert((self.resume_step or 0) + 1, "kl_penalty_off", _UNHELD, "warning", _HOLD)
+        if facts.get("kl_coef") == 0.0:
+            self.maker.notes.append(f"{_UNHELD}{'' if self.is_ppo else _UNSEEN}.")
         self._model = None
 
     def _watch_gradients(self) -> None:

@@ -22,7 +22,8 @@ _SHOWN = 3
 
 
 class Terminal(Sink):
-    """Prints alerts as they come, with advice; colours where the terminal has them, and none where `NO_COLOR` is set.
+    """Prints what the first event notes of the run, and alerts as they come, with advice; colours where the terminal has
+    them, and none where `NO_COLOR` is set.
 
     Args:
         coverage_after: how many events to wait before saying what is watched and what is not.
@@ -49,6 +50,8 @@ class Terminal(Sink):
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         self._count += 1
+        for note in event.notes if self._count == 1 else ():
+            self._console().print(f"rldk: {clean(note, 300)}", style="dim")
         if self._count == self.coverage_after:
             self._console().print(clean(self._monitor.coverage_line(), 1000), style="dim")
         if self.every and self._count % self.every == 0:

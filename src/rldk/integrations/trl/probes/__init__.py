@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from rldk.integrations.trl.probes.facts import describe_run
+from rldk.integrations.trl.probes.facts import describe_run, kl_coefficient
 from rldk.integrations.trl.probes.frames import find_trainer, rollout_of
 from rldk.integrations.trl.probes.gradients import GradientProbe
-from rldk.integrations.trl.probes.group import group_statistics
+from rldk.integrations.trl.probes.group import completion_lengths, group_statistics
 from rldk.integrations.trl.probes.rollout import reduce_rollouts, rollout_sample
 
 __all__ = [
     "GradientProbe",
+    "completion_lengths",
     "describe_run",
     "find_trainer",
     "group_statistics",
+    "kl_coefficient",
     "reduce_rollouts",
     "rollout_of",
     "rollout_sample",

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["describe_run"]
+__all__ = ["describe_run", "kl_coefficient"]
+
+
+def kl_coefficient(trainer: Any, args: Any) -> float | None:
+    """The KL coefficient as the trainer has it now: PPO reads it from its settings at each update, others keep their own."""
+    found = getattr(args, "kl_coef", None) if hasattr(args, "kl_coef") else getattr(trainer, "beta", getattr(args, "beta", None))
+    return float(found) if isinstance(found, (int, float)) else None
 
 
 def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[dict[str, float], dict[str, Any]]:
@@ -13,7 +19,7 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
     policy = getattr(inner, "policy", inner)
     value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
     found: dict[str, Any] = {
-        "kl_coef": getattr(args, "kl_coef", getattr(args, "beta", None)),
+        "kl_coef": kl_coefficient(trainer, args),
         "clip_range": getattr(args, "cliprange", getattr(args, "epsilon", None)),
         "clip_range_value": getattr(args, "cliprange_value", None),
         "target_kl": getattr(args, "target_kl", None),
@@ -24,6 +30,7 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
         "tokenizer_vocab_size": len(tokenizer) if hasattr(tokenizer, "__len__") else None,
         "dataset_size": _size(getattr(trainer, "train_dataset", None)),
         "advantage_normalized": _normalized(args),
+        "advantage_raw": 1.0 if _whitens(args) else None,
         **_parameters("policy", policy),
         **(_parameters("value", value) if value is not None else {}),
     }
@@ -49,11 +56,16 @@ def _batch_size(args: Any) -> int | None:
 
 
 def _normalized(args: Any) -> float | None:
-    """Whether the advantages that the probes report are whitened: PPO's are taken before that, GRPO's after the scaling."""
-    if hasattr(args, "whiten_rewards"):
-        return 0.0
+    """Whether advantages are brought to one scale before use. Of PPO's the probes see the raw ones, of GRPO's the scaled."""
+    if _whitens(args):
+        return 1.0
     scaled = getattr(args, "scale_rewards", getattr(args, "normalize_advantages", None))
     return None if scaled is None else float(scaled not in (False, "none"))
+
+
+def _whitens(args: Any) -> bool:
+    """Whether this is TRL's PPO, which whitens the advantages of each batch, whatever its settings."""
+    return hasattr(args, "whiten_rewards") and hasattr(args, "vf_coef")
 
 
 def _size(data: Any) -> int | None:

@@ -6,13 +6,16 @@ import sys
 from types import FrameType
 from typing import Any
 
-__all__ = ["ROLLOUT", "find_trainer", "rollout_of"]
+__all__ = ["RATIO", "ROLLOUT", "find_trainer", "ratio_of", "rollout_of"]
 
 ROLLOUT = (
     "scores", "values", "returns", "rewards", "kl", "padding_mask", "padding_mask_p1", "sequence_lengths", "contain_eos_token",
     "query_responses", "responses", "context_length",
 )  # fmt: skip
 """The local variables of `PPOTrainer.train` that are read, all alive when it logs."""
+
+RATIO = ("ratio", "padding_mask", "micro_batch_inds")
+"""Those that are read before an optimizer step: what is left of them when it logs is deleted."""
 
 _DEEP = 60
 
@@ -34,13 +37,26 @@ def find_trainer(callback: Any) -> Any:
 
 def rollout_of() -> dict[str, Any] | None:
     """The rollout that the PPO loop on the stack has just trained on; `None` in other trainers."""
-    frame: FrameType | None = sys._getframe(1)
+    return _of_ppo(ROLLOUT)
+
+
+def ratio_of() -> Any:
+    """The ratio of new to old probability of each token of the part that the PPO loop on the stack is about to step on."""
+    found = _of_ppo(RATIO) or {}
+    if not all(name in found for name in RATIO):
+        return None
+    return found["ratio"].detach()[~found["padding_mask"][found["micro_batch_inds"]]]
+
+
+def _of_ppo(wanted: tuple[str, ...]) -> dict[str, Any] | None:
+    """Some local variables of `PPOTrainer.train`, where it is on the stack."""
+    frame: FrameType | None = sys._getframe(2)
     for _ in range(_DEEP):
         if frame is None:
             return None
         names = frame.f_code.co_varnames
         if "padding_mask_p1" in names and "sequence_lengths" in names and "returns" in names:
-            return _locals(frame, ROLLOUT)
+            return _locals(frame, wanted)
         frame = frame.f_back
     return None
 

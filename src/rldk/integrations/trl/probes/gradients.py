@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rldk.functional.gradients import combined_norm, gradient_norm
+from rldk.integrations.trl.probes.frames import ratio_of
+from rldk.integrations.trl.probes.rollout import as_array
 from rldk.monitor.guard import Guard
 
 __all__ = ["GradientProbe"]
@@ -20,7 +22,8 @@ class GradientProbe:
 
     Norms are taken of the last step of an update alone, since reading all gradients costs as much as a good part of the
     optimizer step. Whether they are finite is looked at before every step, by the small parameters: what goes wrong in the
-    loss or on the way back reaches the norms and biases of each layer that it passes.
+    loss or on the way back reaches the norms and biases of each layer that it passes. With the norms, in PPO, the ratio of
+    new to old probability is taken (`ratio`), which TRL logs only as means of minibatches.
 
     Args:
         model: the policy, or TRL's wrapper of policy and value function, whose norms are then told apart.
@@ -55,6 +58,7 @@ class GradientProbe:
         self.times: list[float] = []
         self.rates: dict[str, float] = {}
         self._usual = 0
+        self.ratio: Any = None
         self._found: dict[str, float] = {}
         self._handle: Any = None
 
@@ -84,6 +88,7 @@ class GradientProbe:
         self.rates = {"policy_lr": float(groups[0]["lr"]), **({"value_lr": float(groups[-1]["lr"])} if self.value else {})}
         if self.norms and self.steps >= self._usual:
             self._measure()
+            self.ratio = as_array(taken) if (taken := ratio_of()) is not None else None
             return not all(map(math.isfinite, self._found.values()))
         return any(one.grad is not None for one in self.watched) and not math.isfinite(gradient_norm(self.watched))
 
@@ -118,5 +123,5 @@ class GradientProbe:
             found["update_applied"] = 1.0 - self.skipped / self.steps
         self._usual = self.steps
         self.steps = self.skipped = self.bad = 0
-        self._found, self.times = {}, []
+        self._found, self.times, self.ratio = {}, [], None
         return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from rldk.functional.sample import describe
 
-__all__ = ["group_statistics"]
+__all__ = ["completion_lengths", "group_statistics"]
 
 
 def group_statistics(trainer: Any) -> tuple[dict[str, float], list[dict[str, Any]]]:
@@ -34,6 +34,13 @@ def group_statistics(trainer: Any) -> tuple[dict[str, float], list[dict[str, Any
         for prompt, completion, reward, advantage in texts
     ]
     return found, records
+
+
+def completion_lengths(trainer: Any) -> list[int]:
+    """The tokens of each completion of this process's last batch, by the masks that the trainer trains with."""
+    held = getattr(trainer, "_buffered_inputs", None) or ()
+    masks = [part["completion_mask"] for part in held if isinstance(part, Mapping) and "completion_mask" in part]
+    return [int(length) for mask in masks for length in mask.sum(1).tolist()]
 
 
 def _total(by_function: Mapping[str, Sequence[float]], weights: Any, count: int) -> list[float]:

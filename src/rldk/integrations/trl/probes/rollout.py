@@ -7,7 +7,7 @@ from typing import Any
 
 from rldk.functional.sample import describe
 
-__all__ = ["pairs_of", "reduce_rollouts", "rollout_sample", "texts_of"]
+__all__ = ["as_array", "pairs_of", "reduce_rollouts", "rollout_sample", "texts_of"]
 
 _MOST_TOKENS = 65536
 _MOST_PAIRS = 512
@@ -26,10 +26,10 @@ def rollout_sample(local: Mapping[str, Any]) -> dict[str, Any]:
         "values": local["values"][valued],
         "returns": local["returns"][valued],
     }
-    return {name: _array(tensor) for name, tensor in found.items()}
+    return {name: as_array(tensor) for name, tensor in found.items()}
 
 
-def _array(tensor: Any) -> Any:
+def as_array(tensor: Any) -> Any:
     """A tensor as an array of at most 65536 numbers, taken at even distances."""
     flat = tensor.detach().flatten()
     stride = -(-flat.numel() // _MOST_TOKENS)
@@ -37,16 +37,25 @@ def _array(tensor: Any) -> Any:
 
 
 def reduce_rollouts(parts: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """The metrics of the whole rollout from the parts of all processes."""
+    """The metrics of the whole rollout from the parts of all processes; what is not finite stays so, without a warning."""
     import numpy as np
 
     every = [part for part in parts if part]
     if not every:
         return {}
-    whole = {name: np.concatenate([part[name] for part in every]).astype(np.float64) for name in every[0]}
+    with np.errstate(all="ignore"):
+        return _reduced(every)
+
+
+def _reduced(every: list[Mapping[str, Any]]) -> dict[str, float]:
+    import numpy as np
+
+    names = [name for name in every[0] if all(name in part for part in every)]
+    whole = {name: np.concatenate([part[name] for part in every]).astype(np.float64) for name in names}
     scores, lengths, values, returns = whole["scores"], whole["lengths"], whole["values"], whole["returns"]
     found = {
         **_spread("reward", scores),
+        **(_spread("ratio", whole["ratio"]) if len(whole.get("ratio", ())) else {}),
         "rollout_mean_reward": whole["rewards"].mean(),
         "rollout_std_reward": _std(whole["rewards"]),
         "rollout_length_mean": lengths.mean(),
