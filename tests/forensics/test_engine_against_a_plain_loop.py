@@ -65,7 +65,9 @@ def plain_loop(events: Sequence[Event]) -> list[Anomaly]:
             if name in watched:
                 series.setdefault(name, PlainSeries()).update(value, index)
         reductions.update(event.model_info.get("reductions", {}))
+        apart = (event.step - events[0].step) / index if index >= 4 else 1.0
         view = View(event, index, event.step, series, steps[0] if len(steps) == 4 else None, dict(reductions), {})
+        view.steps_a_row = apart if 2.0 <= apart <= 50.0 else 1.0
         for detector in detectors:
             if detector.metrics() and not any(name in event.metrics for name in detector.metrics()):
                 continue

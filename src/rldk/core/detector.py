@@ -17,6 +17,7 @@ from rldk.core.stats.base import Statistic
 
 __all__ = ["COMMON_SETTINGS", "SECTIONS", "Detector", "Finding", "Setting", "View"]
 
+LEAST_ROWS = 8
 SECTIONS = ("What it catches", "Why it matters", "When it misfires", "What to do", "References")
 """What the documentation of every detector says."""
 
@@ -59,6 +60,8 @@ class View:
     """A run as a detector sees it after an event: the event, its place, and the series of all metrics so far.
 
     `earlier_step` is the step some events back, before a median of the last five could have moved; `None` near the start.
+    `steps_a_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
+    rows wait for fewer of these, which are further apart and mostly means of what lies between.
     `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
     the run, such as `kl_target` where the user or the log states one.
     """
@@ -70,11 +73,16 @@ class View:
     earlier_step: int | None = None
     reductions: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
+    steps_a_row: float = 1.0
     get: Callable[[str], Series] = field(init=False, repr=False, compare=False)
     """The series of a metric; an empty one if it was never logged. Bound once: rules ask a hundred times an event."""
 
     def __post_init__(self) -> None:
         self.get = self.series.__getitem__
+
+    def rows(self, steps: float, least: int = LEAST_ROWS) -> float:
+        """How many rows stand for so many steps: as many, or in a sparse log fewer, but no fewer than `least`."""
+        return steps if self.steps_a_row == 1.0 or steps < least else max(steps / self.steps_a_row, least)
 
     def first(self, *names: str) -> Series:
         """The series of the first of these metrics that has values."""
@@ -212,7 +220,7 @@ class Detector(Statistic):
             self._since = view.index
             self._good_step = view.earlier_step
         self._bad += 1
-        if self._bad < self.wait and not finding.confirmed:
+        if self._bad < view.rows(self.wait) and not finding.confirmed:
             return None
         if self.cap:
             finding.severity = self.cap

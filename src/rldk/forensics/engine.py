@@ -18,6 +18,7 @@ __all__ = ["Engine", "told_apart"]
 
 _MOST_PLANS = 1024
 _BACK = 4
+_MOST_STEPS_A_ROW = 50.0  # beyond, a step is no update but a sample or a token
 
 _Update = Callable[[float, int], None]
 _Check = Callable[[View], Finding | None]
@@ -137,6 +138,9 @@ class Engine:
         view, steps = self._view, self._steps
         view.event, view.index, view.step = event, index, event.step
         view.earlier_step = steps[0] if len(steps) == _BACK else None
+        if index >= _BACK and self.first_step is not None:
+            apart = (event.step - self.first_step) / index
+            view.steps_a_row = apart if 2.0 <= apart <= _MOST_STEPS_A_ROW else 1.0
         return view
 
     def _keep(self, raised: list[Anomaly]) -> None:

@@ -93,6 +93,13 @@ def test_shrinking_is_critical_once_the_reward_has_fallen(where):
     assert found == [(159, "warning"), (202, "critical")]
 
 
+def test_a_dip_of_the_reward_long_after_answers_became_short_is_not_theirs(where):
+    short = {"rollout_length_mean": np.where(AT < 50, 300.0, 40.0), "reward_mean": np.where(between(1.0, 0.0, 220) > 0, 0.1, 0.6)}
+    assert [severity for _, severity in where(LengthCollapse(), short)] == ["warning"]
+    at_once = {**short, "reward_mean": np.where(AT < 100, 0.6, 0.1)}
+    assert [severity for _, severity in where(LengthCollapse(), at_once)] == ["warning", "critical"]
+
+
 def test_shrinking_to_a_quarter_is_silent(where):
     assert where(LengthCollapse(), {"rollout_length_mean": between(25.0, 100.0), "reward_mean": STEADY}) == []
 

@@ -67,6 +67,12 @@ def test_a_wide_ratio(judge):
     assert "with a spread of 8" in anomaly.message
 
 
+@pytest.mark.parametrize(("before", "found"), [(0.05, [(102, "warning")]), (0.2, [])])
+def test_a_ratio_of_a_spread_of_two_is_wide_if_it_was_narrow(where, before, found):
+    spread = np.where(np.arange(200) < 97, before, 2.0)
+    assert where(RatioExplosion(), {"ratio_mean": np.ones(200), "ratio_std": spread}) == found
+
+
 def test_a_wide_ratio_is_judged_by_the_spread(judge):
     (anomaly,) = judge(RatioExplosion(), {"ratio_std": between(8.0, 0.1)})
     assert (anomaly.value, anomaly.threshold) == (8.0, 5.0)

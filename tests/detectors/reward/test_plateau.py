@@ -25,6 +25,17 @@ def test_a_reward_that_is_high_from_the_start_is_left_alone(where):
     assert where(Plateau(), {"reward_mean": np.clip(0.9 + noise(0.02), 0.0, 1.0)}) == []
 
 
+@pytest.mark.parametrize(("spread", "row"), [(0.3, []), (0.9, [(599, "warning")])])
+def test_a_reward_near_one_is_high_unless_its_spread_is_too_wide_for_a_share(where, spread, row):
+    assert where(Plateau(), {"reward_mean": 0.85 + noise(0.05, 2), "reward_std": np.full(ROWS, spread)}) == row
+
+
+def test_what_was_learnt_in_the_first_rows_was_learnt(where):
+    """A line through the rest sees no rise, and some scatter."""
+    learnt = 0.2 + 0.4 * np.minimum(AT / 40.0, 1.0) - np.where((AT > 480) & (AT < 580), 0.25, 0.0)
+    assert where(Plateau(), {"reward_mean": learnt + noise(0.05)}) == []
+
+
 def test_a_late_start_is_silent(where):
     assert where(Plateau(rows=1000), {"reward_mean": 0.2 + 0.5 * np.clip((AT - 500) / 300.0, 0.0, 1.0) + noise(0.05)}) == []
 

@@ -82,6 +82,13 @@ def test_held_out_quality_counts_twice(judge, name, before, after, word):
     assert word in found[0].message
 
 
+@pytest.mark.parametrize(("quality", "found"), [(held_out(0.6, 0.2), ["critical"]), (held_out(0.6, 0.6), [])])
+def test_a_gain_within_twice_the_noise_counts_if_held_out_quality_has_fallen(where, quality, found):
+    reward = np.where(LATE, 0.75, 0.5 + noise(0.15))
+    signs = {"eval_accuracy": quality, "kl_mean": KL, "reward_std": ALIKE, "rollout_length_mean": LONG}
+    assert [severity for _, severity in where(RewardHacking(), {"reward_mean": reward, **signs}, {"kl_mean": "token"})] == found
+
+
 def test_it_clears_when_the_signs_are_gone(judge):
     back = (AT >= 150) & (AT < 250)
     signs = {

@@ -116,6 +116,15 @@ def test_fewer_tokens_a_second_since_responses_are_shorter_are_silent(where):
     assert where(ThroughputDrop(), shorter) == []
 
 
+def test_a_drop_is_no_smaller_for_responses_that_had_grown_before_it(where):
+    """Responses are three times as long as at the start, but they were so when the throughput was at its best."""
+    length = {"rollout_length_mean": 100.0 + np.minimum(2.5 * AT, 200.0)}
+    speed = np.minimum(800.0 + 3.0 * AT, 1000.0)
+    assert where(ThroughputDrop(), {"tokens_per_second": np.where(AT < 150, speed, 300.0), **length}) == [(171, "warning")]
+    slower = {"tokens_per_second": between(300.0, 1000.0), "rollout_length_mean": between(300.0, 100.0)}
+    assert where(ThroughputDrop(), slower) == []
+
+
 def test_a_throughput_that_drops(judge):
     (anomaly,) = judge(ThroughputDrop(), {"tokens_per_second": between(300.0, 1000.0)})
     assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (121, "warning", 102, 211)

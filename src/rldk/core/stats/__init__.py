@@ -16,6 +16,7 @@ from rldk.core.stats.p2 import P2Quantile
 from rldk.core.stats.page_hinkley import PageHinkley
 from rldk.core.stats.pairs import RollingRegression
 from rldk.core.stats.quantiles import RollingQuantiles
+from rldk.core.stats.rest import Rest
 from rldk.core.stats.rolling import RollingMoments
 from rldk.core.stats.run_length import RunLength
 from rldk.core.stats.running import RunningMoments
@@ -27,6 +28,7 @@ __all__ = [
     "EwMoments",
     "P2Quantile",
     "PageHinkley",
+    "Rest",
     "RollingCorrelation",
     "RollingMoments",
     "RollingQuantiles",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.stats import Rest
 from rldk.detectors.kl.harm import READS, harms
 from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in_numbers, target_of, unit_of
 from rldk.detectors.reward.course import reward_thrives
 
 __all__ = ["KlExplosion"]
 
-EVERY, KEPT = 25, 5
 SMALL_TOKEN, SMALL_SEQUENCE = 0.05, 5.0
 THRIVING = 5.0  # how much further a policy may go whose reward has risen and is near its best
 MOVED = 0.04  # share of that below which the KL of a run has not yet moved at all
@@ -24,14 +24,14 @@ class KlExplosion(Detector):
         (0.1 a token of it, for long ones), or five times a known target. At twice that for five rows it is critical, and
         below twice where the damage shows elsewhere for ten: reward or held-out quality down, or two of gradient norm up
         five times, entropy up three times, spread of rewards gone. Below those limits, a warning for a KL above 0.1 nats a
-        token, or 10 a response, that is twelve times what it had settled at a hundred rows before; with one such sign,
-        above half of that and seven times.
+        token, or 10 a response, that is twelve times what it had settled at thirty or a hundred rows before; with one such
+        sign, above half of that and seven times.
     Why it matters: at one nat a token the policy shares little with the model that it should stay close to. What the reward
         model was trained on, and most of what the model could do, lies on the other side.
     When it misfires: single values of 1 to 3 among values of 0.03 are outliers of the k3 estimator and do not count. A
         run without a KL penalty may live at one or two nats a token: while its reward thrives, that is a warning and no more
-        until five times as much. Where the log does not say
-        whether it counts by token or by response, signs of damage are asked for first.
+        until five times as much. Where the log does not say whether it counts by token or by response, signs of damage are
+        asked for first.
     What to do: go back to the last good checkpoint, raise the KL coefficient and lower the learning rate; if it began
         within a few steps, clip gradients too.
     References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences; Gao et al. 2023, Scaling Laws for
@@ -39,7 +39,7 @@ class KlExplosion(Detector):
     """
 
     __slots__ = (
-        "_bound", "_harmed", "_mean", "_readings", "_ruin", "growth", "ruin", "sequence", "settled_factor",
+        "_bound", "_harmed", "_rest", "_ruin", "growth", "ruin", "sequence", "settled_factor",
         "target_factor", "token",
     )  # fmt: skip
     type: ClassVar[str] = "kl_explosion"
@@ -65,24 +65,21 @@ class KlExplosion(Detector):
     settled_factor: float
     _ruin: int
     _harmed: int
-    _mean: float
     _bound: float
-    _readings: list[float]
+    _rest: Rest
 
     def reset(self) -> None:
         super().reset()
         self._ruin = self._harmed = 0
-        self._mean = self._bound = 0.0
-        self._readings = []
+        self._bound = 0.0
+        self._rest = Rest(0.1)
 
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
         level = kl.level
-        if level == level:
-            self._mean = 0.9 * self._mean + 0.1 * level  # in this form it cannot overflow
-            if kl.n % EVERY == 0:
-                self._readings = [*self._readings[1 - KEPT :], self._mean]
-                self._bound = self._least(view)
+        self._rest.update(level)
+        if self._rest.read:
+            self._bound = self._least(view)
         if not level > self._bound or kl.n < 5:
             self._ruin = self._harmed = 0
             return None
@@ -108,22 +105,19 @@ class KlExplosion(Detector):
         """The KL below which there is nothing to look at until the next reading."""
         sequence = unit_of(view) == "sequence"
         least = min(USUAL_SEQUENCE, self.sequence) if sequence else min(USUAL_TOKEN, self.token)
-        if len(self._readings) < KEPT:
-            return least
-        return min(least, max(0.6 * self.settled_factor * max(self._readings[:2]), SMALL_SEQUENCE if sequence else SMALL_TOKEN))
+        small = SMALL_SEQUENCE if sequence else SMALL_TOKEN
+        return min([least, *(max(0.6 * self.settled_factor * settled, small) for _, settled in self._rest.levels())])
 
     def _against_settled(self, view: View, level: float, unit: str) -> Finding | None:
         """Judge a KL of usual size by the level at which the run had come to rest."""
-        readings = self._readings
-        if len(readings) < KEPT:
-            return None
-        older, old = readings[0], readings[1]
-        settled = max(older, old)
         small = SMALL_TOKEN if unit == "token" else SMALL_SEQUENCE
-        if not level > max(0.6 * self.settled_factor * settled, small) or settled > 2.0 * min(older, old):
-            return None
-        if settled < MOVED * small:  # at rest because it had not begun
-            return None
+        for low, settled in self._rest.levels():
+            at_rest = settled <= 2.0 * low and settled >= MOVED * small  # below, because it had not begun
+            if at_rest and level > max(0.6 * self.settled_factor * settled, small):
+                return self._above_settled(view, level, settled, small)
+        return None
+
+    def _above_settled(self, view: View, level: float, settled: float, small: float) -> Finding | None:
         signs, weight = harms(view)
         if not weight and not level > max(self.settled_factor * settled, 2.0 * small):
             return None

@@ -9,14 +9,16 @@ from rldk.core.detector import Detector, Finding, Setting, View
 __all__ = ["LengthBias"]
 
 DOUBT = 0.3  # of the step from row to row; the mean over some twenty rows errs by half of that
+PRECISE = 0.1  # change from row to row below which a median of five rows errs by a twentieth
 
 
 class LengthBias(Detector):
     """Longer responses are rewarded more, whatever they say.
 
     What it catches: the rank correlation of response length with reward has been at or above the threshold for some ten
-        updates, by more than its noise (that of a batch of eight errs by 0.4). It is measured over the latest responses
-        where they are given to the forensics (`response_data`), or as the run logs it (`length_reward_corr`).
+        updates, or five where it hardly varies, by more than its noise (that of a batch of eight errs by 0.4). It is
+        measured over the latest responses where they are given to the forensics (`response_data`), or as the run logs it
+        (`length_reward_corr`).
     Why it matters: what the reward pays for is what the policy will learn; a reward that grows with length is gamed by
         writing more long before anything else is learnt.
     When it misfires: where a right answer takes more words than a wrong one, the correlation is earned; it is therefore a
@@ -43,7 +45,7 @@ class LengthBias(Detector):
 
     def check(self, view: View) -> Finding | None:
         correlation = view.get("length_reward_corr")
-        lasting = correlation.slow - DOUBT * correlation.roughness
+        lasting = correlation.level if correlation.roughness < PRECISE else correlation.slow - DOUBT * correlation.roughness
         if not min(correlation.level, lasting) >= self.threshold or not correlation.ready:
             return None
         length = view.get("rollout_length_mean")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.stats import Rest
 from rldk.detectors.reward.course import AtBest, reward_has_fallen, reward_has_risen
 
 __all__ = ["LengthCollapse"]
@@ -17,12 +19,12 @@ class LengthCollapse(Detector):
         than before. Critical while the reward has fallen with it.
     Why it matters: a policy that answers with nothing has found the cheapest way to avoid a penalty.
     When it misfires: a length penalty, or a task with short answers, shortens responses rightly; with a reward that rises it
-        is not reported, nor where a reward has fallen whose answers were as short when it was at its best.
+        is not reported, nor where a reward has fallen whose answers were as short when it was at its best, or long before.
     What to do: take back the length penalty or the penalty on the end token, and check that empty answers score worst.
     References: none.
     """
 
-    __slots__ = ("_at_best", "share")
+    __slots__ = ("_at_best", "_rest", "share")
     type: ClassVar[str] = "length_collapse"
     tracker: ClassVar[str] = "length"
     needs: ClassVar = (("rollout_length_mean",),)
@@ -34,15 +36,18 @@ class LengthCollapse(Detector):
     }
     share: float
     _at_best: AtBest
+    _rest: Rest
 
     def reset(self) -> None:
         super().reset()
         self._at_best = AtBest(1)
+        self._rest = Rest()
 
     def check(self, view: View) -> Finding | None:
         if view.get("reward_mean").high_index != self._at_best.seen:
             self._at_best.update(view, "rollout_length_mean")
         length = view.get("rollout_length_mean")
+        self._rest.update(length.level)
         if length.n < 10 or length.level >= self.share * length.start:
             return None
         if reward_has_risen(view):
@@ -50,8 +55,14 @@ class LengthCollapse(Detector):
         fallen = reward_has_fallen(view)
         if fallen and length.level > 0.7 * self._at_best.levels[0]:
             return None  # as short when the reward was at its best
+        if fallen and self.raised != "critical" and length.level > 0.7 * self._a_while_ago():
+            return None  # as short long before the reward fell
         severity = "critical" if fallen else "warning"
         message = f"Responses shrank from {length.start:.4g} to {length.level:.4g} tokens, and the reward is no better for it."
         return Finding(
             severity, length.level, self.share * length.start, message, {"length_start": length.start, "length": length.level}
         )
+
+    def _a_while_ago(self) -> float:
+        """The length a hundred rows back, or of a shorter log thirty; `nan` where that is before its start."""
+        return next((high for _, high in self._rest.levels()), nan)

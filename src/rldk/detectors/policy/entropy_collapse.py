@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.stats import Rest
 from rldk.detectors.reward.course import AtBest, reward_has_fallen
 
 __all__ = ["EntropyCollapse"]
 
-EVERY, KEPT = 25, 5
 DIP = 20
+STEADY = 1.6  # a fall at an even pace of no more than that from reading to reading makes no tenth in four of them
 
 
 class EntropyCollapse(Detector):
@@ -18,8 +19,8 @@ class EntropyCollapse(Detector):
 
     What it catches: the entropy by token has fallen to a small share of its start and stays there, while the reward is no
         better than at the start, or is on its way down from its best. Also, whatever the reward does, an entropy that was
-        at rest and falls to a tenth of that within a hundred rows. It is critical while the reward has fallen: the policy
-        writes one sentence, and a bad one.
+        at rest and falls to a tenth of that within thirty rows, or a hundred. It is critical while the reward has fallen:
+        the policy writes one sentence, and a bad one.
     Why it matters: without entropy nothing is explored, and no gradient leads out of a policy that writes one thing.
     When it misfires: entropy falls in most runs that learn, fast at first and then ever more slowly; with a reward at its
         best that is not reported. A low entropy from the start is the model's nature. In supervised training (token
@@ -29,7 +30,7 @@ class EntropyCollapse(Detector):
     References: Cui et al. 2025, The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models.
     """
 
-    __slots__ = ("_at_best", "_off", "_readings", "floor", "share")
+    __slots__ = ("_at_best", "_off", "_rest", "floor", "share")
     type: ClassVar[str] = "entropy_collapse"
     tracker: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
@@ -45,13 +46,13 @@ class EntropyCollapse(Detector):
     }
     share: float
     floor: float
-    _readings: list[float]
+    _rest: Rest
     _at_best: AtBest
     _off: int
 
     def reset(self) -> None:
         super().reset()
-        self._readings = []
+        self._rest = Rest()
         self._at_best = AtBest(1)
         self._off = 0
 
@@ -60,8 +61,7 @@ class EntropyCollapse(Detector):
         level = entropy.level
         if view.get("reward_mean").high_index != self._at_best.seen:
             self._at_best.update(view, "entropy_mean")
-        if entropy.n % EVERY == 0 and level == level:
-            self._readings = [*self._readings[1 - KEPT :], level]
+        self._rest.update(level)
         if not level < self.share * entropy.start or entropy.n < 10 or entropy.start < self.floor:
             return None
         reward = view.get("reward_mean")
@@ -71,7 +71,7 @@ class EntropyCollapse(Detector):
             self._off = 0
             return self._sudden(level)
         self._off += 1
-        if level > 0.5 * self._at_best.levels[0] and self._off < DIP:
+        if level > 0.5 * self._at_best.levels[0] and self._off < view.rows(DIP):
             return None  # as low when the reward was at its best: perhaps a dip
         severity = "critical" if reward_has_fallen(view) else "warning"
         message = f"Entropy fell from {entropy.start:.3g} to {level:.3g} nats a token, and the reward is not at its best."
@@ -79,16 +79,12 @@ class EntropyCollapse(Detector):
         return Finding(severity, level, self.share * entropy.start, message, evidence)
 
     def _sudden(self, level: float) -> Finding | None:
-        """With a reward at its best: judge by where the entropy had come to rest a hundred rows before."""
-        readings = self._readings
-        if len(readings) < KEPT:
-            return None
-        older, old = readings[0], readings[1]
-        rest = min(older, old)
-        if not level < self.share * rest or max(older, old) > 2.0 * rest:
-            return None
-        message = f"Entropy fell to {level:.3g} nats a token within a hundred rows; it was at rest at {rest:.3g}."
-        return Finding("warning", level, self.share * rest, message, {"entropy_rest": rest, "entropy": level})
+        """With a reward at its best: judge by where the entropy had come to rest a while before."""
+        for rest, most in self._rest.levels():
+            if level < self.share * rest and most < STEADY * rest:
+                message = f"Entropy fell to {level:.3g} nats a token all at once; it was at rest at {rest:.3g}."
+                return Finding("warning", level, self.share * rest, message, {"entropy_rest": rest, "entropy": level})
+        return None
 
     @staticmethod
     def _allowance(view: View) -> float:

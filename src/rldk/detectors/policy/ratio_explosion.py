@@ -13,7 +13,7 @@ class RatioExplosion(Detector):
     """The ratio of new to old probability is far from 1 on average.
 
     What it catches: a mean ratio beyond a factor of two either way that lasts (critical beyond a factor of ten), or a
-        spread of the ratio beyond 5.
+        spread of the ratio beyond 5, or beyond 1 if it began at a thirtieth of that.
     Why it matters: the ratio's mean is 1 by definition while old and new policy are close. Away from it, the surrogate that
         PPO maximises has nothing to do with the reward any more, or the two log-probabilities are of different models.
     When it misfires: single tokens reach ratios of 30 in healthy runs, which is why the mean is judged and not the maximum.
@@ -22,7 +22,7 @@ class RatioExplosion(Detector):
     References: Schulman et al. 2017, Proximal Policy Optimization Algorithms.
     """
 
-    __slots__ = ("critical_factor", "factor", "wide")
+    __slots__ = ("critical_factor", "factor", "grown", "wide")
     type: ClassVar[str] = "ratio_explosion"
     tracker: ClassVar[str] = "policy"
     needs: ClassVar = (("ratio_mean", "ratio_std"),)
@@ -34,15 +34,17 @@ class RatioExplosion(Detector):
         "factor": Setting(2.0, "factor from 1 of the mean ratio", least=1.0),
         "critical_factor": Setting(10.0, "factor from 1 at which it is critical", least=1.0),
         "wide": Setting(5.0, "spread of the ratio", least=0.0),
+        "grown": Setting(30.0, "times its start at which a spread beyond 1 counts too", least=1.0),
     }
     factor: float
     critical_factor: float
     wide: float
+    grown: float
 
     def check(self, view: View) -> Finding | None:
         ratio, spread = view.get("ratio_mean"), view.get("ratio_std")
         level = ratio.level if ratio.ready else 1.0
-        wide = spread.ready and spread.level > self.wide
+        wide = spread.ready and (spread.level > self.wide or spread.level > max(self.grown * spread.start, 1.0))
         near = 1.0 / self.factor <= level <= self.factor
         if near and not wide:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
@@ -18,8 +19,9 @@ class Plateau(Detector):
     """The reward is where it began: nothing was learnt.
 
     What it catches: after some hundred steps, a line through the means of blocks of fifty neither rises nor falls by more
-        than chance explains, or by no more than a tenth of what responses differ by. Sooner, if the KL from the reference is
-        next to nothing as well. A log with a row every ten steps has blocks of five rows.
+        than chance explains, or by no more than a tenth of what responses differ by; and the first block is like the rest.
+        Sooner, if the KL from the reference is next to nothing as well. A log with a row every ten steps has blocks of
+        five rows.
     Why it matters: the run pays for itself only if something changes.
     When it misfires: a reward that is high from the start has little to gain and is left alone. Slow tasks learn late: it is
         a warning, said once.
@@ -86,28 +88,38 @@ class Plateau(Detector):
         return self._judge(reward.n, moved, view.get("reward_std").level)
 
     def _see_gap(self, view: View, count: int) -> None:
-        """From the first rows: a row that stands for several steps makes blocks of fewer rows, five at least."""
+        """From the first rows: a row that stands for several steps makes blocks of fewer rows.
+
+        Three at least; and five where a row is more than a block, since a step is then no update but a sample.
+        """
         if count == 1:
             self._first_step = view.step
         gap = (view.step - self._first_step) / (LEAST - 1)
         if count == LEAST and gap > 1.0:
-            self.size = max(LEAST, round(BLOCK / gap))
+            self.size = max(3, round(BLOCK / gap)) if gap <= BLOCK else LEAST
 
     def _judge(self, count: int, moved: bool, spread: float) -> Finding | None:
         """A line through the blocks' means: no plateau where it rises or falls by more than their scatter explains."""
         means = self._means
-        if 0.7 < 0.5 * (means[0] + means[1]) <= 1.0:
+        if 0.7 < 0.5 * (means[0] + means[1]) <= 1.0 and not spread > 0.5:  # a share of right answers has no wider spread
             return None
         line = RollingSlope(len(means))
         for mean in means:
             line.update(mean)
         slope, error, t = line.fit()
         gain = slope * (len(means) - 1)
-        if error == 0.0 or not (abs(t) < self.t or abs(gain) < self.small * spread):
+        if error == 0.0 or not (abs(t) < self.t or abs(gain) < self.small * spread) or self._learnt_at_once(spread):
             return None
         still = "" if moved else ", and the policy has hardly moved from the reference"
         message = f"After {count} rewards their trend is {gain:.2g} in all, no more than chance explains (t = {t:.2g}){still}."
         return Finding("warning", t, self.t, message, {"gain": gain, "t": t})
+
+    def _learnt_at_once(self, spread: float) -> bool:
+        """Whether all that was learnt was learnt in the first block: a line through the rest sees nothing of it."""
+        first, *rest = self._means
+        usual = median(rest)
+        scatter = 1.4826 * median(abs(mean - usual) for mean in rest)
+        return abs(usual - first) > max(3.0 * scatter, self.small * spread if spread == spread else 0.0)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("policy_lr", "lr")

@@ -69,13 +69,14 @@ class RewardHacking(Detector):
         if tested and any(view.get(name).high_index == view.index for name in HELD_OUT):
             self._then = [view.get(metric).level for metric in SINCE]  # its best so far: remember where all else stood
         gain = reward.level - reward.start
-        if reward.n < 15 or not gain > 2.0 * max(reward.scale, 0.02 * abs(reward.start)):
+        noise = max(reward.scale, 0.02 * abs(reward.start))
+        if reward.n < 15 or not gain > noise:
             return None
         if reward.level < reward.start + 0.6 * (reward.high - reward.start):
             return None
         held_out = self._held_out(view) if tested or "eval_perplexity" in known else []
         spread = view.get("reward_std")
-        if not held_out and not spread.level < GONE * spread.base:
+        if not held_out and not (gain > 2.0 * noise and spread.level < GONE * spread.base):
             return None
         signs = self._signs(view, bool(held_out))
         weight = len(signs) + (2 if held_out else 0)

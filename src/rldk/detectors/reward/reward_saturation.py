@@ -54,7 +54,8 @@ class RewardSaturation(Detector):
             self.kl_then = kl.level if kl.ready else 0.0
         self.rows_alike = self.rows_alike + 1 if spread.level < 0.25 * self.share * spread.base else 0
         drifting = kl.ready and kl.level > self.drift * max(self.kl_then, 1e-3)
-        if self.rows_full < self.rows or not (drifting or self.rows_alike >= self.rows):
+        least = view.rows(self.rows)
+        if self.rows_full < least or not (drifting or self.rows_alike >= least):
             return None
         also = f", while KL grew from {self.kl_then:.3g} to {kl.level:.3g}" if drifting else ""
         rows = self.rows_full

@@ -22,7 +22,9 @@ class LearningRateTooHigh(Detector):
     What it catches: among the first twenty rows, three with an update that moved the policy by more than 0.1 nats a token
         (1e-4 to 0.02 is usual), clipped most of the tokens, or spread the ratio by more than 1; or a KL from the reference
         beyond 1 nat a token (100 a sequence) in three of these rows. Also a learning rate that jumps to five times its highest,
-        followed by damage within a hundred rows. It is critical once the reward, the entropy or the length is damaged too.
+        followed by damage within a hundred rows. Of a log with a row for several steps, one such row is enough if entropy or
+        spread of rewards are gone since the first row and the reward is below it. It is critical once the reward, the
+        entropy or the length is damaged too.
     Why it matters: the damage is done in the first rows, and the run then looks calm: a policy that has collapsed no longer
         moves, its KL is frozen and its entropy 0.
     When it misfires: lone large updates are normal, so three are asked for. Warm-up raises the learning rate step by step
@@ -36,6 +38,7 @@ class LearningRateTooHigh(Detector):
         "before",
         "clip_limit",
         "far",
+        "first_step",
         "hot",
         "hot_limit",
         "jump",
@@ -69,6 +72,7 @@ class LearningRateTooHigh(Detector):
     hot_limit: float
     jump_factor: float
     rows: int
+    first_step: int
     hot: int
     far: int
     jump: int
@@ -77,13 +81,15 @@ class LearningRateTooHigh(Detector):
 
     def reset(self) -> None:
         super().reset()
-        self.rows = self.hot = self.far = 0
+        self.rows = self.hot = self.far = self.first_step = 0
         self.jump = -RECENT
         self.before = [nan] * len(BEFORE)
         self.known = []
 
     def check(self, view: View) -> Finding | None:
         self.rows = rows = self.rows + 1
+        if rows == 1:
+            self.first_step = view.step
         if rows <= self.start:
             self._count(view)
         lr = view.first("policy_lr", "lr")
@@ -93,7 +99,15 @@ class LearningRateTooHigh(Detector):
             self.known = _signs(view)
         if self.jump > 0:
             return self._since_jump(view, lr.last)
-        return self._since_start(view) if self.hot >= self.hot_limit or self.far >= self.hot_limit else None
+        if self.hot >= self.hot_limit or self.far >= self.hot_limit:
+            return self._since_start(view, _signs(view))
+        if self.hot and self._steps_a_row(view) >= self.hot_limit and (signs := _since_first(view)):
+            return self._since_start(view, signs)  # one row of several large updates, and what they did
+        return None
+
+    def _steps_a_row(self, view: View) -> float:
+        """How many steps a row stands for."""
+        return (view.step - self.first_step) / max(self.rows - 1, 1)
 
     def _count(self, view: View) -> None:
         """See whether this row's update was far beyond what is usual, or has brought the policy far already."""
@@ -103,10 +117,9 @@ class LearningRateTooHigh(Detector):
         limit = 1.0 if view.reductions.get("kl_mean") == "token" else 100.0
         self.far += limit < now.get("kl_mean", nan) < inf and view.get("kl_mean").first < 0.1 * limit
 
-    def _since_start(self, view: View) -> Finding | None:
+    def _since_start(self, view: View, signs: list[str]) -> Finding | None:
         if self.rows > AFTER and not view.get("kl_update").level > self.update_limit:
             return None
-        signs = _signs(view)
         new = len(signs) - (self.hot < self.hot_limit and "KL has exploded" in signs)  # a channel speaks once
         count = max(self.hot, self.far)
         also = f", and {' and '.join(signs)}" if signs else ""
@@ -137,3 +150,12 @@ class LearningRateTooHigh(Detector):
 
 def _signs(view: View) -> list[str]:
     return [*signs_of_damage(view), *(["the reward has fallen"] if reward_has_fallen(view) else [])]
+
+
+def _since_first(view: View) -> list[str]:
+    """What the first rows have lost already, in a log of few: there the usual start, a median of five, comes too late."""
+    reward = view.get("reward_mean")
+    if not (reward.ready and reward.level < reward.first):
+        return []
+    named = (("entropy_mean", "entropy has collapsed"), ("reward_std", "the rewards' spread is gone"))
+    return [said for name, said in named if 0.0 <= view.get(name).level < 0.1 * view.get(name).first]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
@@ -23,7 +24,7 @@ class ThroughputDrop(Detector):
     References: none.
     """
 
-    __slots__ = ("share", "times_longer")
+    __slots__ = ("_length_then", "_seen", "share", "times_longer")
     type: ClassVar[str] = "throughput_drop"
     tracker: ClassVar[str] = "run"
     needs: ClassVar = (("tokens_per_second", "step_time"),)
@@ -39,18 +40,29 @@ class ThroughputDrop(Detector):
     }
     share: float
     times_longer: float
+    _seen: int
+    _length_then: float
+
+    def reset(self) -> None:
+        super().reset()
+        self._seen = -1
+        self._length_then = nan
 
     def check(self, view: View) -> Finding | None:
         speed, time, length = view.get("tokens_per_second"), view.get("step_time"), view.get("rollout_length_mean")
-        grown = length.ready and length.level > 1.5 * length.start
+        if speed.high_index != self._seen:  # at its best: how long were responses then?
+            self._seen, self._length_then = speed.high_index, length.level
         if speed.n >= 40:
+            grown = length.level > 1.5 * self._length_then
             shorter = length.ready and length.level < 0.5 * length.high  # fewer tokens for the same overhead
             longer = time.level > 1.5 * time.base  # which fewer tokens do not explain
             share = 0.5 * self.share if grown else self.share  # long responses leave room for fewer at once
             if speed.level < share * speed.high and (longer or not shorter):
                 message = f"Throughput fell from {speed.high:.4g} to {speed.level:.4g} tokens a second."
                 return Finding("warning", speed.level, share * speed.high, message, {"best": speed.high})
-        elif time.n >= 20 and time.base > 0 and time.level > self.times_longer * time.base and not grown:
+        elif time.n >= 20 and time.base > 0 and time.level > self.times_longer * time.base:
+            if length.ready and length.level > 1.5 * length.start:
+                return None
             message = f"A step takes {time.level:.3g} s, {time.level / time.base:.3g} times as long as at the start."
             return Finding("warning", time.level, self.times_longer * time.base, message, {"start": time.base})
         return None

@@ -15,7 +15,7 @@ class ValueUnexplained(Detector):
     """Long after the start the values still explain nothing of the returns.
 
     What it catches: an explained variance whose median over five rows is at or below zero for fifty rows on end, after the
-        first 150, and has not risen by 0.05 in the last fifty to hundred.
+        first 150, and has not risen by 0.05 in the last fifty to hundred. Where a row stands for several steps, for fewer rows.
     Why it matters: at zero the values are worth as much as a constant, below it less: the advantages are as noisy as
         without a value function, or noisier, and it costs its memory and time for nothing.
     When it misfires: the first hundred or so updates of an untrained value head are often below zero. A reward without any spread
@@ -52,9 +52,9 @@ class ValueUnexplained(Detector):
 
     def check(self, view: View) -> Finding | None:
         explained = view.get("explained_variance")
-        if explained.n % EVERY == 0 and explained.level == explained.level:
+        if explained.n % round(view.rows(EVERY, 10)) == 0 and explained.level == explained.level:
             self._earlier, self._before = self._before, explained.level
-        if not explained.level <= self.limit or explained.n <= self.start_rows:
+        if not explained.level <= self.limit or explained.n <= view.rows(self.start_rows, 15):
             return None
         if explained.level > self._earlier + self.rise:
             return None

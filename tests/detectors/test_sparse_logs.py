@@ -1,0 +1,116 @@
+"""Logs with a row for every five, ten or twenty steps: few rows, each of which says more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.core.detector import View
+from rldk.core.event import Event
+from rldk.core.series import SeriesByName
+from rldk.detectors.gradients.vanishing_gradient_anomaly import VanishingGradient
+from rldk.detectors.kl.kl_explosion import KlExplosion
+from rldk.detectors.policy.entropy_collapse import EntropyCollapse
+from rldk.detectors.reward.plateau import Plateau
+from rldk.detectors.run.learning_rate_too_high import LearningRateTooHigh
+from rldk.forensics.engine import Engine
+from rldk.testing.streams import FAULTS, simulate
+
+SEEDS = range(100, 112)
+
+
+def found(detectors, columns, every):
+    """The rows at which a detector raises, where a row stands for so many steps."""
+    engine = Engine(detectors, reductions={"kl_mean": "token"})
+    for row in range(max(map(len, columns.values()))):
+        engine.observe(Event((row + 1) * every, {name: float(values[row]) for name, values in columns.items()}))
+    return [(anomaly.index, anomaly.severity) for anomaly in engine.anomalies]
+
+
+def noisy(values, scale, seed=0):
+    return values * np.exp(np.random.default_rng(seed).normal(0.0, scale, len(values)))
+
+
+@pytest.mark.parametrize("every", [5, 10, 20])
+@pytest.mark.parametrize("profile", ["ppo", "ppo_token", "grpo"])
+def test_healthy_runs_have_no_critical_and_hardly_a_warning(profile, every):
+    anomalies = []
+    for seed in SEEDS:
+        engine = Engine()
+        for event in simulate(profile, 1000, seed, log_every=every).events:
+            engine.observe(event)
+        anomalies += engine.anomalies
+    assert [anomaly.type for anomaly in anomalies if anomaly.severity == "critical"] == []
+    assert len(anomalies) <= 2
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "policy_collapse", "entropy_collapse", "entropy_explosion", "kl_explosion", "clip_saturation", "learning_rate_too_high",
+        "reward_saturation", "dead_reward", "length_runaway", "length_collapse", "eos_starvation", "value_unexplained",
+        "vanishing_gradients", "throughput_drop", "length_bias",
+    ],
+)  # fmt: skip
+def test_faults_are_caught_in_fifty_to_two_hundred_rows(fault):
+    caught = 0
+    for seed in SEEDS:
+        profiles, every = FAULTS[fault].profiles, (5, 10, 20)[seed % 3]
+        stream = simulate(profiles[seed % len(profiles)], 1000, seed, fault, log_every=every)
+        engine = Engine()
+        for event in stream.events:
+            engine.observe(event)
+        caught += any(anomaly.type in FAULTS[fault].expects for anomaly in engine.anomalies)
+    assert caught >= len(SEEDS) - 2
+
+
+@pytest.mark.parametrize("every", [1, 10])
+def test_a_sudden_rise_of_the_kl_is_seen_in_sixty_rows(every):
+    kl = np.where(np.arange(60) < 30, 0.01, 0.4)
+    assert found([KlExplosion()], {"kl_mean": noisy(kl, 0.1)}, every) == [(36, "warning")]
+
+
+def test_a_kl_that_grows_with_the_square_of_time_is_silent():
+    kl = 0.4 * (np.arange(1, 101) / 100.0) ** 2
+    assert found([KlExplosion()], {"kl_mean": noisy(kl, 0.1)}, 10) == []
+
+
+def test_an_entropy_that_falls_all_at_once_beside_a_good_reward():
+    rows = np.arange(80)
+    entropy, reward = np.where(rows < 40, 0.5, 0.01), 0.2 + 0.7 * np.minimum(rows / 30.0, 1.0)
+    assert found([EntropyCollapse()], {"entropy_mean": noisy(entropy, 0.05), "reward_mean": reward}, 10) == [(49, "warning")]
+
+
+@pytest.mark.parametrize("half", [4.0, 8.0, 16.0])
+def test_an_entropy_that_falls_at_an_even_pace_beside_a_good_reward_is_silent(half):
+    rows = np.arange(100)
+    columns = {"entropy_mean": noisy(2.0 * 0.5 ** (rows / half), 0.05), "reward_mean": 0.2 + 0.7 * rows / 100.0}
+    assert found([EntropyCollapse()], columns, 10) == []
+
+
+def test_no_gain_in_forty_rows_of_twenty_steps():
+    reward = 0.3 + np.random.default_rng(3).normal(0.0, 0.05, 45)
+    assert found([Plateau()], {"reward_mean": reward}, 20) == [(37, "warning")]
+    assert found([Plateau()], {"reward_mean": reward}, 512) == []  # steps that count samples: forty updates are few
+
+
+def test_one_row_of_many_large_updates_and_what_they_did():
+    clip = np.array([0.6, 0.3, 0.1, *[0.0] * 17])
+    lost = {"entropy_mean": [0.4, 0.01, *[0.001] * 18], "reward_mean": [0.3, *[0.01] * 19]}
+    assert found([LearningRateTooHigh()], {"clip_frac": clip, **lost}, 20) == [(4, "warning"), (9, "critical")]
+    assert found([LearningRateTooHigh()], {"clip_frac": clip, **lost}, 1) == []  # one large update of one step
+    kept = {"entropy_mean": [0.4] * 20, "reward_mean": [0.3] * 20}
+    assert found([LearningRateTooHigh()], {"clip_frac": clip, **kept}, 20) == []
+
+
+def test_a_rule_that_waits_for_thirty_rows_waits_for_eight_of_ten_steps():
+    grad = {"grad_norm": np.where(np.arange(100) < 50, 1.0, 1e-6), "reward_mean": [0.3] * 100}
+    (dense,), (sparse,) = (found([VanishingGradient()], grad, every) for every in (1, 10))
+    assert dense[0] - sparse[0] == 30 - 8
+
+
+def test_rows_that_stand_for_so_many_steps():
+    view = View(Event(0), 0, 0, SeriesByName())
+    assert view.rows(30) == 30
+    view.steps_a_row = 2.0
+    assert (view.rows(30), view.rows(12), view.rows(5), view.rows(30, least=20)) == (15, 8, 5, 20)
