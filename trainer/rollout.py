@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-LEAN = ("LlamaForCausalLM", "Qwen2ForCausalLM")
+from lean import is_plain
 
 
 @dataclass
@@ -89,7 +89,7 @@ def _decoder(model: Any, cache: Any, attention: Tensor, positions: Tensor, width
         given = {"attention_mask": attention[:, : place + 1], "position_ids": positions[:, place : place + 1]}
         return model(input_ids=token[:, None], past_key_values=cache, use_cache=True, **given).logits[:, -1]
 
-    if type(model).__name__ not in LEAN or not getattr(model, "lean_agrees", True) or not _plain(model.config):
+    if not getattr(model, "lean_agrees", True) or not is_plain(model):
         return own
     lean = LeanDecoder(model, cache, attention, positions, width)
     if hasattr(model, "lean_agrees"):
@@ -105,13 +105,6 @@ def _decoder(model: Any, cache: Any, attention: Tensor, positions: Tensor, width
         return ours if model.lean_agrees else theirs
 
     return both
-
-
-def _plain(config: Any) -> bool:
-    """Whether attention is over everything before, and positions are turned in the plain way."""
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    rope = getattr(config, "rope_parameters", None) or {}
-    return kinds == {"full_attention"} and rope.get("rope_type", "default") == "default" and config.hidden_act == "silu"
 
 
 class LeanDecoder:

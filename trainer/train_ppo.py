@@ -24,6 +24,7 @@ from data_config import read_config
 from data_mix import load_records
 from data_sets import Prompts
 from faults import Faults
+from lean import answer_at_places
 from ppo_metrics import gathered, rollout_metrics, update_metrics
 from rldk.functional.advantages import gae, whiten
 from rldk.functional.gradients import combined_norm
@@ -157,6 +158,8 @@ def main(argv: list[str] | None = None) -> int:
     critic_rate = args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
     critic_optimizer = make_optimizer(critic, critic_rate, args.weight_decay)
     flops = flops_per_token(count_parameters(actor) + count_parameters(critic))
+    for model in (actor, reference, critic):  # on a CPU, operations weigh more than memory
+        answer_at_places(model, lean=device.type == "cpu")
 
     # 4. Data. Which prompts a step takes is a function of the step.
     prompts = Prompts(load_records(read_config(args.data_config), args.use_prepared), tokenizer, args.max_seq_len)
@@ -222,13 +225,9 @@ def main(argv: list[str] | None = None) -> int:
                 score = score - args.missing_eos_penalty * (~roll.ended).float()
                 score = broken_score(score, roll, faults, args.max_new_tokens)
                 inputs = model_inputs(roll)
-                before = (
-                    torch.arange(-width - 1, -1, device=device) + inputs["input_ids"].shape[1]
-                )  # places that foretell a response token
-                ref_logp = selected_logprobs(
-                    tempered(reference(**inputs, logits_to_keep=before).logits, temperature), roll.responses
-                )
-                values = critic(**inputs).logits[:, -width - 1 : -1, 0].float().masked_fill(~mask, 0.0)
+                places = slice(roll.tokens.shape[1] - width - 1, roll.tokens.shape[1] - 1)  # those that foretell a response token
+                ref_logp = selected_logprobs(tempered(reference(**inputs, places=places).logits, temperature), roll.responses)
+                values = critic(**inputs, places=places).logits[..., 0].float().masked_fill(~mask, 0.0)
 
                 # 8. Rewards at each token: the KL penalty everywhere, the score at the last one. Then advantages.
                 kl = estimate_kl(roll.logprobs, ref_logp, args.kl_estimator).masked_fill(~mask, 0.0)
@@ -250,14 +249,18 @@ def main(argv: list[str] | None = None) -> int:
                 lengths = whole["mask"].sum(1).view(world, local)
                 seen, early = [], False
                 for epoch in range(args.ppo_epochs):
-                    order = np.random.default_rng((args.seed & 0xFFFFFFFF, step, epoch)).permutation(local)  # same everywhere
+                    order = np.arange(local)
+                    if mini < local:  # the same in all processes
+                        order = np.random.default_rng((args.seed & 0xFFFFFFFF, step, epoch)).permutation(local)
                     for first in range(0, local, mini):
                         chosen = order[first : first + mini]
                         tokens = lengths[:, chosen].sum()  # of this mini-batch in all processes: what the losses are means over
                         scale = accelerator.gradient_accumulation_steps * world / tokens  # undoes accelerate's own division
                         parts = []
                         for at in range(0, mini, micro):
-                            part = torch.as_tensor(chosen[at : at + micro], device=device)
+                            part = slice(at, at + micro)
+                            if mini < local:
+                                part = torch.as_tensor(chosen[part], device=device)
                             with accelerator.accumulate(actor, critic):
                                 parts.append(
                                     learn_from(
@@ -343,7 +346,7 @@ def model_inputs(roll: Rollout) -> dict[str, Any]:
     return {"input_ids": roll.tokens, "attention_mask": roll.attention, "position_ids": positions, "use_cache": False}
 
 
-def take(inputs: dict[str, Any], part: torch.Tensor) -> dict[str, Any]:
+def take(inputs: dict[str, Any], part: torch.Tensor | slice) -> dict[str, Any]:
     return {key: value[part] if isinstance(value, torch.Tensor) else value for key, value in inputs.items()}
 
 
@@ -382,16 +385,16 @@ def broken_score(score: torch.Tensor, roll: Rollout, faults: Faults, longest: in
 
 
 def learn_from(
-    accelerator: Accelerator, actor: Any, critic: Any, inputs: dict[str, Any], roll: Rollout, part: torch.Tensor,
+    accelerator: Accelerator, actor: Any, critic: Any, inputs: dict[str, Any], roll: Rollout, part: torch.Tensor | slice,
     advantages: torch.Tensor, returns: torch.Tensor, values: torch.Tensor, clip_range: float, temperature: float,
     scale: torch.Tensor, faults: Faults, args: argparse.Namespace, with_entropy: bool,
 ) -> dict[str, torch.Tensor]:  # fmt: skip
     """Forward and backward of both models over a part of the rollouts; the sums that its metrics are made of."""
     mask, old, tokens, width = roll.mask[part].bool(), roll.logprobs[part], roll.responses[part], roll.responses.shape[1]
     with accelerator.autocast():
-        before = torch.arange(-width - 1, -1, device=tokens.device) + inputs["input_ids"].shape[1]
-        logits = tempered(actor(**inputs, logits_to_keep=before).logits, temperature)
-        predicted = critic(**inputs).logits[:, -width - 1 : -1, 0].float()
+        places = slice(inputs["input_ids"].shape[1] - width - 1, inputs["input_ids"].shape[1] - 1)
+        logits = tempered(actor(**inputs, places=places).logits, temperature)
+        predicted = critic(**inputs, places=places).logits[..., 0].float()
     logp = selected_logprobs(logits, tokens).where(mask, old)
     loss = policy_loss(logp, old, advantages[part], mask, clip_range, count=1)  # sums; `scale` makes them means
     error = value_loss(predicted, values[part], returns[part], mask, args.clip_range_value, count=1)

@@ -22,9 +22,14 @@ __all__ = [
 
 
 def selected_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Log-probability of each token under the logits before it, without a copy of all log-probabilities."""
-    chosen = logits.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-    return chosen - logits.logsumexp(-1)
+    """Log-probability of each token under the logits before it.
+
+    On a CPU by all log-probabilities, which is a third of the work there and back; elsewhere without a copy of them.
+    """
+    chosen = tokens.unsqueeze(-1)
+    if logits.device.type == "cpu":
+        return logits.log_softmax(-1).gather(-1, chosen).squeeze(-1)
+    return logits.gather(-1, chosen).squeeze(-1) - logits.logsumexp(-1)
 
 
 def entropy_of(logits: Tensor) -> Tensor:
