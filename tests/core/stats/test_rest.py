@@ -33,9 +33,9 @@ def test_a_short_series_has_no_past():
     for value in range(29):
         rest.update(float(value))
     assert rest.levels() == []
-    rest.update(29.0)
+    assert rest.update(29.0)
     assert rest.levels() == [(5.0, 11.0)]
-    assert rest.read
+    assert not rest.update(30.0)
 
 
 def test_what_is_missing_is_no_reading():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from rldk.core.stats.base import ScalarStatistic
+from rldk.core.stats.base import Statistic
 
 __all__ = ["Rest"]
 
@@ -12,7 +12,7 @@ QUICK, SLOW = 6, 25
 KEPT = 5
 
 
-class Rest(ScalarStatistic):
+class Rest(Statistic):
     """Readings of a smoothed series, every six values and every twenty-five, of which the last five are kept.
 
     The two oldest readings tell what the series was a while ago, and whether it was at rest then: a fall or a rise that
@@ -38,21 +38,27 @@ class Rest(ScalarStatistic):
         self.mean = nan
         self.quick, self.slow = [], []
 
-    def _add(self, value: float) -> None:
-        count = self.count = self.count + 1
+    def update(self, value: float) -> bool:
+        """Take the next value of the series into account; whether that gave a reading."""
+        value = float(value)
+        if value - value != 0.0:
+            if value != value:
+                self.missing += 1
+            else:
+                self.nonfinite += 1
+            return False
+        self.count = count = self.count + 1
         if count == 1:
             self.mean = value
         elif value != self.mean:
             self.mean = (1.0 - self.weight) * self.mean + self.weight * value  # in this form it cannot overflow
+        if count % QUICK and count % SLOW:
+            return False
         if count % QUICK == 0:
             self.quick = [*self.quick[1 - KEPT :], self.mean]
         if count % SLOW == 0:
             self.slow = [*self.slow[1 - KEPT :], self.mean]
-
-    @property
-    def read(self) -> bool:
-        """Whether the last value gave a reading."""
-        return self.count % QUICK == 0 or self.count % SLOW == 0
+        return True
 
     def levels(self) -> list[tuple[float, float]]:
         """For each pace of which there are enough readings, the lower and the higher of the two oldest; the slow one first."""

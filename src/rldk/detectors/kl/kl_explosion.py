@@ -77,8 +77,7 @@ class KlExplosion(Detector):
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
         level = kl.level
-        self._rest.update(level)
-        if self._rest.read:
+        if self._rest.update(level):
             self._bound = self._least(view)
         if not level > self._bound or kl.n < 5:
             self._ruin = self._harmed = 0

@@ -64,9 +64,8 @@ class RewardHacking(Detector):
         self._then = [nan] * len(SINCE)
 
     def check(self, view: View) -> Finding | None:
-        reward, known = view.get("reward_mean"), view.series
-        tested = "eval_accuracy" in known or "eval_reward_mean" in known or "eval_distinct_2" in known
-        if tested and any(view.get(name).high_index == view.index for name in HELD_OUT):
+        reward, known, names = view.get("reward_mean"), view.series, HELD_OUT.keys()
+        if not names.isdisjoint(view.event.metrics) and any(view.get(name).high_index == view.index for name in HELD_OUT):
             self._then = [view.get(metric).level for metric in SINCE]  # its best so far: remember where all else stood
         gain = reward.level - reward.start
         noise = max(reward.scale, 0.02 * abs(reward.start))
@@ -74,7 +73,7 @@ class RewardHacking(Detector):
             return None
         if reward.level < reward.start + 0.6 * (reward.high - reward.start):
             return None
-        held_out = self._held_out(view) if tested or "eval_perplexity" in known else []
+        held_out = self._held_out(view) if "eval_perplexity" in known or not names.isdisjoint(known) else []
         spread = view.get("reward_std")
         if not held_out and not (gain > 2.0 * noise and spread.level < GONE * spread.base):
             return None

@@ -52,7 +52,8 @@ class ValueUnexplained(Detector):
 
     def check(self, view: View) -> Finding | None:
         explained = view.get("explained_variance")
-        if explained.n % round(view.rows(EVERY, 10)) == 0 and explained.level == explained.level:
+        every = EVERY if view.steps_a_row == 1.0 else round(view.rows(EVERY, 10))
+        if explained.n % every == 0 and explained.level == explained.level:
             self._earlier, self._before = self._before, explained.level
         if not explained.level <= self.limit or explained.n <= view.rows(self.start_rows, 15):
             return None
