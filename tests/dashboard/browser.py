@@ -19,7 +19,7 @@ PATIENCE = 60_000  # the machine may be busy; what is slow is for the benchmark 
 
 _PLOTS = """() => [...document.querySelectorAll('.js-plotly-plot')].filter(plot => plot._fullLayout).map(plot => ({
   key: (plot._fullLayout.meta || {}).key, range: plot._fullLayout.xaxis.range.map(Number),
-  points: Math.max(0, ...plot._fullData.map(trace => trace.x.length)),
+  points: Math.max(0, ...plot._fullData.map(trace => trace.x.length)), number: plot.testNumber,
   last: Math.max(...plot._fullData.flatMap(trace => [...trace.x])),
   revision: plot._fullLayout.uirevision,
 }))"""
@@ -57,7 +57,8 @@ class Visit:
         self.page.on("request", lambda request: self.asked.append(request.url))
 
     def go(self, query: str = "", wait: str = ".js-plotly-plot .main-svg") -> Visit:
-        self.page.goto(f"{self.url}/{query}")
+        """Open the page, and wait for something on it; by default for a plot of its own."""
+        self.page.goto(f"{self.url}/{query}", wait_until="commit")
         if wait:
             self.page.wait_for_selector(wait)
         return self

@@ -76,6 +76,73 @@ def test_a_run_is_shown_with_its_verdict_its_story_and_its_curves(visit: Visit, 
     assert all(plot["last"] == sick_events[-1].step for plot in visit.plots() if plot["key"] == "kl")
 
 
+def test_the_run_is_seen_before_the_scripts_are_there_and_gives_way_to_the_plots(browser: Any, dashboard: Dashboard) -> None:
+    visit = Visit(browser, dashboard.url)
+    held: list[Any] = []
+    visit.page.route("**/rldk/plotly.js", lambda route: held.append(route))
+    visit.go("?run=sick_events.jsonl", "[data-rldk=first] svg")
+    first = visit.page.locator("[data-rldk=first]")
+    assert "ppo-kl_explosion" in first.inner_text() and first.locator("svg").count() == 6
+    visit.page.wait_for_selector("[data-rldk=header]")
+    assert first.is_visible() and visit.page.locator(".js-plotly-plot").count() == 0
+    assert visit.page.evaluate("() => document.title") == "rldk"
+    visit.view("Export")  # a view without plots is not hidden behind it
+    visit.page.get_by_text("What is in view").wait_for()
+    first.wait_for(state="hidden")
+    visit.view("Overview")
+    for route in held:
+        route.continue_()
+    visit.page.wait_for_selector(".js-plotly-plot .main-svg")
+    first.wait_for(state="hidden")
+    visit.check()
+    visit.close()
+
+
+def test_the_run_is_seen_without_any_script(browser: Any, dashboard: Dashboard) -> None:
+    visit = Visit(browser, dashboard.url, java_script_enabled=False, color_scheme="dark")
+    visit.go("?run=sick_events.jsonl", "[data-rldk=first] svg")
+    assert visit.page.locator("[data-rldk=first] svg path").count() > 20
+    visit.close()
+
+
+def test_plots_stay_where_they_are_and_take_what_is_new(browser: Any, tmp_path: Path) -> None:
+    events = healthy("ppo", 130, 1)
+    log = write(tmp_path / "live_events.jsonl", events[:100])
+    with Dashboard(tmp_path, port=0, refresh_seconds=0.3) as dashboard:
+        visit = Visit(browser, dashboard.url).go()
+        visit.until(ALL_DRAWN)
+        visit.page.evaluate(
+            "() => document.querySelectorAll('.js-plotly-plot').forEach((plot, n) => { plot.testNumber = n + 1; })"
+        )
+        drawn = len(visit.plots())
+        box = visit.page.locator(".js-plotly-plot").first.bounding_box()
+        assert box is not None
+        visit.page.mouse.move(box["x"] + 5, box["y"] + 5)
+        visit.page.mouse.down()  # a hand that holds something
+        write(log, events[100:115])
+        visit.until("() => document.querySelector('[data-rldk=facts]').innerText.includes('115 events')")
+        visit.page.wait_for_timeout(500)
+        assert {plot["last"] for plot in visit.plots()} == {events[99].step}
+        visit.page.mouse.up()
+        write(log, events[115:])
+        visit.until(f"() => {FIRST_PLOT} && Math.max(...{FIRST_PLOT}._fullData[0].x) === {events[-1].step}")
+        assert [plot["number"] for plot in visit.plots()] == [n + 1 for n in range(drawn)]
+        visit.check()
+        visit.close()
+
+
+def test_only_what_is_near_the_window_is_drawn(visit: Visit) -> None:
+    visit.go("?run=sick_events.jsonl")
+    visit.view("Curves")
+    visit.page.wait_for_selector("[data-panel=lr]", state="attached")
+    visit.until("() => document.querySelector('[data-panel=reward_spread] .main-svg')")
+    assert visit.page.locator("[data-panel=memory]").count() == 1
+    assert visit.page.locator("[data-panel=memory] .main-svg").count() == 0
+    visit.page.locator("[data-panel=memory]").scroll_into_view_if_needed()
+    visit.page.wait_for_selector("[data-panel=memory] .main-svg")
+    assert "Memory" in str(visit.page.locator("[data-panel=memory]").get_attribute("aria-label"))
+
+
 def test_every_view_is_drawn(visit: Visit) -> None:
     visit.go("?run=sick_events.jsonl")
     for name, awaited in {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ APP = Path(rldk.dashboard.__file__).with_name("app.py")
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sick_events: list[Event]) -> Iterator[Any]:
     """The page of a folder with a sick run, once all of it is judged."""
     testing = pytest.importorskip("streamlit.testing.v1")
-    from rldk.dashboard.page.main import reader_of
+    from rldk.dashboard.client import reader_of
 
     with_sample = replace(sick_events[5], extra={"samples": [{"prompt": "<b>2+2?</b>", "completion": "4", "reward": 1.0}]})
     write(tmp_path / "sick_events.jsonl", [*sick_events[:5], with_sample, *sick_events[6:]])
@@ -41,7 +42,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sick_events: list[Even
     app = testing.AppTest.from_file(str(APP), default_timeout=60)
     app.query_params["run"] = "sick_events.jsonl"
     yield app
-    reader_of.clear()
+    reader_of.cache_clear()
     reader.close()
 
 
@@ -50,7 +51,8 @@ def told(app: Any) -> str:
 
 
 def plots(app: Any) -> int:
-    return sum("plotly" in str(element.type) for element in app.main)
+    given = [element.proto.bytes for element in app.main if element.type == "bidi_component"]
+    return sum(len(json.loads(data)["figures"]) for data in given)
 
 
 def test_every_view_draws_what_it_is_for(page: Any) -> None:

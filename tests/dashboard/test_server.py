@@ -15,7 +15,11 @@ from pathlib import Path
 import pytest
 
 from rldk.core.errors import MissingDependencyError, UsageError
+from rldk.core.event import Event
 from rldk.dashboard import Dashboard
+from rldk.dashboard.front import PLOTLY
+
+from .conftest import write
 
 psutil = pytest.importorskip("psutil")
 
@@ -52,6 +56,27 @@ def test_it_answers_on_this_machine_only(running: Dashboard) -> None:
         if connection.status == psutil.CONN_LISTEN
     }
     assert addresses == {"127.0.0.1"}
+
+
+@pytest.mark.full
+def test_the_first_answer_shows_the_run_but_not_under_a_name_of_somebody_elses(tmp_path: Path) -> None:
+    import plotly
+
+    write(tmp_path / "r_events.jsonl", [Event(n, {"reward_mean": 0.1 * n, "kl_mean": 0.02}) for n in range(40)])
+    with Dashboard(tmp_path, port=0) as dashboard:
+
+        def page(host: str) -> str:
+            request = urllib.request.Request(f"{dashboard.url}/?run=r_events.jsonl", headers={"Host": host})
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return str(answer.read().decode())
+
+        assert soon(lambda: '<div id="rldk-first"' in page(f"localhost:{dashboard.port}"))
+        found = page("localhost")
+        assert "<h1>r</h1>" in found and "40 events" in found and found.count("<svg") == 2
+        assert '<div id="rldk-first"' not in page("evil.example") and "40 events" not in page("evil.example")
+        with urllib.request.urlopen(f"{dashboard.url}{PLOTLY}", timeout=20) as answer:
+            script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+            assert answer.read() == script.read_bytes() and "javascript" in answer.headers["content-type"]
 
 
 @pytest.mark.full

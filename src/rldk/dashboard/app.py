@@ -6,7 +6,8 @@ import sys
 
 import streamlit as st
 
-from rldk.dashboard.page.main import draw_page, reader_of
+from rldk.dashboard.client import reader_of
+from rldk.dashboard.page.main import draw_page
 
 if __name__ == "__main__":  # as Streamlit names the script that it runs
     st.set_page_config(page_title="rldk", layout="wide")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any
 
 from rldk.core.errors import RLDKError
@@ -15,7 +16,7 @@ from rldk.dashboard.wire import numbers, receive, send
 from rldk.plots.panel import FloatArray
 from rldk.plots.source import Span
 
-__all__ = ["Client", "ReaderEnded", "RemoteRun"]
+__all__ = ["Client", "ReaderEnded", "RemoteRun", "reader_of"]
 
 
 class ReaderEnded(RLDKError):
@@ -72,6 +73,12 @@ class Client:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@cache
+def reader_of(folder: str) -> Client:
+    """The one reader of a folder in this process: all pages ask it."""
+    return Client(folder)
 
 
 class RemoteRun:

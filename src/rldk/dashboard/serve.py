@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from rldk.core.errors import RLDKError
+from rldk.dashboard.client import reader_of
+from rldk.dashboard.front import Front
 from rldk.dashboard.parent import end_with_parent
 from rldk.dashboard.ports import shown_host
+from rldk.plots.palette import DARK, LIGHT, Palette
 
 __all__ = ["main", "settings"]
 
 APP = Path(__file__).with_name("app.py")
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_UPGRADE = "pip install --upgrade 'rldk[dashboard]'"
 
 
-def settings(host: str, port: int) -> dict[str, object]:
+def settings(host: str, port: int) -> dict[str, Any]:
     """Streamlit's options: local, silent to others, and nothing served but the page."""
-    local = host in ("127.0.0.1", "localhost", "::1")
     return {
-        "browser.gatherUsageStats": "false",
+        "browser.gatherUsageStats": False,
         "browser.serverAddress": shown_host(host),
         "client.showErrorDetails": "none",
-        "client.showErrorLinks": "false",
+        "client.showErrorLinks": False,
         "client.toolbarMode": "minimal",
-        "global.developmentMode": "false",
-        "logger.hideWelcomeMessage": "true",
-        "runner.magicEnabled": "false",
+        "global.developmentMode": False,
+        "logger.hideWelcomeMessage": True,
+        "runner.magicEnabled": False,
         "server.address": host,
-        "server.allowedHosts": ("127.0.0.1", "localhost", "[::1]") if local else ("*",),
-        "server.enableCORS": "true",
-        "server.enableStaticServing": "false",
-        "server.enableXsrfProtection": "true",
+        "server.allowedHosts": ["127.0.0.1", "localhost", "[::1]"] if host in _LOCAL else ["*"],
+        "server.enableCORS": True,
+        "server.enableStaticServing": False,
+        "server.enableXsrfProtection": True,
         "server.fileWatcherType": "none",
-        "server.headless": "true",
-        "server.maxUploadSize": "1",
+        "server.headless": True,
+        "server.maxUploadSize": 1,
         "server.port": port,
-        "server.runOnSave": "false",
+        "server.enableAgentApi": False,
+        "server.runOnSave": False,
+        **_colours("light", LIGHT, "#f5f7f9", "#e9edf2"),
+        **_colours("dark", DARK, "#0e1116", "#232a34"),
+    }
+
+
+def _colours(name: str, palette: Palette, aside: str, field: str) -> dict[str, str]:
+    """Streamlit's own parts in the colours of the plots; red is left to what is critical."""
+    return {
+        f"theme.{name}.primaryColor": palette.series[0],
+        f"theme.{name}.backgroundColor": palette.paper,
+        f"theme.{name}.secondaryBackgroundColor": field,
+        f"theme.{name}.textColor": palette.ink,
+        f"theme.{name}.sidebar.backgroundColor": aside,
+        f"theme.{name}.sidebar.secondaryBackgroundColor": field,
     }
 
 
@@ -46,18 +70,38 @@ def main(argv: list[str]) -> None:
     for name in [name for name in os.environ if name.startswith("STREAMLIT_")]:
         del os.environ[name]  # a user's own settings for another app must not open this one
     os.chdir(APP.parent)  # nor those in the folder where the user happens to be
+    threading.Thread(target=_make_ready, args=(folder,), daemon=True).start()
     from streamlit import config
-    from streamlit.web import cli
 
     known = config.get_config_options()
-    options = [
-        f"--{name}={value}"
-        for name, given in settings(host, int(port)).items()
-        if name in known
-        for value in (given if isinstance(given, tuple) else (given,))
-    ]
-    sys.argv = ["streamlit", "run", str(APP), *options, "--", folder, seconds]
-    cli.main(prog_name="streamlit")
+    options = {name: value for name, value in settings(host, int(port)).items() if name in known}
+    sys.argv = [str(APP), folder, seconds]
+    _application(folder, host).run(config=options)
+
+
+def _make_ready(folder: str) -> None:
+    """Start the reader with the latest run, and load what the page needs, before anybody asks for it."""
+    client = reader_of(folder)
+    with contextlib.suppress(RLDKError):
+        for key, *_ in client.ask("list")["files"][:1]:
+            client.ask("state", key=key)
+
+
+def _application(folder: str, host: str) -> Any:
+    """The page, with a front of ours before it."""
+    import plotly
+    import streamlit
+    from starlette.middleware import Middleware
+    from streamlit import starlette
+
+    from rldk.dashboard.page.first import first_sight
+
+    if not hasattr(starlette.App, "run"):
+        raise SystemExit(f"The dashboard needs Streamlit 1.60 or newer, and this is {streamlit.__version__}. {_UPGRADE}")
+    script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    hosts = _LOCAL if host in _LOCAL else ("*",)
+    front = Middleware(Front, draw=partial(first_sight, reader_of(folder)), hosts=hosts, script=script)
+    return starlette.App(APP, middleware=[front])
 
 
 if __name__ == "__main__":

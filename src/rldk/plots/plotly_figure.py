@@ -63,8 +63,9 @@ def plotly_spec(
             "line": {"width": 1.4, "color": colour, "dash": "dot" if mark.severity == "good" else "solid"},
         })  # fmt: skip
         layout["annotations"].append({
-            "x": mark.x, "xref": "x", "xanchor": "left", "y": 1, "yref": "y domain", "yanchor": "top", "showarrow": False,
-            "text": _text(mark.label, 12), "hovertext": _text(mark.text, 200), "font": {"size": 11, "color": colour},
+            "x": mark.x, "xref": "x", "xanchor": "center", "y": 1, "yref": "y domain", "yanchor": "bottom", "showarrow": False,
+            "text": _text(mark.label, 12), "hovertext": _text(mark.text, 200), "bgcolor": colour, "borderpad": 1,
+            "font": {"size": 10, "color": palette.paper},
         })  # fmt: skip
     return {"data": traces, "layout": layout}
 
@@ -136,5 +137,5 @@ def _layout(panel: Panel, palette: Palette, height: int, revision: str, titled: 
         "meta": {"key": panel.key},
     }  # fmt: skip
     if titled:
-        layout["title"] = {"text": f"{_text(panel.title)}{unit}", "font": {"size": 14}, "x": 0, "xanchor": "left"}
+        layout["title"] = {"text": f"{_text(panel.title)}{unit}", "font": {"size": 14, "weight": 600}, "x": 0, "xanchor": "left"}
     return layout

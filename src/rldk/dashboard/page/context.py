@@ -14,8 +14,7 @@ __all__ = ["Look"]
 class Look:
     """One look at a run.
 
-    `state` is how it stands (see `Library.state`); `others` are the runs it is compared with; `first` is how many of a
-    view's panels are drawn, where that is not all: the browser takes its time for each, and the next look has the rest.
+    `state` is how it stands (see `Library.state`); `others` are the runs it is compared with.
     """
 
     client: Client
@@ -26,7 +25,6 @@ class Look:
     span: tuple[float, float] | None = None
     smoothing: float = 0.0
     dark: bool = False
-    first: int | None = None
 
     @property
     def label(self) -> str:

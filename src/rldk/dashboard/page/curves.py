@@ -1,11 +1,9 @@
-"""Panels on the page: two beside each other where there is room."""
+"""Panels on the page: which ones, in which range, with what marked, and how smooth."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,24 +11,24 @@ import streamlit as st
 
 from rldk.core.text import clean
 from rldk.dashboard.client import RemoteRun
+from rldk.dashboard.page.context import Look
+from rldk.dashboard.page.plots import draw_plots
 from rldk.dashboard.page.words import safe
 from rldk.plots.build import other_panels, panels_of
 from rldk.plots.panel import Curve, FloatArray, Mark, Panel
-from rldk.plots.plotly_figure import plotly_spec
-from rldk.plots.png import file_name
 
-__all__ = ["draw_panels", "marks_of", "panels_for", "smoothed"]
+__all__ = ["draw_panels", "marks_of", "nothing_to_draw", "overview_panels", "panels_for", "smoothed"]
 
 _MOST_MARKS = 12
+_OVERVIEW = ("reward", "kl", "entropy", "gradients", "length", "losses", "margin", "accuracy")
 BUCKETS = 300
-_FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", sans-serif'
 
 
 def marks_of(incidents: Sequence[dict[str, Any]]) -> list[Mark]:
-    """The latest incidents as marks on the curves."""
+    """The latest incidents as marks on the curves, by the numbers that their stories have."""
     return [
-        Mark(float(incident["step"]), clean(incident["title"], 24), incident["severity"], clean(incident["title"], 200))
-        for incident in incidents[-_MOST_MARKS:]
+        Mark(float(incident["step"]), str(number), incident["severity"], clean(incident["title"], 200))
+        for number, incident in list(enumerate(incidents, 1))[-_MOST_MARKS:]
     ]
 
 
@@ -49,6 +47,13 @@ def panels_for(
     if others and runs:
         panels += other_panels(runs[0], buckets=BUCKETS, marks=shown)
     return [panel for panel in panels if groups is None or panel.group in groups]
+
+
+def overview_panels(look: Look) -> list[Panel]:
+    """The curves that matter most; of a run that has none of them, the first few that it has."""
+    marks = marks_of(look.state.get("incidents") or [])
+    found = panels_for(look.runs(), span=look.span, marks=marks, only=_OVERVIEW)
+    return found or panels_for(look.runs(), span=look.span, marks=marks, others=True)[:6]
 
 
 def smoothed(panel: Panel, weight: float) -> Panel:
@@ -74,35 +79,10 @@ def _exponential(values: FloatArray, weight: float) -> FloatArray:
     return made
 
 
-@cache
-def _says_alt() -> bool:
-    return "alt" in inspect.signature(st.plotly_chart).parameters
-
-
-def draw_panels(
-    panels: Sequence[Panel], *, dark: bool, revision: str, span: tuple[float, float] | None, place: str, run: str
-) -> None:
-    """Draw panels; `revision` must stay the same for a zoom to survive a refresh."""
-    columns = st.columns(2, gap="medium") if len(panels) > 1 else [st.container()]
-    for number, panel in enumerate(panels):
-        with columns[number % len(columns)]:
-            draw_panel(panel, dark=dark, revision=revision, span=span, place=place, run=run)
-
-
-def draw_panel(panel: Panel, *, dark: bool, revision: str, span: tuple[float, float] | None, place: str, run: str) -> None:
-    """Draw one panel."""
-    figure = plotly_spec(panel, dark=dark, height=290, revision=revision)
-    layout = figure["layout"]
-    layout["dragmode"], layout["font"]["family"], layout["yaxis"]["fixedrange"] = "zoom", _FONT, True
-    if span is not None:
-        layout["xaxis"]["range"] = list(span)
-    options: dict[str, Any] = {
-        "displaylogo": False,
-        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": file_name(f"{run}-{panel.key}")},
-    }
-    more: dict[str, Any] = {"alt": panel.alt} if _says_alt() else {}
-    st.plotly_chart(figure, theme=None, key=f"{place}-{panel.key}", config=options, **more)
+def draw_panels(look: Look, panels: Sequence[Panel], place: str) -> None:
+    """Draw panels as the user wants them; `place` tells the plots of one part of the page from those of another."""
+    made = [smoothed(panel, look.smoothing) for panel in panels]
+    draw_plots(made, dark=look.dark, revision=look.revision, span=look.span, place=place, run=look.label)
 
 
 def nothing_to_draw(what: str) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 from rldk.dashboard.page.context import Look
 from rldk.dashboard.page.words import ago, count, named, number, safe
 
-__all__ = ["draw_header", "draw_scores"]
+__all__ = ["draw_header", "draw_scores", "head", "score_tiles"]
 
 _SHORT = {
     "overall_health": "health", "training_stability": "stability", "convergence_quality": "convergence", "kl_health": "KL",
@@ -17,8 +17,13 @@ _SHORT = {
 _WORDS = {"critical": "critical", "warning": "warning", "healthy": "healthy", "no_data": "no verdict yet"}
 
 
-def draw_header(look: Look) -> None:
+def draw_header(look: Look, view: str) -> None:
     """Name, verdict, and the age of the last line."""
+    st.html(f'<div class="rldk" data-rldk="header" data-view="{safe(view)}">{head(look)}</div>')
+
+
+def head(look: Look) -> str:
+    """The head as HTML."""
     state = look.state
     verdict = str(state.get("verdict", "no_data"))
     facts = [_pulse(look)]
@@ -30,9 +35,9 @@ def draw_header(look: Look) -> None:
     if standing:
         facts.append(f'<span class="{verdict}">{len(standing)} standing {"alert" if len(standing) == 1 else "alerts"}</span>')
     badge = f'<span class="badge {verdict}">{_WORDS.get(verdict, "no verdict yet")}</span>'
-    st.html(
-        f'<div class="rldk" data-rldk="header"><div class="row"><h1>{safe(look.label, 120)}</h1>{badge}</div>'
-        f'<div class="row soft" data-rldk="facts">{"".join(facts)}</div>{_remarks(look)}</div>'
+    return (
+        f'<div class="row"><h1>{safe(look.label, 120)}</h1>{badge}</div>'
+        f'<div class="row soft" data-rldk="facts">{"".join(facts)}</div>{_remarks(look)}'
     )
 
 
@@ -55,8 +60,8 @@ def _remarks(look: Look) -> str:
         said.append(f"A first sketch from {count(state['sketched'])} events; reading the log, {done} done.")
     elif state.get("progress", 1.0) < 1.0:
         said.append(f"Reading the log, {100 * state['progress']:.0f} % done.")
-    if 0 < judged < rows and rows - judged > 200:
-        said.append(f"Judged up to event {count(judged)} of {count(rows)}.")
+    if rows - judged > 200:
+        said.append(f"Judged up to event {count(judged)} of {count(rows)}." if judged else "Not judged yet.")
     if 0 < state.get("kept", rows) < rows:
         said.append("Of this long run the extremes of each stretch are kept, and not every event between them.")
     if state.get("started_over"):
@@ -69,11 +74,17 @@ def _remarks(look: Look) -> str:
 
 
 def draw_scores(look: Look) -> None:
-    """The three overall scores and the last values that matter, as tiles."""
+    """The scores as tiles."""
+    tiles = score_tiles(look)
+    if tiles:
+        st.html(f'<div class="rldk">{tiles}</div>')
+
+
+def score_tiles(look: Look) -> str:
+    """The scores as HTML; empty while there are none."""
     scores = look.state.get("scores") or {}
     tiles = [_tile(_SHORT.get(name, named(name)), value) for name, value in scores.items()]
-    if tiles:
-        st.html(f'<div class="rldk"><div class="tiles" data-rldk="scores">{"".join(tiles)}</div></div>')
+    return f'<div class="tiles" data-rldk="scores">{"".join(tiles)}</div>' if tiles else ""
 
 
 def _tile(label: str, value: float) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from rldk.dashboard.page.context import Look
-from rldk.dashboard.page.curves import draw_panels, marks_of, nothing_to_draw, panels_for, smoothed
+from rldk.dashboard.page.curves import draw_panels, marks_of, nothing_to_draw, panels_for
 from rldk.dashboard.page.tables import table
 from rldk.dashboard.page.words import count, named, number, safe
 
-__all__ = ["draw_alerts", "incident_card", "toast_news"]
+__all__ = ["draw_alerts", "incident_card", "toast_news", "worst_incident"]
 
 _MOST_STORIES = 20
 _SEEN = "rldk_seen_anomalies"
@@ -36,28 +37,38 @@ def draw_alerts(look: Look) -> None:
         judged = look.state.get("judged", 0)
         told = f"No incident in {count(judged)} judged events: {look.state.get('reason', '')}."
         nothing_to_draw(told if judged else "Nothing is judged yet.")
-    for incident in reversed(incidents[-_MOST_STORIES:]):
-        st.html(f'<div class="rldk">{incident_card(incident)}</div>')
+    for place, incident in list(enumerate(incidents, 1))[: -_MOST_STORIES - 1 : -1]:
+        st.html(f'<div class="rldk">{incident_card(incident, place)}</div>')
     if len(incidents) > _MOST_STORIES:
         nothing_to_draw(f"And {len(incidents) - _MOST_STORIES} earlier incidents; the table below has their anomalies.")
     _draw_curves(look, incidents)
     _draw_tables(look)
 
 
-def incident_card(incident: dict[str, Any]) -> str:
-    """One incident: what moved first, the evidence, the cause and its rivals, what to do, where it was still good."""
+def incident_card(incident: dict[str, Any], place: int) -> str:
+    """One incident, with its number: what moved first, evidence, cause and rivals, what to do, where it was still good."""
     severity = "critical" if incident["severity"] == "critical" else "warning"
     evidence = "".join(f"<li>{safe(sentence)}</li>" for sentence in incident["evidence"])
     rivals = ", ".join(named(rival) for rival in incident["rivals"])
     good = incident["last_good_step"]
     last = f"Last good step: {count(good)}." if good is not None else "There is no good step in this log to go back to."
     return (
-        f'<div class="card {severity}" data-rldk="incident"><h2><span class="badge {severity}">{severity}</span> '
+        f'<div class="card {severity}" data-rldk="incident"><h2><span class="flag {severity}">{place}</span> '
+        f'<span class="badge {severity}">{severity}</span> '
         f"step {count(incident['step'])}: {safe(incident['title'])}</h2>"
         f'<p class="soft">Moved first: {safe(named(incident["first"]))}.</p><ul>{evidence}</ul>'
         f"<p><b>What to do.</b> {safe(incident['advice'], 1000)}</p>"
         f'<p class="soft">{f"It may also be: {safe(rivals)}. " if rivals else ""}{last}</p></div>'
     )
+
+
+def worst_incident(incidents: Sequence[dict[str, Any]]) -> str:
+    """The incident that a reader should know of before all others, and how many more there are; empty without any."""
+    if not incidents:
+        return ""
+    place = next((place for place, one in enumerate(incidents) if one["severity"] == "critical"), len(incidents) - 1)
+    more = len(incidents) - 1
+    return incident_card(incidents[place], place + 1) + (f'<p class="soft">{more} more under Alerts.</p>' if more else "")
 
 
 def _draw_curves(look: Look, incidents: list[dict[str, Any]]) -> None:
@@ -67,8 +78,7 @@ def _draw_curves(look: Look, incidents: list[dict[str, Any]]) -> None:
     types = {anomaly["tracker"] for anomaly in look.state.get("anomalies", ()) if anomaly["step"] >= incidents[-1]["step"]}
     only = {"reward"}.union(*(_PANELS_OF.get(tracker, ()) for tracker in types))
     panels = panels_for(look.runs()[:1], span=look.span, marks=marks_of(incidents), only=only)
-    made = [smoothed(panel, look.smoothing) for panel in panels]
-    draw_panels(made, dark=look.dark, revision=look.revision, span=look.span, place="alerts", run=look.label)
+    draw_panels(look, panels, "alerts")
 
 
 def _draw_tables(look: Look) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rldk.plots.palette import DARK, LIGHT
 
-__all__ = ["css"]
+__all__ = ["RULES", "css"]
 
-_RULES = """
+RULES = """
 .block-container, [data-testid="stMainBlockContainer"] { padding-top: 3.75rem; padding-bottom: 3rem; max-width: 1500px; }
 [data-testid="stSidebarUserContent"] { padding-top: 0.5rem; }
 .rldk { font-size: 0.95rem; line-height: 1.5; color: var(--rldk-ink); overflow-wrap: anywhere; }
@@ -17,6 +17,8 @@ _RULES = """
 .rldk .row { display: flex; flex-wrap: wrap; gap: 0.4rem 0.9rem; align-items: center; }
 .rldk .badge { font-size: 0.75rem; font-weight: 700; letter-spacing: 0.05em; text-transform: uppercase; padding: 0.12rem 0.55rem;
   border-radius: 999px; border: 1px solid currentColor; white-space: nowrap; }
+.rldk .flag { display: inline-block; min-width: 1.5em; line-height: 1.5; border-radius: 999px; text-align: center;
+  font-size: 0.8rem; padding: 0 0.35em; }
 .rldk .critical { color: var(--rldk-critical); } .rldk .warning { color: var(--rldk-warning); }
 .rldk .healthy { color: var(--rldk-good); } .rldk .no_data { color: var(--rldk-soft); }
 .rldk .dot { display: inline-block; width: 0.6em; height: 0.6em; border-radius: 50%; background: currentColor;
@@ -33,6 +35,8 @@ _RULES = """
   padding: 0.7rem 1rem; margin: 0.5rem 0; }
 .rldk .card > * { color: var(--rldk-ink); } .rldk .card .soft { color: var(--rldk-soft); }
 .rldk .card .badge.critical { color: var(--rldk-critical); } .rldk .card .badge.warning { color: var(--rldk-warning); }
+.rldk .card .flag.critical { background: var(--rldk-critical); color: var(--rldk-paper); }
+.rldk .card .flag.warning { background: var(--rldk-warning); color: var(--rldk-paper); }
 .rldk .card ul { margin: 0.3rem 0 0.3rem 1.1rem; padding: 0; }
 .rldk .card li { margin: 0.15rem 0; font-size: 0.92rem; }
 .rldk table { border-collapse: collapse; width: 100%; font-size: 0.88rem; margin: 0; }
@@ -62,4 +66,4 @@ _RULES = """
 def css(dark: bool) -> str:
     """The style sheet, with the colours that the plots have."""
     palette = DARK if dark else LIGHT
-    return f"<style>:root{{{palette.variables()}}}{_RULES}</style>"
+    return f"<style>:root{{{palette.variables()}}}{RULES}</style>"

@@ -8,18 +8,17 @@ from typing import Any
 import streamlit as st
 
 from rldk.dashboard.page.context import Look
-from rldk.dashboard.page.curves import draw_panels, marks_of, nothing_to_draw, panels_for, smoothed
+from rldk.dashboard.page.curves import draw_panels, marks_of, nothing_to_draw, overview_panels, panels_for
 from rldk.dashboard.page.export import draw_export
 from rldk.dashboard.page.header import draw_scores
 from rldk.dashboard.page.samples import draw_samples
-from rldk.dashboard.page.story import draw_alerts, incident_card
+from rldk.dashboard.page.story import draw_alerts, worst_incident
 from rldk.dashboard.page.tables import facts, table
 from rldk.dashboard.page.words import count, named, number
 from rldk.plots.standard import GROUPS
 
 __all__ = ["VIEWS"]
 
-_OVERVIEW = ("reward", "kl", "entropy", "gradients", "length", "losses", "margin", "accuracy")
 _ANALYTICS = {
     "kl_schedule": ("KL and its coefficient", ("kl", "kl_coef")),
     "gradient_norms": ("Gradients", ("gradients", "gradient_ratio")),
@@ -30,21 +29,15 @@ _ANALYTICS = {
 
 def draw_overview(look: Look) -> None:
     """The verdict and the curves that matter most."""
-    incidents = look.state.get("incidents") or []
     with st.container():
         draw_scores(look)
     with st.container():
         if look.others:
             _compare(look)
-        if incidents:
-            worst = next((one for one in incidents if one["severity"] == "critical"), incidents[-1])
-            more = len(incidents) - 1
-            told = f'<p class="soft">{more} more under Alerts.</p>' if more else ""
-            st.html(f'<div class="rldk">{incident_card(worst)}{told}</div>')
-    panels = panels_for(look.runs(), span=look.span, marks=marks_of(incidents), only=_OVERVIEW)
-    if not panels:
-        panels = panels_for(look.runs(), span=look.span, marks=marks_of(incidents), others=True)[:6]
-    _draw(look, panels, "overview", "This run has logged no number yet.")
+        told = worst_incident(look.state.get("incidents") or [])
+        if told:
+            st.html(f'<div class="rldk">{told}</div>')
+    _draw(look, overview_panels(look), "overview", "This run has logged no number yet.")
 
 
 def draw_curves(look: Look) -> None:
@@ -106,9 +99,8 @@ def draw_machine(look: Look) -> None:
 
 
 def _draw(look: Look, panels: list[Any], place: str, otherwise: str) -> None:
-    made = [smoothed(panel, look.smoothing) for panel in panels[: look.first]]
-    if made:
-        draw_panels(made, dark=look.dark, revision=look.revision, span=look.span, place=place, run=look.label)
+    if panels:
+        draw_panels(look, panels, place)
     elif otherwise:
         nothing_to_draw(otherwise)
 

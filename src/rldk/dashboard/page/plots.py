@@ -1,0 +1,88 @@
+"""Panels as plots in the browser: sent as they stand, drawn in place, and asked for the range that a user zooms to.
+
+Streamlit's own plot is thrown away and drawn anew at each new point, from under the user's hand. These stay.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+import numpy as np
+import streamlit as st
+
+from rldk.dashboard.front import PLOTLY
+from rldk.plots.panel import Panel
+from rldk.plots.plotly_figure import plotly_spec
+from rldk.plots.png import file_name
+
+__all__ = ["SPAN", "draw_plots", "packed"]
+
+SPAN = "rldk_span"
+_HEIGHT = 290
+_FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", sans-serif'
+_CSS = """
+.rldk-plots { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1rem 2rem; }
+.rldk-plots > div { min-height: 290px; min-width: 0; background: inherit; }
+.rldk-plots > div:only-child { grid-column: 1 / -1; }
+.rldk-plots > div:fullscreen { background: var(--rldk-paper); }
+@media (max-width: 900px) { .rldk-plots { grid-template-columns: minmax(0, 1fr); } }
+"""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def draw_plots(
+    panels: Sequence[Panel], *, dark: bool, revision: str, span: tuple[float, float] | None, place: str, run: str
+) -> None:
+    """Draw panels, two beside each other where there is room.
+
+    `revision` must stay the same for a zoom to survive a refresh. A range that the user zooms to is kept in the session.
+    """
+    script = (files("rldk.dashboard.page") / "assets" / "plots.js").read_text(encoding="utf-8")
+    component = st.components.v2.component("rldk_plots", css=_CSS, js=script, isolate_styles=False)
+    figures = [_figure(panel, dark, revision, span, run) for panel in panels]
+    key = f"rldk_plots_{place}"
+    component(key=key, data=_encode({"address": f".{PLOTLY}", "figures": figures}), on_span_change=lambda: _zoomed(key))
+
+
+def _zoomed(key: str) -> None:
+    given = getattr(st.session_state.get(key), "span", None)
+    if not given:
+        return
+    low, high = (None, None) if given.get("all") else (float(given["low"]), float(given["high"]))
+    st.session_state[SPAN] = (low, high) if low is not None and high is not None and high > low else None
+
+
+def _figure(panel: Panel, dark: bool, revision: str, span: tuple[float, float] | None, run: str) -> dict[str, Any]:
+    """A panel as the browser takes it; its `stamp` says whether that is what it has already."""
+    spec = plotly_spec(panel, dark=dark, height=_HEIGHT, revision=revision)
+    layout = spec["layout"]
+    layout["dragmode"], layout["font"]["family"], layout["yaxis"]["fixedrange"] = "zoom", _FONT, True
+    if span is not None:
+        layout["xaxis"]["range"] = list(span)
+    for trace in spec["data"]:
+        trace["x"], trace["y"] = packed(trace["x"]), packed(trace["y"], exact=False)
+    spec["config"] = {
+        "displaylogo": False,
+        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": file_name(f"{run}-{panel.key}")},
+    }
+    text = _encode(spec)
+    return {"key": panel.key, "alt": panel.alt, "stamp": zlib.crc32(text), "spec": msgspec.Raw(text)}
+
+
+def packed(values: np.ndarray[Any, np.dtype[np.float64]], *, exact: bool = True) -> dict[str, str]:
+    """Numbers as Plotly reads them from bytes: whole numbers of 4 bytes, others of 8, or of 4 where a picture needs no more."""
+    array = np.ascontiguousarray(values, dtype="<f8")
+    finite = array[np.isfinite(array)]
+    largest = float(np.abs(finite).max()) if len(finite) else 0.0
+    if len(finite) == len(array) and largest < 2**31 and bool((finite == np.trunc(finite)).all()):
+        kind = "i4"
+    else:
+        kind = "f8" if exact or largest > 1e37 else "f4"
+    return {"dtype": kind, "bdata": base64.b64encode(array.astype(f"<{kind}").tobytes()).decode()}
