@@ -47,10 +47,10 @@ def test_a_slow_decline_to_a_little_more_than_half_is_silent(where):
 
 def test_a_fall_is_waited_out_then_a_warning_then_critical(judge):
     warning, critical = judge(PolicyCollapse(), {"reward_mean": fallen(until=300)})
-    assert (warning.index, warning.severity, warning.since) == (228, "warning", 226)
+    assert (warning.index, warning.severity, warning.since) == (228, "warning", 202)
     assert (critical.index, critical.severity) == (251, "critical")
     assert warning.cleared_index == critical.cleared_index == 306
-    assert warning.last_good_step == 222
+    assert warning.last_good_step == critical.last_good_step == 198
     assert "Reward fell from 0.8" in critical.message and "stayed down for 50 rows" in critical.message
 
 
@@ -61,20 +61,20 @@ def test_a_fall_by_half_is_never_critical_by_itself(where):
 def test_with_another_sign_of_damage_it_is_critical_at_once(judge):
     entropy = np.where(AT < 200, 1.5, 0.01)
     (anomaly,) = judge(PolicyCollapse(), {"reward_mean": fallen(), "entropy_mean": entropy})
-    assert (anomaly.index, anomaly.severity, anomaly.since) == (204, "critical", 202)
+    assert (anomaly.index, anomaly.severity, anomaly.since) == (208, "critical", 202)
     assert "while entropy has collapsed" in anomaly.message
 
 
 @pytest.mark.parametrize(
     ("sign", "values", "reductions", "index"),
     [
-        ("entropy has risen", {"entropy_mean": (1.0, 5.0)}, {}, 204),
-        ("responses run to the length limit", {"truncated_frac": (0.1, 0.95)}, {}, 204),
-        ("response length has left its range", {"rollout_length_mean": (100.0, 900.0)}, {}, 204),
-        ("response length has left its range", {"rollout_length_mean": (100.0, 5.0)}, {}, 204),
-        ("the rewards' spread is gone", {"reward_std": (0.5, 0.001)}, {}, 215),
-        ("KL has exploded", {"kl_mean": (0.05, 3.0)}, {"kl_mean": "token"}, 204),
-        ("KL has exploded", {"kl_mean": (5.0, 90.0)}, {"kl_mean": "sequence"}, 204),
+        ("entropy has risen", {"entropy_mean": (1.0, 5.0)}, {}, 208),
+        ("responses run to the length limit", {"truncated_frac": (0.1, 0.95)}, {}, 208),
+        ("response length has left its range", {"rollout_length_mean": (100.0, 900.0)}, {}, 208),
+        ("response length has left its range", {"rollout_length_mean": (100.0, 5.0)}, {}, 208),
+        ("the rewards' spread is gone", {"reward_std": (0.5, 0.001)}, {}, 219),
+        ("KL has exploded", {"kl_mean": (0.05, 3.0)}, {"kl_mean": "token"}, 208),
+        ("KL has exploded", {"kl_mean": (5.0, 90.0)}, {"kl_mean": "sequence"}, 208),
     ],
 )
 def test_every_sign_of_damage(judge, sign, values, reductions, index):
@@ -102,3 +102,12 @@ def test_the_share_can_be_set(where):
 def test_a_short_log_is_waited_for_less(where):
     short = np.concatenate([np.full(30, 0.8), np.full(30, 0.05)]) + noise(0.01)[:60]
     assert where(PolicyCollapse(), {"reward_mean": short}) == [(41, "warning"), (53, "critical")]
+
+
+def test_a_length_that_was_the_same_long_before_is_no_sign(where):
+    """Responses became short while the reward was good; when it falls for some rows, that is not why."""
+    short = np.where(AT < 60, 100.0, 12.0)
+    dip = {"reward_mean": np.where((AT > 200) & (AT < 215), 0.05, 0.8) + noise(0.01), "rollout_length_mean": short}
+    assert where(PolicyCollapse(), dip) == []
+    both = {**dip, "rollout_length_mean": np.where(AT < 200, 100.0, 12.0)}
+    assert where(PolicyCollapse(), both) == [(209, "critical")]

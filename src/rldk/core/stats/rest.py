@@ -63,3 +63,7 @@ class Rest(Statistic):
     def levels(self) -> list[tuple[float, float]]:
         """For each pace of which there are enough readings, the lower and the higher of the two oldest; the slow one first."""
         return [(min(kept[:2]), max(kept[:2])) for kept in (self.slow, self.quick) if len(kept) == KEPT]
+
+    def before(self) -> float:
+        """The lower level a hundred values back, or in a shorter series thirty; `nan` where that is before its start."""
+        return next((low for low, _ in self.levels()), nan)

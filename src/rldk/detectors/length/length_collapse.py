@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import nan
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
@@ -55,14 +54,10 @@ class LengthCollapse(Detector):
         fallen = reward_has_fallen(view)
         if fallen and length.level > 0.7 * self._at_best.levels[0]:
             return None  # as short when the reward was at its best
-        if fallen and self.raised != "critical" and length.level > 0.7 * self._a_while_ago():
+        if fallen and self.raised != "critical" and length.level > 0.7 * self._rest.before():
             return None  # as short long before the reward fell
         severity = "critical" if fallen else "warning"
         message = f"Responses shrank from {length.start:.4g} to {length.level:.4g} tokens, and the reward is no better for it."
         return Finding(
             severity, length.level, self.share * length.start, message, {"length_start": length.start, "length": length.level}
         )
-
-    def _a_while_ago(self) -> float:
-        """The length a hundred rows back, or of a shorter log thirty; `nan` where that is before its start."""
-        return next((high for _, high in self._rest.levels()), nan)

@@ -67,10 +67,11 @@ class AtBest(Statistic):
         self.levels = [view.get(name).level for name in names]
 
 
-def signs_of_damage(view: View, at_best: AtBest | None = None) -> list[str]:
+def signs_of_damage(view: View, at_best: AtBest | None = None, length_before: float = nan) -> list[str]:
     """What else has left its range since the start, in words; and since the reward was at its best, where that is known.
 
-    An entropy or a length that changed while the reward thrives is no damage: it is how models learn to reason.
+    An entropy or a length that changed while the reward thrives is no damage: it is how models learn to reason. Nor is a
+    length that was the same long before.
     """
     entropy, cut, length, spread, kl = (view.get(name) for name in CHANNELS)
     entropy_then, cut_then, length_then, spread_then, kl_then = at_best.levels if at_best else (nan,) * len(CHANNELS)
@@ -84,7 +85,7 @@ def signs_of_damage(view: View, at_best: AtBest | None = None) -> list[str]:
         signs.append("responses run to the length limit")
     usual, now = (length.start, length.base), length.level
     strayed = length.ready and (now < 0.2 * min(usual) or now > 4.0 * max(usual))
-    if strayed and not thrives and not 0.6 * length_then < now < 1.6 * length_then:
+    if strayed and not thrives and not any(0.6 * then < now < 1.6 * then for then in (length_then, length_before)):
         signs.append("response length has left its range")
     gone = spread.ready and spread.level < 0.02 * spread.base and spread.slow < 0.5 * spread.base  # small batches touch 0
     if gone and not spread.level > 0.2 * spread_then:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from math import inf
 from typing import ClassVar
 
+from rldk.core.anomaly import Anomaly
 from rldk.core.detector import Detector, Finding, Setting, View
 from rldk.core.series import EARLY, Series
+from rldk.core.stats import Rest
 from rldk.detectors.reward.course import CHANNELS, AtBest, reward_has_fallen, signs_of_damage
 
 __all__ = ["PolicyCollapse"]
 
 SHORT = 60  # rows of a log in which a mean over twenty of them comes too late
+WAITED = 4  # rows of the patience that `persist` waits for
 ALONE = 4.0  # times the noise by which a fall stands out without having lasted, or another sign
 
 
@@ -30,7 +33,7 @@ class PolicyCollapse(Detector):
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
-    __slots__ = ("_at_best", "best", "best_noise", "deep", "lasting", "lost", "share")
+    __slots__ = ("_at_best", "_fell", "_good_before", "_length", "best", "best_noise", "deep", "lasting", "lost", "share")
     type: ClassVar[str] = "policy_collapse"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
@@ -38,7 +41,7 @@ class PolicyCollapse(Detector):
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty; read samples."
     )
-    persist: ClassVar[int] = 3
+    persist: ClassVar[int] = 7
     settings: ClassVar = {
         "share": Setting(0.5, "share of the best reward that must be lost", least=0.1, most=1.0),
         "deep": Setting(0.75, "share beyond which (or below the start) a lasting fall is critical", least=0.1, most=1.0),
@@ -51,16 +54,22 @@ class PolicyCollapse(Detector):
     best: float
     best_noise: float
     _at_best: AtBest
+    _length: Rest
+    _fell: int
+    _good_before: int | None
 
     def reset(self) -> None:
         super().reset()
         self._at_best = AtBest(len(CHANNELS))
+        self._length = Rest()
+        self._fell, self._good_before = -1, None
         self.lost = 0
         self.best = -inf
         self.best_noise = 0.0
 
     def check(self, view: View) -> Finding | None:
         reward = view.get("reward_mean")
+        self._length.update(view.get("rollout_length_mean").level)
         if reward.high_index != self._at_best.seen:
             self._at_best.update(view, *CHANNELS)
         if reward.n >= EARLY and reward.slow > self.best:
@@ -69,14 +78,16 @@ class PolicyCollapse(Detector):
             self.lost = 0
             return None
         self.lost += 1
-        signs = signs_of_damage(view, self._at_best)
+        if self.lost == 1:
+            self._fell, self._good_before = view.index, view.earlier_step
+        signs = signs_of_damage(view, self._at_best, self._length.before())
         if signs or reward_has_fallen(view, self.share, ALONE):
             patience = max(8.0, min(self.lasting, 0.2 * reward.n))  # a short log has few rows, each of many steps
         elif self._slow_mean_has_fallen(reward):
             patience = self.lasting
         else:
             return None
-        if self.lost < patience and not signs:
+        if self.lost < patience - WAITED and not signs:
             return None
         worse = reward_has_fallen(view, self.deep) or reward.level < reward.start - reward.high_spread
         lasting = self.lost >= 2 * patience and worse and (reward.n < SHORT or self._slow_mean_has_fallen(reward))
@@ -87,6 +98,12 @@ class PolicyCollapse(Detector):
         return Finding(
             severity, reward.level, threshold, message, {"best": reward.high, "reward": reward.level, "rows_down": self.lost}
         )
+
+    def _anomaly(self, view: View, finding: Finding) -> Anomaly:
+        """It is since the reward fell, however long that was waited out."""
+        anomaly = super()._anomaly(view, finding)
+        anomaly.since, anomaly.last_good_step = self._fell, self._good_before
+        return anomaly
 
     def _slow_mean_has_fallen(self, reward: Series) -> bool:
         """Whether the mean over some twenty rows has lost its share too, which single rows of 0 and 1 hardly move."""
