@@ -63,7 +63,7 @@ test: lint chromium $(LIGHT)/.installed $(MATRIX)
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@$(LIGHT)/bin/pytest --numprocesses 2 -m "not full"
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed chromium
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/speed/engine.py
 	@$(BIN)/python benchmarks/detection/simulated.py
@@ -72,6 +72,7 @@ bench: $(VENV)/.installed
 	@$(BIN)/python benchmarks/training/beside_trl.py
 	@$(BIN)/python benchmarks/trl/overhead.py
 	@$(BIN)/python benchmarks/trl/faults.py
+	@$(BIN)/python benchmarks/dashboard/page.py
 
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py

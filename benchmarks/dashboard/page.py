@@ -1,21 +1,24 @@
-"""The dashboard against its bars: a run of a million events, and a folder of two hundred runs, in a real browser.
+"""The dashboard against its bars, in a real browser: a run of a million events, a run that grows, a folder of 200 runs.
 
-    python benchmarks/dashboard/page.py [--events 1000000] [--runs 200]
+    python benchmarks/dashboard/page.py [--events 1000000] [--runs 200] [--seconds 60]
 
-Times are of the clock, from the click to the picture; beside them the processor time that Chromium took, which a busy
-machine does not change. The files are written to a temporary folder, which is removed at the end.
+Times are of the clock; beside them the processor time that Chromium took, which a busy machine hardly changes. The first
+picture is what is painted first: name, verdict and curves as plain SVG. The page to work with follows it, and is timed too.
+The files are written to a temporary folder, which is removed at the end.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -24,16 +27,32 @@ import psutil
 from rldk.dashboard import Dashboard
 from rldk.dashboard.client import Client
 from rldk.dashboard.page.context import Look
-from rldk.dashboard.page.curves import panels_for
-from rldk.plots.plotly_figure import plotly_figure
+from rldk.dashboard.page.curves import overview_panels, panels_for
+from rldk.dashboard.page.plots import figure_of
 from rldk.testing.streams import healthy
 
 ARGUMENTS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-PLOT = ".js-plotly-plot .main-svg"
-OVERVIEW = ("reward", "kl", "entropy", "gradients", "length", "losses")
+PAINTED = (
+    "() => performance.getEntriesByName('first-contentful-paint').length && document.querySelector('[data-rldk=first] svg path')"
+)
+TIMES = """() => [performance.getEntriesByType('navigation')[0].responseStart,
+  performance.getEntriesByName('first-contentful-paint')[0].startTime]"""
+DRAWN = "[data-rldk=drawn]"
+READ = "() => !/sketch|Reading the log/.test(document.querySelector('[data-rldk=header]').innerText)"
+PLOTS = "[...document.querySelectorAll('.js-plotly-plot')].filter(plot => plot._fullData)"
+WRITER = """
+import sys, time
+from pathlib import Path
+from rldk.log import EventWriter
+from rldk.testing.streams import healthy
+with EventWriter(Path(sys.argv[1])) as log:
+    for event in healthy("ppo", 20_000, 1):
+        log.write(event)
+        time.sleep(float(sys.argv[2]))
+"""
 
 
 def write_run(path: Path, events: int) -> None:
@@ -48,7 +67,7 @@ def write_run(path: Path, events: int) -> None:
 
 
 def say(name: str, measured: str, bar: str = "") -> None:
-    print(f"  {name:58} {measured:>22}  {bar}")
+    print(f"  {name:66} {measured:>24}  {bar}", flush=True)
 
 
 def verdict(value: float, bar: float) -> str:
@@ -65,6 +84,12 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
+def new_page(chromium: Any) -> Any:
+    page = chromium.new_context(viewport={"width": 1360, "height": 1000}).new_page()
+    page.set_default_timeout(300_000)
+    return page
+
+
 def chrome() -> list[psutil.Process]:
     return [child for child in psutil.Process().children(recursive=True) if "chrom" in child.name()]
 
@@ -74,75 +99,142 @@ def cpu() -> float:
 
 
 def megabytes(processes: list[psutil.Process]) -> str:
-    return f"{sum(process.memory_info().rss for process in processes) / 1e6:.0f} MB"
+    """What these hold together; memory that several share is counted once."""
+    return f"{sum(process.memory_full_info().pss for process in processes) / 1e6:.0f} MB"
+
+
+def heap(page: Any) -> tuple[float, int]:
+    """What the scripts of a page hold after a sweep, in MB, and how many nodes it has."""
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    session.send("Performance.enable")
+    found = {entry["name"]: entry["value"] for entry in session.send("Performance.getMetrics")["metrics"]}
+    session.detach()
+    return found["JSHeapUsedSize"] / 1e6, int(found["Nodes"])
 
 
 def measure_pages(folder: Path, key: str, events: int) -> None:
     started = time.monotonic()
     with Dashboard(folder, port=0) as dashboard, browser() as chromium:
         say("server answers", f"{time.monotonic() - started:.2f} s")
-        context = chromium.new_context(viewport={"width": 1360, "height": 1000})
-        for visit in ("first visit, nothing cached in the browser", "second visit"):
-            page = context.new_page()
-            page.set_default_timeout(300_000)
+        for visit in ("first visit, nothing cached in the browser", "another visit"):
+            page = new_page(chromium)
             begun, worked = time.monotonic(), cpu()
-            page.goto(f"{dashboard.url}/?run={key}")
-            page.wait_for_selector(PLOT)
-            took = time.monotonic() - begun
-            say(f"first picture, {visit}", f"{took:.2f} s ({cpu() - worked:.1f} s cpu)", verdict(took, 3.0))
-            if visit != "second visit":
-                page.close()
+            page.goto(f"{dashboard.url}/?run={key}", wait_until="commit")
+            page.wait_for_function(PAINTED, polling=20)
+            answered, took = (entry / 1000 for entry in page.evaluate(TIMES))
+            shown = page.evaluate("() => document.querySelector('[data-rldk=first]').innerText").split("\n")
+            curves = page.locator("[data-rldk=first] svg").count()
+            say(f"first picture, {visit}", f"{took:.2f} s", f"{verdict(took, 3.0)} (the answer came after {answered:.2f} s)")
+            page.wait_for_selector(DRAWN, state="attached")
+            took, used = time.monotonic() - begun, cpu() - worked
+            say("  the page to work with, its plots in view drawn", f"{took:.2f} s ({used:.1f} s cpu)")
+            if visit != "another visit":
+                print(f"    on the first picture: {curves} panels; {' · '.join(line for line in shown[:6] if line)}")
+                page.context.close()
+        begun = time.monotonic()
+        page.wait_for_function(READ, polling=100)
+        say("the whole log read, after that", f"{time.monotonic() - begun:.1f} s")
+        measure_zoom(page, events)
         server = psutil.Process(dashboard.pid)
-        reader = server.children(recursive=True)
-        begun = time.monotonic()
-        page.wait_for_function("() => !document.querySelector('[data-rldk=header]').innerText.includes('sketch')")
-        say("the whole log read, after the second picture", f"{time.monotonic() - begun:.1f} s")
-        area = page.locator(".js-plotly-plot").first.locator(".nsewdrag").first
-        area.scroll_into_view_if_needed()
-        box = area.bounding_box()
-        height = box["y"] + box["height"] / 2
-        page.mouse.move(box["x"] + 0.5 * box["width"], height)
-        page.mouse.down()
-        page.mouse.move(box["x"] + 0.55 * box["width"], height, steps=4)
-        begun = time.monotonic()
-        page.mouse.up()
-        page.wait_for_selector("[data-rldk=range]")
-        say(f"zoom into 5 % of {events} events: the detail is there", f"{time.monotonic() - begun:.2f} s")
         say("memory of the server", megabytes([server]))
-        say("memory of the reader", megabytes(reader))
+        say("memory of the reader", megabytes(server.children(recursive=True)))
         say("memory of Chromium, all processes", megabytes(chrome()))
-        curves = "[...document.querySelectorAll('.js-plotly-plot')].flatMap(plot => plot._fullData.map(trace => trace.x.length))"
-        points = page.evaluate(f"() => {curves}")
+        points = page.evaluate(f"() => {PLOTS}.flatMap(plot => plot._fullData.map(trace => trace.x.length))")
         say("points in the browser, the most in one curve", str(max(points)))
-        page.close()
+
+
+def measure_zoom(page: Any, events: int) -> None:
+    area = page.locator(".js-plotly-plot").first.locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    height = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.5 * box["width"], height)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.55 * box["width"], height, steps=4)
+    begun = time.monotonic()
+    page.mouse.up()
+    page.wait_for_selector("[data-rldk=range]")
+    inside = f"plot._fullData[0].x.length > 100 && Math.min(...plot._fullData[0].x) > {0.4 * events}"
+    page.wait_for_function(f"() => {PLOTS}.slice(0, 2).every(plot => {inside})", polling=20)
+    say(f"zoom into 5 % of {events} events: the detail is drawn", f"{time.monotonic() - begun:.2f} s")
 
 
 def measure_refresh(folder: Path, key: str) -> None:
-    """What the server does for one refresh: ask the reader, make the figures, write them as JSON."""
+    """What the server does for one refresh: ask the reader, make the figures, write them for the browser."""
     client = Client(folder)
     while client.ask("state", key=key)["progress"] < 1.0:
         time.sleep(1.0)
-    for name, only in (("the overview", OVERVIEW), ("every panel there is", None)):
-        times = []
-        for _ in range(7):
-            begun = time.monotonic()
+    for name in ("the overview", "every panel there is"):
+        times, used = [], []
+        for _ in range(9):
+            begun, worked = time.monotonic(), time.process_time()
             look = Look(client, key, None, client.ask("state", key=key))
-            panels = panels_for(look.runs(), span=None, only=only)
-            size = sum(len(plotly_figure(panel).to_json()) for panel in panels)
+            panels = overview_panels(look) if name == "the overview" else panels_for(look.runs(), span=None, others=True)
+            size = sum(len(bytes(figure_of(look, panel)["spec"])) for panel in panels)
             times.append(time.monotonic() - begun)
-        took = sorted(times)[len(times) // 2]
-        say(f"refresh of {name} ({len(panels)} plots, {size / 1e3:.0f} kB), server", f"{took:.2f} s", verdict(took, 0.5))
+            used.append(time.process_time() - worked)
+        took, told = median(times), f"{len(panels)} plots, {size / 1e3:.0f} kB"
+        say(f"refresh of {name} ({told}), server", f"{took:.2f} s ({median(used):.2f} s cpu)", verdict(took, 0.5))
     client.close()
+
+
+def measure_growing(folder: Path, seconds: float) -> None:
+    """A run that another process writes: when it appears, how soon a line is a point on the screen, what is held in the end."""
+    log = folder / "live_events.jsonl"
+    with Dashboard(folder, port=0) as dashboard, browser() as chromium:
+        page = new_page(chromium)
+        page.goto(dashboard.url, wait_until="commit")
+        page.wait_for_selector("[data-rldk=empty]")
+        page.wait_for_timeout(3000)
+        with subprocess.Popen([sys.executable, "-c", WRITER, str(log), "0.05"]) as writer:
+            while not log.exists() or not log.stat().st_size:
+                time.sleep(0.005)
+            begun = time.monotonic()
+            page.wait_for_function(f"() => {PLOTS}.length && {PLOTS}[0]._fullData[0].x.length > 1", polling=20)
+            took = time.monotonic() - begun
+            say("a run that begins: from its first line to its curve", f"{took:.2f} s", verdict(took, 3.0))
+            page.wait_for_timeout(8000)
+            late, drawing = [], []
+            for _ in range(15):
+                step = last_step(log)
+                begun = time.monotonic()
+                page.wait_for_function(f"() => Math.max(...{PLOTS}[0]._fullData[0].x) >= {step}", polling=20)
+                late.append(time.monotonic() - begun)
+                drawing.append(float(page.evaluate(f"() => document.querySelector('{DRAWN}').dataset.took")) / 1000)
+                page.wait_for_timeout(370)
+            worst = max(late)
+            say(
+                "a line of a run at 20 a second: until it is a point on the screen",
+                f"{median(late):.2f} s",
+                f"at worst {worst:.2f} s",
+            )
+            say("  that within 3 s, at worst", f"{worst:.2f} s", verdict(worst, 3.0))
+            took = median(drawing)
+            say("drawing the plots in view again, browser", f"{took:.2f} s", verdict(took, 0.5))
+            server = psutil.Process(dashboard.pid)
+            for part in ("at first", f"after {seconds:g} s more"):
+                if part != "at first":
+                    page.wait_for_timeout(1000 * seconds)
+                held, nodes = heap(page)
+                told = f"{held:.0f} MB, {nodes} nodes"
+                say(f"scripts of the page hold, {part}", told, f"Chromium {megabytes(chrome())}, server {megabytes([server])}")
+            writer.terminate()
+
+
+def last_step(log: Path) -> int:
+    with log.open("rb") as file:
+        file.seek(-8192, 2)
+        return int(msgspec.json.decode(file.read().split(b"\n")[-2])["step"])
 
 
 def measure_picker(folder: Path, runs: int) -> None:
     for number in range(runs):
         write_run(folder / f"run{number:03}_events.jsonl", 300)
     with Dashboard(folder, port=0) as dashboard, browser() as chromium:
-        page = chromium.new_context().new_page()
-        page.goto(dashboard.url)
-        page.get_by_test_id("stSelectbox").first.wait_for()
-        page.wait_for_selector(PLOT)
+        page = new_page(chromium)
+        page.goto(dashboard.url, wait_until="commit")
+        page.wait_for_selector(DRAWN, state="attached")
         begun = time.monotonic()
         page.get_by_test_id("stSelectbox").first.locator("input").click()
         page.get_by_role("option").first.wait_for()
@@ -160,17 +252,25 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long a growing run is followed for its memory")
     args = parser.parse_args(argv)
+    if shutil.which("chromium") is None:
+        print("The dashboard is not measured: there is no chromium (make chromium).")
+        return 0
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        (folder / "large").mkdir()
-        (folder / "many").mkdir()
+        for name in ("large", "many", "live"):
+            (folder / name).mkdir()
         write_run(folder / "large" / "large_events.jsonl", args.events)
         size = (folder / "large" / "large_events.jsonl").stat().st_size
         load = psutil.getloadavg()[0]
-        print(f"A run of {args.events} events, {size / 1e9:.2f} GB; {psutil.cpu_count()} processors, load {load:.1f}")
+        print(
+            f"The dashboard: a run of {args.events} events, {size / 1e9:.2f} GB; {psutil.cpu_count()} processors, load {load:.1f}"
+        )
         measure_pages(folder / "large", "large_events.jsonl", args.events)
         measure_refresh(folder / "large", "large_events.jsonl")
+        print("A run that grows")
+        measure_growing(folder / "live", args.seconds)
         print(f"A folder of {args.runs} runs")
         measure_picker(folder / "many", args.runs)
     return 0

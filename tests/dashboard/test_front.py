@@ -51,7 +51,7 @@ def ask(
 def test_the_picture_is_in_the_page_and_the_script_for_plots_is_named() -> None:
     headers, body = ask(Inside(), lambda wanted: f"<svg>{wanted}</svg>", query_string=b"run=a%2Fb_events.jsonl&x=1")
     assert body.endswith(b"<svg>a/b_events.jsonl</svg></body></html>")
-    assert f'src=".{PLOTLY}"'.encode() in body.partition(b"</head>")[0] and b"<title>rldk</title>" in body
+    assert f"src: '.{PLOTLY}'".encode() in body.partition(b"</head>")[0] and b"<title>rldk</title>" in body
     assert headers[b"content-length"] == str(len(body)).encode()
     assert headers[b"cache-control"] == b"no-store" and b"etag" not in headers
 

@@ -41,18 +41,21 @@ def test_a_panel_of_a_run_is_sent_whole_and_known_by_what_is_in_it() -> None:
     pytest.importorskip("streamlit")
     import msgspec
 
-    from rldk.dashboard.page.plots import _figure
+    from rldk.dashboard.client import Client
+    from rldk.dashboard.page.context import Look
+    from rldk.dashboard.page.plots import figure_of
     from rldk.plots import Curve, Panel
 
     def figure(last: float) -> Any:
         x, y = np.arange(3.0), np.array([1.0, np.inf, last])
         panel = Panel("kl", "Policy", "KL", "nats", [Curve("kl", "kl_mean", x, y)])
-        return msgspec.json.decode(msgspec.json.encode(_figure(panel, False, "r", (0.0, 9.0), "<b>run</b>")))
+        look = Look(Client("."), "k", None, {"run_id": "<b>run</b>"}, span=(0.0, 9.0))
+        return msgspec.json.decode(msgspec.json.encode(figure_of(look, panel)))
 
     made = figure(2.5)
     line, broken = made["spec"]["data"]
     assert unpacked(line["x"]).tolist() == [0, 1, 2] and np.isnan(unpacked(line["y"])[1]) and unpacked(line["y"])[2] == 2.5
     assert unpacked(broken["x"]).tolist() == [1]
-    assert made["spec"]["layout"]["xaxis"]["range"] == [0.0, 9.0] and made["spec"]["layout"]["uirevision"] == "r"
+    assert made["spec"]["layout"]["xaxis"]["range"] == [0.0, 9.0] and made["spec"]["layout"]["uirevision"] == "k|None|0.0|9.0"
     assert "<" not in made["spec"]["config"]["toImageButtonOptions"]["filename"]
     assert made["stamp"] == figure(2.5)["stamp"] != figure(2.6)["stamp"]

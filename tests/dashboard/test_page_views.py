@@ -71,6 +71,29 @@ def test_every_view_draws_what_it_is_for(page: Any) -> None:
         assert plots(page) >= most, view
 
 
+def test_a_run_that_moves_is_looked_at_each_second_by_itself(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the reader's look and the browser's drawing, that is how a line is on the screen within three."""
+    import streamlit as st
+
+    from rldk.dashboard import Dashboard
+    from rldk.dashboard.opened import LOOK
+    from rldk.dashboard.page.main import pause
+
+    seconds = Dashboard(".").refresh_seconds
+    assert pause(seconds, moving=True) + LOOK <= 1.5 and 1 < pause(seconds, moving=False) <= 5
+    given: dict[str, Any] = {}
+
+    def fragment(draw: Any, run_every: float | None = None) -> Any:
+        given[draw.__name__] = run_every
+        return draw
+
+    monkeypatch.setattr(st, "fragment", fragment)
+    for told, moved in (("1.0", 1.0), ("0", None)):
+        monkeypatch.setattr(sys, "argv", [*sys.argv[:2], told])
+        page.run()
+        assert given == {"_draw_run": moved, "_watch_folder": moved}
+
+
 def test_smoothing_comparison_and_a_range_go_together(page: Any) -> None:
     page.run()
     page.session_state["rldk_smoothing"] = 0.9

@@ -20,7 +20,10 @@ _PATIENCE = 1.5
 _LEFT_OUT = (b"if-none-match", b"if-modified-since", b"accept-encoding", b"range")
 _MADE_ANEW = (b"content-length", b"etag", b"last-modified", b"accept-ranges", b"cache-control")
 
-_HEAD = f'<script async data-rldk="plotly" src=".{PLOTLY}"></script></head>'.encode()
+_HEAD = (  # once the picture is painted: before that, nothing may keep the browser busy
+    "<script>requestAnimationFrame(() => setTimeout(() => document.head.append(Object.assign(document.createElement('script'), "
+    f"{{src: '.{PLOTLY}', id: 'rldk-plotly'}}))))</script></head>"
+).encode()
 
 Scope = MutableMapping[str, Any]
 
@@ -33,8 +36,8 @@ class Front:
         draw: makes the picture for the run that the address names, if it names one.
         hosts: under which names this server may be asked for a picture. A page of somebody else's whose name leads to
             this machine must not read what is in it.
-        script: the file that `PLOTLY` is answered with. The browser fetches it with the page, and not seconds later when
-            a plot is drawn.
+        script: the file that `PLOTLY` is answered with. The browser fetches it right after the picture, and not
+            seconds later when a plot is drawn.
     """
 
     def __init__(self, app: Any, draw: Callable[[str | None], str], hosts: Collection[str], script: Path) -> None:

@@ -50,6 +50,8 @@ def serve(library: Library, questions: BinaryIO, answers: BinaryIO) -> None:
 
 def main(argv: list[str]) -> None:
     """Read the runs of a folder for the process at the other end of the pipes."""
+    if os.name == "posix":
+        os.nice(5)  # whoever looks comes first, training and browser alike
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not get among the answers
     with contextlib.suppress(BrokenPipeError):

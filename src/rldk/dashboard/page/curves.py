@@ -80,9 +80,8 @@ def _exponential(values: FloatArray, weight: float) -> FloatArray:
 
 
 def draw_panels(look: Look, panels: Sequence[Panel], place: str) -> None:
-    """Draw panels as the user wants them; `place` tells the plots of one part of the page from those of another."""
-    made = [smoothed(panel, look.smoothing) for panel in panels]
-    draw_plots(made, dark=look.dark, revision=look.revision, span=look.span, place=place, run=look.label)
+    """Draw panels as smooth as the user wants them."""
+    draw_plots(look, [smoothed(panel, look.smoothing) for panel in panels], place)
 
 
 def nothing_to_draw(what: str) -> None:

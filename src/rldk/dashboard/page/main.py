@@ -16,7 +16,7 @@ from rldk.dashboard.page.style import css
 from rldk.dashboard.page.views import VIEWS
 from rldk.dashboard.page.words import safe
 
-__all__ = ["draw_page"]
+__all__ = ["draw_page", "pause"]
 
 logger = logging.getLogger("rldk")
 
@@ -53,8 +53,12 @@ def draw_page(client: Client, seconds: float) -> None:
         return
     view = st.segmented_control("View", list(VIEWS), default="Overview", key="rldk_view", label_visibility="collapsed")
     settings = {"key": key, "compared": compared, "smoothing": smoothing, "dark": dark, "view": view or "Overview"}
-    pause = seconds if moving else max(seconds, _STILL_PAUSE)  # a browser takes its time for each plot: not for nothing
-    st.fragment(_draw_run, run_every=pause if follow else None)(client, settings)
+    st.fragment(_draw_run, run_every=pause(seconds, moving) if follow else None)(client, settings)
+
+
+def pause(seconds: float, moving: bool) -> float:
+    """The time between two looks: a run that stands still is looked at less often, but soon enough when it goes on."""
+    return seconds if moving else max(seconds, _STILL_PAUSE)
 
 
 def is_dark() -> bool:

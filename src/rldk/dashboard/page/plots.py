@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -16,11 +17,12 @@ import numpy as np
 import streamlit as st
 
 from rldk.dashboard.front import PLOTLY
+from rldk.dashboard.page.context import Look
 from rldk.plots.panel import Panel
 from rldk.plots.plotly_figure import plotly_spec
 from rldk.plots.png import file_name
 
-__all__ = ["SPAN", "draw_plots", "packed"]
+__all__ = ["SPAN", "draw_plots", "figure_of", "packed"]
 
 SPAN = "rldk_span"
 _HEIGHT = 290
@@ -36,18 +38,20 @@ _CSS = """
 _encode = msgspec.json.Encoder().encode
 
 
-def draw_plots(
-    panels: Sequence[Panel], *, dark: bool, revision: str, span: tuple[float, float] | None, place: str, run: str
-) -> None:
-    """Draw panels, two beside each other where there is room.
+def draw_plots(look: Look, panels: Sequence[Panel], place: str) -> None:
+    """Draw panels, two beside each other where there is room; `place` tells the plots of one part of the page from others'.
 
-    `revision` must stay the same for a zoom to survive a refresh. A range that the user zooms to is kept in the session.
+    A range that the user zooms to is kept in the session.
     """
-    script = (files("rldk.dashboard.page") / "assets" / "plots.js").read_text(encoding="utf-8")
-    component = st.components.v2.component("rldk_plots", css=_CSS, js=script, isolate_styles=False)
-    figures = [_figure(panel, dark, revision, span, run) for panel in panels]
+    component = st.components.v2.component("rldk_plots", css=_CSS, js=_script(), isolate_styles=False)
     key = f"rldk_plots_{place}"
+    figures = [figure_of(look, panel) for panel in panels]
     component(key=key, data=_encode({"address": f".{PLOTLY}", "figures": figures}), on_span_change=lambda: _zoomed(key))
+
+
+@cache
+def _script() -> str:
+    return (files("rldk.dashboard.page") / "assets" / "plots.js").read_text(encoding="utf-8")
 
 
 def _zoomed(key: str) -> None:
@@ -58,19 +62,19 @@ def _zoomed(key: str) -> None:
     st.session_state[SPAN] = (low, high) if low is not None and high is not None and high > low else None
 
 
-def _figure(panel: Panel, dark: bool, revision: str, span: tuple[float, float] | None, run: str) -> dict[str, Any]:
+def figure_of(look: Look, panel: Panel) -> dict[str, Any]:
     """A panel as the browser takes it; its `stamp` says whether that is what it has already."""
-    spec = plotly_spec(panel, dark=dark, height=_HEIGHT, revision=revision)
+    spec = plotly_spec(panel, dark=look.dark, height=_HEIGHT, revision=look.revision)
     layout = spec["layout"]
     layout["dragmode"], layout["font"]["family"], layout["yaxis"]["fixedrange"] = "zoom", _FONT, True
-    if span is not None:
-        layout["xaxis"]["range"] = list(span)
+    if look.span is not None:
+        layout["xaxis"]["range"] = list(look.span)
     for trace in spec["data"]:
         trace["x"], trace["y"] = packed(trace["x"]), packed(trace["y"], exact=False)
     spec["config"] = {
         "displaylogo": False,
         "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
-        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": file_name(f"{run}-{panel.key}")},
+        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": file_name(f"{look.label}-{panel.key}")},
     }
     text = _encode(spec)
     return {"key": panel.key, "alt": panel.alt, "stamp": zlib.crc32(text), "spec": msgspec.Raw(text)}

@@ -12,7 +12,7 @@ let library;
 function plotly(address) {
   library ??= new Promise((done, failed) => {
     if (window.Plotly) { done(window.Plotly); return; }
-    let script = document.querySelector('script[data-rldk=plotly]');
+    let script = document.getElementById('rldk-plotly');
     if (!script) {
       script = Object.assign(document.createElement('script'), { src: address });
       document.head.append(script);
@@ -102,7 +102,7 @@ class Place {
           await this.draw(Plotly, plot, spec);
           await rest(0);
         }
-        this.grid.dataset.rldk = 'drawn';
+        Object.assign(this.grid.dataset, { rldk: 'drawn', took: Math.round(performance.now() - begun) });
         await Promise.race([rest(Math.min(2000, performance.now() - begun)), new Promise((done) => { this.hurry = done; })]);
       }
     } finally {
