@@ -33,12 +33,12 @@ def test_no_anomaly_no_incident() -> None:
 def test_near_in_time_is_one_and_far_is_two() -> None:
     near = group_incidents([anomaly("kl_explosion", 100), anomaly("policy_collapse", 132)], 200)
     assert [incident.anomalies for incident in near] == [[0, 1]]
-    far = group_incidents([anomaly("kl_explosion", 100), anomaly("policy_collapse", 133)], 200)
+    far = group_incidents([anomaly("kl_explosion", 100, cleared_index=110), anomaly("policy_collapse", 133)], 200)
     assert [incident.anomalies for incident in far] == [[0], [1]]
 
 
 def test_what_is_near_grows_with_the_run() -> None:
-    pair = [anomaly("kl_explosion", 100), anomaly("policy_collapse", 160)]
+    pair = [anomaly("kl_explosion", 100, cleared_index=110), anomaly("policy_collapse", 160)]
     assert len(group_incidents(pair, 300)) == 2
     assert len(group_incidents(pair, 1000)) == 1
 
@@ -81,7 +81,62 @@ def test_evidence_tells_each_type_once_and_its_worst() -> None:
         anomaly("kl_explosion", 112),
     ]
     (incident,) = group_incidents(members, 300)
-    assert incident.evidence == ["step 1100: kl_explosion at 110.", "step 1050: policy_collapse at 105."]
+    assert incident.evidence == ["step 1000, critical at 1100: kl_explosion at 110.", "step 1050: policy_collapse at 105."]
+
+
+def test_what_follows_while_a_critical_stands_is_the_same_incident_and_does_not_change_its_cause() -> None:
+    members = [
+        anomaly("policy_collapse", 100, "critical"),
+        anomaly("dead_reward", 300, "critical"),
+        anomaly("plateau", 400),
+        anomaly("value_divergence", 600, "critical"),
+    ]
+    (incident,) = group_incidents(members, 1000)
+    assert (incident.cause, incident.anomalies) == ("policy_degenerated", [0, 1, 2, 3])
+    assert incident.last_good_step == members[0].last_good_step, "no step after the collapse is good"
+    assert [sentence.split(":")[0] for sentence in incident.evidence] == ["step 1000", "step 3000", "step 4000", "step 6000"]
+
+
+def test_what_comes_after_a_critical_has_cleared_is_another_incident() -> None:
+    members = [anomaly("policy_collapse", 100, "critical", cleared_index=150), anomaly("length_bias", 400)]
+    assert [incident.cause for incident in group_incidents(members, 1000)] == ["policy_degenerated", "length_exploit"]
+
+
+@pytest.mark.parametrize("kind", ["plateau", "vanishing_gradient_anomaly", "dead_reward"])
+def test_what_a_broken_run_is_left_with_is_no_incident_of_its_own(kind: str) -> None:
+    members = [anomaly("learning_rate_too_high", 100, "critical", cleared_index=150), anomaly(kind, 700)]
+    (incident,) = group_incidents(members, 1000)
+    assert incident.cause == "learning_rate_too_high", "and not: raise the learning rate"
+    members[0].severity = "warning"
+    assert len(group_incidents(members, 1000)) == 2
+
+
+@pytest.mark.parametrize("kind", ["throughput_drop", "memory_pressure", "step_regression", "nonfinite_metric"])
+def test_what_no_collapse_brings_about_is_told_by_itself(kind: str) -> None:
+    members = [anomaly("policy_collapse", 100, "critical"), anomaly(kind, 400)]
+    assert [incident.anomalies for incident in group_incidents(members, 1000)] == [[0], [1]]
+    members = [anomaly(kind, 100, "critical"), anomaly("length_bias", 400)]
+    assert [incident.anomalies for incident in group_incidents(members, 1000)] == [[0], [1]]
+
+
+def test_a_warning_that_stands_takes_warnings_of_its_cause_and_no_critical() -> None:
+    standing = anomaly("target_range_anomaly", 50)
+    (incident,) = group_incidents([standing, anomaly("kl_trend_anomaly", 400)], 1000)
+    assert incident.anomalies == [0, 1]
+    assert len(group_incidents([standing, anomaly("kl_explosion", 400, "critical")], 1000)) == 2
+    assert len(group_incidents([standing, anomaly("length_bias", 400)], 1000)) == 2
+    (incident,) = group_incidents([standing, anomaly("target_range_anomaly", 400, "critical")], 1000)
+    assert incident.severity == "critical", "the same defect, grown"
+
+
+def test_what_is_near_to_what_follows_follows_too() -> None:
+    members = [
+        anomaly("policy_collapse", 100, "critical", cleared_index=310),
+        anomaly("plateau", 300),
+        anomaly("length_bias", 350),
+    ]
+    (incident,) = group_incidents(members, 1000)
+    assert (incident.cause, incident.anomalies) == ("policy_degenerated", [0, 1, 2])
 
 
 @pytest.mark.parametrize(
@@ -93,9 +148,23 @@ def test_evidence_tells_each_type_once_and_its_worst() -> None:
         (["kl_explosion"], "kl_penalty_too_weak"),
         (["kl_trend_anomaly", "kl_explosion", "target_range_anomaly"], "kl_penalty_too_weak"),
         (["reward_hacking", "kl_explosion"], "reward_exploited"),
-        (["reward_saturation"], "reward_exploited"),
+        (["kl_explosion", "kl_trend_anomaly", "target_range_anomaly", "reward_hacking"], "reward_exploited"),
+        (["reward_saturation"], "nothing_left_to_learn"),
+        (["reward_saturation", "reward_hacking"], "reward_exploited"),
+        (["kl_spike", "kl_explosion"], "one_update_too_far"),
+        (["kl_explosion", "kl_spike", "kl_trend_anomaly"], "kl_penalty_too_weak"),
+        (["policy_collapse", "kl_trend_anomaly", "target_range_anomaly"], "policy_degenerated"),
+        (["policy_collapse", "dead_reward"], "policy_degenerated"),
+        (["policy_collapse", "length_runaway"], "responses_grow_without_end"),
+        (["length_runaway", "policy_collapse", "plateau"], "responses_grow_without_end"),
+        (["policy_collapse", "entropy_explosion", "length_runaway"], "policy_degenerated"),
+        (["policy_collapse", "plateau"], "policy_degenerated"),
+        (["value_unexplained"], "critic_of_no_use"),
+        (["coef_adaptation_anomaly", "target_range_anomaly"], "kl_controller_unstable"),
+        (["exploding_gradient_anomaly", "gradient_imbalance_anomaly"], "gradients_out_of_balance"),
         (["length_bias", "length_runaway"], "length_exploit"),
-        (["length_runaway", "eos_starvation"], "responses_do_not_end"),
+        (["length_runaway", "eos_starvation"], "responses_grow_without_end"),
+        (["eos_starvation"], "responses_do_not_end"),
         (["dead_reward", "eos_starvation"], "dead_reward"),
         (["dead_reward"], "dead_reward"),
         (["value_divergence", "value_unexplained", "exploding_gradient_anomaly"], "value_function_diverged"),
@@ -116,8 +185,8 @@ def test_the_probable_cause(kinds: list[str], expected: str) -> None:
 
 
 def test_rivals_come_in_the_order_of_their_weight() -> None:
-    assert causes("kl_explosion", "reward_hacking") == ["kl_penalty_too_weak", "reward_exploited"]
     assert causes("reward_hacking", "kl_explosion") == ["reward_exploited", "kl_penalty_too_weak"]
+    assert causes("kl_spike", "kl_explosion")[:2] == ["one_update_too_far", "kl_penalty_too_weak"]
     assert len(causes("policy_collapse", "kl_explosion", "dead_reward", "value_divergence", "plateau", "length_bias")) == 4
 
 
@@ -153,6 +222,19 @@ def test_the_policys_own_learning_rate_goes_first() -> None:
     assert "(it was 2e-06)" in incident.advice
 
 
+def test_the_critics_own_learning_rate_is_named_where_there_is_one() -> None:
+    (incident,) = group_incidents([anomaly("value_divergence", 100, knobs={"lr": 1e-3, "value_lr": 2e-4})], 300)
+    assert "critic's learning rate (it was 0.0002)" in incident.advice
+
+
+def test_a_plateau_has_no_last_good_step_and_takes_none_away() -> None:
+    assert group_incidents([anomaly("plateau", 600)], 1000)[0].last_good_step is None
+    members = [anomaly("policy_collapse", 590, last_good_step=5700), anomaly("plateau", 600, last_good_step=5900)]
+    assert group_incidents(members, 1000)[0].last_good_step == 5700
+    members = [anomaly("plateau", 600, last_good_step=5900), anomaly("policy_collapse", 640, last_good_step=6200)]
+    assert group_incidents(members, 1000)[0].last_good_step is None, "6200 is after the incident's own beginning"
+
+
 def test_the_last_good_step_is_the_earliest_of_all() -> None:
     members = [anomaly("kl_explosion", 100, last_good_step=940), anomaly("policy_collapse", 110, last_good_step=930)]
     assert group_incidents(members, 300)[0].last_good_step == 930
@@ -164,7 +246,7 @@ def test_every_sign_of_a_cause_is_a_type_that_there_is() -> None:
     known = {*BY_TYPE, UserLimit.type}
     for cause in CAUSES:
         assert {*cause.signs, *cause.needs} <= known, cause.name
-        assert cause.title and cause.advice.format(lr=1, kl_coef=1, kl=1, length=1)
+        assert cause.title and cause.advice.format(lr=1, kl_coef=1, kl=1, length=1, value_lr=1)
     assert len({cause.name for cause in CAUSES}) == len(CAUSES)
 
 

@@ -14,7 +14,7 @@ class Cause:
     that has become noise is far from the reference whatever the penalty.
 
     `needs` names anomalies of which at least one must be there. `advice` may use the run's numbers at that moment: `{lr}`,
-    `{kl_coef}`, `{kl}`, `{length}`.
+    `{value_lr}`, `{kl_coef}`, `{kl}`, `{length}`.
     """
 
     name: str
@@ -50,11 +50,25 @@ CAUSES: tuple[Cause, ...] = (
         needs=("kl_explosion", "kl_penalty_off", "kl_trend_anomaly", "target_range_anomaly", "coef_adaptation_anomaly", "controller_responsiveness_anomaly"),
     ),
     Cause(
+        "one_update_too_far", "one update went too far",
+        {"kl_spike": 3.0, "kl_explosion": 2.0, "policy_collapse": 0.3, "kl_trend_anomaly": -1.5, "entropy_explosion": -2.0, "nonfinite_metric": -2.0},
+        "Look at the batch of that step (rewards, lengths), clip gradients at 1, and lower the learning rate (it was {lr}) or the "
+        "epochs per batch; go back to the last good checkpoint if the KL ({kl}) does not come down.",
+        needs=("kl_spike",),
+    ),
+    Cause(
         "reward_exploited", "the reward is being exploited",
-        {"reward_hacking": 3.5, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5, "entropy_collapse": 0.5},
+        {"reward_hacking": 7.0, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5, "entropy_collapse": 0.5},
         "Read samples; go back to the checkpoint where held-out quality held; mend what the reward fails to see, and raise the KL "
         "coefficient (it was {kl_coef}).",
         needs=("reward_hacking", "reward_saturation"),
+    ),
+    Cause(
+        "nothing_left_to_learn", "the reward is at its ceiling",
+        {"reward_saturation": 2.5, "vanishing_gradient_anomaly": 0.5, "gradient_flow_anomaly": 0.5, "policy_collapse": -2.0},
+        "Read samples: if the full score is earned, stop here and keep this checkpoint, or go on with harder prompts or a finer "
+        "reward; if it is not, mend the reward.",
+        needs=("reward_saturation",),
     ),
     Cause(
         "length_exploit", "the reward pays for length",
@@ -64,34 +78,56 @@ CAUSES: tuple[Cause, ...] = (
         needs=("length_bias",),
     ),
     Cause(
+        "responses_grow_without_end", "responses grow until the length limit cuts them",
+        {"length_runaway": 3.0, "eos_starvation": 1.0, "policy_collapse": 0.7, "entropy_explosion": -2.0},
+        "Go back to the last good checkpoint; penalise over-long responses (they were {length} tokens) and leave those that were cut "
+        "off out of the loss; check that the end token is trained on; raise the KL coefficient ({kl_coef}).",
+        needs=("length_runaway",),
+    ),
+    Cause(
         "responses_do_not_end", "responses do not end",
-        {"eos_starvation": 2.0, "length_runaway": 1.5, "dead_reward": 1.2},
+        {"eos_starvation": 2.0, "length_runaway": 0.5, "dead_reward": 1.2},
         "Raise the length limit (responses were {length} tokens), check stop tokens and chat template, or start from a model "
         "that was tuned to stop.",
-        needs=("eos_starvation", "length_runaway"),
+        needs=("eos_starvation",),
     ),
     Cause(
         "dead_reward", "the reward carries no signal",
-        {"dead_reward": 3.0, "plateau": 0.5, "eos_starvation": 0.4, "vanishing_gradient_anomaly": 0.5},
+        {"dead_reward": 3.0, "plateau": 0.5, "eos_starvation": 0.4, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -1.0},
         "Score a few responses by hand, check the parsing of answers, and begin with prompts that the model solves sometimes.",
         needs=("dead_reward",),
     ),
     Cause(
         "value_function_diverged", "the value function has diverged",
-        {"value_divergence": 3.0, "value_unexplained": 1.0, "gradient_imbalance_anomaly": 0.7, "advantage_scale_anomaly": 0.7, "advantage_bias_anomaly": 0.5},
-        "Lower the critic's learning rate, clip value updates and their gradients, normalise rewards; let the critic warm up before "
-        "the policy moves.",
-        needs=("value_divergence", "value_unexplained"),
+        {"value_divergence": 4.0, "value_unexplained": 1.0, "gradient_imbalance_anomaly": 0.7, "advantage_scale_anomaly": 0.7, "advantage_bias_anomaly": 0.5},
+        "Lower the critic's learning rate (it was {value_lr}), clip value updates and their gradients, normalise rewards; let the "
+        "critic warm up before the policy moves.",
+        needs=("value_divergence",),
+    ),
+    Cause(
+        "critic_of_no_use", "the critic explains nothing",
+        {"value_unexplained": 2.0, "advantage_bias_anomaly": 0.7, "advantage_trend_anomaly": 0.5},
+        "Look at the value loss: if it falls, raise the critic's learning rate (it was {value_lr}) or its epochs; if it stays or "
+        "grows, lower it, normalise rewards, and loosen the clipping of values.",
+        needs=("value_unexplained",),
+    ),
+    Cause(
+        "gradients_out_of_balance", "policy and value gradients have come apart",
+        {"gradient_imbalance_anomaly": 3.0, "gradient_balance_anomaly": 1.5, "ratio_trend_anomaly": 1.5, "value_divergence": -1.0},
+        "Lower the coefficient of the side that dominates or its learning rate (the critic's was {value_lr}), normalise returns, and "
+        "clip the two norms separately.",
+        needs=("gradient_imbalance_anomaly", "gradient_balance_anomaly", "ratio_trend_anomaly"),
     ),
     Cause(
         "nothing_learnt", "the policy does not move",
-        {"plateau": 2.5, "vanishing_gradient_anomaly": 1.0, "gradient_flow_anomaly": 0.5},
+        {"plateau": 2.5, "vanishing_gradient_anomaly": 1.0, "gradient_flow_anomaly": 0.5, "policy_collapse": -2.0, "entropy_collapse": -2.0,
+         "length_runaway": -2.0, "length_collapse": -2.0, "learning_rate_too_high": -2.0, "dead_reward": -1.0, "preference_degenerate": -1.0},
         "Raise the learning rate (it was {lr}), lower the KL coefficient ({kl_coef}), and check that gradients reach the weights.",
         needs=("plateau", "vanishing_gradient_anomaly"),
     ),
     Cause(
         "policy_degenerated", "the policy has degenerated",
-        {"policy_collapse": 1.6, "entropy_collapse": 1.6, "entropy_explosion": 2.0, "length_collapse": 1.0, "length_runaway": 0.5},
+        {"policy_collapse": 2.0, "entropy_collapse": 1.6, "entropy_explosion": 2.0, "length_collapse": 1.0, "length_runaway": 0.5},
         "Go back to the last good checkpoint; lower the learning rate (it was {lr}), raise the KL coefficient ({kl_coef}), and read "
         "samples from both sides of the fall.",
         needs=("policy_collapse", "entropy_collapse", "entropy_explosion", "length_collapse", "length_runaway"),
@@ -110,9 +146,10 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "kl_controller_unstable", "the KL controller is out of tune",
-        {"controller_oscillation_anomaly": 2.5, "controller_overshoot_anomaly": 2.0, "controller_responsiveness_anomaly": 1.0, "coef_adaptation_anomaly": 1.0,
-         "kl_volatility_anomaly": 0.8},
-        "Lengthen the controller's horizon if it swings, shorten it if it lags; the coefficient was {kl_coef} and KL {kl}.",
+        {"controller_oscillation_anomaly": 2.5, "controller_overshoot_anomaly": 2.0, "controller_responsiveness_anomaly": 1.0, "coef_adaptation_anomaly": 1.8,
+         "kl_volatility_anomaly": 0.8, "target_range_anomaly": 0.3},
+        "Lengthen the controller's horizon if it swings, shorten it if it lags, and check that it is on if the coefficient does not "
+        "move; the coefficient was {kl_coef} and KL {kl}.",
         needs=("controller_oscillation_anomaly", "controller_overshoot_anomaly", "controller_responsiveness_anomaly", "coef_adaptation_anomaly"),
     ),
     Cause(

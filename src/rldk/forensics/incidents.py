@@ -8,20 +8,20 @@ from typing import Any
 
 from rldk.core.anomaly import Anomaly
 from rldk.forensics.causes import CAUSES, Cause
+from rldk.forensics.grouping import Group, group_anomalies
 
 __all__ = ["Incident", "group_incidents"]
 
-_GAP_ROWS = 30
-_GAP_SHARE = 0.1
 _FIRST_BONUS = 1.5
+_NEVER_BETTER = frozenset({"plateau"})
 
 
 @dataclass(slots=True)
 class Incident:
     """One thing that went wrong, told by all the anomalies that speak of it.
 
-    `anomalies` are positions in the run's list of anomalies. `evidence` says in sentences what was seen, the first mover
-    first; `rivals` are the other causes that would explain it, the likelier first.
+    `anomalies` are positions in the run's list of anomalies. `evidence` says in sentences what was seen, as it came: what makes
+    the cause first, then what followed from it; `rivals` are the other causes that would explain it, the likelier first.
     """
 
     cause: str
@@ -42,39 +42,40 @@ class Incident:
 
 
 def group_incidents(anomalies: Sequence[Anomaly], events: int) -> list[Incident]:
-    """Group anomalies that were raised near each other in time; far apart they are different incidents."""
-    order = sorted(range(len(anomalies)), key=lambda number: (anomalies[number].index, number))
-    gap = max(_GAP_ROWS, _GAP_SHARE * events)
-    groups: list[list[int]] = []
-    for number in order:
-        if groups and anomalies[number].since - anomalies[groups[-1][-1]].index <= gap:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return [_incident(group, anomalies) for group in groups]
+    """Group anomalies that were raised near each other in time, or while an earlier one stood that they go with."""
+    return [_incident(group, anomalies) for group in group_anomalies(anomalies, events)]
 
 
-def _incident(group: list[int], anomalies: Sequence[Anomaly]) -> Incident:
-    members = [anomalies[number] for number in group]
-    first = min(members, key=lambda anomaly: (anomaly.since, anomaly.index))
-    head = members[0]
-    ranked = _rank(members, first)
+def _incident(group: Group, anomalies: Sequence[Anomaly]) -> Incident:
+    numbers = [*group.core, *group.late]
+    members = [anomalies[number] for number in numbers]
+    core = members[: len(group.core)]
+    first = min(core, key=lambda anomaly: (anomaly.since, anomaly.index))
+    head = core[0]
+    ranked = _rank(core, first)
     cause = ranked[0] if ranked else None
-    good = [anomaly.last_good_step for anomaly in members]
-    evidence = [f"step {anomaly.step}: {anomaly.message}" for anomaly in _one_of_each(members)]
     return Incident(
         cause.name if cause else first.type,
-        cause.title if cause else first.type.replace("_", " "),
+        cause.title if cause else first.type.removesuffix("_anomaly").replace("_", " "),
         "critical" if any(anomaly.severity == "critical" for anomaly in members) else "warning",
         head.step,
         head.index,
-        group,
+        numbers,
         first.type,
-        evidence,
+        _evidence(members),
         [rival.name for rival in ranked[1:4]],
         _advice(cause, first.knobs) if cause else first.advice,
-        None if None in good else min(step for step in good if step is not None),
+        _last_good_step(core),
     )
+
+
+def _last_good_step(core: Sequence[Anomaly]) -> int | None:
+    """The step before any of them began. A plateau has none; what else is wrong has one, unless it came after the plateau."""
+    if core[0].type in _NEVER_BETTER:
+        return None
+    good = [anomaly.last_good_step for anomaly in core if anomaly.type not in _NEVER_BETTER]
+    known = [step for step in good if step is not None]
+    return min(known) if len(known) == len(good) else None
 
 
 def _rank(members: Sequence[Anomaly], first: Anomaly) -> list[Cause]:
@@ -91,13 +92,18 @@ def _rank(members: Sequence[Anomaly], first: Anomaly) -> list[Cause]:
     return [cause for _, _, cause in sorted(weights, key=lambda row: row[:2])]
 
 
-def _one_of_each(members: Sequence[Anomaly]) -> list[Anomaly]:
-    """The worst anomaly of each type, where it first stood: a warning that grew is told once."""
+def _evidence(members: Sequence[Anomaly]) -> list[str]:
+    """A sentence for each type, in the order in which they came; of a warning that grew, its worst, and when it began."""
+    first: dict[str, Anomaly] = {}
     worst: dict[str, Anomaly] = {}
     for anomaly in members:
+        first.setdefault(anomaly.type, anomaly)
         if anomaly.type not in worst or anomaly.severity == "critical" != worst[anomaly.type].severity:
             worst[anomaly.type] = anomaly
-    return list(worst.values())
+    return [
+        f"step {first[kind].step}{'' if anomaly is first[kind] else f', critical at {anomaly.step}'}: {anomaly.message}"
+        for kind, anomaly in worst.items()
+    ]
 
 
 def _advice(cause: Cause, knobs: Mapping[str, float]) -> str:
@@ -107,5 +113,7 @@ def _advice(cause: Cause, knobs: Mapping[str, float]) -> str:
         found = next((knobs[name] for name in names if name in knobs), None)
         return "not logged" if found is None else f"{found:.3g}"
 
-    length = then("rollout_length_mean")
-    return cause.advice.format(lr=then("policy_lr", "lr"), kl_coef=then("kl_coef"), kl=then("kl_mean"), length=length)
+    length, critic = then("rollout_length_mean"), then("value_lr", "lr")
+    return cause.advice.format(
+        lr=then("policy_lr", "lr"), kl_coef=then("kl_coef"), kl=then("kl_mean"), length=length, value_lr=critic
+    )
