@@ -31,8 +31,9 @@ def build(folder: Path, seed: int, hidden: int = 32, layers: int = 2) -> Path:
     """Write `model` (policy and tokenizer), `prompts.jsonl` and `ppo.yaml` into the folder, the same for the same seed."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, logging
 
+    logging.disable_progress_bar()
     vocabulary = {"[PAD]": PAD, "[BOS]": BOS, "[EOS]": EOS, "[UNK]": UNK} | {f"w{n}": n + 4 for n in range(WORDS)}
     words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

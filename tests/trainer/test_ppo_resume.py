@@ -102,24 +102,61 @@ def test_with_nothing_to_resume_from_a_run_begins_and_its_log_is_clean(world, un
     goes_on_like(world, tmp_path, uninterrupted)
 
 
-def test_two_processes_train_as_one_with_the_doubled_batch(world, tmp_path: Path) -> None:
+BY_TWO = ("--max_steps=6", "--learning_rate=1e-3", "--save_interval=2", "--batch_size=4", "--kl_target=0.02", "--kl_horizon=50")
+
+
+def by_two(world: Path, out: Path, *more: str) -> list[str]:
+    """The command of a run by two processes, in a folder that is there."""
+    out.mkdir(parents=True, exist_ok=True)
+    launch = [str(Path(sys.executable).with_name("torchrun")), "--nproc_per_node=2", "--master_port=0", "--standalone"]
+    return [*launch, str(SCRIPT), *command(world, out, *BY_TWO, *more)]
+
+
+@pytest.fixture(scope="module")
+def two(world: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A whole run by two processes, and what it printed."""
+    out = tmp_path_factory.mktemp("two")
+    words = by_two(world, out, "--report_to=tensorboard")
+    done = subprocess.run(words, env=ENVIRONMENT, cwd=out, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return out, done.stdout
+
+
+def test_two_processes_train_as_one_with_the_doubled_batch(world, two, tmp_path: Path) -> None:
     import train_ppo
 
-    steps = ("--max_steps=6", "--learning_rate=1e-3", "--save_interval=0")
-    two = tmp_path / "two"
-    two.mkdir()
-    launch = [
-        str(Path(sys.executable).with_name("torchrun")),
-        "--nproc_per_node=2",
-        "--master_port=0",
-        "--standalone",
-        str(SCRIPT),
-    ]
-    words = [*launch, *command(world, two, *steps, "--batch_size=4", "--report_to=tensorboard")]
-    done = subprocess.run(words, env=ENVIRONMENT, cwd=two, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("Epoch:[1/100](1/6)") == 1  # one process prints
-    assert len(list((two / "tensorboard/ppo").glob("events*"))) == 1  # and writes
-    assert train_ppo.main(command(world, tmp_path / "one", *steps, "--batch_size=8")) == 0
+    out, said = two
+    assert said.count("Epoch:[1/100](1/6)") == 1  # one process prints
+    assert len(list((out / "tensorboard/ppo").glob("events*"))) == 1  # and writes
+    assert train_ppo.main(command(world, tmp_path, *BY_TWO, "--batch_size=8")) == 0
     # Sums come in another order, and Adam makes much of little at first: the same within noise.
-    same(events_of(two), events_of(tmp_path / "one"), rel=2e-2, skip=("ratio_min", "ratio_max"))
+    same(events_of(out), events_of(tmp_path), rel=2e-2, skip=("ratio_min", "ratio_max"))
+
+
+def test_two_processes_that_are_killed_go_on_to_the_same_weights(world, two, tmp_path: Path) -> None:
+    import psutil
+    from safetensors.torch import load_file
+
+    with (tmp_path / "said").open("w") as said:
+        words = by_two(world, tmp_path, "--inject=slow=0.3")
+        launcher = subprocess.Popen(words, env=ENVIRONMENT, cwd=tmp_path, stdout=said, stderr=said)
+    log, until = tmp_path / "ppo_events.jsonl", time.monotonic() + 400
+    while time.monotonic() < until and launcher.poll() is None and not (log.exists() and log.read_bytes().count(b"\n") >= 3):
+        time.sleep(0.02)
+    workers = psutil.Process(launcher.pid).children(recursive=True)
+    launcher.kill()
+    for worker in workers:
+        worker.kill()
+    launcher.wait(60)
+    psutil.wait_procs(workers, timeout=60)
+    assert len(workers) == 2, (tmp_path / "said").read_text()
+    steps = [event["step"] for event in events_of(tmp_path)]
+    assert steps[:3] == [1, 2, 3] and len(steps) < 6
+    words = by_two(world, tmp_path, "--from_resume")
+    done = subprocess.run(words, env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "resumed after step" in done.stdout
+    same(events_of(tmp_path), events_of(two[0]))  # each step once, and the same to the last digit
+    for name in ("actor", "critic", "actor_optimizer", "critic_optimizer"):
+        first, second = (load_file(out / f"checkpoints/ppo/step_00000006/{name}.safetensors") for out in (tmp_path, two[0]))
+        assert first.keys() == second.keys() and all(first[key].equal(second[key]) for key in first), name
