@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rldk.cli.main import main
+from rldk.core.event import Event
 
 
 def test_a_page_is_written_and_the_verdict_told(
@@ -94,3 +95,18 @@ def test_pictures_and_summary_lie_where_they_were_asked_for(make_log: Callable[.
     summary = (out / "r.md").read_text()
     assert "## rldk: critical" in summary and "(png/evil-kl.png)" in summary
     assert sorted(path.name for path in out.iterdir()) == ["png", "r.html", "r.md"]
+
+
+def test_curves_lie_along_hours_where_the_logs_have_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def page(*logs: Path) -> str:
+        assert main(["report", *map(str, logs), "--axis", "hours", "-o", str(tmp_path / "r.html")]) == 0
+        return (tmp_path / "r.html").read_text()
+
+    timed, silent = tmp_path / "timed_events.jsonl", tmp_path / "silent_events.jsonl"
+    timed.write_bytes(b"".join(Event(n, {"reward_mean": 1.0 * n}, 1800.0 * n).to_json() + b"\n" for n in range(9)))
+    silent.write_bytes(b"".join(Event(n, {"reward_mean": 7.0 - n}).to_json() + b"\n" for n in range(9)))
+    found = page(timed)
+    assert '"axis":"hours"' in found and '"x":[0.0,4.0]' in found and "by hours" in found
+    found = page(timed, silent)
+    assert '"axis":"step"' in found and '"axis":"hours"' not in found
+    assert "no times in one of the logs" in capsys.readouterr().out

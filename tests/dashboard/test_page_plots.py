@@ -56,6 +56,7 @@ def test_a_panel_of_a_run_is_sent_whole_and_known_by_what_is_in_it() -> None:
     line, broken = made["spec"]["data"]
     assert unpacked(line["x"]).tolist() == [0, 1, 2] and np.isnan(unpacked(line["y"])[1]) and unpacked(line["y"])[2] == 2.5
     assert unpacked(broken["x"]).tolist() == [1]
-    assert made["spec"]["layout"]["xaxis"]["range"] == [0.0, 9.0] and made["spec"]["layout"]["uirevision"] == "k|None|0.0|9.0"
+    layout = made["spec"]["layout"]
+    assert layout["xaxis"]["range"] == [0.0, 9.0] and layout["uirevision"] == "k|None|step|0.0|9.0"
     assert "<" not in made["spec"]["config"]["toImageButtonOptions"]["filename"]
     assert made["stamp"] == figure(2.5)["stamp"] != figure(2.6)["stamp"]

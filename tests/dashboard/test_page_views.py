@@ -50,9 +50,13 @@ def told(app: Any) -> str:
     return " ".join(str(getattr(element, "proto", "")) for element in app.main)
 
 
-def plots(app: Any) -> int:
+def figures(app: Any) -> list[dict[str, Any]]:
     given = [element.proto.bytes for element in app.main if element.type == "bidi_component"]
-    return sum(len(json.loads(data)["figures"]) for data in given)
+    return [figure for data in given for figure in json.loads(data)["figures"]]
+
+
+def plots(app: Any) -> int:
+    return len(figures(app))
 
 
 def test_every_view_draws_what_it_is_for(page: Any) -> None:
@@ -102,6 +106,19 @@ def test_smoothing_comparison_and_a_range_go_together(page: Any) -> None:
     page.run()
     assert not page.exception and "cannot be drawn" not in told(page)
     assert "Steps 100 to 200" in told(page) and "first incident" in told(page) and ", smooth" in told(page)
+
+
+def test_curves_lie_along_hours_where_the_log_has_times(page: Any, sick_events: list[Event]) -> None:
+    page.session_state["rldk_axis"] = "hours"
+    page.session_state["rldk_span"] = (0.0, 0.01)
+    page.run()
+    assert not page.exception and "Hours 0 to 0.01, in full detail" in told(page)
+    axes = [figure["spec"]["layout"]["xaxis"] for figure in figures(page)]
+    assert len(axes) >= 5 and {axis["ticksuffix"] for axis in axes} == {" h"}
+    page.session_state["rldk_compared"] = ["two_events.jsonl"]  # which has none
+    page.run()
+    assert "the curves lie along steps" in told(page)
+    assert {figure["spec"]["layout"]["xaxis"]["ticksuffix"] for figure in figures(page)} == {""}
 
 
 def test_a_file_with_two_runs_offers_both(page: Any) -> None:

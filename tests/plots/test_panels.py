@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,6 +127,46 @@ def test_a_growing_run_gives_the_points_of_the_same_run_read_as_a_whole(broken: 
                 assert np.array_equal(curve.x, twin.x) and np.array_equal(curve.y, twin.y, equal_nan=True)
                 for band, same in zip(curve.bands, twin.bands, strict=True):
                     assert np.array_equal(band.low, same.low, equal_nan=True)
+
+
+def test_by_the_hour_a_run_lies_where_its_clock_says_and_so_do_its_marks(run_of: Callable[..., Run]) -> None:
+    times = [100.0 + 900 * n + (7200 if n >= 10 else 0) for n in range(20)]  # it rested for two hours
+    events = [Event(10 * n, {"reward_mean": float(n)}, None if n == 5 else times[n]) for n in range(20)]
+    growing = GrowingRun()
+    growing.take(events)
+    assert growing.is_timed
+    for source in (RunSource(run_of(events), "hours"), Hours(growing)):
+        panel = panels_of(source, only={"reward"}, marks=[Mark(100, "1", "critical"), Mark(55, "2", "warning")])[0]
+        expected = [(time - 100) / 3600 for n, time in enumerate(times) if n != 5]
+        assert panel.curves[0].x.tolist() == pytest.approx(expected) and panel.x_label == "hours"
+        assert [mark.x for mark in panel.marks] == pytest.approx([4.5, 1.5])
+        assert "by hours" in panel.alt
+        _, (y,) = source.points(["reward_mean"], 100, (0.5, 1.6))
+        assert y.tolist() == [2, 3, 4, 6]
+
+
+class Hours:
+    """A run that grows, along its hours."""
+
+    axis, run_id = "hours", "r"
+
+    def __init__(self, growing: GrowingRun) -> None:
+        self.names, self.places, self._growing = growing.names, growing.places, growing
+
+    def points(self, names: Any, buckets: int, span: Any = None) -> Any:
+        return self._growing.points(names, buckets, span, self.axis)
+
+
+def test_a_clock_that_goes_back_and_a_log_without_one(run_of: Callable[..., Run]) -> None:
+    growing = GrowingRun()
+    growing.take([Event(n, {"reward_mean": float(n)}, 3600.0 * hour) for n, hour in enumerate([0, 2, 1, 3])])
+    x, (y,) = growing.points(["reward_mean"], 100, (0.9, 2.1), "hours")
+    assert x.tolist() == [2, 1] and y.tolist() == [1, 2]
+    silent = run_of([Event(n, {"reward_mean": 1.0 * n}) for n in range(5)])
+    assert RunSource(silent, "hours").axis == "step" and not GrowingRun().is_timed
+    assert plot([silent], "reward", axis="hours").panels[0].x_label == "step"
+    with pytest.raises(UsageError, match="Expected `axis` to be one of"):
+        RunSource(silent, "days")
 
 
 def test_what_a_row_of_a_growing_run_lacks_is_missing_and_not_zero() -> None:

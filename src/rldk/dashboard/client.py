@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from rldk.core.errors import RLDKError
 from rldk.dashboard.wire import numbers, receive, send
 from rldk.plots.panel import FloatArray
@@ -84,16 +86,24 @@ def reader_of(folder: str) -> Client:
 class RemoteRun:
     """A run that the reader holds, as the panels see it."""
 
-    def __init__(self, client: Client, key: str, run: str | None, names: Collection[str], label: str) -> None:
+    def __init__(
+        self, client: Client, key: str, run: str | None, names: Collection[str], label: str, axis: str = "step"
+    ) -> None:
         self._client, self._key, self._run, self._names = client, key, run, dict.fromkeys(names)
-        self.run_id = label
+        self.run_id, self.axis = label, axis
 
     def names(self) -> Collection[str]:
         return self._names
 
     def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
-        asked = {"names": list(names), "buckets": buckets, "span": None if span is None else list(span)}
+        asked = {"names": list(names), "buckets": buckets, "span": None if span is None else list(span), "axis": self.axis}
         found = self._client.ask("points", key=self._key, run=self._run, **asked)
         if "x" not in found:  # the run has gone in this very moment
             return numbers(b""), [numbers(b"") for _ in names]
         return numbers(found["x"]), [numbers(y) for y in found["ys"]]
+
+    def places(self, steps: FloatArray) -> FloatArray:
+        if self.axis == "step" or not len(steps):
+            return steps
+        found = self._client.ask("places", key=self._key, run=self._run, steps=steps.tolist(), axis=self.axis)
+        return numbers(found["x"]) if "x" in found else np.full(len(steps), np.nan)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import time
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,17 +12,17 @@ from rldk.adapters.events import is_event
 from rldk.adapters.source import Source
 from rldk.core.errors import ReadError, RLDKError
 from rldk.core.text import clean
+from rldk.dashboard.beside import alerts_in, checkpoints_in
 from rldk.dashboard.folder import Folder, RunFile
 from rldk.dashboard.opened import FollowedLog, Opened
 from rldk.dashboard.read_table import ReadTable
 from rldk.dashboard.watched import Watched
+from rldk.plots.clock import check_axis
 
 __all__ = ["Library"]
 
 _MOST_OPEN = 8
 _MOST_ROWS = 200_000
-_MOST_BESIDE = 8 << 20
-_MOST_CHECKPOINTS = 2000
 _LIVE_SECONDS = 30.0
 
 
@@ -50,8 +47,8 @@ class Library:
     def answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """What a page asked for; a problem is said in `problem`, never raised."""
         questions: dict[str, Callable[..., dict[str, Any]]] = {
-            "list": self.listing, "state": self.state, "points": self.points, "analysis": self.analysis, "rows": self.rows,
-            "samples": self.samples, "checkpoints": self.checkpoints, "alerts": self.alerts,
+            "list": self.listing, "state": self.state, "points": self.points, "places": self.places, "rows": self.rows,
+            "analysis": self.analysis, "samples": self.samples, "checkpoints": self.checkpoints, "alerts": self.alerts,
         }  # fmt: skip
         try:
             return questions[name](**arguments)
@@ -113,21 +110,29 @@ class Library:
             "started_over": opened.started_over,
         }
 
-    def points(self, key: str, run: str | None, names: list[str], buckets: int, span: list[float] | None) -> dict[str, Any]:
+    def points(
+        self, key: str, run: str | None, names: list[str], buckets: int, span: list[float] | None, axis: str = "step"
+    ) -> dict[str, Any]:
         """Points of columns that are drawn together."""
         source = self._run(key, run).source
         if any(name not in source.names() for name in names):
             return {"x": np.zeros(0), "ys": [np.zeros(0) for _ in names]}
-        x, ys = source.points(names, buckets, None if span is None else (span[0], span[1]))
+        x, ys = source.points(names, buckets, None if span is None else (span[0], span[1]), check_axis(axis))
         return {"x": x, "ys": ys}
+
+    def places(self, key: str, run: str | None, steps: list[float], axis: str) -> dict[str, Any]:
+        """Where steps lie on an axis."""
+        return {"x": self._run(key, run).source.places(np.array(steps, dtype=np.float64), check_axis(axis))}
 
     def analysis(self, key: str, run: str | None = None) -> dict[str, Any]:
         """What the trackers know."""
         return self._run(key, run).analysis()
 
-    def rows(self, key: str, run: str | None = None, span: list[float] | None = None) -> dict[str, Any]:
+    def rows(
+        self, key: str, run: str | None = None, span: list[float] | None = None, axis: str = "step"
+    ) -> dict[str, Any]:
         """The rows themselves, for export."""
-        return self._run(key, run).rows(None if span is None else (span[0], span[1]), _MOST_ROWS)
+        return self._run(key, run).rows(None if span is None else (span[0], span[1]), _MOST_ROWS, check_axis(axis))
 
     def samples(self, key: str, run: str | None, start: int, count: int, words: str) -> dict[str, Any]:
         """Some of the recorded samples."""
@@ -136,31 +141,11 @@ class Library:
 
     def checkpoints(self, key: str) -> dict[str, Any]:
         """The table of checkpoints that lies beside the log."""
-        path = self.folder.beside(key, "_checkpoint_summary.csv")
-        if path is None:
-            return {"columns": [], "rows": []}
-        with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            table = csv.reader(line.replace("\0", "") for line in file)
-            columns = [clean(name, 60) for name in next(table, [])][:60]
-            rows = [[clean(cell, 300) for cell in row[: len(columns)]] for row in islice(table, _MOST_CHECKPOINTS)]
-        return {"columns": columns, "rows": [row + [""] * (len(columns) - len(row)) for row in rows]}
+        return checkpoints_in(self.folder.beside(key, "_checkpoint_summary.csv"))
 
     def alerts(self, key: str) -> dict[str, Any]:
         """The alerts that the run itself wrote down, by its own limits."""
-        path = self.folder.beside(key, "_alerts.json")
-        if path is None or path.stat().st_size > _MOST_BESIDE:
-            return {"alerts": []}
-        try:
-            given = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-        except (ValueError, RecursionError):
-            return {"alerts": [], "problem": "The alerts beside this run are half written, or no JSON."}
-        given = given.get("alerts", []) if isinstance(given, dict) else given
-        alerts = [alert for alert in given if isinstance(alert, dict)][-500:] if isinstance(given, list) else []
-        return {"alerts": [{clean(name, 40): _cell(value) for name, value in islice(alert.items(), 30)} for alert in alerts]}
-
-
-def _cell(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else clean(value, 500)
+        return alerts_in(self.folder.beside(key, "_alerts.json"))
 
 
 def _may_hold_events(path: Any) -> bool:

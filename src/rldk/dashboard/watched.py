@@ -19,8 +19,7 @@ from rldk.forensics.judge import scores_of, verdict_of
 from rldk.plots.extremes import pick_extremes
 from rldk.plots.growing import GrowingRun
 from rldk.plots.panel import FloatArray
-from rldk.plots.pyramid import Growing
-from rldk.plots.source import DERIVED, Source
+from rldk.plots.source import DERIVED
 
 __all__ = ["Watched"]
 
@@ -37,7 +36,6 @@ class Watched:
         self.run_id = run_id
         self.growing = GrowingRun(run_id, dtype)
         self.sketch: GrowingRun | None = None
-        self.times = Growing()
         self.forensics = ComprehensivePPOForensics()
         self.samples = Samples()
         self.notes: deque[tuple[int, str]] = deque(maxlen=_MOST_NOTES)
@@ -55,8 +53,8 @@ class Watched:
 
     def take(self, events: list[Event]) -> None:
         """Show more events."""
-        self.growing.extend([event.step for event in events], cells_of(events))
-        self.times.extend([np.nan if event.wall_time is None else event.wall_time for event in events])
+        times = [np.nan if event.wall_time is None else event.wall_time for event in events]
+        self.growing.extend([event.step for event in events], cells_of(events), times)
         self.total += len(events)
         if len(self.growing) * len(self.growing.names()) > _MOST_VALUES:
             self._thin()
@@ -77,9 +75,7 @@ class Watched:
             there = kept[rows]
             cells[name] = (place[rows[there]], column.pyramid.values[there].astype(np.float64))
         self.growing = GrowingRun(self.run_id, self._dtype)
-        self.growing.extend(old.steps[kept], cells)
-        times, self.times = self.times.array[kept], Growing()
-        self.times.extend(times)
+        self.growing.extend(old.steps[kept], cells, old.times[kept])
 
     def read_through(self) -> None:
         """All of the run has been taken: the sketch has done its duty."""
@@ -94,7 +90,7 @@ class Watched:
         self.notes.extend((event.step, clean(note, 2000)) for note in event.notes[:20])
 
     @property
-    def source(self) -> Source:
+    def source(self) -> GrowingRun:
         """Where panels get their points from."""
         return self.sketch or self.growing
 
@@ -122,11 +118,12 @@ class Watched:
             "samples": self.samples.total,
             "notes": list(self.notes),
             "pace": self._pace(),
+            "timed": self.source.is_timed,
         }
 
     def _pace(self) -> float | None:
         """Seconds between two events of late, by their own clock."""
-        times = self.times.array[-20:].astype(np.float64)
+        times = self.growing.times[-20:]
         gaps = np.diff(times[np.isfinite(times)])
         return float(np.median(gaps)) if len(gaps) else None
 
@@ -142,15 +139,15 @@ class Watched:
             }
         return found
 
-    def rows(self, span: tuple[float, float] | None, most: int) -> dict[str, Any]:
+    def rows(self, span: tuple[float, float] | None, most: int, axis: str = "step") -> dict[str, Any]:
         """The rows as columns, for export: as they are, or if there are too many the first of them."""
         steps = self.growing.steps
-        chosen = np.ones(len(steps), dtype=bool) if span is None else (steps >= span[0]) & (steps <= span[1])
-        places = np.flatnonzero(chosen)
+        along = self.growing.along(axis)
+        places = np.flatnonzero(np.ones(len(steps), dtype=bool) if span is None else (along >= span[0]) & (along <= span[1]))
         kept = places[:most]
         columns: dict[str, FloatArray] = {
             "step": steps[kept].astype(np.float64),
-            "wall_time": self.times.array[kept].astype(np.float64),
+            "wall_time": self.growing.times[kept],
         }
         for name in self.growing.names():
             if name not in DERIVED:

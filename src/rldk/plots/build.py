@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from math import isfinite
 
 import numpy as np
@@ -12,7 +13,7 @@ from rldk.plots.panel import Band, Curve, FloatArray, Level, Mark, Panel, join_m
 from rldk.plots.source import DERIVED, Source, Span
 from rldk.plots.standard import STANDARD, CurveSpec, PanelSpec
 
-__all__ = ["other_panels", "panel_of", "panels_of"]
+__all__ = ["finish", "other_panels", "panel_of", "panels_of"]
 
 BUCKETS = 700
 _MANY = 200.0
@@ -32,12 +33,14 @@ def panels_of(
 
     Args:
         buckets: how finely the rows are divided; each bucket keeps its lowest, its highest and its gaps.
-        span: the steps to show.
-        marks: moments that every panel marks.
+        span: the part of the axis to show: steps, or hours where the runs are given along those.
+        marks: moments that every panel marks, each given by its step.
         kl_target: the target of the KL, where the log does not hold it.
         only: keys of the panels wanted; by default all.
     """
     runs = [sources] if not isinstance(sources, Sequence) else list(sources)
+    if not runs:
+        return []
     made = []
     for spec in STANDARD:
         if only is None or spec.key in only:
@@ -52,8 +55,16 @@ def panels_of(
     if families is not None:
         place = next((number for number, panel in enumerate(made) if panel.group != "Reward"), len(made))
         made.insert(place, families)
-    join_marks(made, marks)
+    finish(made, runs[0], marks)
     return made
+
+
+def finish(panels: list[Panel], first: Source, marks: Sequence[Mark]) -> None:
+    """Put the marks, which are given by step, where they lie on the axis of the first run, and say which axis that is."""
+    places = first.places(np.array([mark.x for mark in marks], dtype=np.float64)).tolist()
+    join_marks(panels, [replace(mark, x=x) for mark, x in zip(marks, places, strict=True) if isfinite(x)])
+    for panel in panels:
+        panel.x_label = first.axis
 
 
 def _has_target(panel: Panel) -> bool:
@@ -163,7 +174,7 @@ def other_panels(run: Source, *, buckets: int = BUCKETS, most: int = 12, marks: 
             break
     for panel in made:
         panel.log = _asks_for_log(panel)
-    join_marks(made, marks)
+    finish(made, run, marks)
     return made
 
 

@@ -8,48 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from rldk.core.event import Event
+from rldk.plots.clock import first_time, hours, hours_at
+from rldk.plots.column import Column
 from rldk.plots.extremes import IntArray
 from rldk.plots.panel import FloatArray
-from rldk.plots.pyramid import Growing, Pyramid
+from rldk.plots.pyramid import Growing
 from rldk.plots.source import DERIVED, Span, derived_names
 
 __all__ = ["GrowingRun"]
 
-
-class _Column:
-    """The values of one metric, and the rows they stand in, which are not kept while it has one in every row."""
-
-    __slots__ = ("_rows", "pyramid")
-
-    def __init__(self, dtype: npt.DTypeLike) -> None:
-        self.pyramid = Pyramid(dtype)
-        self._rows: Growing | None = None
-
-    def extend(self, rows: IntArray, values: FloatArray) -> None:
-        if self._rows is None and len(rows) and (rows[-1] - len(rows) + 1 != len(self.pyramid)):
-            self._rows = Growing(np.int64)
-            self._rows.extend(np.arange(len(self.pyramid)))
-        if self._rows is not None:
-            self._rows.extend(rows)
-        self.pyramid.extend(values)
-
-    def places(self, rows: IntArray) -> IntArray:
-        """Where the first value at or after each of these rows stands."""
-        if self._rows is None:
-            return np.minimum(rows, len(self.pyramid))
-        return np.searchsorted(self._rows.array, rows)
-
-    def rows(self, places: IntArray) -> IntArray:
-        return places if self._rows is None else self._rows.array[places]  # type: ignore[return-value]
-
-    def at(self, rows: IntArray) -> FloatArray:
-        """The values of these rows; NaN where the metric was not logged."""
-        places = self.places(rows)
-        inside = np.flatnonzero(places < len(self.pyramid))
-        found = np.full(len(rows), np.nan)
-        same = inside[self.rows(places[inside]) == rows[inside]]
-        found[same] = self.pyramid.values[places[same]]
-        return found
+_ALL = slice(None)
 
 
 class GrowingRun:
@@ -64,8 +32,10 @@ class GrowingRun:
         self._run_id = run_id
         self._dtype = dtype
         self._steps = Growing(np.int64)
-        self._columns: dict[str, _Column] = {}
-        self._ordered = True
+        self._columns: dict[str, Column] = {}
+        self._times = Growing()
+        self._started = float("nan")
+        self._ordered = {"step": True, "hours": True}
 
     @property
     def run_id(self) -> str:
@@ -80,9 +50,24 @@ class GrowingRun:
         return self._steps.array  # type: ignore[return-value]
 
     @property
+    def times(self) -> FloatArray:
+        """When each row was logged, in seconds; NaN where its event does not say."""
+        return self._times.array.astype(np.float64, copy=False)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it can be drawn by hours."""
+        late = self.times[-1000:]
+        return bool((late[np.isfinite(late)] > self._started).any())
+
+    @property
+    def axis(self) -> str:
+        return "step"
+
+    @property
     def nbytes(self) -> int:
         """The memory that its numbers hold."""
-        return self._steps.nbytes + sum(column.pyramid.nbytes for column in self._columns.values())
+        return self._steps.nbytes + self._times.nbytes + sum(column.pyramid.nbytes for column in self._columns.values())
 
     def names(self) -> Collection[str]:
         return self._columns.keys()
@@ -94,9 +79,11 @@ class GrowingRun:
     def take(self, events: Iterable[Event]) -> int:
         """Put events at the end; how many they were."""
         steps: list[int] = []
+        times: list[float] = []
         cells: dict[str, tuple[list[int], list[float]]] = {}
         for row, event in enumerate(events):
             steps.append(event.step)
+            times.append(np.nan if event.wall_time is None else event.wall_time)
             self._run_id = self._run_id or event.run_id or ""
             for name, value in event.metrics.items():
                 found = cells.get(name)
@@ -104,19 +91,24 @@ class GrowingRun:
                     found = cells[name] = ([], [])
                 found[0].append(row)
                 found[1].append(value)
-        self.extend(steps, {name: (np.array(rows), np.array(values)) for name, (rows, values) in cells.items()})
+        self.extend(steps, {name: (np.array(rows), np.array(values)) for name, (rows, values) in cells.items()}, times)
         return len(steps)
 
-    def extend(self, steps: npt.ArrayLike, cells: Mapping[str, tuple[IntArray, FloatArray]]) -> None:
-        """Put rows at the end: their steps, and of each metric the rows that have it, counted from 0, with the values."""
+    def extend(
+        self, steps: npt.ArrayLike, cells: Mapping[str, tuple[IntArray, FloatArray]], times: npt.ArrayLike | None = None
+    ) -> None:
+        """Put rows at the end: their steps, of each metric the rows that have it, counted from 0, with the values, and times."""
         base, given = len(self), np.asarray(steps, dtype=np.int64)
-        if len(given):
-            before = self.steps[-1:] if base else given[:1]
-            self._ordered = self._ordered and bool((np.diff(given, prepend=before) >= 0).all())
+        when = np.full(len(given), np.nan) if times is None else np.asarray(times, dtype=np.float64)
+        for axis, kept, more in (("step", self.steps, given), ("hours", self.times, when)):
+            self._ordered[axis] = self._ordered[axis] and bool((np.diff(more, prepend=kept[-1:]) >= 0).all())
         self._steps.extend(given)
+        self._times.extend(when)
+        if np.isnan(self._started):
+            self._started = first_time(when)
         for name, (rows, values) in [*cells.items(), *self._derive(cells)]:
             if len(rows):
-                self._columns.setdefault(name, _Column(self._dtype)).extend(base + rows, values)
+                self._columns.setdefault(name, Column(self._dtype)).extend(base + rows, values)
 
     @staticmethod
     def _derive(cells: Mapping[str, tuple[IntArray, FloatArray]]) -> list[tuple[str, tuple[IntArray, FloatArray]]]:
@@ -131,8 +123,14 @@ class GrowingRun:
                 found.append((name, (rows, operation(one, other))))
         return found
 
-    def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
-        first, stop = self._rows_of(span)
+    def places(self, steps: FloatArray, axis: str = "hours") -> FloatArray:
+        """Where steps lie on an axis."""
+        return hours_at(steps, self.steps, self.times, self._started) if axis == "hours" else steps
+
+    def points(
+        self, names: Sequence[str], buckets: int, span: Span = None, axis: str = "step"
+    ) -> tuple[FloatArray, list[FloatArray]]:
+        first, stop = self._rows_of(span, axis)
         chosen = []
         for name in names:
             column = self._columns[name]
@@ -144,12 +142,19 @@ class GrowingRun:
         inside = places < len(main.pyramid)
         rows, places = rows[inside], places[inside]
         rows = rows[main.rows(places) == rows]
-        if span is not None and not self._ordered:
-            rows = rows[(self.steps[rows] >= span[0]) & (self.steps[rows] <= span[1])]
-        return self.steps[rows].astype(np.float64), [self._columns[name].at(rows) for name in names]
+        x = self.along(axis, rows)
+        there = np.isfinite(x)
+        if span is not None and not self._ordered[axis]:
+            there &= (x >= span[0]) & (x <= span[1])
+        return x[there], [self._columns[name].at(rows[there]) for name in names]
 
-    def _rows_of(self, span: Span) -> tuple[int, int]:
-        if span is None or not self._ordered:
+    def along(self, axis: str, rows: IntArray | slice = _ALL) -> FloatArray:
+        """Where rows lie on an axis."""
+        return hours(self.times[rows], self._started) if axis == "hours" else self.steps[rows].astype(np.float64)
+
+    def _rows_of(self, span: Span, axis: str) -> tuple[int, int]:
+        if span is None or not self._ordered[axis]:
             return 0, len(self)
-        low, high = np.searchsorted(self.steps, span[0], "left"), np.searchsorted(self.steps, span[1], "right")
-        return int(low), int(high)
+        along = self.steps if axis == "step" else self.times
+        low, high = span if axis == "step" else (self._started + 3600.0 * end for end in span)
+        return int(np.searchsorted(along, low, "left")), int(np.searchsorted(along, high, "right"))

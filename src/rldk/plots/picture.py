@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from rldk.core.errors import UsageError
 from rldk.forensics.judge import judge_run
-from rldk.plots.build import other_panels, panels_of
+from rldk.plots.build import finish, other_panels, panels_of
+from rldk.plots.clock import check_axis, is_timed
 from rldk.plots.marks import marks_of
 from rldk.plots.palette import DARK, LIGHT
 from rldk.plots.panel import Curve, Mark, Panel
@@ -73,19 +74,22 @@ class Picture:
         return target
 
 
-def plot(runs: Run | Source | Sequence[Run | Source], *names: str, marks: bool = True, **options: Any) -> Picture:
+def plot(
+    runs: Run | Source | Sequence[Run | Source], *names: str, marks: bool = True, axis: str = "step", **options: Any
+) -> Picture:
     """The panels of a run, or of several laid over each other.
 
     Args:
         names: keys of standard panels (`kl`, `reward`) or metrics of the run; by default all standard panels.
         marks: judge the run and mark its incidents; left out for several runs, and for a very long one.
+        axis: `step`, or `hours` since the run began; steps where one of the runs has no times in its log.
         options: what `panels_of` takes besides, such as `span=(100, 200)`, `buckets` or `kl_target`.
     """
     given = list(runs) if isinstance(runs, Sequence) else [runs]
     found: list[Mark] = []
     if marks and len(given) == 1 and isinstance(given[0], Run) and len(given[0]) <= _LONG:
         found = marks_of(judge_run(given[0]).incidents)
-    sources: list[Source] = [RunSource(run) if isinstance(run, Run) else run for run in given]
+    sources = sources_of(given, axis)
     panels = panels_of(sources, marks=found, only=names or None, **options)
     known = {panel.key for panel in panels}
     for name in names:
@@ -106,4 +110,13 @@ def _metric_panel(name: str, sources: Sequence[Source], marks: list[Mark], optio
     if not curves:
         there = ", ".join(sorted(sources[0].names())[:20]) if sources else ""
         raise UsageError(f"Nothing to plot as {name!r}: neither a panel nor a metric of the run. It has {there}.")
-    return Panel(name, "Other", name, "", curves, marks=list(marks))
+    panel = Panel(name, "Other", name, "", curves)
+    finish([panel], sources[0], marks)
+    return panel
+
+
+def sources_of(runs: Sequence[Run | Source], axis: str) -> list[Source]:
+    """Runs as the panels see them, all along one axis: that of hours only if each of them has times."""
+    timed = all(is_timed(run.wall_time) for run in runs if isinstance(run, Run))
+    along = check_axis(axis) if timed else "step"
+    return [RunSource(run, along) if isinstance(run, Run) else run for run in runs]

@@ -133,7 +133,8 @@ def _layout(panel: Panel, palette: Palette, height: int, revision: str, titled: 
         "margin": {"l": 48, "r": 12, "t": 44 if titled else 18, "b": 30},
         "legend": {"orientation": "h", "y": -0.16, "x": 0, "font": {"size": 11}},
         "hoverlabel": {"bgcolor": palette.paper, "font": {"color": palette.ink}},
-        "xaxis": dict(axis), "yaxis": {**axis, "type": "log" if panel.log else "linear"},
+        "xaxis": {**axis, "ticksuffix": " h" if panel.x_label == "hours" else ""},
+        "yaxis": {**axis, "type": "log" if panel.log else "linear"},
         "meta": {"key": panel.key},
     }  # fmt: skip
     if titled:

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rldk.plots.clock import check_axis, first_time, hours, hours_at, is_timed
 from rldk.plots.extremes import keep_extremes
 from rldk.plots.panel import FloatArray
 from rldk.runs.columns import ABSENT, TEXT
@@ -16,7 +17,7 @@ from rldk.runs.run import Run
 __all__ = ["DERIVED", "RunSource", "Source", "Span", "derived_names"]
 
 Span = tuple[float, float] | None
-"""The steps to show, both ends included; `None` is all of them."""
+"""The part of the axis to show, both ends included; `None` is all of it."""
 
 
 def _minus(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -55,21 +56,30 @@ class Source(Protocol):
     def run_id(self) -> str:
         """What the run is called."""
 
+    @property
+    def axis(self) -> str:
+        """What its points lie along: `step`, or `hours` since it began."""
+
     def names(self) -> Collection[str]:
         """The metrics that have at least one value, the computed ones among them."""
 
+    def places(self, steps: FloatArray) -> FloatArray:
+        """Where steps lie on that axis; NaN where that is not known."""
+
     def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
-        """Steps and values of columns that are drawn together, at the rows where the first was logged.
+        """Places on the axis and values of columns that are drawn together, at the rows where the first was logged.
 
         Every extreme of every bucket of each of them is among the rows.
         """
 
 
 class RunSource:
-    """A run that was read as a whole."""
+    """A run that was read as a whole, along its steps or, where its log has times, along the hours since it began."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, axis: str = "step") -> None:
         self._run = run
+        self.axis = "step" if check_axis(axis) == "step" or not is_timed(run.wall_time) else "hours"
+        self._start = first_time(run.wall_time)
         self._derived = derived_names(run.columns)
         shown = [name for name, column in run.columns.items() if np.isin(column.state, (ABSENT, TEXT), invert=True).any()]
         self._names = dict.fromkeys((*shown, *self._derived))
@@ -88,12 +98,16 @@ class RunSource:
 
     def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
         rows = np.flatnonzero(self._there(names[0]))
-        steps = self._run.steps
+        along = hours(self._run.wall_time, self._start) if self.axis == "hours" else self._run.steps.astype(np.float64)
+        rows = rows[np.isfinite(along[rows])]
         if span is not None:
-            rows = rows[(steps[rows] >= span[0]) & (steps[rows] <= span[1])]
+            rows = rows[(along[rows] >= span[0]) & (along[rows] <= span[1])]
         columns = [self._values(name)[rows] for name in names]
         kept = keep_extremes(columns, buckets)
-        return steps[rows[kept]].astype(np.float64), [column[kept] for column in columns]
+        return along[rows[kept]], [column[kept] for column in columns]
+
+    def places(self, steps: FloatArray) -> FloatArray:
+        return hours_at(steps, self._run.steps, self._run.wall_time, self._start) if self.axis == "hours" else steps
 
     def _there(self, name: str) -> npt.NDArray[np.bool_]:
         if name in DERIVED:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from rldk.core.catalog import entry_of
 from rldk.forensics.incidents import Incident
 from rldk.forensics.judge import Judgement
 from rldk.plots import Mark, Panel, RunSource, marks_of, other_panels, panels_of
+from rldk.plots.build import finish
 from rldk.plots.marks import metrics_of
 from rldk.plots.panel import short
 from rldk.report.checkpoints import checkpoint_panel, checkpoint_rows
@@ -54,20 +54,21 @@ class Case:
     skipped: int = 0
     kl_target: float | None = None
     buckets: int = BUCKETS
+    axis: str = "step"
     source: RunSource = field(init=False)
     panels: list[Panel] = field(init=False)
     checkpoints: list[dict[str, str]] = field(init=False)
 
     def __post_init__(self) -> None:
         run = self.judgement.run
-        self.source = RunSource(run)
+        self.source = RunSource(run, self.axis)
         marks = marks_of(self.judgement.incidents)
         self.panels = panels_of(self.source, buckets=self.buckets, marks=marks, kl_target=self.kl_target)
         self.panels += other_panels(self.source, buckets=self.buckets, marks=marks)
         self.checkpoints = checkpoint_rows(run)
-        moved = checkpoint_panel(self.checkpoints)
+        moved = checkpoint_panel(self.checkpoints, self.source)
         if moved is not None:
-            moved.marks = marks
+            finish([moved], self.source, marks)
             self.panels.append(moved)
 
     def story(self, incident: Incident) -> list[Moment]:
@@ -98,7 +99,9 @@ class Case:
         ]
         if incident.last_good_step is not None:
             marks.append(Mark(incident.last_good_step, "✓", "good", f"last good step: {incident.last_good_step}"))
-        return [_with(by_key[key], marks) for key in shown]
+        made = [replace(by_key[key], marks=[]) for key in shown]
+        finish(made, self.source, marks)
+        return made
 
     def settings(self) -> list[tuple[str, str]]:
         """What is known of how the run was set up: from its log, and where the log is."""
@@ -134,12 +137,6 @@ class Case:
             return None
         values = column.values[np.isfinite(column.values) & (column.state == NUMBER)]
         return float(values[-1]) if len(values) else None
-
-
-def _with(panel: Panel, marks: Sequence[Mark]) -> Panel:
-    return Panel(
-        panel.key, panel.group, panel.title, panel.unit, panel.curves, panel.levels, list(marks), panel.limits, panel.log
-    )
 
 
 def _plain(cell: float | str) -> str:

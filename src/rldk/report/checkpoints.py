@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rldk.core.jsonio import to_number
-from rldk.plots import Curve, Panel
+from rldk.plots import Curve, Panel, Source
 from rldk.runs.run import Run
 
 __all__ = ["SHOWN", "checkpoint_panel", "checkpoint_rows"]
@@ -55,9 +55,9 @@ def _candidates(run: Run) -> list[Path]:
     return [folder / f"{name}_checkpoint_summary.csv" for name in names]
 
 
-def checkpoint_panel(rows: list[dict[str, str]]) -> Panel | None:
+def checkpoint_panel(rows: list[dict[str, str]], source: Source) -> Panel | None:
     """How far the weights moved from one checkpoint to the next, and from the start."""
-    steps = np.array([_number(row.get("step", "")) for row in rows])
+    steps = source.places(np.array([_number(row.get("step", "")) for row in rows]))
     curves = []
     for number, (name, label) in enumerate((("update_ratio", "since the last"), ("drift_from_start", "since the start"))):
         values = np.array([_number(row.get(name, "")) for row in rows])

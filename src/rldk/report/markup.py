@@ -94,6 +94,7 @@ def _json(panel: Panel) -> str:
     value = {
         "frame": [frame.left, frame.top, frame.right, frame.bottom, frame.height],
         "x": [frame.x.low, frame.x.high],
+        "axis": panel.x_label,
         "log": panel.log,
         "limits": panel.limits,
         "curves": [

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.commands.scan import judge_paths
+from rldk.cli.options import add_fail_on, add_reading, exit_status
 from rldk.cli.output import clean, console, print_json
 from rldk.core.errors import ReadError
 
@@ -25,27 +26,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--png", metavar="DIR", help="write every plot as a PNG file into this folder")
     parser.add_argument("--markdown", metavar="FILE", help="write a summary for a pull request")
     parser.add_argument("--title", default="", help="what the page is called (default: the run and its verdict)")
+    parser.add_argument(
+        "--axis", choices=("step", "hours"), default="step",
+        help="what the curves lie along: steps, or the hours since the run began (default: step)",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print what was written, with each verdict, as one JSON object")
-    parser.add_argument(
-        "--fail-on",
-        choices=("warning", "critical", "never"),
-        default="never",
-        help="what makes the exit status 1 (default: never)",
-    )
-    parser.add_argument("--config", metavar="FILE", help="YAML with thresholds, severities, limits, and detectors switched off")
-    parser.add_argument(
-        "--field-map", action="append", default=[], metavar="KEY=METRIC", help="a key of yours and its metric; may be repeated"
-    )
-    parser.add_argument("--adapter", metavar="NAME", help="read with this adapter instead of the one the content asks for")
+    add_fail_on(parser, "never")
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from rldk.forensics.config import ScanConfig
+    from rldk.plots.clock import is_timed
     from rldk.report import Case, markdown, page, write_pictures, write_report
 
     judged, passed_over = judge_all(args)
     target = ScanConfig.from_yaml(args.config).kl_target if args.config else None
-    cases = [Case(judgement, skipped, target) for judgement, skipped in judged]
+    axis = args.axis if all(is_timed(judgement.run.wall_time) for judgement, _ in judged) else "step"
+    cases = [Case(judgement, skipped, target, axis=axis) for judgement, skipped in judged]
+    if axis != args.axis and not args.json:
+        console().print("There are no times in one of the logs: the curves lie along steps.", style="dim")
     written: dict[str, Any] = {"html": str(write_report(args.output, page(cases, passed_over, title=args.title)))}
     pictures = write_pictures(args.png, cases) if args.png else []
     if args.png:
@@ -60,8 +60,7 @@ def run(args: argparse.Namespace) -> int:
         _tell(written, judged, passed_over)
     if not cases:
         return 2
-    failing = {"critical": {"critical"}, "warning": {"critical", "warning"}, "never": set()}[args.fail_on]
-    return 1 if {judgement.verdict for judgement, _ in judged} & failing else 0
+    return exit_status((judgement.verdict for judgement, _ in judged), args.fail_on)
 
 
 def judge_all(args: argparse.Namespace) -> tuple[list[tuple[Any, int]], list[tuple[str, str]]]:

@@ -25,11 +25,17 @@ class Look:
     span: tuple[float, float] | None = None
     smoothing: float = 0.0
     dark: bool = False
+    axis: str = "step"
 
     @property
     def label(self) -> str:
         """What the run is called."""
         return str(self.state.get("run_id") or self.key)
+
+    @property
+    def words_of_axis(self) -> str:
+        """What a range of the axis is called."""
+        return "Hours" if self.axis == "hours" else "Steps"
 
     def runs(self) -> list[RemoteRun]:
         """The runs as the panels see them, this one first; those of one name are told apart by their files."""
@@ -37,7 +43,7 @@ class Look:
         found += [(key, state.get("key_of_run"), state, str(state.get("run_id") or key)) for key, state in self.others]
         labels = [label for _, _, _, label in found]
         return [
-            RemoteRun(self.client, key, run, state.get("drawn", ()), label if labels.count(label) == 1 else key)
+            RemoteRun(self.client, key, run, state.get("drawn", ()), label if labels.count(label) == 1 else key, self.axis)
             for key, run, state, label in found
         ]
 
@@ -45,4 +51,4 @@ class Look:
     def revision(self) -> str:
         """What a zoom belongs to: while this stays the same, the browser keeps what the user zoomed to."""
         low, high = self.span or (None, None)
-        return f"{self.key}|{self.run}|{low}|{high}"
+        return f"{self.key}|{self.run}|{self.axis}|{low}|{high}"

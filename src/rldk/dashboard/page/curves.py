@@ -42,10 +42,11 @@ def panels_for(
     others: bool = False,
 ) -> list[Panel]:
     """The standard panels of these runs in a range; with `others`, what else the first of them logged."""
-    shown = [mark for mark in marks if span is None or span[0] <= mark.x <= span[1]]
-    panels = panels_of(list(runs), buckets=BUCKETS, span=span, marks=shown, only=only)
+    panels = panels_of(list(runs), buckets=BUCKETS, span=span, marks=marks, only=only)
     if others and runs:
-        panels += other_panels(runs[0], buckets=BUCKETS, marks=shown)
+        panels += other_panels(runs[0], buckets=BUCKETS, marks=marks)
+    for panel in panels:
+        panel.marks = [mark for mark in panel.marks if span is None or span[0] <= mark.x <= span[1]]
     return [panel for panel in panels if groups is None or panel.group in groups]
 
 

@@ -27,7 +27,7 @@ _ABOUT = ("run_id", "verdict", "reason", "scores", "incidents", "anomalies", "ro
 def draw_export(look: Look) -> None:
     """One button a format; what is asked for is made when it is asked for."""
     span = look.span
-    told = "the whole run" if span is None else f"steps {number(span[0])} to {number(span[1])}"
+    told = "the whole run" if span is None else f"{look.words_of_axis.lower()} {number(span[0])} to {number(span[1])}"
     st.write(f"What is in view: {told}.")
     name = file_name(look.label)
     left, middle, right = st.columns(3)
@@ -60,7 +60,7 @@ def _offer(label: str, name: str, kind: str, key: str, make: Callable[[], bytes]
 
 def _rows(look: Look) -> dict[str, Any]:
     span = None if look.span is None else list(look.span)
-    return look.client.ask("rows", key=look.key, run=look.state.get("key_of_run"), span=span)
+    return look.client.ask("rows", key=look.key, run=look.state.get("key_of_run"), span=span, axis=look.axis)
 
 
 def as_csv(look: Look) -> bytes:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from rldk.dashboard.client import Client
 from rldk.dashboard.page.context import Look
+from rldk.dashboard.page.curves import nothing_to_draw
 from rldk.dashboard.page.header import draw_header
 from rldk.dashboard.page.plots import SPAN
 from rldk.dashboard.page.said import say_nothing_yet
@@ -25,15 +26,17 @@ def draw_look(client: Client, settings: dict[str, Any]) -> None:
         say_nothing_yet(state)
         return
     others = [(other, client.ask("state", key=other)) for other in settings["compared"]]
-    look = Look(
-        client, key, state.get("key_of_run"), state, [pair for pair in others if pair[1].get("rows")],
-        st.session_state.get(SPAN), settings["smoothing"], settings["dark"],
-    )  # fmt: skip
+    others = [pair for pair in others if pair[1].get("rows")]
+    axis = settings["axis"] if all(one.get("timed") for one in (state, *(other for _, other in others))) else "step"
+    span = st.session_state.get(SPAN) if axis == settings["axis"] else None
+    look = Look(client, key, state.get("key_of_run"), state, others, span, settings["smoothing"], settings["dark"], axis)
     draw_header(look, settings["view"])
     toast_news(look)
     with st.container():  # each part keeps its place, whether it has something to say or not: what comes after stays put
         _choose_part(key, state)
     with st.container():
+        if axis != settings["axis"]:
+            nothing_to_draw("There are no times in this log, or in one of those compared: the curves lie along steps.")
         _choose_range(look)
     VIEWS[settings["view"]](look)
 
@@ -54,7 +57,7 @@ def _choose_range(look: Look) -> None:
         return
     low, high = look.span
     left, right = st.columns([4, 1], vertical_alignment="center")
-    left.html(f'<div class="rldk soft" data-rldk="range">Steps {low:.6g} to {high:.6g}, in full detail.</div>')
+    left.html(f'<div class="rldk soft" data-rldk="range">{look.words_of_axis} {low:.6g} to {high:.6g}, in full detail.</div>')
     if right.button("Whole run", key="rldk_whole", width="stretch"):
         st.session_state[SPAN] = None
         st.rerun(scope="fragment")

@@ -10,7 +10,7 @@ import streamlit as st
 
 from rldk.dashboard.client import Client, ReaderEnded
 from rldk.dashboard.page.look import draw_look
-from rldk.dashboard.page.picker import choose_runs, remarks
+from rldk.dashboard.page.picker import choose_axis, choose_runs, remarks
 from rldk.dashboard.page.said import say, say_no_runs
 from rldk.dashboard.page.style import css
 from rldk.dashboard.page.views import VIEWS
@@ -41,6 +41,7 @@ def draw_page(client: Client, seconds: float) -> None:
         st.html(f'<div class="rldk"><h1>rldk</h1><p class="soft">{safe(Path(client.folder).name or client.folder, 80)}</p></div>')
         key, compared = choose_runs(files)
         smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key="rldk_smoothing")
+        axis = choose_axis()
         if seconds > 0:
             follow = st.toggle("Follow", value=True, key="rldk_follow", help="Look for news all the time")
         st.button("Look again", key="rldk_again", width="stretch")
@@ -52,7 +53,7 @@ def draw_page(client: Client, seconds: float) -> None:
         say_no_runs(client.folder, listing)
         return
     view = st.segmented_control("View", list(VIEWS), default="Overview", key="rldk_view", label_visibility="collapsed")
-    settings = {"key": key, "compared": compared, "smoothing": smoothing, "dark": dark, "view": view or "Overview"}
+    settings = {"key": key, "compared": compared, "smoothing": smoothing, "dark": dark, "view": view or "Overview", "axis": axis}
     st.fragment(_draw_run, run_every=pause(seconds, moving) if follow else None)(client, settings)
 
 

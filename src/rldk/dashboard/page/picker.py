@@ -10,7 +10,7 @@ from rldk.core.text import clean
 from rldk.dashboard.page.plots import SPAN
 from rldk.dashboard.page.words import ago, since_bytes
 
-__all__ = ["choose_runs", "remarks"]
+__all__ = ["choose_axis", "choose_runs", "remarks"]
 
 _MOST_COMPARED = 5
 _RUN = "rldk_run"
@@ -62,6 +62,19 @@ def _labels(files: dict[str, tuple[str, int, float]]) -> dict[str, str]:
         labels[key] = label
         taken.add(label)
     return labels
+
+
+def choose_axis() -> str:
+    """What the curves lie along; a range of the one is none of the other."""
+
+    def picked() -> None:
+        st.session_state[SPAN] = None
+
+    names = {"step": "Steps", "hours": "Hours"}
+    chosen = st.segmented_control(
+        "Along", list(names), default="step", format_func=names.__getitem__, key="rldk_axis", on_change=picked, width="stretch"
+    )
+    return str(chosen or "step")
 
 
 def remarks(listing: dict[str, Any]) -> list[str]:

@@ -80,7 +80,7 @@
       element(axes, "path", { d: `M${left} ${place}H${right}`, stroke: "var(--rldk-grid)", fill: "none" });
       element(axes, "text", { x: left - 6, y: +place + 3.5, "text-anchor": "end", fill: "var(--rldk-soft)" }, short(value));
     }
-    element(axes, "text", { x: left - 14, y: height - 9, "text-anchor": "end", fill: "var(--rldk-soft)" }, "step");
+    element(axes, "text", { x: left - 14, y: height - 9, "text-anchor": "end", fill: "var(--rldk-soft)" }, data.axis);
     for (const value of x.ticks(Math.max(2, Math.floor((right - left) / 90)))) {
       element(axes, "text", { x: x.at(value).toFixed(1), y: height - 9, "text-anchor": "middle", fill: "var(--rldk-soft)" }, short(value));
     }
@@ -169,7 +169,7 @@
     panel.cursor.setAttribute("d", `M${place.toFixed(1)} ${top}V${bottom}`);
     panel.tip.replaceChildren();
     const head = document.createElement("div");
-    head.textContent = `step ${step}`;
+    head.textContent = data.axis === "step" ? `step ${step}` : `hour ${step}`;
     panel.tip.append(head);
     for (const curve of data.curves.slice(0, 10)) {
       const row = nearest(curve.x, step), said = document.createElement("div"), swatch = document.createElement("i");
