@@ -11,6 +11,7 @@ from rldk.core.series import SeriesByName
 from rldk.detectors.gradients.vanishing_gradient_anomaly import VanishingGradient
 from rldk.detectors.kl.kl_explosion import KlExplosion
 from rldk.detectors.policy.entropy_collapse import EntropyCollapse
+from rldk.detectors.reward.dead_reward import DeadReward
 from rldk.detectors.reward.plateau import Plateau
 from rldk.detectors.run.learning_rate_too_high import LearningRateTooHigh
 from rldk.forensics.engine import Engine
@@ -107,6 +108,14 @@ def test_a_rule_that_waits_for_thirty_rows_waits_for_eight_of_ten_steps():
     grad = {"grad_norm": np.where(np.arange(100) < 50, 1.0, 1e-6), "reward_mean": [0.3] * 100}
     (dense,), (sparse,) = (found([VanishingGradient()], grad, every) for every in (1, 10))
     assert dense[0] - sparse[0] == 30 - 8
+
+
+def test_a_dead_reward_needs_half_the_rows():
+    reward = {"reward_mean": [0.25] * 60}
+    assert [found([DeadReward()], reward, every) for every in (1, 10)] == [
+        [(19, "warning"), (39, "critical")],
+        [(11, "warning"), (19, "critical")],
+    ]
 
 
 def test_rows_that_stand_for_so_many_steps():

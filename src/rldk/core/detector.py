@@ -132,6 +132,7 @@ class Detector(Statistic):
     advice: ClassVar[str]
     persist: ClassVar[int] = 3
     clear: ClassVar[int] = 5
+    least_rows: ClassVar[int] = LEAST_ROWS  # of `persist`, where a row stands for several steps
     rearm: ClassVar[int] = 50
     most_raises: ClassVar[int] = 3
     settings: ClassVar[Mapping[str, Setting]] = {}
@@ -220,7 +221,7 @@ class Detector(Statistic):
             self._since = view.index
             self._good_step = view.earlier_step
         self._bad += 1
-        if self._bad < view.rows(self.wait) and not finding.confirmed:
+        if self._bad < view.rows(self.wait, self.least_rows) and not finding.confirmed:
             return None
         if self.cap:
             finding.severity = self.cap

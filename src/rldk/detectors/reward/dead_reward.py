@@ -130,11 +130,12 @@ class DeadReward(Detector):
             return None
         rows = self.flat_rows + 9
         cause = self._cause(view)
-        if rows < self.soon or (not cause and rows < self.lasting // 2):
+        lasting = view.rows(self.lasting, 20)
+        if rows < self.soon or (not cause and rows < lasting // 2):
             return None
         median = sorted(self._recent)[ROWS >> 1]
         solved = abs(median - 1.0) < 1e-6  # nothing to learn, since all is right
-        lasts = rows >= self.lasting
+        lasts = rows >= lasting
         dead = (cause or lasts) if self.alike else (cause and lasts and _is_still(view.get("reward_mean")))
         severity = "critical" if dead and not solved else "warning"
         why = f"; {cause}" if cause else ""

@@ -42,6 +42,7 @@ class PolicyCollapse(Detector):
         "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty; read samples."
     )
     persist: ClassVar[int] = 7
+    least_rows: ClassVar[int] = 3
     settings: ClassVar = {
         "share": Setting(0.5, "share of the best reward that must be lost", least=0.1, most=1.0),
         "deep": Setting(0.75, "share beyond which (or below the start) a lasting fall is critical", least=0.1, most=1.0),
