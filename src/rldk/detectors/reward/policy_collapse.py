@@ -14,7 +14,6 @@ from rldk.detectors.reward.course import CHANNELS, AtBest, reward_has_fallen, si
 __all__ = ["PolicyCollapse"]
 
 SHORT = 60  # rows of a log in which a mean over twenty of them comes too late
-WAITED = 4  # rows of the patience that `persist` waits for
 ALONE = 4.0  # times the noise by which a fall stands out without having lasted, or another sign
 
 
@@ -88,8 +87,8 @@ class PolicyCollapse(Detector):
             patience = self.lasting
         else:
             return None
-        if self.lost < patience - WAITED and not signs:
-            return None
+        if self.lost < patience + self.least_rows - view.rows(self.wait, self.least_rows) and not signs:
+            return None  # what is left of the patience, `persist` waits for
         worse = reward_has_fallen(view, self.deep) or reward.level < reward.start - reward.high_spread
         lasting = self.lost >= 2 * patience and worse and (reward.n < SHORT or self._slow_mean_has_fallen(reward))
         severity = "critical" if signs or lasting else "warning"
