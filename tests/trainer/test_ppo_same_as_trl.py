@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl.experimental.ppo", reason="this TRL has no PPOTrainer")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ppo_world import build, command  # noqa: E402
+from ppo_world import build, command, events_of  # noqa: E402
 
 STEPS, BATCH, CONTEXT, LENGTH, PAD = 3, 8, 5, 8, 0
 
@@ -83,12 +83,12 @@ def train_trl(world: Path, out: Path, rolls: list, monkeypatch) -> tuple[list, l
         return tokens, ppo_trainer.forward(model, tokens, pad).logits[:, CONTEXT - 1 : -1]
 
     class Notes(TrainerCallback):
-        def on_log(self, args, state, control, model=None, **_):
+        def on_log(self, args, state, control, model=None, logs=None, **_):
             frame = sys._getframe()
             while frame.f_code.co_name != "train":
                 frame = frame.f_back
             names = ("logprobs", "kl", "values", "returns", "advantages", "padding_mask", "scores")
-            terms.append({name: frame.f_locals[name].detach().clone() for name in names})
+            terms.append({name: frame.f_locals[name].detach().clone() for name in names} | {"logs": dict(logs)})
             parts = {"actor": model.policy, "critic": model.value_model}
             weights.append({name: {k: v.clone() for k, v in part.state_dict().items()} for name, part in parts.items()})
 
@@ -134,6 +134,15 @@ def test_three_steps_give_trls_terms_and_trls_weights(world: Path, tmp_path: Pat
         for name in ("kl", "values", "returns"):
             assert apart(one[name], other[name], everywhere) < 1e-5, name
     assert float(theirs[-1]["kl"].abs().max()) > 1e-2  # something has moved
+    tokens = BATCH * LENGTH
+    for event, other in zip(events_of(tmp_path / "ours"), theirs, strict=True):
+        found, logs = event["metrics"], other["logs"]
+        assert found["value_loss"] == pytest.approx(logs["loss/value_avg"], rel=1e-4)
+        # TRL divides the variance of the advantages by one token less
+        expected = logs["loss/policy_avg"] * (tokens / (tokens - 1)) ** 0.5
+        assert found["policy_loss"] == pytest.approx(expected, rel=1e-3, abs=1e-5)
+        assert found["clip_frac"] == pytest.approx(logs["policy/clipfrac_avg"], abs=2 / tokens)
+        assert found["kl_mean_per_sequence"] == pytest.approx(logs["objective/kl"], abs=1e-4)
     start = AutoModelForCausalLM.from_pretrained(str(world / "model")).state_dict()
     for name, weight in start.items():
         assert float((weight - weights[-1]["actor"][name]).abs().max()) > 1e-2, name
