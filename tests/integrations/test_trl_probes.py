@@ -123,3 +123,27 @@ def test_no_penalty_from_the_start_is_noted_and_no_alert(kind: str, words: str, 
     assert words in note and note in capsys.readouterr().err.replace("\n", " ")
     assert not any(line.get("notes") for line in lines[1:])
     assert json.loads((tmp_path / "rldk" / "run_alerts.json").read_text()) == []
+
+
+@pytest.mark.parametrize("where", ["loss", "on the way back"])
+def test_a_gradient_that_is_not_finite_is_seen_wherever_it_comes_from(where: str) -> None:
+    import torch
+    from torch import nn
+
+    from rldk.integrations.trl.probes import GradientProbe
+
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4, bias=False), nn.LayerNorm(4)) for _ in range(5)))
+    said: list[str] = []
+    probe = GradientProbe(model, norms=False, told=said.append)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    probe.attach(optimizer)
+    for poisoned in (False, True):
+        optimizer.zero_grad()
+        if poisoned and where != "loss":
+            model[2].register_full_backward_hook(lambda module, given, out: (given[0] * float("nan"),))
+        (model(torch.ones(2, 4)).pow(2).mean() * (float("nan") if poisoned and where == "loss" else 1.0)).backward()
+        optimizer.step()
+        assert len(said) == poisoned
+    probe.detach()
+    assert "0.0.weight first" in said[0] and probe.read()["nonfinite_count"] == 1.0

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
 
-__all__ = ["combined_norm", "gradient_norm", "nonfinite_gradients"]
+__all__ = ["combined_norm", "gradient_norm", "gradient_norms", "nonfinite_gradients"]
 
 
 def _gradients(parameters: Iterable[Parameter]) -> list[Tensor]:
@@ -25,6 +25,15 @@ def gradient_norm(parameters: Iterable[Parameter]) -> float:
     if not gradients:
         return float("nan")
     return float(torch.linalg.vector_norm(torch.stack(list(torch._foreach_norm(gradients)))))
+
+
+def gradient_norms(parameters: Iterable[Parameter]) -> list[float]:
+    """The Euclidean norm of each gradient that is there, in order, read from the device at once."""
+    import torch
+
+    gradients = _gradients(parameters)
+    found: list[float] = torch.stack(list(torch._foreach_norm(gradients))).tolist() if gradients else []
+    return found
 
 
 def combined_norm(*norms: float) -> float:

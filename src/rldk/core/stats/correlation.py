@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import nan, sqrt
+from operator import mul
 
 from rldk.core.errors import UsageError
 from rldk.core.stats.pairs import PairWindow
@@ -39,7 +40,7 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
     centre = (len(pairs) + 1) / 2
     rx = [rank - centre for rank in _ranks([x for x, _ in pairs])]
     ry = [rank - centre for rank in _ranks([y for _, y in pairs])]
-    return _pearson(sum(r * r for r in rx), sum(r * s for r, s in zip(rx, ry, strict=True)), sum(r * r for r in ry))
+    return _pearson(sum(map(mul, rx, rx)), sum(map(mul, rx, ry)), sum(map(mul, ry, ry)))
 
 
 def _pearson(sxx: float, sxy: float, syy: float) -> float:
@@ -55,14 +56,8 @@ def _pearson(sxx: float, sxy: float, syy: float) -> float:
 
 def _ranks(values: list[float]) -> list[float]:
     """Ranks from 1; equal values share the mean of theirs."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0.0] * len(values)
-    start = 0
-    while start < len(order):
-        stop = start + 1
-        while stop < len(order) and values[order[stop]] == values[order[start]]:
-            stop += 1
-        for place in order[start:stop]:
-            ranks[place] = (start + 1 + stop) / 2
-        start = stop
-    return ranks
+    ordered, count = sorted(values), len(values)
+    last = dict(zip(ordered, range(1, count + 1), strict=True))
+    first = dict(zip(reversed(ordered), range(count, 0, -1), strict=True))
+    shared = {value: (first[value] + place) / 2 for value, place in last.items()}
+    return [shared[value] for value in values]

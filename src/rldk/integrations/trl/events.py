@@ -20,7 +20,7 @@ from rldk.integrations.trl.probes import (
     rollout_of,
     rollout_sample,
 )
-from rldk.integrations.trl.probes.rollout import pairs_of, texts_of
+from rldk.integrations.trl.probes.rollout import pairs_of, texts_of, thinned
 
 if TYPE_CHECKING:
     from rldk.integrations.trl.session import Session
@@ -111,7 +111,7 @@ class EventMaker:
         part = guard.call("the probe of the rollout", rollout_sample, local) if local else None
         ratio = self.session.gradients.ratio if self.session.gradients is not None else None
         if part is not None and ratio is not None:
-            part["ratio"] = ratio
+            part["ratio"] = thinned(ratio)
         parts = [one for one in processes.gathered(part) if one]
         if not parts:
             return {}

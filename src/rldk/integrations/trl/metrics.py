@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from math import nan
 from typing import Any, TypeVar
 
@@ -126,8 +127,16 @@ class CheckpointMetrics:
 def fill(kind: type[Record], *sources: Mapping[str, Any]) -> Record:
     """A record with those of its fields that the mappings hold, the first that has one; each in the field's own type."""
     made = kind()
-    for one in fields(kind):  # type: ignore[arg-type]
-        value = next((source[one.name] for source in sources if source.get(one.name) is not None), None)
-        if value is not None:
-            setattr(made, one.name, type(getattr(made, one.name))(value))
+    types = _types(kind)  # type: ignore[arg-type]
+    for source in reversed(sources):
+        for name in types.keys() & source.keys():
+            if (value := source[name]) is not None:
+                setattr(made, name, types[name](value))
     return made
+
+
+@cache
+def _types(kind: Any) -> dict[str, type]:
+    """The fields of a record with their types."""
+    empty = kind()
+    return {one.name: type(getattr(empty, one.name)) for one in fields(empty)}

@@ -37,6 +37,7 @@ class MetricsCsv(Sink):
         self.path = Path(path)
         self.columns = list(dict.fromkeys((*_FIRST, *columns)))
         self.every = max(1, int(every))
+        self._known = frozenset(self.columns)
         self._count = 0
         self._file: IO[str] | None = None
 
@@ -53,9 +54,8 @@ class MetricsCsv(Sink):
         if self._count % self.every and self._count > 1:
             return
         row = {"step": event.step, "wall_time": event.wall_time, **self._cells(event)}
-        fresh = [name for name in row if name not in self.columns]
-        if fresh:
-            self.columns += fresh
+        if not row.keys() <= self._known:
+            self.columns += [name for name in row if name not in self._known]
             self._rewrite(self._kept(None))
         if self._file is not None:
             csv.writer(self._file).writerow([row.get(name, "") for name in self.columns])
@@ -81,6 +81,7 @@ class MetricsCsv(Sink):
         if self._file is not None:
             self._file.close()
         self.columns = list(dict.fromkeys((*self.columns, *(name for row in rows[:1] for name in row))))
+        self._known = frozenset(self.columns)
         part = self.path.with_name(f".{self.path.name}.part")
         with part.open("w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, self.columns, restval="")

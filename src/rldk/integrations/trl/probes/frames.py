@@ -41,11 +41,12 @@ def rollout_of() -> dict[str, Any] | None:
 
 
 def ratio_of() -> Any:
-    """The ratio of new to old probability of each token of the part that the PPO loop on the stack is about to step on."""
+    """The ratio of new to old probability of each token that the PPO loop on the stack is about to step on, as an array."""
     found = _of_ppo(RATIO) or {}
     if not all(name in found for name in RATIO):
         return None
-    return found["ratio"].detach()[~found["padding_mask"][found["micro_batch_inds"]]]
+    padding = found["padding_mask"].cpu().numpy()[found["micro_batch_inds"]]
+    return found["ratio"].detach().float().cpu().numpy()[~padding]
 
 
 def _of_ppo(wanted: tuple[str, ...]) -> dict[str, Any] | None:

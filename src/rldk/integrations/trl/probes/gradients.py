@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rldk.functional.gradients import combined_norm, gradient_norm
+from rldk.functional.gradients import combined_norm, gradient_norms
 from rldk.integrations.trl.probes.frames import ratio_of
-from rldk.integrations.trl.probes.rollout import as_array
 from rldk.monitor.guard import Guard
 
 __all__ = ["GradientProbe"]
@@ -21,9 +20,9 @@ class GradientProbe:
     """A hook before each optimizer step: are the gradients finite, what are their norms, and what is the learning rate.
 
     Norms are taken of the last step of an update alone, since reading all gradients costs as much as a good part of the
-    optimizer step. Whether they are finite is looked at before every step, by the small parameters: what goes wrong in the
-    loss or on the way back reaches the norms and biases of each layer that it passes. With the norms, in PPO, the ratio of
-    new to old probability is taken (`ratio`), which TRL logs only as means of minibatches.
+    optimizer step. Whether they are finite is looked at before every step, by a small parameter of the first and of the last
+    layer: what goes wrong in the loss reaches the last, and what goes wrong on the way back comes through to the first.
+    With the norms, in PPO, the ratio of new to old probability is taken (`ratio`), of which TRL logs means of minibatches.
 
     Args:
         model: the policy, or TRL's wrapper of policy and value function, whose norms are then told apart.
@@ -50,8 +49,7 @@ class GradientProbe:
         self.policy = [one for _, one in named if id(one) not in ours]
         self.value = [one for _, one in named if id(one) in ours]
         self.names = {id(one): name for name, one in named}
-        small = [one for _, one in named if one.ndim < 2 and one.numel() <= _SMALL]
-        self.watched = small or [one for _, one in named]
+        self.watched = [one for part in (self.policy, self.value) for one in _ends(part)]
         self.norms, self.skip, self.told, self.agree = norms, skip, told, agree
         self.guard = guard or Guard(strict=True)
         self.steps = self.skipped = self.bad = 0
@@ -88,13 +86,15 @@ class GradientProbe:
         self.rates = {"policy_lr": float(groups[0]["lr"]), **({"value_lr": float(groups[-1]["lr"])} if self.value else {})}
         if self.norms and self.steps >= self._usual:
             self._measure()
-            self.ratio = as_array(taken) if (taken := ratio_of()) is not None else None
+            self.ratio = ratio_of()
             return not all(map(math.isfinite, self._found.values()))
-        return any(one.grad is not None for one in self.watched) and not math.isfinite(gradient_norm(self.watched))
+        return not all(math.isfinite(float(one.grad.sum())) for one in self.watched if one.grad is not None)
 
     def _measure(self) -> None:
-        parts = {"policy_grad_norm": self.policy, "value_grad_norm": self.value}
-        found = {name: gradient_norm(part) for name, part in parts.items() if any(one.grad is not None for one in part)}
+        policy, value = ([one for one in part if one.grad is not None] for part in (self.policy, self.value))
+        each = gradient_norms([*policy, *value])
+        parts = {"policy_grad_norm": each[: len(policy)], "value_grad_norm": each[len(policy) :]}
+        found = {name: combined_norm(*norms) for name, norms in parts.items() if norms}
         if found:
             found["grad_norm"] = combined_norm(*found.values())
         self._found = found
@@ -125,3 +125,9 @@ class GradientProbe:
         self.steps = self.skipped = self.bad = 0
         self._found, self.times, self.ratio = {}, [], None
         return found
+
+
+def _ends(parameters: list[Any]) -> list[Any]:
+    """The first and the last parameter of those that are quick to look at; of adapters, which have no such, of all."""
+    small = [one for one in parameters if one.ndim < 2 and one.numel() <= _SMALL] or parameters
+    return [small[0], small[-1]] if len(small) > 1 else small
