@@ -183,6 +183,8 @@ def test_zooming_brings_detail_to_all_plots_and_survives_refreshes(visit: Visit)
 def test_exports_hold_the_data(visit: Visit, sick_events: list[Event]) -> None:
     visit.go("?run=sick_events.jsonl")
     visit.page.locator(".js-plotly-plot").first.hover()
+    offered = visit.page.eval_on_selector_all(".modebar-btn", "all => all.map(one => one.dataset.title)")
+    assert "Zoom in" in offered and not any("hare" in title or "loud" in title for title in offered)  # nothing is sent away
     with visit.page.expect_download() as camera:
         visit.page.locator("[data-title*='PNG' i], [data-title*='png' i]").first.click()
     assert Path(camera.value.path()).read_bytes().startswith(PNG)
@@ -210,6 +212,7 @@ def test_a_phone_is_wide_enough(browser: Any, dashboard: Dashboard) -> None:
     assert visit.page.evaluate("() => document.scrollingElement.scrollWidth <= window.innerWidth")
     widths = visit.page.eval_on_selector_all(".js-plotly-plot", "plots => plots.map(p => p.getBoundingClientRect().right)")
     assert widths and all(0 < right <= 390 for right in widths)
+    assert visit.page.evaluate(f"() => {FIRST_PLOT}._fullLayout.dragmode") is False  # a finger on a plot scrolls the page
     visit.view("Alerts")
     visit.page.get_by_text("Anomalies", exact=True).wait_for()
     visit.check()

@@ -53,6 +53,7 @@ def plotly_spec(
         {
             "x": 1, "xref": "x domain", "xanchor": "right", "y": log10(level.y) if panel.log else level.y, "yref": "y",
             "yanchor": "bottom", "text": _text(level.label), "showarrow": False, "font": {"size": 10, "color": palette.soft},
+            "bgcolor": _clear(palette.paper, 0.8), "borderpad": 1,
         }
         for level in levels
     ]  # fmt: skip
@@ -97,14 +98,18 @@ def _trace(panel: Panel, curve: Curve, palette: Palette) -> dict[str, Any]:
 def _band_traces(curve: Curve, number: int, label: str, palette: Palette) -> list[dict[str, Any]]:
     band = curve.bands[number]
     shared = {"type": "scatter", "x": curve.x, "mode": "lines", "line": {"width": 0}, "showlegend": False, "connectgaps": False}
-    colour = palette.curve(curve.colour)
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     low = {**shared, "y": np.where(np.isfinite(band.low), band.low, np.nan), "hoverinfo": "skip"}
     high = {
         **shared, "y": np.where(np.isfinite(band.high), band.high, np.nan), "name": _text(label), "hovertemplate": "%{y:.5g}",
-        "fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.16)",
+        "fill": "tonexty", "fillcolor": _clear(palette.curve(curve.colour), 0.16),
     }  # fmt: skip
     return [low, high]
+
+
+def _clear(colour: str, share: float) -> str:
+    """A colour through which one sees what is behind it."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{share:g})"
 
 
 def _broken(panel: Panel, curve: Curve, places: Any, palette: Palette) -> dict[str, Any]:
@@ -135,6 +140,7 @@ def _layout(panel: Panel, palette: Palette, height: int, revision: str, titled: 
         "hoverlabel": {"bgcolor": palette.paper, "font": {"color": palette.ink}},
         "xaxis": {**axis, "ticksuffix": " h" if panel.x_label == "hours" else ""},
         "yaxis": {**axis, "type": "log" if panel.log else "linear"},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": palette.soft, "activecolor": palette.ink},
         "meta": {"key": panel.key},
     }  # fmt: skip
     if titled:

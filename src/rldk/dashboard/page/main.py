@@ -52,7 +52,9 @@ def draw_page(client: Client, seconds: float) -> None:
     if key is None:
         say_no_runs(client.folder, listing)
         return
-    view = st.segmented_control("View", list(VIEWS), default="Overview", key="rldk_view", label_visibility="collapsed")
+    view = st.segmented_control(
+        "View", list(VIEWS), default="Overview", required=True, key="rldk_view", label_visibility="collapsed"
+    )
     settings = {"key": key, "compared": compared, "smoothing": smoothing, "dark": dark, "view": view or "Overview", "axis": axis}
     st.fragment(_draw_run, run_every=pause(seconds, moving) if follow else None)(client, settings)
 

@@ -72,8 +72,9 @@ def choose_axis() -> str:
 
     names = {"step": "Steps", "hours": "Hours"}
     chosen = st.segmented_control(
-        "Along", list(names), default="step", format_func=names.__getitem__, key="rldk_axis", on_change=picked, width="stretch"
-    )
+        "Along", list(names), default="step", required=True, format_func=names.__getitem__, key="rldk_axis", on_change=picked,
+        width="stretch",
+    )  # fmt: skip
     return str(chosen or "step")
 
 

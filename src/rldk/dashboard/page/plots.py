@@ -73,7 +73,9 @@ def figure_of(look: Look, panel: Panel) -> dict[str, Any]:
         trace["x"], trace["y"] = packed(trace["x"]), packed(trace["y"], exact=False)
     spec["config"] = {
         "displaylogo": False,
-        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+        "showSendToCloud": False,  # nothing of a run leaves this machine by a click
+        "plotlyServerURL": "",
+        "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "sendChartToCloud"],
         "toImageButtonOptions": {"format": "png", "scale": 2, "filename": file_name(f"{look.label}-{panel.key}")},
     }
     text = _encode(spec)

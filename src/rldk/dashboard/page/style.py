@@ -42,6 +42,7 @@ RULES = """
 .rldk table { border-collapse: collapse; width: 100%; font-size: 0.88rem; margin: 0; }
 .rldk .wide { overflow-x: auto; max-height: 28rem; overflow-y: auto; border: 1px solid var(--rldk-grid); border-radius: 0.5rem; }
 .rldk th, .rldk td { text-align: left; padding: 0.3rem 0.7rem; border: 0; vertical-align: top;
+  overflow-wrap: break-word; max-width: 34rem;
   border-bottom: 1px solid var(--rldk-grid); }
 .rldk th { font-weight: 600; color: var(--rldk-soft); position: sticky; top: 0; background: var(--rldk-paper);
   white-space: nowrap; }

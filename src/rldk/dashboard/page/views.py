@@ -43,7 +43,9 @@ def draw_overview(look: Look) -> None:
 def draw_curves(look: Look) -> None:
     """Every panel that the run has something for, group by group."""
     offered = ["All", *GROUPS, "Other"]
-    chosen = st.segmented_control("Group", offered, default="All", key="rldk_group", label_visibility="collapsed")
+    chosen = st.segmented_control(
+        "Group", offered, default="All", required=True, key="rldk_group", label_visibility="collapsed"
+    )
     groups = None if chosen in (None, "All") else {chosen}
     marks = marks_of(look.state.get("incidents") or [])
     panels = panels_for(look.runs(), span=look.span, marks=marks, groups=groups, others=groups is None or "Other" in groups)

@@ -2,6 +2,7 @@
 
 const NEAR = '400px';
 const PLACES = new WeakMap();
+const TOUCH = window.matchMedia('(pointer: coarse)');
 const ENLARGE = {
   width: 24, height: 24,
   path: 'M4 10V4h6v2H6v4zM14 4h6v6h-2V6h-4zM4 14h2v4h4v2H4zM18 14h2v6h-6v-2h4z',
@@ -115,7 +116,12 @@ class Place {
     plot.rldkHeight = spec.layout.height;
     if (document.fullscreenElement === plot) spec.layout.height = window.innerHeight;
     const enlarge = { name: 'Fullscreen', title: 'Fullscreen', icon: ENLARGE, click: () => this.enlarge(plot) };
-    await Plotly.react(plot, spec.data, spec.layout, { ...spec.config, modeBarButtonsToAdd: [enlarge] });
+    const config = { ...spec.config, modeBarButtonsToAdd: [enlarge] };
+    if (TOUCH.matches) { // a finger on a plot scrolls the page; buttons zoom
+      spec.layout.dragmode = false;
+      config.modeBarButtonsToRemove = [...config.modeBarButtonsToRemove, 'toImage', 'zoom2d', 'pan2d'];
+    }
+    await Plotly.react(plot, spec.data, spec.layout, config);
     if (isNew) plot.on('plotly_relayout', (event) => this.told(event));
   }
 
