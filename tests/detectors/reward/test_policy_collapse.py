@@ -111,3 +111,40 @@ def test_a_length_that_was_the_same_long_before_is_no_sign(where):
     assert where(PolicyCollapse(), dip) == []
     both = {**dip, "rollout_length_mean": np.where(AT < 200, 100.0, 12.0)}
     assert where(PolicyCollapse(), both) == [(209, "critical")]
+
+
+SHORT = np.array([0.9, 0.95, 0.17, 0.03, *[0.01] * 20])
+
+
+def test_all_that_is_lost_within_the_first_rows(judge):
+    (anomaly,) = judge(PolicyCollapse(), {"reward_mean": SHORT, "entropy_mean": [0.2, 0.2, 3.0, *[7.0] * 21]})
+    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.last_good_step) == (15, "critical", 4, None)
+    assert anomaly.message == "Reward fell from 0.9 or more to 0.01 within the first rows, while entropy has risen."
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"reward_mean": SHORT, "entropy_mean": [0.2] * 24},
+        {"reward_mean": [0.9, *SHORT[2:]], "entropy_mean": [0.2, *[7.0] * 23]},
+        {"reward_mean": [*SHORT[:9], *[0.5] * 15], "entropy_mean": [0.2, 0.2, *[7.0] * 22]},
+        {"reward_mean": [1.0, 1.0, *[0.0, 1.0, 0.0] * 7], "entropy_mean": [0.2, 0.2, *[7.0] * 21]},
+    ],
+    ids=["no sign of damage", "a single good row", "it comes back", "zeros and ones"],
+)
+def test_a_low_reward_after_good_first_rows_is_silent(where, columns):
+    assert where(PolicyCollapse(), columns) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "later", "word"),
+    [
+        ("entropy_mean", 0.4, 0.01, "entropy has collapsed"),
+        ("truncated_frac", 0.1, 1.0, "responses run to the length limit"),
+        ("reward_std", 0.3, 0.001, "the rewards' spread is gone"),
+        ("kl_mean", 0.01, 90.0, "KL has exploded"),
+    ],
+)
+def test_every_sign_since_the_first_row(judge, name, first, later, word):
+    (anomaly,) = judge(PolicyCollapse(), {"reward_mean": SHORT, name: [first, *[later] * 23]})
+    assert anomaly.message.endswith(f"while {word}.")

@@ -8,7 +8,9 @@ from rldk.core.detector import View
 from rldk.core.series import EARLY
 from rldk.core.stats.base import Statistic
 
-__all__ = ["CHANNELS", "AtBest", "reward_has_fallen", "reward_has_risen", "reward_thrives", "signs_of_damage"]
+__all__ = [
+    "CHANNELS", "AtBest", "reward_has_fallen", "reward_has_risen", "reward_thrives", "signs_of_damage", "signs_since_first",
+]  # fmt: skip
 
 CHANNELS = ("entropy_mean", "truncated_frac", "rollout_length_mean", "reward_std", "kl_mean")
 """What `signs_of_damage` looks at beside the reward, in its order."""
@@ -92,5 +94,22 @@ def signs_of_damage(view: View, at_best: AtBest | None = None, length_before: fl
         signs.append("the rewards' spread is gone")
     limit = 50.0 if view.reductions.get("kl_mean") == "sequence" else 1.0
     if kl.ready and kl.level > max(limit, 5.0 * abs(kl.start)) and not kl.level < 2.0 * kl_then:
+        signs.append("KL has exploded")
+    return signs
+
+
+def signs_since_first(view: View) -> list[str]:
+    """What else was lost since the first row: where that happens at once, a start that is a median of five is lost too."""
+    entropy, cut, _, spread, kl = (view.get(name) for name in CHANNELS)
+    signs = []
+    if entropy.level > max(3.0 * entropy.first, entropy.first + 0.5):
+        signs.append("entropy has risen")
+    elif 0.0 <= entropy.level < 0.1 * entropy.first:
+        signs.append("entropy has collapsed")
+    if cut.level > 0.8 and cut.first < 0.4:
+        signs.append("responses run to the length limit")
+    if spread.level < 0.1 * spread.first:
+        signs.append("the rewards' spread is gone")
+    if kl.level > max(50.0 if view.reductions.get("kl_mean") == "sequence" else 1.0, 5.0 * abs(kl.first)):
         signs.append("KL has exploded")
     return signs

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.series import EARLY, Series
+from rldk.core.series import EARLY, RECENT, Series
 from rldk.core.stats import Rest
-from rldk.detectors.reward.course import CHANNELS, AtBest, reward_has_fallen, signs_of_damage
+from rldk.detectors.reward.course import CHANNELS, AtBest, reward_has_fallen, signs_of_damage, signs_since_first
 
 __all__ = ["PolicyCollapse"]
 
+OPENING = 2  # rows that tell where a run began, in which all is lost before there is a median of five
 SHORT = 60  # rows of a log in which a mean over twenty of them comes too late
 ALONE = 4.0  # times the noise by which a fall stands out without having lasted, or another sign
 
@@ -22,7 +23,8 @@ class PolicyCollapse(Detector):
 
     What it catches: the median of the last five rewards is below half of the best such median (or has lost half of what
         was gained), by more than four times the run's own noise, and stays there; by two and a half times, if it has stayed
-        there for long, or if another sign of damage has come with it.
+        there for long, or if another sign of damage has come with it. Also three quarters of what the first two rows had,
+        lost for good within the first five, with another sign of damage since the first row.
     Why it matters: a policy that has fallen off its optimum seldom climbs back: what it samples now is what it learns from.
     When it misfires: deep dips that recover within a few rows are normal and are waited out; a change of the data (a
         curriculum) may lower the reward for good, which is a warning until the reward is below its start for long, or
@@ -32,7 +34,9 @@ class PolicyCollapse(Detector):
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
-    __slots__ = ("_at_best", "_fell", "_good_before", "_length", "best", "best_noise", "deep", "lasting", "lost", "share")
+    __slots__ = (
+        "_at_best", "_fell", "_good_before", "_length", "_opening", "best", "best_noise", "deep", "lasting", "lost", "share",
+    )  # fmt: skip
     type: ClassVar[str] = "policy_collapse"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
@@ -55,6 +59,7 @@ class PolicyCollapse(Detector):
     best_noise: float
     _at_best: AtBest
     _length: Rest
+    _opening: float
     _fell: int
     _good_before: int | None
 
@@ -64,6 +69,7 @@ class PolicyCollapse(Detector):
         self._length = Rest()
         self._fell, self._good_before = -1, None
         self.lost = 0
+        self._opening = inf
         self.best = -inf
         self.best_noise = 0.0
 
@@ -74,9 +80,11 @@ class PolicyCollapse(Detector):
             self._at_best.update(view, *CHANNELS)
         if reward.n >= EARLY and reward.slow > self.best:
             self.best, self.best_noise = reward.slow, reward.spread
+        if reward.n <= OPENING:
+            self._opening = min(self._opening, reward.last)
         if not reward_has_fallen(view, self.share):
             self.lost = 0
-            return None
+            return self._fallen_at_once(view, reward)
         self.lost += 1
         if self.lost == 1:
             self._fell, self._good_before = view.index, view.earlier_step
@@ -98,6 +106,20 @@ class PolicyCollapse(Detector):
         return Finding(
             severity, reward.level, threshold, message, {"best": reward.high, "reward": reward.level, "rows_down": self.lost}
         )
+
+    def _fallen_at_once(self, view: View, reward: Series) -> Finding | None:
+        """Whether all was lost within the first rows, before there was a median of five, and never came back."""
+        opening, best = self._opening, reward.high
+        noise = 5.0 * min(reward.scale, reward.roughness)  # each has the fall itself in it, and the second forgets it
+        if reward.n < 2 * RECENT or not opening - best > max(self.deep * abs(opening), noise):
+            return None
+        signs = signs_since_first(view)
+        if not signs:
+            return None
+        self._fell, self._good_before = reward.high_index, None
+        level, limit = reward.level, opening - self.deep * abs(opening)
+        message = f"Reward fell from {opening:.4g} or more to {level:.4g} within the first rows, while {' and '.join(signs)}."
+        return Finding("critical", level, limit, message, {"best": opening, "reward": level})
 
     def _anomaly(self, view: View, finding: Finding) -> Anomaly:
         """It is since the reward fell, however long that was waited out."""

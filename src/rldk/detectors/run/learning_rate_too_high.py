@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
 from rldk.core.series import RECENT
-from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage
+from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage, signs_since_first
 
 __all__ = ["LearningRateTooHigh"]
 
@@ -153,9 +153,6 @@ def _signs(view: View) -> list[str]:
 
 
 def _since_first(view: View) -> list[str]:
-    """What the first rows have lost already, in a log of few: there the usual start, a median of five, comes too late."""
+    """What the first rows have lost already, where the reward is below the first one."""
     reward = view.get("reward_mean")
-    if not (reward.ready and reward.level < reward.first):
-        return []
-    named = (("entropy_mean", "entropy has collapsed"), ("reward_std", "the rewards' spread is gone"))
-    return [said for name, said in named if 0.0 <= view.get(name).level < 0.1 * view.get(name).first]
+    return signs_since_first(view) if reward.ready and reward.level < reward.first else []
