@@ -188,5 +188,32 @@ def test_metrics_written_one_after_the_other_are_one_run(text_log: Any) -> None:
 
 def test_a_decimal_comma_is_no_separator(text_log: Any) -> None:
     run = text_log.run("step;reward_mean;loss\n" + "".join(f"{step};{step},25;0.5\n" for step in range(6)), "csv")
-    assert not any("reward_mean" in metrics for metrics in metrics_of(run)), "1,25 is not understood, and never 25"
-    assert metrics_of(run)[2]["loss"] == 0.5
+    assert metrics_of(run)[2] == {"reward_mean": 2.25, "loss": 0.5}
+
+
+def test_one_decimal_comma_tells_what_the_others_are(text_log: Any) -> None:
+    run = text_log.run("step;reward_mean;loss\n1;1,234;0,5\n2;2,345;-1,5e-3\n", "csv")
+    assert text_log.values(run, "reward_mean") == [1.234, 2.345]
+    assert text_log.values(run, "loss") == [0.5, -0.0015]
+
+
+def test_a_comma_that_may_be_either_is_left_out_and_said(text_log: Any) -> None:
+    run = text_log.run("step;reward_mean;loss\n1;1,234;0.5\n2;2,345;0.5\n", "csv")
+    assert text_log.values(run, "loss") == [0.5, 0.5] and "reward_mean" not in run.columns
+    assert "no numbers in the column 'reward_mean', but words such as '1,234': left out" in run.notes
+
+
+def test_thousands_and_percentages(text_log: Any) -> None:
+    text = 'step,reward,tokens_per_second,clip_frac\n"1,000",0.5,"12,345",5%\n"2,000",0.5,"1,234,567.5",12.5 %\n'
+    run = text_log.run(text, "csv")
+    assert run.steps.tolist() == [1000, 2000]
+    assert text_log.values(run, "tokens_per_second") == [12345.0, 1234567.5]
+    assert text_log.values(run, "clip_frac") == pytest.approx([0.05, 0.125])
+
+
+def test_a_known_column_of_words_is_said_to_be_left_out(text_log: Any) -> None:
+    names = ["step", "reward", "entropy", "comment", "kl"]
+    run = text_log.run(table(names, [[n, 0.5, "1.2 nats", "fine", ""] for n in (1, 2)]), "csv")
+    assert [note for note in run.notes if "no numbers" in note] == [
+        "no numbers in the column 'entropy', but words such as '1.2 nats': left out"
+    ]

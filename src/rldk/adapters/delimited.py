@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats import console, delimited
-from rldk.adapters.formats.delimited import Cells, Header
+from rldk.adapters.formats.cells import Cells, Columns
+from rldk.adapters.formats.delimited import Header
 from rldk.adapters.guesses import placeable
 from rldk.core.errors import ReadError
 from rldk.runs.table import TableBuilder
@@ -62,9 +63,13 @@ class DelimitedAdapter(Adapter):
         charts = _charts(header)
         if charts and any(name.endswith("__MIN") for name in header.names):
             self.notes.append("the columns __MIN and __MAX (the range over grouped runs) were left out")
-        for rows, columns in delimited.iter_columns(self.source, header, self.problems, self.notes, self.progress):
+        read = Columns(header.delimiter)
+        for rows, columns in delimited.iter_columns(self.source, header, self.problems, self.notes, self.progress, read):
             for part in _by_run(columns, charts, rows):
                 builder.add_columns(part, rows)
+        for name in placeable(read.words, self.field_map):
+            if name not in read.met:
+                self.notes.append(f"no numbers in the column {name!r}, but words such as {read.words[name]!r}: left out")
 
 
 def _is_monitor(header: Header) -> bool:
@@ -85,9 +90,7 @@ def _charts(header: Header) -> dict[str, dict[str, str]]:
     return found
 
 
-def _by_run(
-    columns: dict[str, Cells], charts: dict[str, dict[str, str]], rows: int
-) -> Iterator[dict[str, Cells]]:
+def _by_run(columns: dict[str, Cells], charts: dict[str, dict[str, str]], rows: int) -> Iterator[dict[str, Cells]]:
     """The columns of each run that has a name of its own in the header; all of them where none has."""
     if not charts:
         yield columns

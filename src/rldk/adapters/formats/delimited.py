@@ -14,20 +14,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rldk.adapters.formats.cells import EMPTY, Cells, Columns
 from rldk.adapters.source import Source
-from rldk.core.catalog.axes import is_axis
 from rldk.core.jsonio import to_number
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 
-__all__ = ["Cells", "Header", "header_of", "iter_columns", "iter_rows"]
+__all__ = ["Header", "header_of", "iter_columns", "iter_rows"]
 
 _DELIMITERS = ",\t;|"
 _BATCH = 2048
-MANY_GAPS = 0.2
 _decode_numbers = msgspec.json.Decoder(list[float]).decode
-_EMPTY = frozenset({"", "NA", "N/A", "null", "None", "none", "-"})
-Cells = npt.NDArray[np.float64] | list[str | None]
 _PAIR = re.compile(r"[=:]\s*[-+]?\.?(?:\d|nan\b|inf\b)|[A-Za-z] [-+]?\.?\d[\d.]*\s*$|\d{4}-\d\d-\d\d|\[\d+/\d+\]")
 
 
@@ -65,21 +62,27 @@ def header_of(source: Source) -> Header | None:
 
 
 def iter_columns(
-    source: Source, header: Header, problems: LineProblems, notes: list[str], progress: Progress | None = None
+    source: Source,
+    header: Header,
+    problems: LineProblems,
+    notes: list[str],
+    progress: Progress | None = None,
+    read: Columns | None = None,
 ) -> Iterator[tuple[int, dict[str, Cells]]]:
-    """Many rows at a time: how many, and their columns."""
+    """Many rows at a time: how many, and their columns; `read` knows afterwards which had words and no numbers."""
     numbered = _after_header(source, header, problems, progress)
-    gaps = Gaps()
+    read = read if read is not None else Columns(header.delimiter)
     while batch := list(islice(numbered, _BATCH)):
         lines = [line for _, line in batch if line != header.line]
         table = None if problems.unterminated is not None else _numbers(lines, header)
         if table is not None:
-            gaps.met.update(header.names)
+            read.met.update(header.names)
             yield len(lines), {name: table[:, place] for place, name in enumerate(header.names)}
             continue
         for rows in _rows(batch, numbered, header, problems, notes):
+            read.look(rows)
             by_column = zip(header.names, zip(*rows, strict=True), strict=False)
-            columns = {name: column_of(name, cells, gaps) for name, cells in by_column}
+            columns = {name: read.column(name, cells) for name, cells in by_column}
             yield len(rows), {name: column for name, column in columns.items() if column is not None}
 
 
@@ -161,9 +164,7 @@ def _quoted(
             found = []
 
 
-def _whole(
-    rows: list[tuple[int, list[str]]], header: Header, problems: LineProblems, notes: list[str]
-) -> list[list[str]]:
+def _whole(rows: list[tuple[int, list[str]]], header: Header, problems: LineProblems, notes: list[str]) -> list[list[str]]:
     """The rows that have a cell for each name."""
     width = len(header.names)
     kept = []
@@ -178,60 +179,6 @@ def _whole(
     return kept
 
 
-class Gaps:
-    """Tells a `nan` that was measured, which is evidence, from one that stands for a cell that was not.
-
-    Some writers have a `nan` in every row that lacks the metric: a column of nothing else, or one where more than a
-    fifth of the rows between its numbers say `nan`. A few of them, and those after the last number, were measured.
-    """
-
-    def __init__(self) -> None:
-        self.met: set[str] = set()
-
-    def of(self, name: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-        """Which of a column's next values were not measured."""
-        absent = np.isnan(values)
-        if not absent.any():
-            self.met.add(name)
-            return absent
-        numbers = np.flatnonzero(~absent)
-        if not len(numbers):
-            return absent & (name not in self.met)
-        self.met.add(name)
-        before_last = absent[: numbers[-1]]
-        if before_last.sum() <= MANY_GAPS * (numbers[-1] + 1):
-            return np.zeros_like(absent)
-        longest = np.diff(numbers, prepend=-1).max()
-        if len(values) - numbers[-1] > longest:
-            absent[numbers[-1] :] = False
-        return absent
-
-
-def column_of(name: str, cells: tuple[str, ...], gaps: Gaps) -> Cells | None:
-    """A column's cells as numbers; as words where they place a row; `None` where they are words that do not.
-
-    An empty cell was not logged, and is masked; of one that says `nan` see `Gaps`.
-    """
-    if "_" not in "".join(cells):  # float() takes "1_000"; no log means that
-        try:
-            values = np.array(list(map(float, cells)))
-            return np.ma.MaskedArray(values, gaps.of(name, values))
-        except ValueError:
-            pass
-        try:
-            values = np.array([float(cell or "nan") for cell in cells])
-            gaps.met.add(name)
-            return np.ma.MaskedArray(values, ~np.array(list(map(bool, cells))))
-        except ValueError:
-            pass
-    if is_axis(name):
-        return [None if cell in _EMPTY else cell for cell in cells]
-    numbers = [None if cell in _EMPTY else to_number(cell) for cell in cells]
-    missing = [number is None for number in numbers]
-    values = np.array([np.nan if number is None else number for number in numbers])
-    return None if all(missing) else np.ma.MaskedArray(values, np.array(missing))
-
-
 def iter_rows(
     source: Source, header: Header, problems: LineProblems, notes: list[str], progress: Progress | None = None
 ) -> Iterator[Mapping[str, Any]]:
@@ -240,4 +187,4 @@ def iter_rows(
     while batch := list(islice(numbered, _BATCH)):
         for rows in _rows(batch, numbered, header, problems, notes):
             for cells in rows:
-                yield {name: cell for name, cell in zip(header.names, cells, strict=True) if cell not in _EMPTY}
+                yield {name: cell for name, cell in zip(header.names, cells, strict=True) if cell not in EMPTY}

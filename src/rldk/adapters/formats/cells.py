@@ -1,0 +1,112 @@
+"""The cells of a table's column as numbers: gaps, decimal commas, thousands and percentages."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+from rldk.core.catalog.axes import is_axis
+from rldk.core.jsonio import to_number
+
+__all__ = ["EMPTY", "Cells", "Columns"]
+
+EMPTY = frozenset({"", "NA", "N/A", "null", "None", "none", "-"})
+"""What stands in a cell that has no value."""
+Cells = npt.NDArray[np.float64] | list[str | None]
+
+_MANY_GAPS = 0.2
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
+_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
+
+
+class Columns:
+    """Reads column after column, many rows at a time.
+
+    It tells a `nan` that was measured, which is evidence, from one that stands for a cell that was not. Some writers have
+    a `nan` in every row that lacks the metric: a column of nothing else, or one where more than a fifth of the rows
+    between its numbers say `nan`. A few of them, and those after the last number, were measured.
+
+    A comma is decimal in the whole table where a cell shows it (`0,51`); else it parts thousands. Where another sign
+    separates the cells, which is done for the sake of decimal commas, `1,234` alone may be either, and is left out.
+    """
+
+    def __init__(self, separator: str = ",") -> None:
+        self.met: set[str] = set()  # columns in which there was a number
+        self.words: dict[str, str] = {}  # a cell of each column that had words instead
+        self._doubtful = separator != ","
+        self._decimal = False
+
+    def look(self, rows: list[list[str]]) -> None:
+        """Look at the next rows for a comma that can only be decimal."""
+        if not self._decimal:
+            self._decimal = any(
+                "," in cell and _COMMA.fullmatch(cell) and not _THOUSANDS.fullmatch(cell) for row in rows for cell in row
+            )
+
+    def column(self, name: str, cells: tuple[str, ...]) -> Cells | None:
+        """A column's cells as numbers; as words where they place a row; `None` where they are words that do not.
+
+        An empty cell was not logged, and is masked; of one that says `nan` see above.
+        """
+        if "_" not in "".join(cells):  # float() takes "1_000"; no log means that
+            try:
+                values = np.array(list(map(float, cells)))
+                return np.ma.MaskedArray(values, self._gaps(name, values))
+            except ValueError:
+                pass
+            try:
+                values = np.array([float(cell or "nan") for cell in cells])
+                self.met.add(name)
+                return np.ma.MaskedArray(values, ~np.array(list(map(bool, cells))))
+            except ValueError:
+                pass
+        if is_axis(name):
+            return [None if cell in EMPTY else _plain(cell) for cell in cells]
+        return self._odd(name, cells)
+
+    def _odd(self, name: str, cells: tuple[str, ...]) -> Cells | None:
+        """A column in which some cells are no plain numbers."""
+        numbers = [None if cell in EMPTY else self._number(cell) for cell in cells]
+        missing = [number is None for number in numbers]
+        if all(missing):
+            word = next((cell for cell in cells if cell not in EMPTY), None)
+            if word is not None:
+                self.words.setdefault(name, word)
+            return None
+        self.met.add(name)
+        return np.ma.MaskedArray(np.array([np.nan if number is None else number for number in numbers]), np.array(missing))
+
+    def _number(self, cell: str) -> float | None:
+        """The number in a cell: a percentage is a fraction of 1."""
+        text, share = (cell[:-1].rstrip(), 0.01) if cell.endswith("%") else (cell, 1.0)
+        if self._decimal and _COMMA.fullmatch(text):
+            text = text.replace(",", ".")
+        elif not (self._doubtful and _COMMA.fullmatch(text)):
+            text = _plain(text)
+        value = to_number(text)
+        return None if value is None else share * value
+
+    def _gaps(self, name: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Which of a column's next values were not measured."""
+        absent = np.isnan(values)
+        if not absent.any():
+            self.met.add(name)
+            return absent
+        numbers = np.flatnonzero(~absent)
+        if not len(numbers):
+            return absent & (name not in self.met)
+        self.met.add(name)
+        before_last = absent[: numbers[-1]]
+        if before_last.sum() <= _MANY_GAPS * (numbers[-1] + 1):
+            return np.zeros_like(absent)
+        longest = np.diff(numbers, prepend=-1).max()
+        if len(values) - numbers[-1] > longest:
+            absent[numbers[-1] :] = False
+        return absent
+
+
+def _plain(cell: str) -> str:
+    """A step or a time without the commas between its thousands."""
+    return cell.replace(",", "") if _THOUSANDS.fullmatch(cell) else cell
