@@ -67,7 +67,8 @@ def test_no_command_is_forgotten_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["scn"], "invalid choice: 'scn'"),
+        (["scn"], "There is no command 'scn'. Did you mean scan?"),
+        (["zzz"], "There is no command 'zzz'. See `rldk --help`."),
         (["--nonsense"], "unrecognized arguments: --nonsense"),
         (["ingest"], "the following arguments are required: PATH. See `rldk ingest --help`"),
         (["ingest", "--nonsense", "x"], "unrecognized arguments"),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rldk.cli import output
-from rldk.cli.output import clean, print_json, progress_bar, short_number, sparkline
+from rldk.cli.output import clean, counted, print_json, progress_bar, short_number, sparkline
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(1, 50))
@@ -89,3 +89,15 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         told(Path("other.jsonl"), 50 << 20, 50 << 20)
         told(Path("[red]name.jsonl"), 50 << 20, 100 << 20)
     assert "[red]name.jsonl" in terminal.getvalue() and "104.9/104.9 MB" in terminal.getvalue()
+
+
+def test_what_is_piped_keeps_a_row_on_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    assert output.console().width == 200
+    monkeypatch.setenv("COLUMNS", "60")
+    assert output.console().width == 60
+
+
+def test_one_and_many() -> None:
+    assert [counted(number, "event") for number in (0, 1, 2)] == ["0 events", "1 event", "2 events"]

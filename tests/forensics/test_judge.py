@@ -39,6 +39,7 @@ def rows(count: int, **metrics: float) -> list[Event]:
 def test_too_few_events_are_no_data(judge: Any, count: int, said: str) -> None:
     found = judge(rows(count, reward_mean=0.5, kl_mean=0.1))
     assert (found.verdict, found.reason) == ("no_data", said)
+    assert found.scores == {} and found.score_parts == {}, "a health of 1 would say that it was judged"
 
 
 def test_five_events_are_enough(judge: Any) -> None:

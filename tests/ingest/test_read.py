@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from rldk.core.errors import ReadError, RLDKError, UsageError
 from rldk.ingest import ingest_runs, read_runs
+from rldk.ingest.paths import size_of
 
 
 def events(steps: range, run_id: str | None = None, **metrics: float) -> list[dict[str, Any]]:
@@ -204,7 +206,7 @@ def test_a_path_that_is_none(make: Callable[[Path], Any], said: str, tmp_path: P
         (b"[" * 100_000, "rldk can read|cut off"),
         (b'{"a":' * 100_000, "rldk can read|cut off"),
         (b"\x1f\x8b\x08\x00 not gzip after all", "rldk can read|is empty|damaged"),
-        (b"\xff\xfes\x00t\x00e\x00p\x00", "binary file"),
+        (b"\xff\xfes\x00t\x00e\x00p\x00", "no log that rldk can read: no rows"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_log(content: bytes, said: str, tmp_path: Path) -> None:
@@ -242,9 +244,58 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
         ingest_runs(path)
 
 
+def test_a_folder_that_may_not_be_looked_into_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "log.jsonl", events(range(3)))
+    hidden = write(tmp_path / "other.jsonl", events(range(3)))
+    real = os.stat
+
+    def refused(path: Any, *more: Any, **named: Any) -> os.stat_result:
+        if Path(path) == hidden:
+            raise PermissionError(13, "Permission denied")
+        return real(path, *more, **named)
+
+    monkeypatch.setattr(os, "stat", refused)
+    assert len(read_runs(tmp_path).runs) == 1
+    assert size_of([tmp_path]) == (tmp_path / "log.jsonl").stat().st_size
+
+
+def test_a_long_first_line_does_not_hide_the_rows_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"step": 0, "x": "' + b"a" * (18 << 20) + b'"}\n')
+        file.writelines(json.dumps(row).encode() + b"\n" for row in events(range(1, 30)))
+    result = read_runs(path)
+    assert [len(run) for run in result.runs] == [29]
+    assert [line for line, _ in result.files[0].problems.skipped] == [1]
+
+
+def test_one_long_line_and_no_other_is_read_as_what_it_is(tmp_path: Path) -> None:
+    rows = [{"step": n, "loss": 1.0, "kl": 0.1, "reward": 0.5, "note": "a" * 1000} for n in range(9000)]
+    text = json.dumps({"log_history": rows, "global_step": 8999})
+    path = tmp_path / "state.json"
+    path.write_text(text + "\n")
+    assert len(text) > 8 << 20
+    assert [len(run) for run in read_runs(path).runs] == [9000]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_text_of_the_windows_shell_is_read(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(("\ufeff" + "\r\n".join(map(json.dumps, events(range(40)))) + "\r\n").encode(encoding))
+    (run,) = read_runs(path).runs
+    assert run.steps.tolist() == list(range(40))
+
+
+def test_a_compressed_file_that_ends_before_its_first_row_is_not_called_empty(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl.zst"
+    path.write_bytes(zstandard.compress(write(tmp_path / "log.jsonl", events(range(300))).read_bytes())[:200])
+    with pytest.raises(ReadError, match="holds nothing that can be read: the compressed data ends too early"):
+        read_runs(path)
+
+
 def test_hints_and_field_maps_are_checked(tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", events(range(3)))
-    with pytest.raises(UsageError, match=r"Expected the adapter to be one of .*'trl'.*got 'trll'"):
+    with pytest.raises(UsageError, match=r"There is no adapter 'trll'\. Did you mean trl.*\? There are tensorboard, .*"):
         ingest_runs(path, adapter_hint="trll")
     with pytest.raises(ReadError, match="cannot be read by the adapter 'verl'"):
         ingest_runs(path, adapter_hint="verl")

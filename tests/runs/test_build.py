@@ -53,6 +53,13 @@ def test_the_first_rows_without_a_step_take_the_first_there_is() -> None:
     assert one([{"reward": 0.5}, {"step": 4, "loss": 1.0}, {"step": 5, "loss": 1.0}]).steps.tolist() == [4, 5]
 
 
+@pytest.mark.parametrize("step", [0.5, 1e30, math.nan])
+def test_steps_that_are_none_are_not_said_to_be_missing(step: float) -> None:
+    run = one([{"step": step + n, "loss": 1.0} for n in range(3)])
+    assert run.steps.tolist() == [1, 2, 3]
+    assert "no step that is a whole number was logged: rows are numbered from 1" in run.notes
+
+
 def test_rows_without_any_step_are_numbered() -> None:
     run = one([{"loss": 1.0}, {"loss": 2.0}, {"nothing": "x"}, {"loss": 3.0}])
     assert run.steps.tolist() == [1, 2, 3] and "no step was logged: rows are numbered from 1" in run.notes

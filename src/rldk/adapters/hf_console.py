@@ -133,4 +133,3 @@ def _kind(row: Mapping[str, Any]) -> int | None:
     if len(measured) + (1 if placed else 0) >= 2:
         return TRAIN
     return HELD_OUT if held_out and placed else None
-

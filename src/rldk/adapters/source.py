@@ -37,9 +37,17 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, and more of them where no line ends in these; empty for a folder."""
+        """The first bytes, and more of them where no line ends in these; empty for a folder.
+
+        Of a file that begins with a line longer than that, those after it: one line is skipped, and not all for its sake.
+        """
         head = self._first(HEAD_BYTES)
-        return self._first(WIDE_HEAD_BYTES) if len(head) == HEAD_BYTES and b"\n" not in head else head
+        if len(head) < HEAD_BYTES or b"\n" in head:
+            return head
+        head = self._first(WIDE_HEAD_BYTES)
+        if len(head) < WIDE_HEAD_BYTES or b"\n" in head:
+            return head
+        return self._after_first_line(HEAD_BYTES) or head
 
     @cached_property
     def wide_head(self) -> bytes:
@@ -56,6 +64,28 @@ class Source:
             if len(head) >= size:
                 break
         return bytes(head)
+
+    def _after_first_line(self, size: int) -> bytes:
+        """The first bytes after the first line; none where there is no other."""
+        rest = bytearray()
+        begun = False
+        for block in iter_blocks(self.path, LineProblems()):
+            start = 0 if begun else block.find(b"\n") + 1
+            if begun or start:
+                begun = True
+                rest += block[start : start + size - len(rest)]
+            if len(rest) >= size:
+                break
+        return bytes(rest) if rest.strip() else b""
+
+    @cached_property
+    def damage(self) -> str:
+        """What is wrong with the file as such, where nothing of it can be read."""
+        problems = LineProblems()
+        for block in iter_blocks(self.path, problems):
+            if block:
+                return ""
+        return problems.damage or ""
 
     @cached_property
     def is_binary(self) -> bool:

@@ -31,6 +31,7 @@ from rldk.adapters.trl import TRLAdapter
 from rldk.adapters.verl import VerlAdapter
 from rldk.adapters.wandb_store import WandbAdapter
 from rldk.core.errors import ReadError, UsageError
+from rldk.core.text import did_you_mean
 from rldk.log.blocks import Progress
 
 __all__ = ["ADAPTERS", "choose", "names", "register"]
@@ -87,13 +88,13 @@ def choose(
     if hint is not None:
         chosen = next((adapter for adapter in ADAPTERS if adapter.name == hint), None)
         if chosen is None:
-            raise UsageError(f"Expected the adapter to be one of {names()}, got {hint!r}.")
+            raise UsageError(f"There is no adapter {hint!r}.{did_you_mean(hint, names())} There are {', '.join(names())}.")
         adapter = chosen(source, field_map=field_map, progress=progress)
         if not adapter.can_handle():
             raise ReadError(f"{source.path} cannot be read by the adapter {hint!r}: {adapter.why}.")
         return adapter
     if not source.is_folder and not source.head:
-        raise ReadError(f"{source.path} is empty.")
+        raise ReadError(f"{source.path} {f'holds nothing that can be read: {source.damage}' if source.damage else 'is empty'}.")
     for kind in ADAPTERS:
         adapter = kind(source, field_map=field_map, progress=progress)
         if adapter.can_handle():

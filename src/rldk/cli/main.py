@@ -14,6 +14,7 @@ from typing import NoReturn
 from rldk._version import __version__
 from rldk.cli.output import clean
 from rldk.core.errors import RLDKError, UsageError
+from rldk.core.text import did_you_mean
 
 __all__ = ["COMMANDS", "main"]
 
@@ -47,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = next((word for word in arguments if not word.startswith("-")), None)
     try:
         if name not in COMMANDS:
+            if name is not None:
+                raise UsageError(f"There is no command {name!r}.{did_you_mean(name, COMMANDS)} See `rldk --help`.")
             _top_parser().parse_args(arguments)
             _top_parser().print_help()
             return OK

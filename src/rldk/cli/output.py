@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,22 +16,28 @@ from rldk.core.text import clean
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["clean", "console", "print_json", "progress_bar", "short_number", "sparkline", "unicode_terminal"]
+__all__ = ["clean", "console", "counted", "print_json", "progress_bar", "short_number", "sparkline", "unicode_terminal"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "._-=+*#@"
 _LARGE = 8 << 20
+_PIPED_WIDTH = 200
 
 
 def console() -> Console:
-    """The terminal: colours where it has them, and none where `NO_COLOR` asks for none."""
+    """The terminal: colours where it has them, and none where `NO_COLOR` asks for none.
+
+    What goes into a file or another program is as wide as it needs to be, so that a row stays a line.
+    """
     from rich.console import Console
 
     class Terminal(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would exit with 1; for us a reader that has seen enough is no error
 
-    return Terminal(highlight=False, markup=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+    piped = not sys.stdout.isatty()
+    width = _PIPED_WIDTH if piped and "COLUMNS" not in os.environ else None
+    return Terminal(highlight=False, markup=False, emoji=False, soft_wrap=piped, width=width)
 
 
 def print_json(value: Any) -> None:
@@ -53,6 +60,11 @@ def _strict(value: Any) -> Any:
 def unicode_terminal() -> bool:
     """Whether the output takes more than ASCII."""
     return "utf" in (getattr(sys.stdout, "encoding", None) or "ascii").lower()
+
+
+def counted(number: int, what: str) -> str:
+    """`1 event`, `2 events`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def short_number(value: float) -> str:

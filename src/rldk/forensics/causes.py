@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["CAUSES", "Cause"]
+__all__ = ["CAUSES", "TITLES", "Cause"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +172,6 @@ CAUSES: tuple[Cause, ...] = (
     ),
 )  # fmt: skip
 """Every cause that rldk names, the most particular first: of two with the same weight the first is taken."""
+
+TITLES = {cause.name: cause.title for cause in CAUSES}
+"""What each cause is called where people read it."""

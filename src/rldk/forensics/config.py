@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -12,6 +11,7 @@ from typing import Any
 from rldk.core.catalog import CATALOG, entry_of
 from rldk.core.detector import Detector
 from rldk.core.errors import UsageError
+from rldk.core.text import did_you_mean
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics
@@ -150,7 +150,6 @@ def _number(name: str, value: Any) -> float | None:
 
 def _near(name: str, known: Any) -> str:
     names = list(known)
-    close = difflib.get_close_matches(str(name), names, n=2)
-    if close:
-        return f". Did you mean {' or '.join(close)}?"
+    if near := did_you_mean(name, names, 2):
+        return f".{near}"
     return f". Known are {', '.join(names[:8])}" + (" …" if len(names) > 8 else ".")

@@ -75,6 +75,8 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Judgement:
     engine = forensics.engine
     verdict, reason = verdict_of(engine)
     incidents = group_incidents(engine.anomalies, engine.events)
+    if verdict == "no_data":
+        return Judgement(run, engine, verdict, reason, {}, incidents)  # a score would say that something was judged
     return Judgement(run, engine, verdict, reason, scores_of(forensics), incidents, forensics.current().score_parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
@@ -63,11 +64,15 @@ def files_below(folder: Path) -> Iterator[Path]:
             if (beside := _BESIDE_A_LOG.fullmatch(name)) and beside["run"] in logs:
                 continue
             path = Path(root, name)
-            if not name.startswith(".") and path.is_file():
+            if not name.startswith(".") and os.path.isfile(path):  # noqa: PTH113  `Path.is_file` raises where it may not look
                 yield path
 
 
 def size_of(paths: Iterable[Path]) -> int:
-    """Bytes of all files that are meant, for a progress bar."""
+    """Bytes of all files that are meant, for a progress bar; one that is gone by now has none."""
     files = (file for path in paths for file in (files_below(path) if path.is_dir() else [path]))
-    return sum(file.stat().st_size for file in files if file.is_file())
+    total = 0
+    for file in files:
+        with contextlib.suppress(OSError):
+            total += file.stat().st_size if file.is_file() else 0
+    return total

@@ -63,7 +63,7 @@ def ingest_runs(source: PathsLike, adapter_hint: str | None = None, field_map: M
 
     Args:
         source: a file, a folder, a glob, or a list of them.
-        adapter_hint: the adapter to use (`rldk ingest --help` lists them); by default chosen by the content.
+        adapter_hint: the adapter to use (a name that is none lists them); by default chosen by the content.
         field_map: keys of your own and the canonical metrics they stand for, such as `{"my_kl": "kl_mean"}`.
 
     What was skipped, and keys that found no place, are said through the logger `rldk`; `read_runs` returns them.

@@ -1,7 +1,8 @@
-"""The bytes of a file in blocks, decompressed where it is compressed, in bounded memory."""
+"""The bytes of a file in blocks, decompressed where it is compressed, UTF-8 where it is UTF-16, in bounded memory."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -78,8 +79,18 @@ def iter_blocks(path: Path, problems: LineProblems, progress: Progress | None = 
 
             decoder = zstandard.ZstdDecompressor()
             yield from _decompress(content, decoder.decompressobj, _ZSTD_PIECE, zstandard.ZstdError, problems)
+        elif head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            yield from _as_utf8(content)
         else:
             yield from content
+
+
+def _as_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Text in UTF-16, as the shell of Windows writes it, in UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    for block in blocks:
+        yield decoder.decode(block).encode("utf-8", "replace")
+    yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
 
 def _read(file: io.FileIO, problems: LineProblems, progress: Progress | None) -> Iterator[bytes]:

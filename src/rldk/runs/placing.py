@@ -37,7 +37,9 @@ def find_steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray
     if not share:
         steps = np.zeros(table.rows, dtype=np.int64)
         steps[kept] = np.arange(1, len(kept) + 1)
-        why = "no step was logged" if not any(found[1][kept].any() for found in candidates) else "the step never changes"
+        why = "the step never changes"
+        if not any(found[1][kept].any() for found in candidates):
+            why = "no step that is a whole number was logged" if candidates else "no step was logged"
         return steps, [f"{why}: rows are numbered from 1"] if len(kept) else []
     seen = np.maximum.accumulate(np.where(whole, np.arange(table.rows), -1))
     first = int(np.flatnonzero(whole)[0])

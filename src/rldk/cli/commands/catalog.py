@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from typing import Any
 
 from rldk.cli.output import console, print_json
 from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric, locate
 from rldk.core.errors import UsageError
+from rldk.core.text import did_you_mean
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +45,7 @@ def _find(name: str) -> Metric:
     place = locate(name)
     if place is not None:
         return CATALOG.get(place.metric) or CATALOG[f"{place.metric.split('/', 1)[0]}/*"]
-    near = difflib.get_close_matches(name, CATALOG, n=3)
-    raise UsageError(f"No metric {name!r}." + (f" Did you mean {' or '.join(near)}?" if near else " `rldk catalog` lists them."))
+    raise UsageError(f"No metric {name!r}." + (did_you_mean(name, CATALOG) or " `rldk catalog` lists them."))
 
 
 def _as_dict(entry: Metric) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+from rldk.cli.options import add_fail_on, exit_status
 from rldk.cli.output import clean, console, print_json, progress_bar, sparkline
 from rldk.core.errors import UsageError
 
@@ -27,12 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tensors", action="store_true", help="with --json: every tensor, not only every layer")
     parser.add_argument("-o", "--output", metavar="FILE", help="write one row a checkpoint to FILE (.csv)")
     parser.add_argument("--layers", type=int, default=8, metavar="N", help="how many layers to show (default: 8, 0: all)")
-    parser.add_argument(
-        "--fail-on",
-        choices=("warning", "critical", "never"),
-        default="critical",
-        help="what makes the exit status 1 (default: critical)",
-    )
+    add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,8 +47,7 @@ def run(args: argparse.Namespace) -> int:
         print_json({"checkpoints": [report.to_dict(tensors=args.tensors) for report in reports]})
     else:
         _show(reports, args.layers or None)
-    failing = {"critical": {"critical"}, "warning": {"critical", "warning"}, "never": set()}[args.fail_on]
-    return 1 if {report.verdict for report in reports} & failing else 0
+    return exit_status((report.verdict for report in reports), args.fail_on)
 
 
 def _to_read(paths: list[Path]) -> int:

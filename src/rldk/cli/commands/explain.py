@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 
 from rldk.cli.output import console, print_json
 from rldk.core.detector import COMMON_SETTINGS, SECTIONS, Detector
 from rldk.core.errors import UsageError
+from rldk.core.text import did_you_mean
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,10 +28,7 @@ def run(args: argparse.Namespace) -> int:
             _list(list(known.values()))
         return 0
     if args.type not in known:
-        near = difflib.get_close_matches(args.type, known, n=3)
-        raise UsageError(
-            f"No detector {args.type!r}." + (f" Did you mean {' or '.join(near)}?" if near else " `rldk explain` lists them.")
-        )
+        raise UsageError(f"No detector {args.type!r}." + (did_you_mean(args.type, known) or " `rldk explain` lists them."))
     kind = known[args.type]
     if args.json:
         print_json(_as_dict(kind))

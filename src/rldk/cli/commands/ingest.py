@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rldk.cli.options import add_reading, parse_field_map
 from rldk.cli.output import clean, console, print_json, progress_bar, short_number, sparkline
-from rldk.core.errors import UsageError
 
 SHOWN = ("reward_mean", "kl_mean", "entropy_mean", "loss", "grad_norm", "policy_grad_norm", "value_loss", "rollout_length_mean")
 
@@ -15,14 +15,7 @@ SHOWN = ("reward_mean", "kl_mean", "entropy_mean", "loss", "grad_norm", "policy_
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder or a glob")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the rows to FILE: .csv, .parquet or .jsonl")
-    parser.add_argument(
-        "--field-map",
-        action="append",
-        default=[],
-        metavar="KEY=METRIC",
-        help="a key of yours and the metric it stands for; may be repeated",
-    )
-    parser.add_argument("--adapter", metavar="NAME", help="read with this adapter instead of the one the content asks for")
+    add_reading(parser, judged=False)
     parser.add_argument("--explain", action="store_true", help="tell which adapter was chosen and why, and where each key went")
     parser.add_argument("--json", action="store_true", help="print the account as one JSON object")
 
@@ -30,14 +23,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rldk.ingest import read_runs
     from rldk.ingest.export import check_output, write_runs
-    from rldk.ingest.paths import expand, files_below
+    from rldk.ingest.paths import expand, size_of
 
     output = check_output(Path(args.output)) if args.output else None
     paths = expand(args.paths)
-    size = sum(
-        file.stat().st_size for path in paths for file in (files_below(path) if path.is_dir() else [path]) if file.is_file()
-    )
-    with progress_bar(size) as progress:
+    with progress_bar(size_of(paths)) as progress:
         result = read_runs(paths, adapter_hint=args.adapter, field_map=parse_field_map(args.field_map), progress=progress)
     if output is not None:
         write_runs(result, output)
@@ -47,17 +37,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(result, account, args.explain)
     return 0
-
-
-def parse_field_map(pairs: list[str]) -> dict[str, str]:
-    """`["my_kl=kl_mean"]` as a mapping; the last `=` parts the two, since a key may hold one."""
-    mapping = {}
-    for pair in pairs:
-        source, separator, target = pair.rpartition("=")
-        if not separator or not source or not target:
-            raise UsageError(f"Expected --field-map KEY=METRIC, got {pair!r}.")
-        mapping[source.strip()] = target.strip()
-    return mapping
 
 
 def _account(result: Any, output: Path | None) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from rldk.cli.commands.scan import STYLES, judge_paths
-from rldk.cli.output import clean, console, print_json
+from rldk.cli.options import add_reading
+from rldk.cli.output import clean, console, counted, print_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -14,11 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stop-on", choices=("critical", "warning"), default="critical", help="what stops the run (default: critical)"
     )
-    parser.add_argument("--config", metavar="FILE", help="YAML with thresholds, severities, limits, and detectors switched off")
-    parser.add_argument(
-        "--field-map", action="append", default=[], metavar="KEY=METRIC", help="a key of yours and its metric; may be repeated"
-    )
-    parser.add_argument("--adapter", metavar="NAME", help="read with this adapter instead of the one the content asks for")
+    add_reading(parser)
     parser.add_argument("--json", action="store_true", help="print as one JSON object")
 
 
@@ -57,7 +54,7 @@ def _show(stops: list[dict[str, Any]]) -> None:
     out = console()
     for stop in stops:
         if not stop["stopped"]:
-            out.print(f"{clean(stop['run_id'])}: would have run to its end ({stop['events']} events).")
+            out.print(f"{clean(stop['run_id'])}: would have run to its end ({counted(stop['events'], 'event')}).")
             continue
         saved = f"{stop['saved_share']:.0%} of the run"
         if stop["saved_seconds"] == stop["saved_seconds"] and stop["saved_seconds"] > 0:

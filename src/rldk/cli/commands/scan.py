@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rldk.cli.commands.ingest import parse_field_map
-from rldk.cli.output import clean, console, print_json, progress_bar, short_number, sparkline, unicode_terminal
+from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map
+from rldk.cli.output import clean, console, counted, print_json, progress_bar, short_number, sparkline, unicode_terminal
 
 CURVES = (
     "reward_mean",
@@ -31,17 +31,8 @@ RANK = {"critical": 0, "warning": 1, "no_data": 2, "healthy": 3}
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder or a glob")
     parser.add_argument("--json", action="store_true", help="print the judgement as one JSON object")
-    parser.add_argument(
-        "--fail-on",
-        choices=("warning", "critical", "never"),
-        default="critical",
-        help="what makes the exit status 1 (default: critical)",
-    )
-    parser.add_argument("--config", metavar="FILE", help="YAML with thresholds, severities, limits, and detectors switched off")
-    parser.add_argument(
-        "--field-map", action="append", default=[], metavar="KEY=METRIC", help="a key of yours and its metric; may be repeated"
-    )
-    parser.add_argument("--adapter", metavar="NAME", help="read with this adapter instead of the one the content asks for")
+    add_fail_on(parser)
+    add_reading(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="list every anomaly, and the detectors that could not judge")
 
 
@@ -54,9 +45,7 @@ def run(args: argparse.Namespace) -> int:
         })  # fmt: skip
     else:
         show(judged, passed_over, args.verbose)
-    verdicts = {judgement.verdict for judgement, _ in judged}
-    failing = {"critical": {"critical"}, "warning": {"critical", "warning"}, "never": set()}[args.fail_on]
-    return 1 if verdicts & failing else 0
+    return exit_status((judgement.verdict for judgement, _ in judged), args.fail_on)
 
 
 def judge_paths(args: argparse.Namespace) -> tuple[list[tuple[Any, int]], list[tuple[Path, str]]]:
@@ -102,7 +91,7 @@ def _show_passed_over(out: Any, passed_over: list[tuple[Path, str]], verbose: bo
     for path, reason in shown:
         out.print(f"· not judged: {clean(path)}: {clean(reason)}", style="dim")
     if len(shown) < len(passed_over):
-        out.print(f"· and {len(passed_over) - len(shown)} more files not judged (--verbose lists them)", style="dim")
+        out.print(f"· and {counted(len(passed_over) - len(shown), 'more file')} not judged (--verbose lists them)", style="dim")
 
 
 def _show_ranking(out: Any, judgements: list[Any]) -> None:
@@ -132,10 +121,8 @@ def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
     out.print(Text.assemble((judgement.verdict.upper(), STYLES[judgement.verdict]), "  ", (clean(run.run_id), "bold")))
     span = f"steps {run.steps[0]}–{run.steps[-1]}" if len(run) else "no steps"
     read = run.framework or run.adapter
-    out.print(
-        f"{len(run)} events, {span}, read as {read}; {judgement.reason}" + (f"; {skipped} lines skipped" if skipped else ""),
-        style="dim",
-    )
+    lost = f"; {counted(skipped, 'line')} skipped" if skipped else ""
+    out.print(f"{counted(len(run), 'event')}, {span}, read as {read}; {judgement.reason}{lost}", style="dim")
     if judgement.scores:
         shown = ("overall_health", "training_stability", "convergence_quality")
         named = [f"{name.replace('_', ' ')} {judgement.scores[name]:.2f}" for name in shown if name in judgement.scores]
@@ -178,13 +165,15 @@ def _show_curves(out: Any, judgement: Any) -> None:
 def _show_incident(out: Any, incident: Any) -> None:
     from rich.text import Text
 
+    from rldk.forensics.causes import TITLES
+
     out.print()
     severity = (f"{incident.severity} ", STYLES[incident.severity])
     out.print(Text.assemble(severity, f"at step {incident.step}: ", (incident.title, "bold")))
     for sentence in incident.evidence:
         out.print(f"  {clean(sentence, 300)}")
     if incident.rivals:
-        out.print(f"  It may also be: {', '.join(rival.replace('_', ' ') for rival in incident.rivals)}.", style="dim")
+        out.print(f"  It may also be: {'; '.join(TITLES[rival] for rival in incident.rivals)}.", style="dim")
     out.print(f"  What to do: {incident.advice}")
     good = "there is none in this log" if incident.last_good_step is None else str(incident.last_good_step)
     out.print(f"  Last good step: {good}.")

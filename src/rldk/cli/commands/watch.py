@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rldk.cli.commands.ingest import parse_field_map
+from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map
 from rldk.cli.output import clean
 from rldk.core.errors import ReadError, UsageError
 
@@ -31,17 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--steps", type=int, metavar="N", help="how many steps the run will have, to tell how long it will take")
     parser.add_argument("--idle", type=float, metavar="SECONDS", help="end when nothing was written for so long")
-    parser.add_argument(
-        "--fail-on",
-        choices=("warning", "critical", "never"),
-        default="never",
-        help="what makes the exit status 1 (default: never)",
-    )
-    parser.add_argument("--config", metavar="FILE", help="YAML with thresholds, severities, limits, and detectors switched off")
-    parser.add_argument(
-        "--field-map", action="append", default=[], metavar="KEY=METRIC", help="a key of yours and its metric; may be repeated"
-    )
-    parser.add_argument("--adapter", metavar="NAME", help="read with this adapter instead of the one the content asks for")
+    add_fail_on(parser, "never")
+    add_reading(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,8 +43,7 @@ def run(args: argparse.Namespace) -> int:
         watch_lines(watch, args.every)
     else:
         watch_screen(watch)
-    failing = {"critical": {"critical"}, "warning": {"critical", "warning"}, "never": set()}[args.fail_on]
-    return 1 if {state.verdict[0] for state in watch.runs.values()} & failing else 0
+    return exit_status((state.verdict[0] for state in watch.runs.values()), args.fail_on)
 
 
 class Watch:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,6 +12,7 @@ from rldk.core.catalog.index import CATALOG, Place, entry_of, identify, locate, 
 from rldk.core.catalog.metric import FRAMEWORKS, TRANSFORMS, Key
 from rldk.core.errors import UsageError
 from rldk.core.jsonio import to_number
+from rldk.core.text import did_you_mean
 
 __all__ = ["AXIS_TARGETS", "Plan", "Resolution", "Route", "check_field_map", "plan_for", "resolve"]
 
@@ -101,8 +101,7 @@ def check_field_map(field_map: Mapping[str, str]) -> None:
     for source, target in field_map.items():
         if target in AXIS_TARGETS or (entry_of(target) is not None and not target.endswith(("/", "/*"))):
             continue
-        near = difflib.get_close_matches(target, [*CATALOG, *AXIS_TARGETS], n=3)
-        hint = f" Did you mean {' or '.join(near)}?" if near else " `rldk catalog` lists them."
+        hint = did_you_mean(target, [*CATALOG, *AXIS_TARGETS]) or " `rldk catalog` lists them."
         raise UsageError(f"Cannot map {source!r} to {target!r}: no canonical metric has that name.{hint}")
 
 
