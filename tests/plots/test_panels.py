@@ -94,6 +94,9 @@ def test_several_runs_lie_over_each_other_each_in_its_colour(broken: Run, run_of
     panel = panels_of([RunSource(broken), RunSource(other)], only={"reward"})[0]
     assert {(curve.run, curve.colour) for curve in panel.curves} == {("broken", 0), ("other", 1)}
     assert all(not curve.bands for curve in panel.curves)
+    panel = panels_of([RunSource(broken), RunSource(broken)], only={"gradients"})[0]
+    told_apart = {(curve.colour, curve.style) for curve in panel.curves}
+    assert len(told_apart) == len(panel.curves) > 3  # by colour the run, by line the curve
 
 
 def test_reward_functions_share_a_panel_and_unknown_metrics_get_their_own(run_of: Callable[..., Run]) -> None:

@@ -9,7 +9,7 @@ from math import isfinite
 import numpy as np
 
 from rldk.core.catalog import entry_of
-from rldk.plots.panel import Band, Curve, FloatArray, Level, Mark, Panel, join_marks
+from rldk.plots.panel import STYLES, Band, Curve, FloatArray, Level, Mark, Panel, join_marks
 from rldk.plots.source import DERIVED, Source, Span
 from rldk.plots.standard import STANDARD, CurveSpec, PanelSpec
 
@@ -81,7 +81,10 @@ def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, sp
     for number, run in enumerate(runs):
         found = [curve for curve in spec.curves if _metric(curve, run)]
         for place, curve in enumerate(found):
-            made = _curve(curve, run, buckets, span, number if len(runs) > 1 else place, run.run_id if len(runs) > 1 else "")
+            made = _curve(curve, run, buckets, span, place)
+            if len(runs) > 1:  # the colour says which run, and so the line must say which curve
+                style = made.style if made.style != "solid" else STYLES[min(place, len(STYLES) - 1)]
+                made = replace(made, colour=number, run=run.run_id, style=style, bands=())
             if curve.metrics == "target_kl" and len(made.y) and isfinite(made.y[0]) and (made.y == made.y[0]).all():
                 level = Level(float(made.y[0]), "target")
                 levels += [level] if level not in levels else []
@@ -99,16 +102,16 @@ def _metric(curve: CurveSpec, run: Source) -> str | None:
     return next((name for name in curve.metrics.split() if name in names), None)
 
 
-def _curve(spec: CurveSpec, run: Source, buckets: int, span: Span, colour: int, told: str) -> Curve:
+def _curve(spec: CurveSpec, run: Source, buckets: int, span: Span, colour: int) -> Curve:
     metric = _metric(spec, run)
     assert metric is not None
-    bands = [band for rivals in spec.bands if (band := _band(rivals, run))] if not told else []
+    bands = [band for rivals in spec.bands if (band := _band(rivals, run))]
     columns = [metric, *(name for _, low, high in bands for name in (low, high))]
     x, ys = run.points(columns, buckets, span)
     labels = spec.label.split("|")
     label = labels[min(spec.metrics.split().index(metric), len(labels) - 1)]
     made = tuple(Band(ys[1 + 2 * n], ys[2 + 2 * n], said) for n, (said, _, _) in enumerate(bands))
-    return Curve(label, metric, x, ys[0], made, spec.style, colour, told)
+    return Curve(label, metric, x, ys[0], made, spec.style, colour)
 
 
 def _band(rivals: str, run: Source) -> tuple[str, str, str] | None:
@@ -147,9 +150,10 @@ def _family_panel(runs: Sequence[Source], buckets: int, span: Span) -> Panel | N
     for number, run in enumerate(runs):
         names = sorted(name for name in run.names() if name.startswith("reward_function_mean/"))[:12]
         for place, name in enumerate(names):
-            several = len(runs) > 1
-            spec = CurveSpec(name.partition("/")[2], name)
-            curves.append(_curve(spec, run, buckets, span, number if several else place, run.run_id if several else ""))
+            made = _curve(CurveSpec(name.partition("/")[2], name), run, buckets, span, place)
+            if len(runs) > 1:
+                made = replace(made, colour=number, run=run.run_id, style=STYLES[min(place, len(STYLES) - 1)])
+            curves.append(made)
     return Panel("reward_functions", "Reward", "Reward functions", "reward", curves) if curves else None
 
 

@@ -117,14 +117,14 @@ def _drawing(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
         for band in curve.bands:
             path = area(curve.x, band.low, band.high, frame.x, frame.y)
             yield f'<path d="{path}" fill="{palette.curve(curve.colour)}" fill-opacity="0.16" stroke="none"/>'
-    for level in panel.levels:
-        if frame.y.low <= level.y <= frame.y.high:
-            y = frame.y.place(level.y)
-            yield f'<path d="M{frame.left:g} {y:.1f}H{frame.right:g}" stroke="{palette.ink}" stroke-opacity="0.65" stroke-dasharray="3 3" fill="none"/>'
-            yield f'<text x="{frame.right - 2:g}" y="{y - 4:.1f}" text-anchor="end" fill="{palette.soft}" stroke="{palette.paper}" stroke-width="3" paint-order="stroke">{escape(level.label)}</text>'
+    levels = [(level, frame.y.place(level.y)) for level in panel.levels if frame.y.low <= level.y <= frame.y.high]
+    for _, y in levels:
+        yield f'<path d="M{frame.left:g} {y:.1f}H{frame.right:g}" stroke="{palette.ink}" stroke-opacity="0.65" stroke-dasharray="3 3" fill="none"/>'
     for curve in reversed(panel.curves):
         yield _stroke(line(curve.x, curve.y, frame.x, frame.y), palette.curve(curve.colour), curve.style)
         yield from _broken(curve, frame, palette)
+    for level, y in levels:  # words lie over the curves, or nobody could read them
+        yield f'<text x="{frame.right - 2:g}" y="{y - 4:.1f}" text-anchor="end" fill="{palette.soft}" stroke="{palette.paper}" stroke-width="3" paint-order="stroke">{escape(level.label)}</text>'
     yield "</g>"
 
 

@@ -90,11 +90,10 @@
         element(plot, "path", { d: area(curve.x, band, x, y), fill: colour(curve.colour), "fill-opacity": 0.16, ...clip });
       }
     }
-    for (const [value, label] of data.levels) {
-      if (value < y.low || value > y.high) continue;
+    const levels = data.levels.filter(([value]) => value >= y.low && value <= y.high);
+    for (const [value] of levels) {
       const place = y.at(value);
       element(plot, "path", { d: `M${left} ${place.toFixed(1)}H${right}`, stroke: "var(--rldk-ink)", "stroke-opacity": 0.65, "stroke-dasharray": "3 3", fill: "none" });
-      element(plot, "text", { x: right - 2, y: place - 4, "text-anchor": "end", fill: "var(--rldk-soft)", stroke: "var(--rldk-paper)", "stroke-width": 3, "paint-order": "stroke" }, label);
     }
     for (const curve of [...data.curves].reverse()) {
       const given = { d: line(curve, x, y), fill: "none", stroke: colour(curve.colour), "stroke-width": curve.style === "faint" ? 1.2 : 1.7, "stroke-linejoin": "round", "stroke-linecap": "round", ...clip };
@@ -103,6 +102,9 @@
       const broken = curve.x.filter((value, row) => curve.y[row] === null && value >= range[0] && value <= range[1]);
       const places = new Set(broken.map((value) => Math.round(x.at(value) / 8) * 8));
       if (places.size) element(plot, "path", { d: [...places].map((place) => `M${place - 3} ${top + 1}l6 6m0 -6l-6 6`).join(""), stroke: "var(--rldk-critical)", "stroke-width": 1.4, fill: "none" });
+    }
+    for (const [value, label] of levels) { // words lie over the curves, or nobody could read them
+      element(plot, "text", { x: right - 2, y: y.at(value) - 4, "text-anchor": "end", fill: "var(--rldk-soft)", stroke: "var(--rldk-paper)", "stroke-width": 3, "paint-order": "stroke" }, label);
     }
     const taken = [];
     const order = { critical: 0, warning: 1, good: 2 };
