@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from rldk.core.errors import LogWriteError, RLDKError
+from rldk.core.errors import LogWriteError, RLDKError, UsageError
 from rldk.log import EventWriter
 
 
@@ -111,3 +111,24 @@ def test_what_this_user_may_not_write(run_script):
         folder.chmod(0o755)
         closed.chmod(0o755)
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("step", ["x", 5.5, float("nan"), [3], True])
+def test_a_resume_step_that_is_none(tmp_path, event, steps, step):
+    path = tmp_path / "events.jsonl"
+    with EventWriter(path) as log:
+        for number in range(5):
+            log.write(event(number))
+    with pytest.raises(UsageError, match="Expected `resume_step` to be a whole number"):
+        EventWriter(path, resume_step=step)
+    assert steps(path) == [0, 1, 2, 3, 4], "and no row has gone"
+
+
+@pytest.mark.parametrize("given", [{"step": 1, "metrics": {}}, None, "a line"])
+def test_what_is_no_event(tmp_path, given, steps, event):
+    path = tmp_path / "events.jsonl"
+    with EventWriter(path) as log:
+        with pytest.raises(UsageError, match=r"Expected an `Event` to write, got .*`Event\(step, metrics\)`"):
+            log.write(given)
+        log.write(event(1))
+    assert steps(path) == [1]

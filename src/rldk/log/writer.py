@@ -10,8 +10,9 @@ import threading
 import weakref
 from pathlib import Path
 
-from rldk.core.errors import LogWriteError
+from rldk.core.errors import LogWriteError, UsageError
 from rldk.core.event import Event
+from rldk.core.jsonio import to_step
 from rldk.log.appender import Appender
 from rldk.log.lock import release
 from rldk.log.opening import explained, open_log
@@ -47,6 +48,7 @@ class EventWriter:
     Raises:
         LogLockedError: another writer has the file.
         LogWriteError: the file cannot be opened for writing.
+        UsageError: `resume_step` is no step.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class EventWriter:
         max_pending_bytes: int = 32 << 20,
     ) -> None:
         self._open = False
+        if resume_step is not None and to_step(resume_step) is None:
+            raise UsageError(f"Expected `resume_step` to be a whole number, the step of a checkpoint, got {resume_step!r:.80}.")
         self._pid = os.getpid()
         self._lock = threading.RLock()  # a signal handler may write while its own thread is in here
         self.path = Path(path)
@@ -104,7 +108,12 @@ class EventWriter:
         """
         if os.getpid() != self._pid:
             return False
-        line = event.to_json() + b"\n"
+        try:
+            line = event.to_json() + b"\n"
+        except AttributeError:
+            if isinstance(event, Event):
+                raise
+            raise UsageError(f"Expected an `Event` to write, got {event!r:.80}: make one by `Event(step, metrics)`.") from None
         with self._lock:
             if not self._open:
                 raise LogWriteError(f"The event log {self.path} is closed. Open a new EventWriter to go on.")
