@@ -20,13 +20,14 @@ _WIDTH, _HEIGHT = 434, 290
 _PLACE = """
 #rldk-first { position: fixed; inset: 6.75rem 0 0 300px; z-index: 10; overflow-y: auto; background: var(--rldk-paper);
   font-family: "Source Sans", system-ui, sans-serif; animation: rldk-gone 0s 30s forwards; }
-#rldk-first > div { box-sizing: border-box; max-width: 1500px; margin: 0 auto; padding: 1rem 5rem 3rem; }
-#rldk-first .panels { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem 2rem; margin-top: 1rem; }
+#rldk-first > div { box-sizing: border-box; max-width: 1500px; margin: 0 auto; padding: 0 5rem 3rem; }
+#rldk-first .panels { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem 2rem; margin-top: 1.5rem; }
 #rldk-first svg { display: block; width: 100%; height: auto; }
 #rldk-first .tiles { margin-top: 1.6rem; } #rldk-first .card { margin-top: 1.5rem; }
 @keyframes rldk-gone { to { visibility: hidden; } }
-@media (max-width: 900px) { #rldk-first > div { padding: 1rem; } #rldk-first .panels { grid-template-columns: 1fr; } }
+@media (max-width: 900px) { #rldk-first > div { padding: 0 1rem 1rem; } #rldk-first .panels { grid-template-columns: 1fr; } }
 @media (max-width: 768px) { #rldk-first { left: 0; top: 9rem; } }
+@media (max-width: 640px) { #rldk-first > div { padding: 0 0.8rem 1rem; } }
 """
 
 

@@ -12,7 +12,7 @@ __all__ = ["draw_header", "draw_scores", "head", "score_tiles"]
 _SHORT = {
     "overall_health": "health", "training_stability": "stability", "convergence_quality": "convergence", "kl_health": "KL",
     "schedule_health": "KL schedule", "gradient_health": "gradients", "advantage_health": "advantages",
-    "advantage_quality": "learning signal", "length_bias": "length bias",
+    "advantage_quality": "signal", "length_bias": "length bias",
 }  # fmt: skip
 _WORDS = {"critical": "critical", "warning": "warning", "healthy": "healthy", "no_data": "no verdict yet"}
 

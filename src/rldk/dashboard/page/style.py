@@ -25,7 +25,7 @@ RULES = """
   margin-right: 0.4em; }
 .rldk .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(5rem, 1fr)); gap: 0.5rem;
   margin: 0.6rem 0 0; }
-.rldk .tile { border: 1px solid var(--rldk-grid); border-radius: 0.6rem; padding: 0.45rem 0.65rem; }
+.rldk .tile { border: 1px solid var(--rldk-grid); border-radius: 0.6rem; padding: 0.45rem 0.5rem; }
 .rldk .tile b { display: block; font-size: 1.25rem; font-weight: 650; font-variant-numeric: tabular-nums; }
 .rldk .tile span { font-size: 0.76rem; color: var(--rldk-soft); display: block; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; }
