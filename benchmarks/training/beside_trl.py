@@ -2,6 +2,7 @@
 
     python benchmarks/training/beside_trl.py            three seeds each, as `make bench` does
     python benchmarks/training/beside_trl.py --quick    a few updates, to see that it runs; the numbers mean nothing
+    python benchmarks/training/beside_trl.py --only speed
 
 Learning is judged after 100 updates. By then all runs have found that a short answer is easily a good one, which they do
 at a time of their own, about the 60th, and which takes the reward from 0.7 to 0.9: before it, a mean of three seeds says
@@ -60,14 +61,9 @@ def compared(name: str, pairs: list[tuple[float, float]], judged: bool) -> Row:
     return Row(name, f"{ours:.0f} / {theirs:.0f} = {ratio:.2f} x", bar, ratio >= 1.5 if judged else None)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a few updates of one seed")
-    parser.add_argument("--updates", type=int, default=100, help="updates of each run")
-    args = parser.parse_args()
-    seeds, updates = (1, 6) if args.quick else (3, args.updates)
-    report = Report(judging=not args.quick)
-    ours, theirs, fast = [], [], []
+def learning(report: Report, seeds: int, updates: int) -> list[dict[str, Any]]:
+    """The reward at the end, seed by seed and in the mean; our runs."""
+    ours, theirs = [], []
     report.begin(f"PPO beside TRL, learning: {updates} updates of 32 responses of up to 24 tokens")
     for seed in range(seeds):
         with tempfile.TemporaryDirectory(prefix="rldk-bench-") as made:
@@ -83,23 +79,39 @@ def main() -> int:
     spread = max(statistics.pstdev(values) for values in ends)
     same = mean[0] >= mean[1] - max(2 * spread, 0.03)
     report.add(Row("mean of the seeds, ours / TRL", f"{mean[0]:.3f} / {mean[1]:.3f}", "the same, or better", same))
+    return ours
 
+
+def speeds(report: Report, seeds: int) -> list[dict[str, Any]]:
+    """Tokens a CPU second in each shape; our runs."""
+    ours = []
     report.begin("PPO beside TRL after gc.freeze(), speed: tokens a CPU second in the first updates")
     for (hidden, layers), batch, response, judged in SHAPES:
         with tempfile.TemporaryDirectory(prefix="rldk-bench-") as made:
             folder = world.build(Path(made), 0, hidden, layers)
             settings = {**SPEED, "batch": batch, "response": response}
-            turns = [
-                [child(script, folder, {**settings, "seed": seed}) for script in ("ours.py", "peer_trl.py")]
-                for seed in range(seeds)
-            ]
-            fast += [turn[0] for turn in turns]
+            scripts = ("ours.py", "peer_trl.py")
+            turns = [[child(script, folder, {**settings, "seed": seed}) for script in scripts] for seed in range(seeds)]
+            ours += [turn[0] for turn in turns]
             name = f"{batch} x {response} tokens, {layers} layers of {hidden}"
             report.add(compared(name, [(speed(mine), speed(peer)) for mine, peer in turns], judged))
             if batch == 8:
                 as_it_is = child("peer_trl.py", folder, {**settings, "seed": 0, "freeze": False})
                 report.add(compared(f"{name}; TRL as it is", [(speed(turns[0][0]), speed(as_it_is))], True))
-    cost = statistics.median(run["watching"] for run in ours + fast)
+    return ours
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a few updates of one seed")
+    parser.add_argument("--updates", type=int, default=100, help="updates of each run that learns")
+    parser.add_argument("--only", choices=("learning", "speed"), help="one of the two parts")
+    args = parser.parse_args()
+    seeds, updates = (1, 6) if args.quick else (3, args.updates)
+    report = Report(judging=not args.quick)
+    ours = learning(report, seeds, updates) if args.only != "speed" else []
+    ours += speeds(report, seeds) if args.only != "learning" else []
+    cost = statistics.median(run["watching"] for run in ours)
     report.add(Row("event log and monitor, of a step", f"{cost:.2%}", "<= 2 %", cost <= 0.02))
     report.finish()
     return 0
