@@ -18,6 +18,7 @@ __all__ = ["MAX_DOCUMENT_BYTES", "Source"]
 
 HEAD_BYTES = 256 << 10
 WIDE_HEAD_BYTES = 8 << 20
+MOST_SEARCHED_BYTES = 1 << 30
 MAX_DOCUMENT_BYTES = 2 << 30
 
 
@@ -47,7 +48,7 @@ class Source:
         head = self._first(WIDE_HEAD_BYTES)
         if len(head) < WIDE_HEAD_BYTES or b"\n" in head:
             return head
-        return self._after_first_line(HEAD_BYTES) or head
+        return (b"" if b"\0" in head else self._after_first_line(HEAD_BYTES)) or head
 
     @cached_property
     def wide_head(self) -> bytes:
@@ -66,10 +67,13 @@ class Source:
         return bytes(head)
 
     def _after_first_line(self, size: int) -> bytes:
-        """The first bytes after the first line; none where there is no other."""
+        """The first bytes after the first line; none where there is no other, or where that has no end."""
         rest = bytearray()
-        begun = False
+        begun, searched = False, 0
         for block in iter_blocks(self.path, LineProblems()):
+            searched += len(block)
+            if not begun and searched > MOST_SEARCHED_BYTES:
+                break
             start = 0 if begun else block.find(b"\n") + 1
             if begun or start:
                 begun = True
