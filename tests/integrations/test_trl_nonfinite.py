@@ -53,6 +53,21 @@ def test_grpo_rewards_of_none_are_a_dead_reward(tmp_path: Path) -> None:
     assert found.caught() is not None and found.caught()["type"] == "dead_reward"
 
 
+def test_grpo_rewards_of_which_some_are_none_are_told(tmp_path: Path) -> None:
+    import trl_tiny
+
+    from rldk.integrations.trl import RLDKCallback
+
+    def reward(completions: list[Any], **_: Any) -> list[float | None]:
+        return [None if place % 4 == 0 else good for place, good in enumerate(trl_tiny.good_words(completions))]
+
+    watched = RLDKCallback(tmp_path / "rldk", run_id="run", terminal=False, enable_resource_monitoring=False)
+    trl_tiny.group_trainer("GRPO", tmp_path / "t", [watched], 8, reward=reward).train()
+    events = [json.loads(line)["metrics"] for line in (tmp_path / "rldk" / "run_events.jsonl").read_text().splitlines()]
+    assert [event["reward_missing_frac"] for event in events] == [0.25] * 8
+    assert [(one.type, one.step, one.severity) for one in watched.anomalies] == [("missing_reward", 7, "warning")]
+
+
 @pytest.mark.parametrize("skip", [False, True])
 def test_grpo_poisoned_loss_is_seen_although_the_log_hides_it(skip: bool, tmp_path: Path) -> None:
     import trl_tiny

@@ -40,6 +40,7 @@ from rldk.detectors.policy.ratio_explosion import RatioExplosion
 from rldk.detectors.policy.train_inference_mismatch import TrainInferenceMismatch
 from rldk.detectors.preference.preference_degenerate import PreferenceDegenerate
 from rldk.detectors.reward.dead_reward import DeadReward
+from rldk.detectors.reward.missing_reward import MissingReward
 from rldk.detectors.reward.plateau import Plateau
 from rldk.detectors.reward.policy_collapse import PolicyCollapse
 from rldk.detectors.reward.reward_hacking import RewardHacking
@@ -74,6 +75,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     # reward
     PolicyCollapse,
     DeadReward,
+    MissingReward,
     RewardHacking,
     RewardSaturation,
     Plateau,

@@ -32,6 +32,7 @@ REWARD: tuple[Metric, ...] = (
         "reward_group_std", "reward", "mean spread of the score within the groups of one prompt", "reward", "batch", "low",
         aliases="group_reward_std", openrlhf="group_reward_std", minimind="group_reward_std",
     ),
+    metric("reward_missing_frac", "reward", "share of the responses without a reward: `None`, or not a number", "fraction", "batch", "high"),
     metric(
         "reward_min", "reward", "lowest score in the batch", "reward", "batch",
         aliases="min_reward rewards_min score_min", trainer="reward_min",

@@ -25,9 +25,9 @@ def group_statistics(trainer: Any) -> tuple[dict[str, float], list[dict[str, Any
     known = [value for value in rewards if isfinite(value)]
     if known:
         found |= {"reward_min": min(known), "reward_max": max(known)}
-    missing = len(rewards) - len(known)
-    if missing:
-        found["nonfinite_count"] = float(missing)
+    if rewards:
+        missing = len(rewards) - len(known)
+        found |= {"reward_missing_frac": missing / len(rewards)} | ({"nonfinite_count": float(missing)} if missing else {})
     texts = list(zip(held.get("prompt") or (), held.get("completion") or (), rewards, advantages, strict=False))
     records = [
         {"prompt": str(prompt), "completion": str(completion), "reward": reward, "advantage": advantage}

@@ -61,6 +61,7 @@ def _reduced(every: list[Mapping[str, Any]]) -> dict[str, float]:
     found = {
         **_spread("reward", scores),
         **(_spread("ratio", whole["ratio"]) if len(whole.get("ratio", ())) else {}),
+        "reward_missing_frac": 1.0 - np.isfinite(scores).sum() / len(scores),
         "rollout_mean_reward": _mean(whole["rewards"]),
         "rollout_std_reward": _std(whole["rewards"]),
         "rollout_length_mean": _mean(lengths),
