@@ -43,6 +43,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "preference": ("margin", "logps", "accuracy"),
     "nonfinite": ("losses", "gradients"),
     "step_regression": ("reward",),
+    "missing_reward": ("reward", "losses"),
 }
 """Which panels speak of an anomaly, by the longest of these that its type begins with."""
 
