@@ -61,8 +61,8 @@ def test_a_usual_kl_is_left_alone(fires, unit, height, seed):
 
 
 def test_a_kl_at_rest_is_left_alone(fires):
-    resting = np.concatenate([np.linspace(0.01, 3.0, 4), np.full(ROWS - 4, 0.45)])
-    assert fires(KlPenaltyOff(), columns(resting), "token") == []
+    resting = np.where(AT < 60, AT / 60.0, 0.45)  # higher while the penalty was on, which is then faded out
+    assert fires(KlPenaltyOff(), columns(resting, np.clip(0.05 * (1 - AT / 150), 0.0, 1.0)), "token") == []
 
 
 def test_far_from_the_reference_since_the_start_is_no_drift(fires):
