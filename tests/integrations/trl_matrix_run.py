@@ -46,7 +46,7 @@ EXPECTED = {
     "grpo": "reward_mean reward_std reward_zero_std_frac kl_mean entropy_mean grad_norm advantage_std rollout_length_mean "
     "rollout_length_std truncated_frac length_reward_corr kl_coef reward_function_mean/good_words",
     "rloo": "reward_mean kl_mean entropy_mean grad_norm advantage_std rollout_length_mean rollout_length_std kl_coef "
-    "reward_function_mean/good_words",
+    "clip_range advantage_normalized rollout_buffer_size reward_function_mean/good_words",
     "dpo": "loss grad_norm preference_margin preference_accuracy chosen_reward_mean rejected_reward_mean policy_lr",
     "sft": "loss grad_norm lr epoch policy_total_params",
 }

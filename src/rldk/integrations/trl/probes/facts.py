@@ -9,8 +9,14 @@ __all__ = ["describe_run", "kl_coefficient"]
 
 def kl_coefficient(trainer: Any, args: Any) -> float | None:
     """The KL coefficient as the trainer has it now: PPO reads it from its settings at each update, others keep their own."""
-    found = getattr(args, "kl_coef", None) if hasattr(args, "kl_coef") else getattr(trainer, "beta", getattr(args, "beta", None))
+    own = _set(args, "kl_coef")
+    found = own if own is not None else getattr(trainer, "beta", getattr(args, "beta", None))
     return float(found) if isinstance(found, (int, float)) else None
+
+
+def _set(args: Any, *names: str) -> Any:
+    """The first of these settings that has a value: some versions keep a retired name beside the new one, as `None`."""
+    return next((value for name in names if (value := getattr(args, name, None)) is not None), None)
 
 
 def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[dict[str, float], dict[str, Any]]:
@@ -20,12 +26,12 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
     value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
     found: dict[str, Any] = {
         "kl_coef": kl_coefficient(trainer, args),
-        "clip_range": getattr(args, "cliprange", getattr(args, "epsilon", None)),
+        "clip_range": _set(args, "cliprange", "epsilon"),
         "clip_range_value": getattr(args, "cliprange_value", None),
         "target_kl": getattr(args, "target_kl", None),
         "temperature": getattr(args, "temperature", None),
         "batch_size": _batch_size(args),
-        "rollout_buffer_size": getattr(args, "batch_size", getattr(args, "generation_batch_size", None)),
+        "rollout_buffer_size": _set(args, "batch_size", "generation_batch_size"),
         "vocab_size": getattr(getattr(policy, "config", None), "vocab_size", None),
         "tokenizer_vocab_size": len(tokenizer) if hasattr(tokenizer, "__len__") else None,
         "dataset_size": _size(getattr(trainer, "train_dataset", None)),
@@ -59,7 +65,7 @@ def _normalized(args: Any) -> float | None:
     """Whether advantages are brought to one scale before use. Of PPO's the probes see the raw ones, of GRPO's the scaled."""
     if _whitens(args):
         return 1.0
-    scaled = getattr(args, "scale_rewards", getattr(args, "normalize_advantages", None))
+    scaled = _set(args, "scale_rewards", "normalize_advantages")
     return None if scaled is None else float(scaled not in (False, "none"))
 
 
