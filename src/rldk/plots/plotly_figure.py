@@ -135,7 +135,7 @@ def _layout(panel: Panel, palette: Palette, height: int, revision: str, titled: 
     layout: dict[str, Any] = {
         "height": height, "uirevision": revision, "hovermode": "x unified", "showlegend": several,
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "font": {"color": palette.ink},
-        "margin": {"l": 48, "r": 12, "t": 44 if titled else 18, "b": 30},
+        "margin": {"l": 48, "r": 12, "t": 44 if titled else 18, "b": 54 if several else 30, "autoexpand": len(panel.curves) > 3},
         "legend": {"orientation": "h", "y": -0.16, "x": 0, "font": {"size": 11}},
         "hoverlabel": {"bgcolor": palette.paper, "font": {"color": palette.ink}},
         "xaxis": {**axis, "ticksuffix": " h" if panel.x_label == "hours" else ""},

@@ -21,7 +21,7 @@ __all__ = ["draw_panels", "marks_of", "nothing_to_draw", "overview_panels", "pan
 
 _MOST_MARKS = 12
 _OVERVIEW = ("reward", "kl", "entropy", "gradients", "length", "losses", "margin", "accuracy")
-BUCKETS = 300
+BUCKETS = 220  # about one for each two pixels of a plot
 
 
 def marks_of(incidents: Sequence[dict[str, Any]]) -> list[Mark]:
