@@ -97,3 +97,12 @@ def test_a_run_id_that_would_take_over_the_terminal(make_log: Make, capsys: Capt
 def test_wrong_usage(capsys: Capture, arguments: list[str]) -> None:
     assert main(["replay", *arguments]) == 2
     assert capsys.readouterr().err.startswith("rldk: error: ")
+
+
+def test_what_was_not_replayed_is_said(make_log: Make, capsys: Capture, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    assert main(["replay", make_log("healthy"), str(empty)]) == 2
+    assert f"not judged: {empty}: is empty." in capsys.readouterr().out.replace("\n", "")
+    assert main(["replay", make_log("healthy"), str(empty), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["passed_over"] == [{"path": str(empty), "reason": "is empty."}]

@@ -124,6 +124,24 @@ def test_exit_status(make_log: Make, capsys: Capture, kind: str, fail_on: str | 
     assert main(["scan", *arguments]) == status
 
 
+def test_a_file_that_cannot_be_read_stops_no_other_and_is_not_passed_in_silence(
+    make_log: Make, capsys: Capture, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    status, answer = scan(capsys, make_log("healthy"), str(empty))
+    assert status == 2 and [run["verdict"] for run in answer["runs"]] == ["healthy"]
+    assert answer["passed_over"] == [{"path": str(empty), "reason": "is empty."}]
+    assert f"not judged: {empty}: is empty." in shown(capsys, str(empty), make_log("healthy"), status=2).replace("\n", "")
+    assert main(["scan", str(empty), make_log("critical")]) == 1, "a critical is a critical"
+    assert main(["scan", str(empty), make_log("critical"), "--fail-on", "never"]) == 2
+    capsys.readouterr()
+    assert main(["scan", str(empty)]) == 2 and "is empty" in capsys.readouterr().err
+    other = tmp_path / "other.jsonl"
+    other.write_text("")
+    assert main(["scan", str(empty), str(other)]) == 2 and "Nothing there can be read" in capsys.readouterr().err
+
+
 def test_one_critical_among_several_is_enough(make_log: Make, capsys: Capture) -> None:
     assert main(["scan", make_log("healthy"), make_log("critical")]) == 1
 

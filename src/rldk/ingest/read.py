@@ -47,11 +47,15 @@ class FileReport:
 
 @dataclass(slots=True)
 class Ingested:
-    """All runs that were read, with a report for each file, and the files that were passed over with the reason."""
+    """All runs that were read, with a report for each file, and the files that were passed over with the reason.
+
+    `unread` are those among the latter that were asked for by name.
+    """
 
     runs: list[Run] = field(default_factory=list)
     files: list[FileReport] = field(default_factory=list)
     passed_over: list[tuple[Path, str]] = field(default_factory=list)
+    unread: list[Path] = field(default_factory=list)
 
     def frame(self) -> pd.DataFrame:
         """All runs in one frame, told apart by `run_id`."""
@@ -88,18 +92,27 @@ def read_runs(
     adapter_hint: str | None = None,
     field_map: Mapping[str, str] | None = None,
     progress: FileProgress | None = None,
+    lenient: bool = False,
 ) -> Ingested:
     """Read one run or many, with an account of what was read, skipped and passed over.
 
-    A file named by itself must be readable; of a folder, what can be read is read and the rest is listed.
+    A file named by itself must be readable, unless `lenient` and another one is; of a folder, what can be read is read and
+    the rest is listed.
     """
     check_field_map(field_map or {})
     result = Ingested()
-    for path in expand(source):
-        if path.is_dir():
-            _read_folder(path, result, adapter_hint, field_map, progress)
-        else:
-            _read_one(path, result, adapter_hint, field_map, progress)
+    paths = expand(source)
+    for path in paths:
+        try:
+            if path.is_dir():
+                _read_folder(path, result, adapter_hint, field_map, progress)
+            else:
+                _read_one(path, result, adapter_hint, field_map, progress)
+        except (ReadError, MissingDependencyError) as error:
+            if not lenient or len(paths) == 1:
+                raise
+            result.passed_over.append((path, str(error).replace(f"{path} ", "", 1)))
+            result.unread.append(path)
     result.runs, dropped = drop_prefixes([run for report in result.files for run in report.runs])
     result.passed_over += dropped
     if not result.runs:

@@ -28,7 +28,8 @@ def run(args: argparse.Namespace) -> int:
     output = check_output(Path(args.output)) if args.output else None
     paths = expand(args.paths)
     with progress_bar(size_of(paths)) as progress:
-        result = read_runs(paths, adapter_hint=args.adapter, field_map=parse_field_map(args.field_map), progress=progress)
+        fields = parse_field_map(args.field_map)
+        result = read_runs(paths, adapter_hint=args.adapter, field_map=fields, progress=progress, lenient=True)
     if output is not None:
         write_runs(result, output)
     account = _account(result, output)
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         print_json(account)
     else:
         _show(result, account, args.explain)
-    return 0
+    return 2 if result.unread else 0
 
 
 def _account(result: Any, output: Path | None) -> dict[str, Any]:

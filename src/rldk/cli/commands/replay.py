@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
-from rldk.cli.commands.scan import STYLES, judge_paths
+from rldk.cli.commands.scan import STYLES, judge_paths, show_passed_over
 from rldk.cli.options import add_reading
 from rldk.cli.output import clean, console, counted, print_json
 
@@ -20,12 +21,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    stops = [_stop(judgement, args.stop_on) for judgement, _ in judge_paths(args)[0]]
+    unread: list[Path] = []
+    judged, passed_over = judge_paths(args, unread)
+    stops = [_stop(judgement, args.stop_on) for judgement, _ in judged]
     if args.json:
-        print_json({"stop_on": args.stop_on, "runs": stops})
+        not_judged = [{"path": path, "reason": reason} for path, reason in passed_over]
+        print_json({"stop_on": args.stop_on, "runs": stops, "passed_over": not_judged})
     else:
         _show(stops)
-    return 0
+        if passed_over:
+            show_passed_over(console(), passed_over)
+    return 2 if unread else 0
 
 
 def _stop(judgement: Any, severity: str) -> dict[str, Any]:

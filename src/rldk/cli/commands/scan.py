@@ -1,6 +1,7 @@
 """Judge runs of any framework: what went wrong, since when, why, and what to do about it.
 
-Exit status: 0 nothing critical, 1 something critical (--fail-on changes both), 2 could not be read or wrong usage.
+Exit status: 0 nothing critical, 1 something critical (--fail-on changes both), 2 could not be read or wrong usage. Of several
+files, those that can be read are judged, and the others listed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    judged, passed_over = judge_paths(args)
+    unread: list[Path] = []
+    judged, passed_over = judge_paths(args, unread)
     if args.json:
         print_json({
             "runs": [judgement.to_dict(skipped) for judgement, skipped in judged],
@@ -45,13 +47,16 @@ def run(args: argparse.Namespace) -> int:
         })  # fmt: skip
     else:
         show(judged, passed_over, args.verbose)
-    return exit_status((judgement.verdict for judgement, _ in judged), args.fail_on)
+    return exit_status((judgement.verdict for judgement, _ in judged), args.fail_on) or (2 if unread else 0)
 
 
-def judge_paths(args: argparse.Namespace) -> tuple[list[tuple[Any, int]], list[tuple[Path, str]]]:
+def judge_paths(
+    args: argparse.Namespace, unread: list[Path] | None = None
+) -> tuple[list[tuple[Any, int]], list[tuple[Path, str]]]:
     """Judge all runs below the paths; each with the number of lines of its file that were skipped.
 
-    The second part is what was not judged, with the reason: a file that cannot be read is not a healthy run.
+    The second part is what was not judged, with the reason: a file that cannot be read is not a healthy run. Those that
+    were asked for by name are put into `unread` too; one of several stops no other.
     """
     from rldk.forensics.config import ScanConfig
     from rldk.forensics.judge import judge_run
@@ -61,7 +66,10 @@ def judge_paths(args: argparse.Namespace) -> tuple[list[tuple[Any, int]], list[t
     config = ScanConfig.from_yaml(args.config) if args.config else ScanConfig()
     paths = expand(args.paths)
     with progress_bar(size_of(paths)) as progress:
-        result = read_runs(paths, adapter_hint=args.adapter, field_map=parse_field_map(args.field_map), progress=progress)
+        fields = parse_field_map(args.field_map)
+        result = read_runs(paths, adapter_hint=args.adapter, field_map=fields, progress=progress, lenient=True)
+    if unread is not None:
+        unread += result.unread
     problems = {report.path: report.problems for report in result.files}
     judged = []
     for found in result.runs:
@@ -82,10 +90,11 @@ def show(judged: list[tuple[Any, int]], passed_over: list[tuple[Path, str]], ver
         if len(judged) == 1 or judgement.incidents:
             _show_run(out, judgement, skipped, verbose)
     if passed_over:
-        _show_passed_over(out, passed_over, verbose)
+        show_passed_over(out, passed_over, verbose)
 
 
-def _show_passed_over(out: Any, passed_over: list[tuple[Path, str]], verbose: bool) -> None:
+def show_passed_over(out: Any, passed_over: list[tuple[Path, str]], verbose: bool = True) -> None:
+    """What was not judged, and why."""
     out.print()
     shown = passed_over if verbose else passed_over[:_SHOWN]
     for path, reason in shown:
