@@ -34,6 +34,7 @@ def beside(name: str) -> ModuleType:
 FRAMEWORKS: Mapping[str, tuple[Row, Any]] = beside("test_jsonlines").ROWS
 TRL_ROW: Row = beside("test_trl_adapter").GRPO
 epochs, verl, console, trackers = (beside(name) for name in ("test_epoch_lines", "test_verl", "test_hf_console", "conftest"))
+sb3 = beside("test_sb3_console")
 
 
 def text(name: str, make: Callable[[int], str]) -> Writer:
@@ -119,6 +120,7 @@ SAMPLES: dict[str, Writer] = {
     "hf_console": text("hf_console", lambda rows: "".join(console.row(n, total=rows) + "\n" for n in range(1, rows + 1))),
     "trainer": text("trainer", of_epochs(epochs.TRAINER)),
     "minimind": text("minimind", of_epochs(epochs.GRPO)),
+    "sb3_console": text("sb3_console", lambda rows: "".join(map(sb3.table, range(1, rows + 1)))),
     "csv": text("csv", table),
     "json": text("json", document),
     "keyvalue": text("keyvalue", talk),

@@ -21,6 +21,7 @@ from rldk.adapters.nemo_rl import NemoRLAdapter
 from rldk.adapters.openrlhf import OpenRLHFAdapter
 from rldk.adapters.parquet import ParquetAdapter
 from rldk.adapters.prime_rl import PrimeRLAdapter
+from rldk.adapters.sb3_console import SB3ConsoleAdapter
 from rldk.adapters.slime import SlimeAdapter
 from rldk.adapters.source import Source
 from rldk.adapters.tensorboard import TensorBoardAdapter
@@ -56,6 +57,7 @@ ADAPTERS: list[type[Adapter]] = [
     HFConsoleAdapter,
     TrainerConsoleAdapter,
     MiniMindAdapter,
+    SB3ConsoleAdapter,
     DelimitedAdapter,
     JsonDocumentAdapter,
     KeyValueAdapter,
