@@ -93,8 +93,8 @@ def test_the_run_is_seen_before_the_scripts_are_there_and_gives_way_to_the_plots
     visit.view("Overview")
     for route in held:
         route.continue_()
-    visit.page.wait_for_selector(".js-plotly-plot .main-svg")
-    first.wait_for(state="hidden")
+    visit.page.wait_for_selector("[data-rldk=drawn] .js-plotly-plot .main-svg")
+    assert first.evaluate("one => getComputedStyle(one).display") == "none"
     visit.check()
     visit.close()
 
@@ -121,8 +121,8 @@ def test_plots_stay_where_they_are_and_take_what_is_new(browser: Any, tmp_path: 
         visit.page.mouse.move(box["x"] + 5, box["y"] + 5)
         visit.page.mouse.down()  # a hand that holds something
         write(log, events[100:115])
-        visit.until("() => document.querySelector('[data-rldk=facts]').innerText.includes('115 events')")
-        visit.page.wait_for_timeout(500)
+        visit.until(f"() => {FIRST_PLOT}.rldkFigure || Math.max(...{FIRST_PLOT}._fullData[0].x) > {events[99].step}")
+        visit.page.wait_for_timeout(1500)
         assert {plot["last"] for plot in visit.plots()} == {events[99].step}
         visit.page.mouse.up()
         write(log, events[115:])
@@ -135,9 +135,8 @@ def test_plots_stay_where_they_are_and_take_what_is_new(browser: Any, tmp_path: 
 def test_only_what_is_near_the_window_is_drawn(visit: Visit) -> None:
     visit.go("?run=sick_events.jsonl")
     visit.view("Curves")
-    visit.page.wait_for_selector("[data-panel=lr]", state="attached")
-    visit.until("() => document.querySelector('[data-panel=reward_spread] .main-svg')")
-    assert visit.page.locator("[data-panel=memory]").count() == 1
+    visit.page.wait_for_selector("[data-rldk=drawn] [data-panel=memory]", state="attached")
+    assert visit.page.locator("[data-panel=reward_spread] .main-svg").count() > 0
     assert visit.page.locator("[data-panel=memory] .main-svg").count() == 0
     visit.page.locator("[data-panel=memory]").scroll_into_view_if_needed()
     visit.page.wait_for_selector("[data-panel=memory] .main-svg")
