@@ -160,7 +160,7 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["policy_collapse", "entropy_explosion", "length_runaway"], "policy_degenerated"),
         (["policy_collapse", "plateau"], "policy_degenerated"),
         (["value_unexplained"], "critic_of_no_use"),
-        (["coef_adaptation_anomaly", "target_range_anomaly"], "kl_controller_unstable"),
+        (["coef_adaptation_anomaly", "target_range_anomaly", "kl_trend_anomaly"], "kl_controller_unstable"),
         (["exploding_gradient_anomaly", "gradient_imbalance_anomaly"], "gradients_out_of_balance"),
         (["length_bias", "length_runaway"], "length_exploit"),
         (["length_runaway", "eos_starvation"], "responses_grow_without_end"),
@@ -235,6 +235,18 @@ def test_a_plateau_has_no_last_good_step_and_takes_none_away() -> None:
     assert group_incidents(members, 1000)[0].last_good_step is None, "6200 is after the incident's own beginning"
 
 
+def test_where_no_step_was_good_nobody_is_sent_back_to_one() -> None:
+    (incident,) = group_incidents([anomaly("learning_rate_too_high", 3, last_good_step=None, knobs={"lr": 1e-3})], 300)
+    assert incident.advice.startswith("Start again and lower the learning rate (it was 0.001)")
+    (incident,) = group_incidents([anomaly("learning_rate_too_high", 100)], 300)
+    assert incident.advice.startswith("Go back to the last good checkpoint and lower the learning rate")
+
+
+def test_what_has_been_so_for_all_rows_has_no_last_good_step() -> None:
+    assert group_incidents([anomaly("dead_reward", 39, evidence={"rows": 40.0})], 300)[0].last_good_step is None
+    assert group_incidents([anomaly("dead_reward", 100, evidence={"rows": 40.0})], 300)[0].last_good_step is not None
+
+
 def test_the_last_good_step_is_the_earliest_of_all() -> None:
     members = [anomaly("kl_explosion", 100, last_good_step=940), anomaly("policy_collapse", 110, last_good_step=930)]
     assert group_incidents(members, 300)[0].last_good_step == 930
@@ -246,7 +258,7 @@ def test_every_sign_of_a_cause_is_a_type_that_there_is() -> None:
     known = {*BY_TYPE, UserLimit.type}
     for cause in CAUSES:
         assert {*cause.signs, *cause.needs} <= known, cause.name
-        assert cause.title and cause.advice.format(lr=1, kl_coef=1, kl=1, length=1, value_lr=1)
+        assert cause.title and cause.advice.format(lr=1, kl_coef=1, kl=1, length=1, value_lr=1, back=1)
     assert len({cause.name for cause in CAUSES}) == len(CAUSES)
 
 

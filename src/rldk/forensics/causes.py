@@ -14,7 +14,7 @@ class Cause:
     that has become noise is far from the reference whatever the penalty.
 
     `needs` names anomalies of which at least one must be there. `advice` may use the run's numbers at that moment: `{lr}`,
-    `{value_lr}`, `{kl_coef}`, `{kl}`, `{length}`.
+    `{value_lr}`, `{kl_coef}`, `{kl}`, `{length}`; and `{back}`, which is where to go back to.
     """
 
     name: str
@@ -28,7 +28,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "numerical_failure", "numerical failure",
         {"nonfinite_metric": 4.0, "loss_explosion": 0.5, "exploding_gradient_anomaly": 0.5},
-        "Go back to the last good checkpoint, skip steps whose gradients are not finite, and look for a log of 0, a division by "
+        "{back}, skip steps whose gradients are not finite, and look for a log of 0, a division by "
         "a spread of 0, or half precision that overflows; lower the learning rate ({lr}).",
         needs=("nonfinite_metric",),
     ),
@@ -38,13 +38,13 @@ CAUSES: tuple[Cause, ...] = (
             "learning_rate_too_high": 3.0, "loss_explosion": 2.0, "exploding_gradient_anomaly": 1.5, "clip_saturation": 1.0, "ratio_explosion": 1.0,
             "entropy_explosion": 1.5, "policy_collapse": 0.7, "kl_spike": 0.5, "gradient_stability_anomaly": 0.5, "length_runaway": 0.3, "entropy_collapse": 0.5,
         },
-        "Go back to the last good checkpoint and lower the learning rate (it was {lr}) three- to tenfold; clip gradients at 1; take "
+        "{back} and lower the learning rate (it was {lr}) three- to tenfold; clip gradients at 1; take "
         "fewer epochs per batch.",
         needs=("learning_rate_too_high", "loss_explosion", "exploding_gradient_anomaly", "ratio_explosion", "clip_saturation", "entropy_explosion", "policy_collapse"),
     ),
     Cause(
         "kl_penalty_too_weak", "the KL penalty is too weak",
-        {"kl_explosion": 3.0, "kl_penalty_off": 3.0, "kl_trend_anomaly": 1.0, "target_range_anomaly": 1.0, "coef_adaptation_anomaly": 1.0, "controller_responsiveness_anomaly": 1.0,
+        {"kl_explosion": 3.0, "kl_penalty_off": 3.0, "kl_trend_anomaly": 1.0, "target_range_anomaly": 1.0, "coef_adaptation_anomaly": 0.5, "controller_responsiveness_anomaly": 1.0,
          "reward_hacking": 0.7, "reward_saturation": 0.7, "policy_collapse": 0.3, "exploding_gradient_anomaly": 0.3, "entropy_explosion": -2.0},
         "Raise the KL coefficient (it was {kl_coef}) three- to tenfold, or lower the learning rate ({lr}); KL was {kl}.",
         needs=("kl_explosion", "kl_penalty_off", "kl_trend_anomaly", "target_range_anomaly", "coef_adaptation_anomaly", "controller_responsiveness_anomaly"),
@@ -80,7 +80,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "responses_grow_without_end", "responses grow until the length limit cuts them",
         {"length_runaway": 3.0, "eos_starvation": 1.0, "policy_collapse": 0.7, "entropy_explosion": -2.0},
-        "Go back to the last good checkpoint; penalise over-long responses (they were {length} tokens) and leave those that were cut "
+        "{back}; penalise over-long responses (they were {length} tokens) and leave those that were cut "
         "off out of the loss; check that the end token is trained on; raise the KL coefficient ({kl_coef}).",
         needs=("length_runaway",),
     ),
@@ -128,7 +128,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "policy_degenerated", "the policy has degenerated",
         {"policy_collapse": 2.0, "entropy_collapse": 1.6, "entropy_explosion": 2.0, "length_collapse": 1.0, "length_runaway": 0.5},
-        "Go back to the last good checkpoint; lower the learning rate (it was {lr}), raise the KL coefficient ({kl_coef}), and read "
+        "{back}; lower the learning rate (it was {lr}), raise the KL coefficient ({kl_coef}), and read "
         "samples from both sides of the fall.",
         needs=("policy_collapse", "entropy_collapse", "entropy_explosion", "length_collapse", "length_runaway"),
     ),

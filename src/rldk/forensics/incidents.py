@@ -54,6 +54,7 @@ def _incident(group: Group, anomalies: Sequence[Anomaly]) -> Incident:
     head = core[0]
     ranked = _rank(core, first)
     cause = ranked[0] if ranked else None
+    good = _last_good_step(core)
     return Incident(
         cause.name if cause else first.type,
         cause.title if cause else first.type.removesuffix("_anomaly").replace("_", " "),
@@ -64,15 +65,15 @@ def _incident(group: Group, anomalies: Sequence[Anomaly]) -> Incident:
         first.type,
         _evidence(members),
         [rival.name for rival in ranked[1:4]],
-        _advice(cause, first.knobs) if cause else first.advice,
-        _last_good_step(core),
+        _advice(cause, first.knobs, good) if cause else first.advice,
+        good,
     )
 
 
 def _last_good_step(core: Sequence[Anomaly]) -> int | None:
     """The step before any of them began. A plateau has none; what else is wrong has one, unless it came after the plateau."""
-    if core[0].type in _NEVER_BETTER:
-        return None
+    if core[0].type in _NEVER_BETTER or any(anomaly.evidence.get("rows", 0.0) > anomaly.index for anomaly in core):
+        return None  # or it has been so for as many rows as there are
     good = [anomaly.last_good_step for anomaly in core if anomaly.type not in _NEVER_BETTER]
     known = [step for step in good if step is not None]
     return min(known) if len(known) == len(good) else None
@@ -106,7 +107,7 @@ def _evidence(members: Sequence[Anomaly]) -> list[str]:
     ]
 
 
-def _advice(cause: Cause, knobs: Mapping[str, float]) -> str:
+def _advice(cause: Cause, knobs: Mapping[str, float], good: int | None) -> str:
     """The cause's advice with the run's numbers of that moment in it."""
 
     def then(*names: str) -> str:
@@ -115,5 +116,6 @@ def _advice(cause: Cause, knobs: Mapping[str, float]) -> str:
 
     length, critic = then("rollout_length_mean"), then("value_lr", "lr")
     return cause.advice.format(
-        lr=then("policy_lr", "lr"), kl_coef=then("kl_coef"), kl=then("kl_mean"), length=length, value_lr=critic
-    )
+        lr=then("policy_lr", "lr"), kl_coef=then("kl_coef"), kl=then("kl_mean"), length=length, value_lr=critic,
+        back="Start again" if good is None else "Go back to the last good checkpoint",
+    )  # fmt: skip
