@@ -6,7 +6,9 @@
 
 Learning is judged after 100 updates. By then all runs have found that a short answer is easily a good one, which they do
 at a time of their own, about the 60th, and which takes the reward from 0.7 to 0.9: before it, a mean of three seeds says
-who was lucky. That both take the same step from the same rollouts is a test: tests/trainer/test_ppo_same_as_trl.py.
+who was lucky. Much later says less too: where every answer scores 1, whitened advantages are noise, and since TRL neither
+clips gradients nor ends epochs by their KL, both do without here, and a run may fall back. That both take the same step
+from the same rollouts is a test: tests/trainer/test_ppo_same_as_trl.py.
 
 Speed is judged in the first updates, where answers are as long as they may be and both write as many tokens, in both
 shapes: that of learning, where the updates weigh most, and a smaller batch of longer answers. One thread each, and by CPU
