@@ -17,6 +17,7 @@ from rldk.core.event import Event
 from rldk.core.series import EARLY, RECENT, Series, SeriesByName
 from rldk.detectors.table import DETECTORS
 from rldk.forensics.engine import KNOBS, Engine
+from rldk.forensics.onset import Recent
 from rldk.testing.streams import FAULTS, PROFILES, faulty, healthy
 
 
@@ -58,9 +59,11 @@ def plain_loop(events: Sequence[Event]) -> list[Anomaly]:
     detectors, series, reductions = [kind() for kind in DETECTORS], SeriesByName(), {}
     watched = {name for detector in detectors for name in (*detector.metrics(), *detector.reads)} | set(KNOBS)
     steps: deque[int] = deque(maxlen=4)
+    recent = Recent(detectors)
     anomalies: list[Anomaly] = []
     standing: dict[str, list[Anomaly]] = {}
     for index, event in enumerate(events):
+        recent.take(index, event.step, event.metrics)
         for name, value in event.metrics.items():
             if name in watched:
                 series.setdefault(name, PlainSeries()).update(value, index)
@@ -73,6 +76,7 @@ def plain_loop(events: Sequence[Event]) -> list[Anomaly]:
                 continue
             anomaly = detector.update(view)
             if anomaly is not None:
+                anomaly.last_good_step = recent.last_good_step(anomaly)
                 anomaly.knobs = {name: series[name].last for name in KNOBS if name in series and series[name].n}
                 anomalies.append(anomaly)
                 standing.setdefault(detector.key, []).append(anomaly)

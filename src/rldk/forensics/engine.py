@@ -13,6 +13,7 @@ from rldk.core.detector import Detector, Finding, View
 from rldk.core.event import Event
 from rldk.core.series import Series, SeriesByName
 from rldk.detectors.table import DETECTORS
+from rldk.forensics.onset import Recent
 
 __all__ = ["Engine", "told_apart"]
 
@@ -67,6 +68,7 @@ class Engine:
         self.last_step: int | None = None
         self.failed: Callable[[Detector, Exception], None] | None = None  # told of a detector that raises, which is then dropped
         self._steps: deque[int] = deque(maxlen=_BACK)
+        self._recent = Recent(self.detectors)
         self._open: dict[str, list[Anomaly]] = {}
         read = (name for detector in self.detectors for name in detector.all_metrics())
         self._watched = frozenset((*read, *KNOBS, *follow))
@@ -86,6 +88,7 @@ class Engine:
         names = tuple(metrics)
         updates, detectors = self._plans.get(names) or self._plan(names)
         index = self.events
+        self._recent.take(index, event.step, metrics)
         for name, update in updates:
             update(metrics[name], index)
         if (info := event.model_info.get("reductions")) and isinstance(info, Mapping) and isinstance(info.get("kl_mean"), str):
@@ -146,6 +149,7 @@ class Engine:
     def _keep(self, raised: list[Anomaly]) -> None:
         series = self.series
         for anomaly in raised:
+            anomaly.last_good_step = self._recent.last_good_step(anomaly)
             anomaly.knobs = {name: series[name].last for name in KNOBS if series[name].n}
         self.anomalies += raised
 
@@ -190,6 +194,7 @@ class Engine:
             "series": {name: series.state_dict() for name, series in self.series.items()},
             "detectors": {detector.key: detector.state_dict() for detector in self.detectors},
             "steps": list(self._steps),
+            "recent": self._recent.state_dict(),
             "open": {key: [self.anomalies.index(anomaly) for anomaly in found] for key, found in self._open.items()},
             "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
         }
@@ -207,4 +212,5 @@ class Engine:
                 detector.load_state_dict(state["detectors"][detector.key])
         self.anomalies = [Anomaly(**saved) for saved in state["anomalies"]]
         self._steps = deque(state["steps"], _BACK)
+        self._recent.load_state_dict(state["recent"])
         self._open = {key: [self.anomalies[number] for number in found] for key, found in state["open"].items()}
