@@ -195,13 +195,14 @@ def measure_growing(folder: Path, seconds: float) -> None:
         page.goto(dashboard.url, wait_until="commit")
         page.wait_for_selector("[data-rldk=empty]")
         page.wait_for_timeout(3000)
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(log), "0.05"]) as writer:
+        with subprocess.Popen([sys.executable, "-c", WRITER, str(log), "0.05"]) as writer, ending(writer):
             while not log.exists() or not log.stat().st_size:
                 time.sleep(0.005)
             begun = time.monotonic()
             page.wait_for_function(f"() => {PLOTS}.length && {PLOTS}[0]._fullData[0].x.length > 1", polling=20)
             took = time.monotonic() - begun
             say("a run that begins: from its first line to its curve", f"{took:.2f} s", verdict(took, 3.0))
+            page.wait_for_selector(DRAWN, state="attached")
             page.wait_for_timeout(8000)
             session = page.context.new_cdp_session(page)
             session.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -230,7 +231,14 @@ def measure_growing(folder: Path, seconds: float) -> None:
                 held, nodes = heap(page)
                 told = f"{held:.0f} MB, {nodes} nodes"
                 say(f"scripts of the page hold, {part}", told, f"Chromium {megabytes(chrome())}, server {megabytes([server])}")
-            writer.terminate()
+
+
+@contextmanager
+def ending(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        process.terminate()
 
 
 def last_step(log: Path) -> int:
