@@ -116,7 +116,7 @@ def test_shrinking_to_a_quarter_is_silent(where):
 def test_responses_that_no_longer_end(judge, columns):
     (anomaly,) = judge(EosStarvation(), {**columns, "reward_mean": STEADY})
     assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (131, "warning", 102, 261)
-    assert anomaly.message.startswith("Only 0% of the responses end by themselves")
+    assert anomaly.message.startswith("None of the responses end by themselves")
 
 
 def test_responses_that_never_ended(where):

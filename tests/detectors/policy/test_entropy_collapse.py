@@ -67,3 +67,10 @@ def test_an_entropy_at_rest_that_falls_suddenly_is_a_warning_whatever_the_reward
     (anomaly,) = judge(EntropyCollapse(), {"entropy_mean": entropy, "reward_mean": rising})
     assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (211, "warning", 202, 271)
     assert "it was at rest at 1" in anomaly.message
+
+
+def test_a_sudden_fall_stays_raised_until_the_entropy_is_back(judge):
+    rows = np.arange(600)
+    entropy = np.where((rows < 200) | (rows >= 500), 1.0, 0.02)
+    (anomaly,) = judge(EntropyCollapse(), {"entropy_mean": entropy, "reward_mean": np.minimum(0.2 + rows / 200.0, 0.9)})
+    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (211, "warning", 511)

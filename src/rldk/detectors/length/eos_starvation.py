@@ -47,10 +47,6 @@ class EosStarvation(Detector):
             return None
         if share > self.share or not view.get("reward_mean").ready or reward_has_risen(view):
             return None
-        return Finding(
-            "warning",
-            share,
-            self.share,
-            f"Only {share:.0%} of the responses end by themselves, and the reward does not rise.",
-            {"ending": share},
-        )
+        some = "None" if share < 0.005 else f"Only {share:.0%}"
+        message = f"{some} of the responses end by themselves, and the reward does not rise."
+        return Finding("warning", share, self.share, message, {"ending": share})

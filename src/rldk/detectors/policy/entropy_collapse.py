@@ -69,7 +69,7 @@ class EntropyCollapse(Detector):
             return None  # supervised training
         if reward.ready and reward.level > reward.start and reward.level > reward.high - self._allowance(view):
             self._off = 0
-            return self._sudden(level)
+            return self._sudden(level, entropy.start)
         self._off += 1
         if level > 0.5 * self._at_best.levels[0] and self._off < view.rows(DIP):
             return None  # as low when the reward was at its best: perhaps a dip
@@ -78,13 +78,16 @@ class EntropyCollapse(Detector):
         evidence = {"entropy_start": entropy.start, "entropy": level}
         return Finding(severity, level, self.share * entropy.start, message, evidence)
 
-    def _sudden(self, level: float) -> Finding | None:
+    def _sudden(self, level: float, start: float) -> Finding | None:
         """With a reward at its best: judge by where the entropy had come to rest a while before."""
         for rest, most in self._rest.levels():
             if level < self.share * rest and most < STEADY * rest:
                 message = f"Entropy fell to {level:.3g} nats a token all at once; it was at rest at {rest:.3g}."
                 return Finding("warning", level, self.share * rest, message, {"entropy_rest": rest, "entropy": level})
-        return None
+        if not self.raised:
+            return None
+        message = f"Entropy is {level:.3g} nats a token still; it began at {start:.3g}."
+        return Finding("warning", level, self.share * start, message, {"entropy_start": start, "entropy": level})
 
     @staticmethod
     def _allowance(view: View) -> float:

@@ -17,6 +17,8 @@ WATCHED = (
 )  # fmt: skip
 CALIBRATION = 8
 """Gradient norms in a row that a loss scaler may lose while it finds its scale."""
+HUGE = 3.5e38
+"""What no number in 32 bits reaches: a metric beyond it is as broken as an infinite one."""
 GAP = 10
 """Rows in a row without a number, of metrics that are not those of the optimiser, that are no longer a gap."""
 
@@ -24,9 +26,10 @@ GAP = 10
 class NonfiniteMetric(Detector):
     """A loss, gradient norm, KL, entropy or reward is NaN or infinite.
 
-    What it catches: a non-finite value in a metric that training is made of. Once is a warning; a loss twice in a row, or
-        with two other metrics in one row, is critical, and so is a gradient norm beside a loss of exactly 0, which is how
-        trainers write a NaN. Gradient norms alone are critical after eight in a row, other metrics after ten.
+    What it catches: a value that is not finite, or that no 32-bit number holds, in a metric that training is made of. Once
+        is a warning; a loss twice in a row, or with two other metrics in one row, is critical, and so is a gradient norm
+        beside a loss of exactly 0, which is how trainers write a NaN. Gradient norms alone are critical after eight in a
+        row, other metrics after ten.
     Why it matters: one NaN that reaches the optimizer is in every weight after the step, and nothing after it is training.
     When it misfires: mixed precision with a loss scaler skips steps with an infinite gradient, several in a row at the
         start, which is a warning here and no more. Some write NaN where they have not measured: metrics other than losses
@@ -50,16 +53,21 @@ class NonfiniteMetric(Detector):
 
     def check(self, view: View) -> Finding | None:
         metrics = view.event.metrics
-        if isfinite(sum(metrics.values())):  # then each of them is
+        loss, kl, reward = metrics.get("loss", 0.0), metrics.get("kl_mean", 0.0), metrics.get("reward_mean", 0.0)
+        beyond = not (-HUGE < loss < HUGE and -HUGE < kl < HUGE and -HUGE < reward < HUGE)
+        if not beyond and isfinite(sum(metrics.values())):  # then each of them is
             return None
-        bad = [name for name in WATCHED if name in metrics and not isfinite(metrics[name]) and not _is_gap(name, view.get(name))]
+        bad = [
+            name for name in WATCHED if name in metrics and not abs(metrics[name]) < HUGE and not _is_gap(name, view.get(name))
+        ]
         if not bad:
             return None
         runs = {name: view.get(name).nonfinite_run for name in bad}
         longest = max(runs.values())
         severity = "critical" if self._is_lost(view, runs) else "warning"
         shown = ", ".join(bad[:4]) + (" …" if len(bad) > 4 else "")
-        message = f"{shown} {'is' if len(bad) == 1 else 'are'} not finite ({longest} in a row)."
+        what = f"not finite ({longest} in a row)" if longest else "beyond any number that training can hold"
+        message = f"{shown} {'is' if len(bad) == 1 else 'are'} {what}."
         return Finding(severity, metrics[bad[0]], 0.0, message, {"metrics": float(len(bad)), "in_a_row": float(longest)})
 
     @staticmethod
