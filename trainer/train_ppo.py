@@ -298,7 +298,8 @@ def main(argv: list[str] | None = None) -> int:
         metrics |= {"ratio_min": min(done["ratio_min"] for done in seen), "ratio_max": max(done["ratio_max"] for done in seen)}
         metrics |= {"grad_norm": combined_norm(metrics["actor_grad_norm"], metrics["critic_grad_norm"])}
         metrics |= {"actor_lr": actor_rate, "critic_lr": rate, "clip_range": clip_range, "temperature": temperature}
-        metrics |= {"updates": float(len(seen)), "kl_early_stop": float(early), "advantage_normalized": float(not args.no_whiten)}
+        metrics |= {"updates": float(len(seen)), "kl_early_stop": float(early)}
+        metrics |= {"advantage_normalized": float(not args.no_whiten), "advantage_raw": 1.0}
         if args.kl_target:
             metrics["target_kl"] = args.kl_target
         made = int(whole["mask"].sum())

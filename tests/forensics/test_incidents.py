@@ -159,6 +159,7 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["length_runaway", "policy_collapse", "plateau"], "responses_grow_without_end"),
         (["policy_collapse", "entropy_explosion", "length_runaway"], "policy_degenerated"),
         (["policy_collapse", "plateau"], "policy_degenerated"),
+        (["learning_rate_too_high", "kl_explosion", "value_divergence", "reward_hacking"], "learning_rate_too_high"),
         (["value_unexplained"], "critic_of_no_use"),
         (["coef_adaptation_anomaly", "target_range_anomaly", "kl_trend_anomaly"], "kl_controller_unstable"),
         (["exploding_gradient_anomaly", "gradient_imbalance_anomaly"], "gradients_out_of_balance"),

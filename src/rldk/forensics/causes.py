@@ -58,7 +58,8 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "reward_exploited", "the reward is being exploited",
-        {"reward_hacking": 7.0, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5, "entropy_collapse": 0.5},
+        {"reward_hacking": 7.0, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5, "entropy_collapse": 0.5,
+         "learning_rate_too_high": -5.0},
         "Read samples; go back to the checkpoint where held-out quality held; mend what the reward fails to see, and raise the KL "
         "coefficient (it was {kl_coef}).",
         needs=("reward_hacking", "reward_saturation"),
