@@ -18,7 +18,7 @@ _LEAST = 16
 _SPREADS = 3.0  # of the rows before, beyond which a level is not usual
 _MARGIN = 2  # rows more, since the level is a median of five
 _FEW = 4  # a detector of more metrics than that follows none of them
-_MANY = 64  # metrics of a row up to which a copy is the quickest
+_MANY = 64  # metrics of a row beyond which only those are kept that are needed
 _LASTED = ("rows_down", "rows")  # evidence that says for how many rows it has been so
 
 
@@ -33,15 +33,15 @@ class Recent:
         needed = {detector.type: detector.needs[0] for detector in detectors if detector.needs}
         self._leads = {kind: names for kind, names in needed.items() if len(names) <= _FEW}
         self._names = frozenset(name for names in self._leads.values() for name in names)
-        self._rows: deque[tuple[int, int, dict[str, float]]] = deque(maxlen=_ROWS)
+        self._rows: deque[tuple[int, int, Mapping[str, float]]] = deque(maxlen=_ROWS)
 
     def take(self, index: int, step: int, metrics: Mapping[str, float]) -> None:
-        """Keep what event number `index` logged; more of the same event is put to it."""
-        kept = dict(metrics) if len(metrics) <= _MANY else {name: metrics[name] for name in self._names & metrics.keys()}
-        if self._rows and self._rows[-1][0] == index:
-            self._rows[-1][2].update(kept)
-        else:
-            self._rows.append((index, step, kept))
+        """Keep what event number `index` logged, as it is and not as a copy; more of the same event is put to it."""
+        kept = metrics if len(metrics) <= _MANY else {name: metrics[name] for name in self._names & metrics.keys()}
+        rows = self._rows
+        if rows and rows[-1][0] == index:
+            kept = {**rows.pop()[2], **kept}
+        rows.append((index, step, kept))
 
     def last_good_step(self, anomaly: Anomaly) -> int | None:
         """The last step at which all was well, as far as these rows tell; no later than the detector's own."""

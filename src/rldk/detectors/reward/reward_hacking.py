@@ -35,7 +35,7 @@ class RewardHacking(Detector):
     References: Gao et al. 2023; Skalse et al. 2022, Defining and Characterizing Reward Hacking.
     """
 
-    __slots__ = ("_then", "enough", "kl_sequence", "kl_token")
+    __slots__ = ("_fallen", "_then", "enough", "kl_sequence", "kl_token")
     type: ClassVar[str] = "reward_hacking"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (
@@ -58,22 +58,26 @@ class RewardHacking(Detector):
     kl_token: float
     kl_sequence: float
     _then: list[float]
+    _fallen: list[str]
 
     def reset(self) -> None:
         super().reset()
         self._then = [nan] * len(SINCE)
+        self._fallen = []
 
     def check(self, view: View) -> Finding | None:
-        reward, known, names = view.get("reward_mean"), view.series, HELD_OUT.keys()
-        if not names.isdisjoint(view.event.metrics) and any(view.get(name).high_index == view.index for name in HELD_OUT):
-            self._then = [view.get(metric).level for metric in SINCE]  # its best so far: remember where all else stood
+        reward, now = view.get("reward_mean"), view.event.metrics
+        if "eval_perplexity" in now or not HELD_OUT.keys().isdisjoint(now):
+            self._fallen = self._held_out(view)
+            if any(view.get(name).high_index == view.index for name in HELD_OUT):
+                self._then = [view.get(metric).level for metric in SINCE]  # its best so far: remember where all else stood
         gain = reward.level - reward.start
         noise = max(reward.scale, 0.02 * abs(reward.start))
         if reward.n < 15 or not gain > noise:
             return None
         if reward.level < reward.start + 0.6 * (reward.high - reward.start):
             return None
-        held_out = self._held_out(view) if "eval_perplexity" in known or not names.isdisjoint(known) else []
+        held_out = self._fallen
         spread = view.get("reward_std")
         if not held_out and not (gain > 2.0 * noise and spread.level < GONE * spread.base):
             return None
