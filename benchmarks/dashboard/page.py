@@ -154,8 +154,8 @@ def measure_pages(folder: Path, key: str, events: int) -> None:
 
 def measure_zoom(page: Any, events: int) -> None:
     area = page.locator(".js-plotly-plot").first.locator(".nsewdrag").first
-    area.scroll_into_view_if_needed()
-    box = area.bounding_box()
+    while (box := area.bounding_box()) is None:  # the plots of the whole log are just being drawn in place of the sketch
+        time.sleep(0.1)
     height = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + 0.5 * box["width"], height)
     page.mouse.down()
