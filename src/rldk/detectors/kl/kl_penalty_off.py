@@ -69,7 +69,7 @@ class KlPenaltyOff(Detector):
             return None
         if not coef >= 0.0:
             return None
-        if self._on >= HELD and self._before > max(AT_ONCE * self._highest, 0.0):
+        if self._on >= HELD and self._before > AT_ONCE * self._highest:
             self._lost = self._before
         self._before = 0.0
         return self._gone(coef) if self._lost else self._adrift(view, coef)

@@ -38,7 +38,6 @@ class LearningRateTooHigh(Detector):
         "before",
         "clip_limit",
         "far",
-        "first_step",
         "hot",
         "hot_limit",
         "jump",
@@ -72,7 +71,6 @@ class LearningRateTooHigh(Detector):
     hot_limit: float
     jump_factor: float
     rows: int
-    first_step: int
     hot: int
     far: int
     jump: int
@@ -81,15 +79,13 @@ class LearningRateTooHigh(Detector):
 
     def reset(self) -> None:
         super().reset()
-        self.rows = self.hot = self.far = self.first_step = 0
+        self.rows = self.hot = self.far = 0
         self.jump = -RECENT
         self.before = [nan] * len(BEFORE)
         self.known = []
 
     def check(self, view: View) -> Finding | None:
         self.rows = rows = self.rows + 1
-        if rows == 1:
-            self.first_step = view.step
         if rows <= self.start:
             self._count(view)
         lr = view.first("policy_lr", "lr")
@@ -101,13 +97,9 @@ class LearningRateTooHigh(Detector):
             return self._since_jump(view, lr.last)
         if self.hot >= self.hot_limit or self.far >= self.hot_limit:
             return self._since_start(view, _signs(view))
-        if self.hot and self._steps_a_row(view) >= self.hot_limit and (signs := _since_first(view)):
+        if self.hot and view.steps_a_row >= self.hot_limit and (signs := _since_first(view)):
             return self._since_start(view, signs)  # one row of several large updates, and what they did
         return None
-
-    def _steps_a_row(self, view: View) -> float:
-        """How many steps a row stands for."""
-        return (view.step - self.first_step) / max(self.rows - 1, 1)
 
     def _count(self, view: View) -> None:
         """See whether this row's update was far beyond what is usual, or has brought the policy far already."""
