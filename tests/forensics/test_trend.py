@@ -19,7 +19,7 @@ eighths = st.integers(-800, 800).map(lambda whole: whole / 8)
 def test_the_line_is_that_of_least_squares(values: list[float], window: int) -> None:
     trend = Trend(window)
     for value in values:
-        trend.update(value)
+        trend.add(value)
     mean, spread, slope, t, rise = trend.line()
     seen = np.array(values[-window:])
     assert mean == pytest.approx(seen.mean(), abs=1e-9)
@@ -36,7 +36,19 @@ def test_the_line_is_that_of_least_squares(values: list[float], window: int) -> 
     assert spread == pytest.approx(deviation, abs=1e-6)
     if deviation > 1e-3:
         assert t == pytest.approx(expected / (deviation / math.sqrt(float(((x - x.mean()) ** 2).sum()))), rel=1e-6, abs=1e-9)
-    assert t == pytest.approx(trend.t, rel=1e-6, abs=1e-6) or deviation < 1e-3
+
+
+@settings(max_examples=100, deadline=None)
+@given(values=st.lists(st.floats(-1e9, 1e9), max_size=80), window=st.integers(3, 9), asked=st.sets(st.integers(0, 80)))
+def test_the_line_does_not_depend_on_when_it_was_asked_for(values: list[float], window: int, asked: set[int]) -> None:
+    often, once = Trend(window), Trend(window)
+    for number, value in enumerate(values):
+        often.add(value)
+        once.add(value)
+        if number in asked:
+            often.line()
+    assert often.state_dict() == once.state_dict()
+    assert np.array_equal(often.line(), once.line(), equal_nan=True)
 
 
 def test_an_empty_window_has_no_line() -> None:
@@ -46,7 +58,7 @@ def test_an_empty_window_has_no_line() -> None:
 def test_a_constant_has_neither_slope_nor_spread() -> None:
     trend = Trend(5)
     for _ in range(9):
-        trend.update(0.1)
+        trend.add(0.1)
     assert trend.line() == (0.1, 0.0, 0.0, 0.0, 0.0)
 
 

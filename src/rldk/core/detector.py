@@ -86,8 +86,9 @@ class View:
 
     def first(self, *names: str) -> Series:
         """The series of the first of these metrics that has values."""
+        get = self.get
         for name in names:
-            found = self.series[name]
+            found = get(name)
             if found.n:
                 return found
         return EMPTY

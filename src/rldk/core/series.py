@@ -76,17 +76,18 @@ class Series(Statistic):
             self.nonfinite_run += 1
             self.last = value
             return
-        self.nonfinite_run = 0
+        if self.nonfinite_run:
+            self.nonfinite_run = 0
         n = self.n
         if n < EARLY:
             self._begin(value, index)
             return
         self.n = n + 1
-        roughness, slow, spread = self.roughness, self.slow, self.spread
+        roughness, slow, spread, step = self.roughness, self.slow, self.spread, value - self.previous
         off = value - slow
-        self.roughness = roughness + 0.1 * (abs(value - self.previous) - roughness)
+        self.roughness = roughness + 0.1 * ((step if step > 0.0 else -step) - roughness)
         self.slow = slow + 0.05 * off
-        self.spread = spread + 0.05 * (1.2533 * abs(off) - spread)
+        self.spread = spread + 0.05 * (1.2533 * (off if off > 0.0 else -off) - spread)
         self.last = self.previous = value
         ring, level = self._ring, self.level
         oldest = ring[0]

@@ -98,7 +98,8 @@ class AdvantageStatisticsTracker(Tracker):
         low, high = get("advantage_min", nan), get("advantage_max", nan)
         if mean == mean:
             self.values += 1
-            self._mean.update(mean)
+            if -inf < mean < inf:
+                self._mean.add(mean)
             if std == std:
                 self._take_white(-WHITE_MEAN <= mean <= WHITE_MEAN and -WHITE_STD <= std - 1.0 <= WHITE_STD)
         spread = std if std == std else high - low

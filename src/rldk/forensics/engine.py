@@ -72,13 +72,15 @@ class Engine:
         self._open: dict[str, list[Anomaly]] = {}
         read = (name for detector in self.detectors for name in detector.all_metrics())
         self._watched = frozenset((*read, *KNOBS, *follow))
-        self.keep_in(SeriesByName())
+        self._keep_in(SeriesByName())
 
-    def keep_in(self, series: SeriesByName) -> None:
+    def _keep_in(self, series: SeriesByName) -> None:
         """Keep the series in this table from now on."""
         self.series = series
         self._plans: dict[tuple[str, ...], _Plan] = {}
         self._view = View(Event(0), 0, 0, series, None, self.reductions, self.context)
+        self._looked_up = SeriesByName({name: series[name] for name in self._watched})  # found without a miss, logged or not
+        self._view.get = self._looked_up.__getitem__
 
     def observe(self, event: Event) -> list[Anomaly]:
         """Take the next event; the anomalies that it raises."""
@@ -159,7 +161,7 @@ class Engine:
         followed = [name for name in names if name in self._watched]
         for name in followed:
             if name not in series:
-                series[name] = Series()
+                series[name] = self._looked_up[name] = Series()
         active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
         plan: _Plan = (
             [(name, series[name].update) for name in followed],
@@ -203,10 +205,11 @@ class Engine:
         """Go on where the engine that gave `state` was; the results are the same as without the break."""
         self.events, self.first_step, self.last_step = state["events"], state["first_step"], state["last_step"]
         self.context, self.reductions = dict(state["context"]), dict(state["reductions"])
-        self.keep_in(SeriesByName())
+        series = SeriesByName()
         for name, saved in state["series"].items():
-            self.series[name] = Series()
-            self.series[name].load_state_dict(saved)
+            series[name] = Series()
+            series[name].load_state_dict(saved)
+        self._keep_in(series)
         for detector in self.detectors:
             if detector.key in state["detectors"]:
                 detector.load_state_dict(state["detectors"][detector.key])

@@ -84,7 +84,7 @@ class LengthBiasTracker(Tracker):
         elif response_data is None or self._samples.count < ENOUGH:
             return nan
         if isfinite(self._rank):
-            self._trend.update(self._rank)
+            self._trend.add(self._rank)
         return self._rank
 
     def metrics(self) -> LengthBiasMetrics:

@@ -3,43 +3,65 @@
 from __future__ import annotations
 
 from collections import deque
-from math import copysign, inf, nan, sqrt
+from math import nan
+from typing import Any
 
 from rldk.core.stats.base import Statistic, check_window
-from rldk.core.stats.slope import RollingSlope
+from rldk.core.stats.slope import Line, RollingSlope
 
-__all__ = ["Line", "RollingShare", "Trend"]
+__all__ = ["RollingShare", "Trend"]
 
-Line = tuple[float, float, float, float, float]
-"""Mean, spread, slope, t, rise."""
+MOST = 4  # windows that wait
 
 
-class Trend(RollingSlope):
-    """The last `window` values and the straight line through them, all of it read at once."""
+class Trend(Statistic):
+    """The last `window` values and the straight line through them. Values wait until it is asked for, or are too many."""
 
-    __slots__ = ()
+    __slots__ = ("_line", "_waiting", "window")
+    parameters = ("window",)
+    window: int
+    _line: RollingSlope
+    _waiting: list[float]
 
-    add = RollingSlope._add
-    """Take a value that is known to be finite: what `update` costs beside it is a fifth."""
+    def __init__(self, window: int) -> None:
+        self.window = check_window("window", window, least=3)
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self._line = RollingSlope(self.window)
+        self._waiting = []
+
+    def add(self, value: float) -> None:
+        """Take a value that is known to be finite."""
+        waiting = self._waiting
+        waiting.append(value)
+        if len(waiting) >= MOST * self.window:
+            self._settle()
+
+    def _settle(self) -> RollingSlope:
+        if self._waiting:
+            self._line.extend(self._waiting)
+            self._waiting.clear()
+        return self._line
 
     def line(self) -> Line:
-        """Mean, spread about the line, slope, its t value, and the rise of the line over the window.
+        """Mean, spread about the line, slope, its t value, and the rise of the line over the window."""
+        return self._settle().line()
 
-        The spread is the standard deviation of the residuals (divided by n - 2). It and t are NaN for fewer than three
-        values, and t is infinite for values exactly on a sloping line. As `RollingSlope.fit`, in one go.
-        """
-        n = len(self._ring)
-        if n < 3:
-            return (self._mean if n else nan, nan, self.slope, nan, self.slope)
-        sxy = self._sxy
-        sxx = n * (n * n - 1) / 12.0
-        slope = sxy / sxx
-        residual = (self._m2 - slope * sxy) / (n - 2)
-        if residual > 0.0:
-            spread = sqrt(residual)
-            return self._mean, spread, slope, slope * sqrt(sxx) / spread, slope * (n - 1)
-        spread = nan if residual != residual else 0.0
-        return self._mean, spread, slope, copysign(inf, slope) if slope else 0.0, slope * (n - 1)
+    @property
+    def count(self) -> int:
+        """How many values there are in the window."""
+        return self._settle().count
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the window."""
+        return self._settle().std
+
+    def state_dict(self) -> dict[str, Any]:
+        self._settle()
+        return super().state_dict()
 
 
 class RollingShare(Statistic):

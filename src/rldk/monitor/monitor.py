@@ -7,7 +7,6 @@ import os
 import time
 import weakref
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
@@ -159,8 +158,8 @@ class Monitor:
         event = self._completed(read)
         seen = self.guard.call("trackers", self.forensics.measured, event) or event
         if RESPONSES in event.extra:
-            extra = {name: value for name, value in event.extra.items() if name != RESPONSES}
-            event = replace(event, metrics=seen.metrics, extra=extra)
+            event.metrics = seen.metrics
+            event.extra = {name: value for name, value in event.extra.items() if name != RESPONSES}
         if self.log is not None:
             self.guard.call("event log", self.log.write, event)
         raised = self.guard.call("detectors", self._engine_takes, seen) or []
@@ -177,9 +176,8 @@ class Monitor:
         self._engine_takes(self.forensics.measured(event))
 
     def _show(self, event: Event, raised: list[Anomaly]) -> None:
-        for name in event.metrics:
-            if name not in self.sources:
-                self.sources[name] = name
+        if not event.metrics.keys() <= self.sources.keys():
+            self.sources.update((name, name) for name in event.metrics if name not in self.sources)
         for sink in self.sinks:
             self.guard.call(sink.key, sink.take, event, raised)
         if raised:
@@ -187,11 +185,12 @@ class Monitor:
                 self.guard.call(action.key, action.take, self, raised)
 
     def _completed(self, event: Event) -> Event:
-        """The event with its time and this run's id; the given one is not changed."""
+        """A new event with its time and this run's id; the given one is not changed."""
         info = {"phase": "train", **event.model_info, "run_id": self.run_id}
         if (sha := git_sha()) is not None:
             info.setdefault("git_sha", sha)
-        return replace(event, model_info=info, wall_time=time.time() if event.wall_time is None else event.wall_time)
+        when = time.time() if event.wall_time is None else event.wall_time
+        return Event(event.step, event.metrics, when, event.rng, event.data_slice, info, event.notes, event.nulls, event.extra)
 
     def alert(self, step: int, kind: str, message: str, severity: str = "critical", advice: str = "") -> None:
         """Say at once what was seen between two events, such as a gradient that is not finite, before the weights have it."""

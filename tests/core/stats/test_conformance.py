@@ -32,7 +32,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "Cusum": lambda: stats.Cusum(drift=0.2, threshold=3.0),
     "PageHinkley": lambda: stats.PageHinkley(delta=0.01, threshold=3.0, min_count=5),
     "RunLength": stats.RunLength,
-    "Rest": lambda: stats.Rest(0.3),
+    "Rest": lambda: stats.Rest(),
     "Baseline": lambda: stats.Baseline(warmup=6),
     "Baseline following": lambda: stats.Baseline(warmup=6, window=12),
 }

@@ -6,7 +6,7 @@ from collections import deque
 from math import dist, isfinite
 
 from rldk.core.stats.base import Statistic, check_window
-from rldk.core.stats.rolling import EVERY, LOST, MAX, exact_mean
+from rldk.core.stats.rolling import LOST, MAX, exact_mean
 from rldk.core.stats.slope import least_squares
 
 __all__ = ["PairWindow", "RollingRegression"]
@@ -41,7 +41,7 @@ class PairWindow(Statistic):
         self._xs = deque(maxlen=self.window)
         self._ys = deque(maxlen=self.window)
         self._mx = self._my = self._sxx = self._sxy = self._syy = self._peak_x = self._peak_y = 0.0
-        self._due = EVERY * self.window
+        self._due = self.window
 
     def update(self, x: float, y: float) -> None:
         """Take the next pair into account."""
@@ -90,7 +90,7 @@ class PairWindow(Statistic):
         self._sxx = self._peak_x = spread_x * spread_x
         self._syy = self._peak_y = spread_y * spread_y
         self._sxy = sum([(x - mx) * (y - my) for x, y in zip(xs, ys, strict=True)])
-        self._due = EVERY * self.window
+        self._due = self.window
 
     @property
     def count(self) -> int:

@@ -13,51 +13,42 @@ KEPT = 5
 
 
 class Rest(Statistic):
-    """Readings of a smoothed series, every six values and every twenty-five, of which the last five are kept.
+    """Readings of a level, every six rows and every twenty-five, of which the last five are kept.
 
     The two oldest readings tell what the series was a while ago, and whether it was at rest then: a fall or a rise that
     the rest before it does not foretell is one that began since. A log of fifty rows has seen no more of the quick pace
     than one of two hundred has of the slow one.
     """
 
-    __slots__ = ("count", "mean", "quick", "slow", "weight")
-    parameters = ("weight",)
-    weight: float
+    __slots__ = ("count", "quick", "slow")
     count: int
-    mean: float
     quick: list[float]
     slow: list[float]
 
-    def __init__(self, weight: float = 1.0) -> None:
-        self.weight = weight  # of the newest value in the smoothed one
+    def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
         super().reset()
         self.count = 0
-        self.mean = nan
         self.quick, self.slow = [], []
 
-    def update(self, value: float) -> bool:
-        """Take the next value of the series into account; whether that gave a reading."""
-        value = float(value)
-        if value - value != 0.0:
-            if value != value:
+    def update(self, level: float) -> bool:
+        """Take the level of another row into account; whether that gave a reading."""
+        level = float(level)
+        if level - level != 0.0:
+            if level != level:
                 self.missing += 1
             else:
                 self.nonfinite += 1
             return False
         self.count = count = self.count + 1
-        if count == 1:
-            self.mean = value
-        elif value != self.mean:
-            self.mean = (1.0 - self.weight) * self.mean + self.weight * value  # in this form it cannot overflow
         if count % QUICK and count % SLOW:
             return False
         if count % QUICK == 0:
-            self.quick = [*self.quick[1 - KEPT :], self.mean]
+            self.quick = [*self.quick[1 - KEPT :], level]
         if count % SLOW == 0:
-            self.slow = [*self.slow[1 - KEPT :], self.mean]
+            self.slow = [*self.slow[1 - KEPT :], level]
         return True
 
     def levels(self) -> list[tuple[float, float]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from math import dist, fsum, nan, sqrt
+from math import fsum, nan, sqrt
+from operator import mul
 from sys import float_info
 
 from rldk.core.stats.base import ScalarStatistic, check_window
@@ -12,7 +13,6 @@ from rldk.core.stats.base import ScalarStatistic, check_window
 __all__ = ["RollingMoments", "exact_mean"]
 
 MAX = float_info.max
-EVERY = 4  # windows after which the sums are computed again, come what may
 LOST = 0.01  # share of its peak below which a sum of squares has lost digits worth having
 
 
@@ -21,8 +21,8 @@ class RollingMoments(ScalarStatistic):
 
     Welford's update while the window fills; then the new value replaces the oldest one in the mean and in the sum of
     squares. Taking a value out leaves its rounding error behind: after one spike of 1e8, the variance of values near 1
-    would be noise. So both are computed from the values again every four windows, which is O(1) amortised, and at once
-    when the sum of squares has fallen below a hundredth of its peak, which takes a spike that leaves, or is not finite.
+    would be noise. So both are computed from the values again with every `window` values, which is O(1) amortised, and at
+    once when the sum of squares has fallen below a hundredth of its peak, which takes a spike that leaves, or is not finite.
     """
 
     __slots__ = ("_due", "_m2", "_mean", "_peak", "_ring", "window")
@@ -42,7 +42,7 @@ class RollingMoments(ScalarStatistic):
         super().reset()
         self._ring = deque(maxlen=self.window)
         self._mean = self._m2 = self._peak = 0.0
-        self._due = EVERY * self.window
+        self._due = self.window
 
     def _add(self, value: float) -> None:
         ring = self._ring
@@ -60,17 +60,33 @@ class RollingMoments(ScalarStatistic):
         self._m2 = m2
         if m2 > self._peak:
             self._peak = m2
-        self._due -= 1
-        if not (self._due and LOST * self._peak <= m2 <= MAX):
+        self._due = due = self._due - 1
+        if not due:
+            self._due = self.window
+        if not (due and LOST * self._peak <= m2 <= MAX):
             self._compute()
+
+    def extend(self, values: Sequence[float]) -> None:
+        """Take many finite values: the results are those of one after the other, to the last bit, for less.
+
+        What was before the last time at which all is computed again does not count.
+        """
+        due, window = self._due, self.window
+        if len(values) >= due:
+            ahead = due + (len(values) - due) // window * window
+            self._ring.extend(values[:ahead])
+            self._compute()
+            self._due = window
+            values = values[ahead:]
+        for value in values:
+            self._add(value)
 
     def _compute(self) -> None:
         """Mean and sum of squares from the values themselves."""
         values = list(self._ring)
-        self._mean = exact_mean(values)
-        distance = dist(values, [self._mean] * len(values))
-        self._m2 = self._peak = distance * distance
-        self._due = EVERY * self.window
+        self._mean = mean = exact_mean(values)
+        away = [value - mean for value in values]
+        self._m2 = self._peak = sum(map(mul, away, away))
 
     @property
     def count(self) -> int:

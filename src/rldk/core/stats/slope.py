@@ -6,7 +6,10 @@ from math import copysign, inf, nan, sqrt
 
 from rldk.core.stats.rolling import LOST, MAX, RollingMoments
 
-__all__ = ["RollingSlope", "least_squares"]
+__all__ = ["Line", "RollingSlope", "least_squares"]
+
+Line = tuple[float, float, float, float, float]
+"""Mean, spread, slope, t, rise."""
 
 
 class RollingSlope(RollingMoments):
@@ -45,8 +48,10 @@ class RollingSlope(RollingMoments):
         self._m2 = m2
         if m2 > self._peak:
             self._peak = m2
-        self._due -= 1
-        if not (self._due and LOST * self._peak <= m2 <= MAX):
+        self._due = due = self._due - 1
+        if not due:
+            self._due = self.window
+        if not (due and LOST * self._peak <= m2 <= MAX):
             self._compute()
 
     def _compute(self) -> None:
@@ -59,6 +64,25 @@ class RollingSlope(RollingMoments):
         """Slope, standard error and t value, for the price of one."""
         n = len(self._ring)
         return least_squares(n, n * (n * n - 1) / 12.0, self._sxy, self._m2)
+
+    def line(self) -> Line:
+        """Mean, spread about the line, slope, its t value, and the rise of the line over the window.
+
+        The spread is the standard deviation of the residuals (divided by n - 2). It and t are NaN for fewer than three
+        values, and t is infinite for values exactly on a sloping line. As `fit`, in one go.
+        """
+        n = len(self._ring)
+        if n < 3:
+            return (self._mean if n else nan, nan, self.slope, nan, self.slope)
+        sxy = self._sxy
+        sxx = n * (n * n - 1) / 12.0
+        slope = sxy / sxx
+        residual = (self._m2 - slope * sxy) / (n - 2)
+        if residual > 0.0:
+            spread = sqrt(residual)
+            return self._mean, spread, slope, slope * sqrt(sxx) / spread, slope * (n - 1)
+        spread = nan if residual != residual else 0.0
+        return self._mean, spread, slope, copysign(inf, slope) if slope else 0.0, slope * (n - 1)
 
     @property
     def slope(self) -> float:

@@ -39,7 +39,7 @@ class KlExplosion(Detector):
     """
 
     __slots__ = (
-        "_bound", "_harmed", "_rest", "_ruin", "growth", "ruin", "sequence", "settled_factor",
+        "_bound", "_harmed", "_mean", "_rest", "_ruin", "growth", "ruin", "sequence", "settled_factor",
         "target_factor", "token",
     )  # fmt: skip
     type: ClassVar[str] = "kl_explosion"
@@ -66,19 +66,23 @@ class KlExplosion(Detector):
     _ruin: int
     _harmed: int
     _bound: float
+    _mean: float
     _rest: Rest
 
     def reset(self) -> None:
         super().reset()
         self._ruin = self._harmed = 0
         self._bound = 0.0
-        self._rest = Rest(0.1)
+        self._mean = 0.0
+        self._rest = Rest()
 
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
         level = kl.level
-        if self._rest.update(level):
-            self._bound = self._least(view)
+        if level == level:
+            self._mean = mean = 0.9 * self._mean + 0.1 * level if kl.n > 1 else level  # in this form it cannot overflow
+            if self._rest.update(mean):
+                self._bound = self._least(view)
         if not level > self._bound or kl.n < 5:
             self._ruin = self._harmed = 0
             return None

@@ -80,7 +80,7 @@ class DeadReward(Detector):
 
     def check(self, view: View) -> Finding | None:
         event = view.event
-        if "reward_mean" in event.nulls:
+        if event.nulls and "reward_mean" in event.nulls:
             self.none_rows += 1
             if self.none_rows >= 3:
                 text = f"The reward has been None for {self.none_rows} rows."
@@ -94,9 +94,9 @@ class DeadReward(Detector):
         self.none_rows = 0
         if isfinite(value):
             self._recent.append(value)
-        self.flat = self._is_flat(view)
-        self.flat_rows = self.flat_rows + 1 if self.flat else 0
-        return self._still(view)
+        self.flat = flat = self._is_flat(view)
+        self.flat_rows = self.flat_rows + 1 if flat else 0
+        return self._still(view) if flat else None
 
     def _is_flat(self, view: View) -> bool:
         """Whether the last ten rewards are where the first were and no response differs from another."""

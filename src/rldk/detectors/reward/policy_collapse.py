@@ -75,16 +75,17 @@ class PolicyCollapse(Detector):
 
     def check(self, view: View) -> Finding | None:
         reward = view.get("reward_mean")
+        high = reward.high
         self._length.update(view.get("rollout_length_mean").level)
         if reward.high_index != self._at_best.seen:
             self._at_best.update(view, *CHANNELS)
-        if reward.n >= EARLY and reward.slow > self.best:
+        if reward.slow > self.best and reward.n >= EARLY:
             self.best, self.best_noise = reward.slow, reward.spread
         if reward.n <= OPENING:
             self._opening = min(self._opening, reward.last)
-        if not reward_has_fallen(view, self.share):
+        if high - reward.level <= self.share * abs(high) or not reward_has_fallen(view, self.share):
             self.lost = 0
-            return self._fallen_at_once(view, reward)
+            return self._fallen_at_once(view, reward) if self._opening > high else None
         self.lost += 1
         if self.lost == 1:
             self._fell, self._good_before = view.index, view.earlier_step

@@ -36,13 +36,13 @@ class MemoryPressure(Detector):
 
     def check(self, view: View) -> Finding | None:
         usage = view.get("memory_usage")
-        if usage.ready and usage.level > max(self.share, usage.start + 0.02):
+        if usage.level > self.share and usage.level > usage.start + 0.02:
             return Finding(
                 "warning", usage.level, self.share, f"{usage.level:.0%} of the memory is in use.", {"usage": usage.level}
             )
         for name in ("gpu_memory_gb", "cpu_memory_gb"):
             memory = view.get(name)
-            if memory.n >= 20 and memory.base > 1.0 and memory.level > self.growth * memory.base and memory.level >= memory.high:
+            if memory.level > self.growth * memory.base > self.growth and memory.n >= 20 and memory.level >= memory.high:
                 message = f"{name} grew from {memory.base:.3g} to {memory.level:.3g} GiB and is still at its highest."
                 return Finding("warning", memory.level, self.growth * memory.base, message, {"start": memory.base})
         return None

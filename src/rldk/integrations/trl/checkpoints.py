@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -36,7 +37,7 @@ class Checkpoints(Sink):
         self.history = CheckpointHistory()
         self.latest = CheckpointMetrics()
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{self.name} {self.folder.absolute()}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,7 +36,7 @@ class Alerts(Sink):
         self._dirty = True
         self._written = 0.0
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{self.name} {self.path.absolute()}"
 

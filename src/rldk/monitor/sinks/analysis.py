@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,7 +38,7 @@ class Analysis(Sink):
         self._rows: list[dict[str, Any]] = []
         self._count = 0
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{self.name} {self.folder.absolute()}"
 

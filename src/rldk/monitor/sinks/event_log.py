@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -34,7 +35,7 @@ class EventLog(Sink):
         self._writer: EventWriter | None = None
         self._count = 0
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{self.name} {self.path.absolute()}"
 

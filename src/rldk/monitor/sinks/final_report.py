@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.core.stats import RunningMoments
 from rldk.forensics.plain import write_json
 from rldk.monitor.sinks.base import Sink
+from rldk.monitor.sinks.moments import MetricMoments
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
@@ -26,11 +27,9 @@ class FinalReport(Sink):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.statistics: dict[str, RunningMoments] = {}
-        self.first: dict[str, float] = {}
-        self.last: dict[str, float] = {}
+        self.moments = MetricMoments()
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{self.name} {self.path.absolute()}"
 
@@ -39,12 +38,7 @@ class FinalReport(Sink):
         self._began = time.time()
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
-        for name, value in event.metrics.items():
-            if name not in self.statistics:
-                self.statistics[name] = RunningMoments()
-                self.first[name] = value
-            self.statistics[name].update(value)
-            self.last[name] = value
+        self.moments.add(event.metrics)
 
     def close(self) -> None:
         monitor = self._monitor
@@ -53,19 +47,6 @@ class FinalReport(Sink):
             {
                 **monitor.summary(),
                 "wall_seconds": time.time() - self._began,
-                "metrics": {name: self._of(name) for name in sorted(self.statistics)},
+                "metrics": self.moments.by_metric(),
             },
         )
-
-    def _of(self, name: str) -> dict[str, Any]:
-        seen = self.statistics[name]
-        return {
-            "count": seen.count,
-            "nonfinite": seen.missing + seen.nonfinite,
-            "first": self.first[name],
-            "last": self.last[name],
-            "mean": seen.mean,
-            "std": seen.std,
-            "min": seen.min,
-            "max": seen.max,
-        }

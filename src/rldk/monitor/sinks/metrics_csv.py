@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
@@ -37,11 +38,12 @@ class MetricsCsv(Sink):
         self.path = Path(path)
         self.columns = list(dict.fromkeys((*_FIRST, *columns)))
         self.every = max(1, int(every))
-        self._known = frozenset(self.columns)
+        self._empty: dict[str, Any] = dict.fromkeys(self.columns, "")
         self._count = 0
         self._file: IO[str] | None = None
+        self._table: Any = None
 
-    @property
+    @cached_property
     def key(self) -> str:
         return f"{self.name} {self.path.absolute()}"
 
@@ -53,18 +55,18 @@ class MetricsCsv(Sink):
         self._count += 1
         if self._count % self.every and self._count > 1:
             return
-        row = {"step": event.step, "wall_time": event.wall_time, **self._cells(event)}
-        if not row.keys() <= self._known:
-            self.columns += [name for name in row if name not in self._known]
-            self._rewrite(self._kept(None))
+        metrics: Mapping[str, Any] = event.metrics
+        if not metrics.keys() <= self._empty.keys():
+            metrics = {writable(name): value for name, value in metrics.items()}
+            if new := [name for name in metrics if name not in self._empty]:
+                self.columns += new
+                self._rewrite(self._kept(None))
         if self._file is not None:
-            csv.writer(self._file).writerow([row.get(name, "") for name in self.columns])
+            info = event.model_info
+            said = {name: info[name] for name in info.keys() & self._empty.keys()}  # what it says of the run beside the metrics
+            row = {**self._empty, "step": event.step, "wall_time": event.wall_time, **said, **metrics}
+            self._table.writerow(row.values())
             self._file.flush()
-
-    def _cells(self, event: Event) -> Mapping[str, Any]:
-        """The metrics, and what else the event says of the run under the name of a column."""
-        said = {name: event.model_info[name] for name in self.columns if name in event.model_info}
-        return {writable(name): value for name, value in {**said, **event.metrics}.items()}
 
     def _kept(self, resume_step: int | None) -> list[dict[str, str]]:
         """The rows that are there already and stay: all while the run goes on, those up to the checkpoint on resuming."""
@@ -81,7 +83,7 @@ class MetricsCsv(Sink):
         if self._file is not None:
             self._file.close()
         self.columns = list(dict.fromkeys((*self.columns, *(name for row in rows[:1] for name in row))))
-        self._known = frozenset(self.columns)
+        self._empty = dict.fromkeys(self.columns, "")
         part = self.path.with_name(f".{self.path.name}.part")
         with part.open("w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, self.columns, restval="")
@@ -89,6 +91,7 @@ class MetricsCsv(Sink):
             table.writerows(rows)
         part.replace(self.path)
         self._file = self.path.open("a", newline="", encoding="utf-8")
+        self._table = csv.writer(self._file)
 
     def close(self) -> None:
         if self._file is not None:
