@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp, inf, nan
 from typing import Any
 
@@ -88,34 +88,46 @@ class AdvantageStatisticsTracker(Tracker):
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> None:
         """As `update`, by the canonical names, without the record."""
-        self.step = step
-        last = self._last
-        for place, name in PLACES:
-            if name in metrics and (value := metrics[name]) == value:
-                last[place] = value
-        get = metrics.get
-        mean, std = get("advantage_mean", nan), get("advantage_std", nan)
-        low, high = get("advantage_min", nan), get("advantage_max", nan)
-        if mean == mean:
-            self.values += 1
-            if -inf < mean < inf:
-                self._mean.add(mean)
-            if std == std:
-                self._take_white(-WHITE_MEAN <= mean <= WHITE_MEAN and -WHITE_STD <= std - 1.0 <= WHITE_STD)
-        spread = std if std == std else high - low
-        if spread == spread:
-            self._spread.update(spread)
-        if "advantage_skewness" in metrics:
-            self._skewness = _smooth(self._skewness, abs(metrics["advantage_skewness"]))
-        if "advantage_kurtosis" in metrics:
-            self._kurtosis = _smooth(self._kurtosis, metrics["advantage_kurtosis"])
-        if std > 0.0:
-            self._tail = _smooth(self._tail, (mean - low if mean - low > high - mean else high - mean) / std)
+        self._take([(step, metrics)])
+
+    def take_rows(self, rows: Iterable[tuple[int, Mapping[str, float]]]) -> bool:
+        """Take what was logged at several steps; whether there was anything of this in them."""
+        mine = [row for row in rows if "advantage_mean" in row[1] or "advantage_std" in row[1] or "advantage_max" in row[1]]
+        if mine:
+            self._take(mine)
+        return bool(mine)
+
+    def _take(self, rows: Sequence[tuple[int, Mapping[str, float]]]) -> None:
+        self.step = rows[-1][0]
+        spreads, last = [], self._last
+        for _, metrics in rows:
+            get = metrics.get
+            mean, std = get("advantage_mean", nan), get("advantage_std", nan)
+            low, high = get("advantage_min", nan), get("advantage_max", nan)
+            if mean == mean:
+                self.values += 1
+                if -inf < mean < inf:
+                    self._mean.add(mean)
+                if std == std:
+                    self._take_white(-WHITE_MEAN <= mean <= WHITE_MEAN and -WHITE_STD <= std - 1.0 <= WHITE_STD)
+            spread = std if std == std else high - low
+            if spread == spread:
+                spreads.append(spread)
+            if "advantage_skewness" in metrics:
+                self._skewness = _smooth(self._skewness, abs(metrics["advantage_skewness"]))
+            if "advantage_kurtosis" in metrics:
+                self._kurtosis = _smooth(self._kurtosis, metrics["advantage_kurtosis"])
+            if std > 0.0 and high == high:
+                self._tail = _smooth(self._tail, (mean - low if mean - low > high - mean else high - mean) / std)
+            for place, name in PLACES:
+                if name in metrics and (value := metrics[name]) == value:
+                    last[place] = value
+        self._spread.extend(spreads)
 
     def _take_white(self, white: bool) -> None:
         share = self._white
         share.update(white)
-        if not self._was_white and share.count >= 2 * WHITE_COUNT and share.share >= WHITE_SHARE:
+        if white and not self._was_white and share.count >= 2 * WHITE_COUNT and share.share >= WHITE_SHARE:
             self._was_white = True
 
     def metrics(self) -> AdvantageStatisticsMetrics:

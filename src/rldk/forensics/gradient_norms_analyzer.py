@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from math import nan
 
 from rldk.core.stats.base import check_window
@@ -63,15 +64,30 @@ class GradientNormsAnalyzer(Tracker):
     def observe(self, step: int, policy: float, value: float, total: float) -> None:
         """As `update`, without the record."""
         self.step = step
-        if policy == policy:
-            self.values += 1
-            self._policy.update(policy)
-            if value == value and value > 0.0 and policy > 0.0:
-                self._ratio.update(policy / value)
-        if value == value:
-            self._value.update(value)
-        if total == total:
-            self._total.update(total)
+        self._take([policy], [value], [total])
+
+    def take_rows(self, rows: Iterable[tuple[int, Mapping[str, float]]]) -> bool:
+        """Take what was logged at several steps; whether there was anything of this in them."""
+        policy, value, total, step = [], [], [], None
+        for at, metrics in rows:
+            if "policy_grad_norm" in metrics or "grad_norm" in metrics or "value_grad_norm" in metrics:
+                get, step = metrics.get, at
+                policy.append(get("policy_grad_norm", nan))
+                value.append(get("value_grad_norm", nan))
+                total.append(get("grad_norm", nan))
+        if step is None:
+            return False
+        self.step = step
+        self._take(policy, value, total)
+        return True
+
+    def _take(self, policy: list[float], value: list[float], total: list[float]) -> None:
+        logged = [norm for norm in policy if norm == norm]
+        self.values += len(logged)
+        self._policy.extend(logged)
+        self._ratio.extend([p / v for p, v in zip(policy, value, strict=True) if p > 0.0 and v > 0.0])
+        self._value.extend([norm for norm in value if norm == norm])
+        self._total.extend([norm for norm in total if norm == norm])
 
     def metrics(self) -> GradientNormsMetrics:
         """What is known now, as a record that later updates do not change."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from math import isfinite, nan
 from typing import Final
 
 from rldk.core.stats.base import check_number, check_window
-from rldk.core.stats.rolling import RollingMoments
 from rldk.core.stats.run_length import RunLength
 from rldk.forensics.kl_controller import KLController
 from rldk.forensics.kl_schedule_metrics import KLScheduleMetrics, make_kl_metrics
@@ -48,7 +48,7 @@ class KLScheduleTracker(Tracker):
     target_chosen: bool
     kl: float
     _kl: Trend
-    _credit: RollingMoments
+    _credit: Trend
     _outside: RunLength
     _controller: KLController
 
@@ -63,7 +63,7 @@ class KLScheduleTracker(Tracker):
         super().reset()
         self.kl = nan
         self._kl = Trend(self.window_size)
-        self._credit = RollingMoments(self.window_size)
+        self._credit = Trend(self.window_size)
         self._outside = RunLength()
         self._controller = KLController(self.window_size)
 
@@ -71,6 +71,15 @@ class KLScheduleTracker(Tracker):
         """Take what was logged at a step; what is `None` or NaN was not."""
         self.observe(step, number("kl", kl), number("kl_coef", kl_coef))
         return self.metrics()
+
+    def take_rows(self, rows: Iterable[tuple[int, Mapping[str, float]]]) -> bool:
+        """Take what was logged at several steps; whether there was anything of this in them."""
+        found = False
+        for step, metrics in rows:
+            if "kl_mean" in metrics or "kl_coef" in metrics:
+                found = True
+                self.observe(step, metrics.get("kl_mean", nan), metrics.get("kl_coef", nan))
+        return found
 
     def observe(self, step: int, kl: float, kl_coef: float) -> None:
         """As `update`, without the record."""
@@ -89,7 +98,7 @@ class KLScheduleTracker(Tracker):
         away = kl - self.kl_target
         side = 0 if abs(away) <= self.kl_target_tolerance * EDGE else 1 if away > 0.0 else -1
         self._outside.update(side != 0)
-        self._credit.update(1.0 if not side else ABOVE if side > 0 else BELOW)
+        self._credit.add(1.0 if not side else ABOVE if side > 0 else BELOW)
         self._controller.take_side(side, abs(away))
 
     def metrics(self) -> KLScheduleMetrics:
@@ -100,7 +109,7 @@ class KLScheduleTracker(Tracker):
         stuck = controller.adaptive and controller.unchanged >= STUCK and controller.outside >= STUCK
         responsiveness, oscillation = controller.responsiveness, controller.oscillation
         overshoot = controller.overshoot if controller.adaptive else nan
-        stability = self._credit.mean
+        stability = self._credit.line()[0]
         if self.kl == self.kl and not isfinite(self.kl):
             health: tuple[float, ...] = (0.0, 0.0, 0.0)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf, log, nan, sqrt
 
 from rldk.core.stats.base import Statistic, check_window
@@ -54,28 +55,36 @@ class Norm(Statistic):
 
     def update(self, value: float) -> None:
         """Take the next value; a NaN was not logged."""
-        if value != value:
-            self.missing += 1
-            return
-        self.last = value
-        if not 0.0 < value < inf:
-            if value == 0.0:
-                self.zeros += 1
+        self.extend((value,))
+
+    def extend(self, values: Iterable[float]) -> None:
+        """Take the next values."""
+        last, level, n, zeros = self.last, self.level, self._n, self.zeros
+        add = self.trend.add if self.window is not None else None
+        for value in values:
+            if value != value:
+                self.missing += 1
+                continue
+            last = value
+            if not 0.0 < value < inf:
+                if value == 0.0:
+                    zeros += 1
+                else:
+                    self.nonfinite += 1
+                continue
+            size = log(value)
+            zeros = 0
+            n += 1
+            if n > EARLY:
+                level += NEW * (size - level)
+            elif n == 1:
+                level = self.base = size
             else:
-                self.nonfinite += 1
-            return
-        size = log(value)
-        if self.zeros:
-            self.zeros = 0
-        self._n = n = self._n + 1
-        if n == 1:
-            self.level = self.base = size
-        else:
-            self.level += NEW * (size - self.level)
-            if n <= EARLY:
+                level += NEW * (size - level)
                 self._learn(size, n)
-        if self.window is not None:
-            self.trend.add(size)
+            if add is not None:
+                add(size)
+        self.last, self.level, self._n, self.zeros = last, level, n, zeros
 
     def _learn(self, size: float, n: int) -> None:
         """Take one of the first values into the base and its spread."""

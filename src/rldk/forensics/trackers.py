@@ -95,22 +95,12 @@ class Trackers:
             return
         waiting, self._waiting = self._waiting, []
         kl, gradients, advantages, _ = self._trackers
-        if kl is not None:
-            for step, metrics in waiting:
-                if "kl_mean" in metrics or "kl_coef" in metrics:
-                    kl.observe(step, metrics.get("kl_mean", nan), metrics.get("kl_coef", nan))
-                    self._kl = None
-        if gradients is not None:
-            for step, metrics in waiting:
-                if "policy_grad_norm" in metrics or "grad_norm" in metrics or "value_grad_norm" in metrics:
-                    get = metrics.get
-                    gradients.observe(step, get("policy_grad_norm", nan), get("value_grad_norm", nan), get("grad_norm", nan))
-                    self._gradients = None
-        if advantages is not None:
-            for step, metrics in waiting:
-                if "advantage_mean" in metrics or "advantage_std" in metrics or "advantage_max" in metrics:
-                    advantages.observe(step, metrics)
-                    self._advantages = None
+        if kl is not None and kl.take_rows(waiting):
+            self._kl = None
+        if gradients is not None and gradients.take_rows(waiting):
+            self._gradients = None
+        if advantages is not None and advantages.take_rows(waiting):
+            self._advantages = None
 
     def records(
         self,
