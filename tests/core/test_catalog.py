@@ -319,8 +319,13 @@ def test_square_roots_of_what_has_none_are_nan() -> None:
 
 @pytest.mark.parametrize(
     ("key", "said"),
-    [("Avg Response Len", "avg_response_len"), ("avgResponseLen", "avg_response_len"), ("kl--div/", "kl_div"),
-    ("KL_Ref", "kl_ref"), ("", "")],
+    [
+        ("Avg Response Len", "avg_response_len"),
+        ("avgResponseLen", "avg_response_len"),
+        ("kl--div/", "kl_div"),
+        ("KL_Ref", "kl_ref"),
+        ("", ""),
+    ],
 )
 def test_normalise(key: str, said: str) -> None:
     assert normalise(key) == said

@@ -16,8 +16,9 @@ from rldk.core.jsonio import dumps, loads, to_number, to_step
 from rldk.core.text import writable
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text()
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-max_leaves=12)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=12
+)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -108,8 +109,9 @@ def test_a_tensor_of_several_elements_is_no_number() -> None:
     assert to_number(Tensor()) is None
 
 
-@pytest.mark.parametrize(("value", "step"), [(10, 10), (10.0, 10), ("10", 10), ("10.0", 10), (0, 0), (-1, -1), (2**63, 2**63),
-(np.int32(4), 4)])
+@pytest.mark.parametrize(
+    ("value", "step"), [(10, 10), (10.0, 10), ("10", 10), ("10.0", 10), (0, 0), (-1, -1), (2**63, 2**63), (np.int32(4), 4)]
+)
 def test_whole_numbers_are_steps(value: object, step: int) -> None:
     assert to_step(value) == step
 

@@ -220,8 +220,12 @@ def test_a_field_map_may_name_an_axis_a_family_or_held_out_data() -> None:
 
 @pytest.mark.parametrize(
     ("target", "said"),
-    [("kl_men", "Did you mean kl_mean"), ("reward_function_mean/*", "no canonical metric"),
-    ("zzzzzz", "`rldk catalog` lists them"), ("", "no canonical")],
+    [
+        ("kl_men", "Did you mean kl_mean"),
+        ("reward_function_mean/*", "no canonical metric"),
+        ("zzzzzz", "`rldk catalog` lists them"),
+        ("", "no canonical"),
+    ],
 )
 def test_a_field_map_to_no_metric_is_refused(target: str, said: str) -> None:
     with pytest.raises(UsageError, match=said) as error:

@@ -32,7 +32,6 @@ CASES: dict[str, Callable[[], Any]] = {
     "Cusum": lambda: stats.Cusum(drift=0.2, threshold=3.0),
     "PageHinkley": lambda: stats.PageHinkley(delta=0.01, threshold=3.0, min_count=5),
     "RunLength": stats.RunLength,
-    "Rest": lambda: stats.Rest(),
     "Baseline": lambda: stats.Baseline(warmup=6),
     "Baseline following": lambda: stats.Baseline(warmup=6, window=12),
 }
@@ -175,10 +174,7 @@ def test_a_constant_series_is_constant(name: str, value: float) -> None:
 @every
 def test_results_are_plain_numbers_whatever_comes_in(name: str) -> None:
     values = noise(30)
-    mixed = [
-        kind(value)
-        for value, kind in zip(values, [float, np.float64, np.float32, int, np.int64, bool] * 5, strict=True)
-    ]
+    mixed = [kind(value) for value, kind in zip(values, [float, np.float64, np.float32, int, np.int64, bool] * 5, strict=True)]
     read = readings(feed(CASES[name](), [*mixed, np.float64("nan"), np.float32("inf"), np.float64(1e308)]))
     flat = [item for value in read.values() for item in (value if isinstance(value, tuple | list) else (value,))]
     assert {type(item) for item in flat} <= {float, int, bool, type(None)}

@@ -15,9 +15,7 @@ from rldk.core.stats import RollingRegression, RollingSlope
 pytestmark = pytest.mark.full
 scipy_stats = pytest.importorskip("scipy.stats")
 
-streams = st.lists(
-    st.floats(-1e3, 1e3).map(lambda x: round(x, 3)) | st.just(math.nan) | st.just(-math.inf), max_size=60
-)
+streams = st.lists(st.floats(-1e3, 1e3).map(lambda x: round(x, 3)) | st.just(math.nan) | st.just(-math.inf), max_size=60)
 
 
 def assert_fits(fit: tuple[float, float, float], xs: np.ndarray, ys: np.ndarray, offset: float) -> None:

@@ -16,7 +16,6 @@ from rldk.core.stats.p2 import P2Quantile
 from rldk.core.stats.page_hinkley import PageHinkley
 from rldk.core.stats.pairs import RollingRegression
 from rldk.core.stats.quantiles import RollingQuantiles
-from rldk.core.stats.rest import Rest
 from rldk.core.stats.rolling import RollingMoments
 from rldk.core.stats.run_length import RunLength
 from rldk.core.stats.running import RunningMoments
@@ -28,7 +27,6 @@ __all__ = [
     "EwMoments",
     "P2Quantile",
     "PageHinkley",
-    "Rest",
     "RollingCorrelation",
     "RollingMoments",
     "RollingQuantiles",

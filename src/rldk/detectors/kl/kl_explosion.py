@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.stats import Rest
+from rldk.core.rest import QUICK, SLOW, Rest
 from rldk.detectors.kl.harm import READS, harms
 from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in_numbers, target_of, unit_of
 from rldk.detectors.reward.course import reward_thrives
@@ -78,13 +78,17 @@ class KlExplosion(Detector):
 
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
-        level = kl.level
-        if level == level:
-            self._mean = mean = 0.9 * self._mean + 0.1 * level if kl.n > 1 else level  # in this form it cannot overflow
-            if self._rest.update(mean):
-                self._bound = self._least(view)
-        if not level > self._bound or kl.n < 5:
-            self._ruin = self._harmed = 0
+        level, n = kl.level, kl.n
+        if n > 1:
+            self._mean = 0.9 * self._mean + 0.1 * level  # in this form it cannot overflow
+        elif n:
+            self._mean = level
+        if n % QUICK == 0 or n % SLOW == 0:
+            self._rest.read(n, self._mean)
+            self._bound = self._least(view)
+        if not level > self._bound or n < 5:
+            if self._ruin or self._harmed:
+                self._ruin = self._harmed = 0
             return None
         unit = unit_of(view)
         limit = self._limit(view, unit)

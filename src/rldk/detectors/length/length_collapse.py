@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.stats import Rest
+from rldk.core.rest import QUICK, SLOW, Rest
 from rldk.detectors.reward.course import AtBest, reward_has_fallen, reward_has_risen
 
 __all__ = ["LengthCollapse"]
@@ -46,8 +46,10 @@ class LengthCollapse(Detector):
         if view.get("reward_mean").high_index != self._at_best.seen:
             self._at_best.update(view, "rollout_length_mean")
         length = view.get("rollout_length_mean")
-        self._rest.update(length.level)
-        if length.n < 10 or length.level >= self.share * length.start:
+        n = length.n
+        if n % QUICK == 0 or n % SLOW == 0:
+            self._rest.read(n, length.level)
+        if n < 10 or length.level >= self.share * length.start:
             return None
         if reward_has_risen(view):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.stats import Rest
+from rldk.core.rest import QUICK, SLOW, Rest
 from rldk.detectors.reward.course import AtBest, reward_has_fallen
 
 __all__ = ["EntropyCollapse"]
@@ -58,11 +58,12 @@ class EntropyCollapse(Detector):
 
     def check(self, view: View) -> Finding | None:
         entropy = view.get("entropy_mean")
-        level = entropy.level
+        level, n = entropy.level, entropy.n
         if view.get("reward_mean").high_index != self._at_best.seen:
             self._at_best.update(view, "entropy_mean")
-        self._rest.update(level)
-        if not level < self.share * entropy.start or entropy.n < 10 or entropy.start < self.floor:
+        if n % QUICK == 0 or n % SLOW == 0:
+            self._rest.read(n, level)
+        if not level < self.share * entropy.start or n < 10 or entropy.start < self.floor:
             return None
         reward = view.get("reward_mean")
         if reward.n == 0 and view.get("token_accuracy").n > 0:

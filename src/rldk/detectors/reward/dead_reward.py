@@ -100,15 +100,15 @@ class DeadReward(Detector):
 
     def _is_flat(self, view: View) -> bool:
         """Whether the last ten rewards are where the first were and no response differs from another."""
-        if len(self._recent) < ROWS:
-            return False
         reward, spread = view.get("reward_mean"), view.first("reward_std", "reward_group_std")
         lost = spread.level < 1e-4 * spread.base
         if not lost:
             high, low = reward.high, reward.low
-            widest = 12.0 * self.jitter * (high if high > -low else -low)
-            if high - low > (widest if widest > 12e-6 else 12e-6):
+            moved = high - low
+            if moved > 12e-6 and moved > 12.0 * self.jitter * (high if high > -low else -low):
                 return False  # it has moved further than any room below allows for
+        if len(self._recent) < ROWS:
+            return False
         recent = sorted(self._recent)
         median = 0.5 * recent[4] + 0.5 * recent[5]
         seen = self.raised or self._cause(view)

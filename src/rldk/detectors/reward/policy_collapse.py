@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.rest import QUICK, SLOW, Rest
 from rldk.core.series import EARLY, RECENT, Series
-from rldk.core.stats import Rest
 from rldk.detectors.reward.course import CHANNELS, AtBest, reward_has_fallen, signs_of_damage, signs_since_first
 
 __all__ = ["PolicyCollapse"]
@@ -75,13 +75,14 @@ class PolicyCollapse(Detector):
 
     def check(self, view: View) -> Finding | None:
         reward = view.get("reward_mean")
-        high = reward.high
-        self._length.update(view.get("rollout_length_mean").level)
+        n, high = reward.n, reward.high
+        if n % QUICK == 0 or n % SLOW == 0:
+            self._length.read(n, view.get("rollout_length_mean").level)
         if reward.high_index != self._at_best.seen:
             self._at_best.update(view, *CHANNELS)
-        if reward.slow > self.best and reward.n >= EARLY:
+        if reward.slow > self.best and n >= EARLY:
             self.best, self.best_noise = reward.slow, reward.spread
-        if reward.n <= OPENING:
+        if n <= OPENING:
             self._opening = min(self._opening, reward.last)
         if high - reward.level <= self.share * abs(high) or not reward_has_fallen(view, self.share):
             self.lost = 0

@@ -67,15 +67,16 @@ class RewardHacking(Detector):
 
     def check(self, view: View) -> Finding | None:
         reward, now = view.get("reward_mean"), view.event.metrics
-        if "eval_perplexity" in now or not HELD_OUT.keys().isdisjoint(now):
+        if "eval_perplexity" in now or "eval_accuracy" in now or "eval_reward_mean" in now or "eval_distinct_2" in now:
             self._fallen = self._held_out(view)
             if any(view.get(name).high_index == view.index for name in HELD_OUT):
                 self._then = [view.get(metric).level for metric in SINCE]  # its best so far: remember where all else stood
-        gain = reward.level - reward.start
-        noise = max(reward.scale, 0.02 * abs(reward.start))
-        if reward.n < 15 or not gain > noise:
+        level, start = reward.level, reward.start
+        gain = level - start
+        if not gain > reward.scale or level < start + 0.6 * (reward.high - start) or reward.n < 15:
             return None
-        if reward.level < reward.start + 0.6 * (reward.high - reward.start):
+        noise = max(reward.scale, 0.02 * abs(start))
+        if not gain > noise:
             return None
         held_out = self._fallen
         spread = view.get("reward_std")

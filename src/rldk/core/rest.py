@@ -6,14 +6,15 @@ from math import nan
 
 from rldk.core.stats.base import Statistic
 
-__all__ = ["Rest"]
+__all__ = ["QUICK", "SLOW", "Rest"]
 
 QUICK, SLOW = 6, 25
+"""After how many rows there is a reading, at the one pace and at the other."""
 KEPT = 5
 
 
 class Rest(Statistic):
-    """Readings of a level, every six rows and every twenty-five, of which the last five are kept.
+    """Readings of a level, every six rows and every twenty-five, of which the last five are kept: `read` takes them.
 
     The two oldest readings tell what the series was a while ago, and whether it was at rest then: a fall or a rise that
     the rest before it does not foretell is one that began since. A log of fifty rows has seen no more of the quick pace
@@ -33,23 +34,16 @@ class Rest(Statistic):
         self.count = 0
         self.quick, self.slow = [], []
 
-    def update(self, level: float) -> bool:
-        """Take the level of another row into account; whether that gave a reading."""
+    def read(self, count: int, level: float) -> None:
+        """Take the level after `count` rows. Rows between the readings need not be told."""
         level = float(level)
-        if level - level != 0.0:
-            if level != level:
-                self.missing += 1
-            else:
-                self.nonfinite += 1
-            return False
-        self.count = count = self.count + 1
-        if count % QUICK and count % SLOW:
-            return False
+        if count == self.count or level - level != 0.0:
+            return  # this one was read, or there is nothing to read
+        self.count = count
         if count % QUICK == 0:
             self.quick = [*self.quick[1 - KEPT :], level]
         if count % SLOW == 0:
             self.slow = [*self.slow[1 - KEPT :], level]
-        return True
 
     def levels(self) -> list[tuple[float, float]]:
         """For each pace of which there are enough readings, the lower and the higher of the two oldest; the slow one first."""
