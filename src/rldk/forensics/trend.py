@@ -11,11 +11,9 @@ from rldk.core.stats.slope import Line, RollingSlope
 
 __all__ = ["RollingShare", "Trend"]
 
-MOST = 4  # windows that wait
-
 
 class Trend(Statistic):
-    """The last `window` values and the straight line through them. Values wait until it is asked for, or are too many."""
+    """The last `window` values and the straight line through them. Values wait until it is asked for, or fill a window."""
 
     __slots__ = ("_line", "_waiting", "window")
     parameters = ("window",)
@@ -36,7 +34,7 @@ class Trend(Statistic):
         """Take a value that is known to be finite."""
         waiting = self._waiting
         waiting.append(value)
-        if len(waiting) >= MOST * self.window:
+        if len(waiting) >= self.window:
             self._settle()
 
     def _settle(self) -> RollingSlope:
