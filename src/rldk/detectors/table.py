@@ -45,6 +45,7 @@ from rldk.detectors.reward.plateau import Plateau
 from rldk.detectors.reward.policy_collapse import PolicyCollapse
 from rldk.detectors.reward.reward_hacking import RewardHacking
 from rldk.detectors.reward.reward_saturation import RewardSaturation
+from rldk.detectors.reward.sparse_reward import SparseReward
 from rldk.detectors.run.learning_rate_too_high import LearningRateTooHigh
 from rldk.detectors.run.loss_explosion import LossExplosion
 from rldk.detectors.run.memory_pressure import MemoryPressure
@@ -76,6 +77,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     PolicyCollapse,
     DeadReward,
     MissingReward,
+    SparseReward,
     RewardHacking,
     RewardSaturation,
     Plateau,

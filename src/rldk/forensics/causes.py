@@ -94,9 +94,9 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "dead_reward", "the reward carries no signal",
-        {"dead_reward": 3.0, "missing_reward": 2.0, "plateau": 0.5, "eos_starvation": 0.4, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -1.0},
+        {"dead_reward": 3.0, "missing_reward": 2.0, "sparse_reward": 2.0, "plateau": 0.5, "eos_starvation": 0.4, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -1.0},
         "Score a few responses by hand, check the parsing of answers, and begin with prompts that the model solves sometimes.",
-        needs=("dead_reward", "missing_reward"),
+        needs=("dead_reward", "missing_reward", "sparse_reward"),
     ),
     Cause(
         "value_function_diverged", "the value function has diverged",

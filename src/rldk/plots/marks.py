@@ -44,6 +44,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "nonfinite": ("losses", "gradients"),
     "step_regression": ("reward",),
     "missing_reward": ("reward", "losses"),
+    "sparse_reward": ("reward", "losses"),
 }
 """Which panels speak of an anomaly, by the longest of these that its type begins with."""
 

@@ -104,3 +104,32 @@ def test_a_kl_by_sequence_is_weighed_by_its_own_scale(where):
     signs = {"reward_mean": RISEN, "kl_mean": KL, "rollout_length_mean": LONG, "reward_std": ALIKE}
     assert where(RewardHacking(), signs, {"kl_mean": "sequence"}) == []
     assert where(RewardHacking(), {**signs, "kl_mean": 20.0 * KL}, {"kl_mean": "sequence"}) == [(153, "warning")]
+
+
+OVERSHOT = {  # the reward goes on rising, its judge has had its best at row 80
+    "reward_mean": 2.0 * (1.0 - np.exp(-AT / 60.0)) + noise(0.01),
+    "kl_mean": 0.05 * AT,
+}
+
+
+def judged(lost: float, rough: float = 0.0) -> np.ndarray:
+    """A judge's reward that rises to 1, and then loses a share of that over a hundred rows."""
+    return np.minimum(AT / 80.0, 1.0) - lost * np.clip((AT - 80) / 100.0, 0.0, 1.0) + noise(rough, 1)
+
+
+def test_a_judge_that_falls_far_while_reward_and_kl_rise_is_critical(judge):
+    (anomaly,) = judge(RewardHacking(), {**OVERSHOT, "eval_reward_mean": judged(0.5)}, {"kl_mean": "sequence"})
+    assert (anomaly.index, anomaly.severity) == (164, "critical")  # when the KL is twice what it was at the judge's best
+    assert "held-out reward fell from 0.99 to" in anomaly.message
+
+
+@pytest.mark.parametrize(("lost", "rough", "found"), [(0.2, 0.005, ["warning"]), (0.0, 0.1, []), (0.1, 0.005, [])])
+def test_a_judge_that_falls_a_little_is_told_where_that_is_beyond_its_noise(judge, lost, rough, found):
+    anomalies = judge(RewardHacking(), {**OVERSHOT, "eval_reward_mean": judged(lost, rough)}, {"kl_mean": "sequence"})
+    assert [anomaly.severity for anomaly in anomalies] == found
+
+
+def test_a_judge_that_fell_before_the_reward_rose_is_no_such_evidence(where):
+    risen_late = np.where(AT < 100, 0.2, 0.8) + noise(0.01)
+    fell = np.where(AT < 40, 1.0, 0.5) + noise(0.01, 1)
+    assert where(RewardHacking(), {"reward_mean": risen_late, "eval_reward_mean": fell, "kl_mean": np.full(ROWS, 0.02)}) == []

@@ -59,9 +59,15 @@ SUMMARY_KEYS = frozenset(
 )
 """What Hugging Face logs once at the end: a row that has it tells of the run and not of a step."""
 
-EVAL_PREFIXES = ("eval/", "eval_", "validation/", "val-core/", "val-aux/", "valid/", "valid_", "val/", "val_", "test/", "test_")
-"""What is put before the name of a metric that was measured on held-out data. TRL's `val/…` of the value function is
-known by its whole keys and is never taken for one of these."""
+EVAL_PREFIXES = (
+    "eval/", "eval_", "validation/", "val-core/", "val-aux/", "valid/", "valid_", "val/", "val_", "test/", "test_",
+    "gold/", "gold_",
+)  # fmt: skip
+"""What is put before the name of a metric that was measured on held-out data, or by a judge that training never sees
+(`gold_reward` beside `proxy_reward`). TRL's `val/…` of the value function is known by its whole keys and is never taken
+for one of these."""
+_GOLD = ("gold", "true_reward")
+"""What such a judge's reward is called without a prefix."""
 
 _MARKS = ("_wandb", "percentage", "remaining_time", "max_steps", "total_steps")
 _LABELS = tuple(key for keys in LABEL_KEYS.values() for key in keys)
@@ -79,4 +85,4 @@ def strip_eval(key: str) -> str | None:
     for prefix in EVAL_PREFIXES:
         if base.startswith(prefix) and len(base) > len(prefix):
             return base[len(prefix) :]
-    return None
+    return "reward" if base in _GOLD else None

@@ -104,7 +104,7 @@ class KlExplosion(Detector):
         self._harmed = self._harmed + 1 if weight >= (2 if unit else 3) else 0
         ruined = self._ruin >= self.persist and (unit or level > self.ruin * self.sequence)
         severity = "critical" if ruined or self._harmed >= 2 * self.persist else "warning"
-        message = f"KL from the reference is {level:.3g} {in_numbers(unit)}, from {normal:.3g} at the start"
+        message = f"KL from the reference is {level:.3g} {in_numbers(unit)}, from {kl.first:.3g} at the start"
         message += f", and {', '.join(signs)}." if signs else "."
         return Finding(severity, level, limit, message, {"kl": level, "kl_start": normal, "signs": float(len(signs))})
 

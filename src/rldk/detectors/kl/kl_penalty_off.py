@@ -88,7 +88,7 @@ class KlPenaltyOff(Detector):
         climbs = level >= AT_HIGH * kl.high and level > self.growth * max(kl.start, 0.0)
         if not level > limit or not (climbs or self.raised):
             return None
-        where = f"KL from the reference is {level:.3g} {in_numbers(unit)}, from {kl.start:.3g} at the start"
+        where = f"KL from the reference is {level:.3g} {in_numbers(unit)}, from {kl.first:.3g} at the start"
         message = f"{where}, and with a KL coefficient of {coef:.3g} nothing holds it."
         return Finding("warning", level, limit, message, {"kl": level, "kl_start": kl.start, "coef": coef})
 

@@ -13,6 +13,7 @@ __all__ = ["RewardHacking"]
 HELD_OUT = {"eval_accuracy": "accuracy", "eval_reward_mean": "reward", "eval_distinct_2": "diversity"}
 SINCE = ("reward_mean", "kl_mean", "rollout_length_mean", "entropy_mean", "reward_std")
 TINY_TOKEN, TINY_SEQUENCE = 0.01, 1.0
+FALLEN, CLEARLY, FAR = (0.25, 3.0), (0.15, 8.0), (0.25, 5.0)  # share of its best that was lost, and times its noise
 GONE = 0.05  # share of its start below which the spread of rewards is gone
 
 
@@ -20,10 +21,11 @@ class RewardHacking(Detector):
     """The reward is at its best while independent signs say that the text gets worse.
 
     What it catches: a reward well above its start, together with signs from channels that do not feed it: held-out
-        quality that falls (perplexity doubled; diversity, accuracy or reward down by a quarter of its best), a large KL
-        from the reference, responses that double in length or run to the limit, an entropy that is gone, a spread of
-        rewards that is gone. Held-out quality counts twice; where it has fallen from its best while the reward went on
-        rising, changes since that moment count too: a KL that doubled, length up by half, entropy or spread down by half.
+        quality that falls (perplexity doubled; diversity, accuracy or reward down by a quarter of its best, or by a seventh
+        if that is far beyond its noise), a large KL from the reference, responses that double in length or run to the limit,
+        an entropy that is gone, a spread of rewards that is gone. Held-out quality counts twice; where it has fallen from
+        its best while the reward went on rising, a fall by a quarter counts thrice beside another sign, and changes since
+        that moment count too: a KL that doubled, length up by half, entropy or spread down by half.
         Without held-out data a spread that is gone must be among the signs: models that learn to reason drift, write longer
         and lose entropy as well. It is called evidence, since only a reader of samples can be sure.
     Why it matters: the run looks best just when it is worth least.
@@ -35,7 +37,7 @@ class RewardHacking(Detector):
     References: Gao et al. 2023; Skalse et al. 2022, Defining and Characterizing Reward Hacking.
     """
 
-    __slots__ = ("_fallen", "_then", "enough", "kl_sequence", "kl_token")
+    __slots__ = ("_deep", "_fallen", "_then", "enough", "kl_sequence", "kl_token")
     type: ClassVar[str] = "reward_hacking"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (
@@ -59,21 +61,23 @@ class RewardHacking(Detector):
     kl_sequence: float
     _then: list[float]
     _fallen: list[str]
+    _deep: bool
 
     def reset(self) -> None:
         super().reset()
         self._then = [nan] * len(SINCE)
         self._fallen = []
+        self._deep = False
 
     def check(self, view: View) -> Finding | None:
         reward, now = view.get("reward_mean"), view.event.metrics
         if "eval_perplexity" in now or "eval_accuracy" in now or "eval_reward_mean" in now or "eval_distinct_2" in now:
-            self._fallen = self._held_out(view)
+            self._fallen, self._deep = self._held_out(view)
             if any(view.get(name).high_index == view.index for name in HELD_OUT):
                 self._then = [view.get(metric).level for metric in SINCE]  # its best so far: remember where all else stood
         level, start = reward.level, reward.start
         gain = level - start
-        if not gain > reward.scale or level < start + 0.6 * (reward.high - start) or reward.n < 15:
+        if not gain > reward.scale or level < start + 0.6 * (reward.high - start) or reward.n < view.rows(15):
             return None
         noise = max(reward.scale, 0.02 * abs(start))
         if not gain > noise:
@@ -84,6 +88,8 @@ class RewardHacking(Detector):
             return None
         signs = self._signs(view, bool(held_out))
         weight = len(signs) + (2 if held_out else 0)
+        if signs and self._deep and level - self._then[0] > min(noise, 2.0 * reward.roughness):
+            weight += 1
         if weight < self.enough:
             return None
         severity = "critical" if held_out and weight > self.enough else "warning"
@@ -115,23 +121,25 @@ class RewardHacking(Detector):
         return signs
 
     @staticmethod
-    def _held_out(view: View) -> list[str]:
-        """What held-out data says against the reward."""
-        found = []
+    def _held_out(view: View) -> tuple[list[str], bool]:
+        """What held-out data says against the reward, and whether it has fallen far."""
+        found, deep = [], False
         perplexity = view.get("eval_perplexity")
         if perplexity.n >= 3 and perplexity.previous > 2.0 * perplexity.first:
             found.append(f"held-out perplexity rose from {perplexity.first:.3g} to {perplexity.previous:.3g}")
         for name, word in HELD_OUT.items():
             series = view.get(name)
-            if series.n and (before := _fallen_from(series)) > -inf:
-                found.append(f"held-out {word} fell from {before:.3g} to {series.previous:.3g}")
-        return found
+            if not series.n:
+                continue
+            if _has_fallen(series, *FALLEN) or _has_fallen(series, *CLEARLY):
+                found.append(f"held-out {word} fell from {series.high:.3g} to {series.previous:.3g}")
+                deep |= _has_fallen(series, *FAR)
+            elif series.n >= 3 and series.first > 0.0 and series.previous < 0.7 * series.first:
+                found.append(f"held-out {word} fell from {series.first:.3g} to {series.previous:.3g}")
+        return found, deep
 
 
-def _fallen_from(series: Series) -> float:
-    """From where a held-out measure has fallen: its first value where there are few, else its best; minus infinity if not."""
-    if series.n >= 3 and series.first > 0.0 and series.previous < 0.7 * series.first:
-        return series.first
-    if series.n >= 8 and series.high - series.level > max(0.25 * abs(series.high), 3.0 * series.roughness):
-        return series.high
-    return -inf
+def _has_fallen(series: Series, share: float, noises: float) -> bool:
+    """Whether a held-out measure has lost that share of its best, or of all that it had gained, and so many times its noise."""
+    size = max(abs(series.high), series.high - series.first)
+    return series.n >= 8 and series.high - series.level > max(share * size, noises * series.roughness)

@@ -1,0 +1,104 @@
+"""Hardly any response earns anything."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf, isfinite
+from typing import ClassVar
+
+from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.core.series import EARLY
+
+__all__ = ["SparseReward"]
+
+EVERY = 5
+LEAST = 30  # rows of a log in which a row stands for several steps
+LUCK = 1  # rows by which the later half may be better by chance
+
+
+class SparseReward(Detector):
+    """In nearly every row all responses have the least reward, and that does not change.
+
+    What it catches: of the last 80 mean rewards (fewer where a row stands for several steps, 30 at least) three quarters are
+        the very lowest number that was ever seen, and in their later half no more of them are better than in the earlier.
+        Where the log says that nine of ten groups have no spread either, 40 are enough, and when it has lasted for half as
+        many more it is critical.
+    Why it matters: a batch in which all score alike has no gradient but noise and the KL penalty. What is learnt then is
+        to stay near the reference, at full price.
+    When it misfires: a hard task may begin so and take off once the first successes are found; as soon as they come more
+        often it is silent. A log with one episode a row has many rows of no reward in healthy runs too. A reward that is
+        the same number in all rows is `dead_reward`.
+    What to do: begin with easier prompts, sample more responses a prompt, give partial credit, or train on solutions first.
+    References: Yu et al. 2025, DAPO (dynamic sampling drops groups without spread).
+    """
+
+    __slots__ = ("_found", "_recent", "_rows", "_worst_reward", "alike", "rows", "share")
+    type: ClassVar[str] = "sparse_reward"
+    tracker: ClassVar[str] = "reward"
+    needs: ClassVar = (("reward_mean",),)
+    reads: ClassVar = ("reward_zero_std_frac",)
+    advice: ClassVar[str] = (
+        "Begin with prompts that the model solves sometimes, sample more responses a prompt, or give partial credit."
+    )
+    persist: ClassVar[int] = 5
+    clear: ClassVar[int] = 20
+    settings: ClassVar = {
+        "rows": Setting(80, "steps with a reward that are looked at", least=40, most=1000, whole=True),
+        "share": Setting(0.75, "share of them with the lowest reward of all", least=0.5, most=1.0),
+        "alike": Setting(0.9, "share of groups without spread from which on it is critical", least=0.5, most=1.0),
+    }
+    rows: float
+    share: float
+    alike: float
+    _recent: deque[float]
+    _rows: int
+    _worst_reward: float
+    _found: bool
+
+    def reset(self) -> None:
+        super().reset()
+        self._recent = deque(maxlen=int(self.rows))
+        self._rows = 0
+        self._worst_reward = inf
+        self._found = False
+
+    def check(self, view: View) -> Finding | None:
+        reward = view.get("reward_mean")
+        value = reward.last
+        if not isfinite(value):
+            return None
+        self._recent.append(value)
+        if value < self._worst_reward:
+            self._worst_reward = value
+        if reward.n % EVERY == 0:
+            self._found = reward.level <= self._worst_reward and self._is_sparse(self._window(view), reward.high)
+        if not self._found:
+            self._rows = 0
+            return None
+        self._rows += 1
+        seen, alike = self._window(view), view.get("reward_zero_std_frac")
+        better = sum(one > self._worst_reward for one in list(self._recent)[-seen:])
+        idle = self._idle(view)
+        severity = "critical" if idle and self._rows >= 0.5 * seen else "warning"
+        also = f", and {alike.slow:.0%} of the groups have no spread" if idle else ""
+        message = f"In {seen - better} of the last {seen} rows all responses had the lowest reward ({self._worst_reward:.4g}){also}."
+        return Finding(severity, better / seen, 1.0 - self.share, message, {"better": better / seen})
+
+    def _idle(self, view: View) -> bool:
+        """Whether the log says that the groups have no spread."""
+        alike = view.get("reward_zero_std_frac")
+        return alike.n >= EARLY and alike.slow > self.alike
+
+    def _window(self, view: View) -> int:
+        """How many rows are looked at: half of them where groups without spread say the same."""
+        return int(view.rows(0.5 * self.rows if self._idle(view) else self.rows, LEAST))
+
+    def _is_sparse(self, rows: int, high: float) -> bool:
+        """Whether the last rows are nearly all at the lowest, and the later of them no better than the earlier."""
+        least = self._worst_reward
+        if len(self._recent) < rows:
+            return False
+        recent = [value > least for value in self._recent][-rows:]
+        earlier, later = sum(recent[: rows // 2]), sum(recent[rows // 2 :])
+        moved = high > least or any(recent)
+        return moved and earlier + later <= (1.0 - self.share) * rows and later <= earlier + LUCK
