@@ -83,6 +83,81 @@ def test_a_bar_that_does_not_fit_the_rows_is_not_trusted(text_log: Any) -> None:
     assert run.steps.tolist() == [1, 2]
 
 
+def counted(step: int, total: int = 100, counter: int | None = None, **more: Any) -> str:
+    """A bar and its row in one line, as logs have them that were copied from a screen."""
+    drawn = step if counter is None else counter
+    shown = f" {100 * drawn // total:2d}%|█    | {drawn}/{total} [00:{drawn % 60:02d}<04:30,  3.02s/it]"
+    return f"{shown}{row(step, total=total, **more)}\n"
+
+
+def test_the_counter_before_each_row_is_its_step(text_log: Any) -> None:
+    run = text_log.run("talk 7/9\n" + "talk\n\n".join(map(counted, (5, 10, 15, 80, 85))), "hf_console")
+    assert run.steps.tolist() == [5, 10, 15, 80, 85]
+    assert "the rows say no step: each has the one of the progress bar before it" in run.notes
+
+
+def test_the_counter_may_stand_on_a_line_before_and_without_its_bar(text_log: Any) -> None:
+    lines = "".join(f"{step}/100 [00:34<11:02,  6.97s/it]\n{row(step, total=100)}\n" for step in (5, 10, 15))
+    assert text_log.run(lines, "hf_console").steps.tolist() == [5, 10, 15]
+
+
+def test_of_several_counters_in_a_line_the_last_counts(text_log: Any) -> None:
+    lines = "".join(f"  1%|  | {step - 1}/100 [00:30<04:32]" + counted(step) for step in (4, 8, 12))
+    assert text_log.run(lines, "hf_console").steps.tolist() == [4, 8, 12]
+
+
+@pytest.mark.parametrize("steps", [(5, 10, 15, 20), (1, 2, 3), (1, 10, 20)])
+def test_counters_that_are_one_behind_are_set_right(text_log: Any, steps: tuple[int, ...]) -> None:
+    run = text_log.run("".join(counted(step, counter=step - 1) for step in steps), "hf_console")
+    assert run.steps.tolist() == list(steps)
+
+
+def test_the_bar_of_an_evaluation_is_not_the_trainers(text_log: Any) -> None:
+    held_out = "{'eval_loss': 0.9, 'eval_reward': 0.7, 'epoch': 0.12}\n"
+    bars = "\r 12%|█    | 12/100 [00:36<04:32,  3.02s/it]\r  2%|    | 1/50 [00:00<00:20]\r100%|█████| 50/50 [00:20<00:00]\n"
+    run = text_log.run(counted(5) + counted(10) + bars + held_out + counted(15) + counted(20), "hf_console")
+    assert run.steps.tolist() == [5, 10, 12, 15, 20]
+    assert text_log.values(run, "eval_reward_mean") == [None, None, 0.7, None, None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        counted(5) + "".join(row(step, total=100) + "\n" for step in (10, 15)),  # several rows to a counter
+        counted(5) + counted(10, counter=60) + counted(15, counter=80),  # not at the pace of the epochs
+        counted(5) + counted(10, total=200) + counted(15),  # bars of different ends
+        row(5, total=100) + "\n" + counted(10) + counted(15),  # a row before any counter
+    ],
+)
+def test_counters_that_cannot_be_the_rows_are_not_trusted(text_log: Any, text: str) -> None:
+    assert text_log.run(text, "hf_console").steps.tolist() == [1, 2, 3]
+
+
+HF_LENGTH = "[INFO|trainer.py:2520] >>   Num Epochs = 2\n[INFO|trainer.py:2527] >>   Total optimization steps = 170\n"
+UNSLOTH_LENGTH = "   \\\\   /|    Num examples = 1,352 | Num Epochs = 2 | Total steps = 170\n"
+
+
+@pytest.mark.parametrize("begin", [HF_LENGTH, UNSLOTH_LENGTH])
+@pytest.mark.parametrize("steps", [list(range(10, 171, 10)), [1, *range(25, 171, 25)], list(range(1, 171))])
+def test_epochs_and_the_number_of_steps_tell_the_interval(text_log: Any, begin: str, steps: list[int]) -> None:
+    """An epoch of 84.5 steps, of which the last is a short one."""
+    rows = [row(step, epoch=round(step // 85 + step % 85 / 84.5, 2)) for step in steps]
+    end = "{'train_runtime': 915.5, 'train_loss': 0.004, 'epoch': 2.0}\n"
+    run = text_log.run(begin + "\n".join(rows) + "\n" + end, "hf_console")
+    assert run.steps.tolist() == steps
+    assert any("number of steps" in note for note in run.notes)
+
+
+def test_of_a_launch_that_broke_off_the_interval_is_not_known(text_log: Any) -> None:
+    rows = "".join(row(step, epoch=round(step / 85, 2)) + "\n" for step in range(10, 101, 10))
+    assert text_log.run(HF_LENGTH + rows, "hf_console").steps.tolist() == list(range(1, 11))
+
+
+def test_rows_that_do_not_come_at_an_interval_are_numbered(text_log: Any) -> None:
+    rows = "".join(row(step, epoch=round(step / 85, 2)) + "\n" for step in (10, 20, 90, 110, 170))
+    assert text_log.run(HF_LENGTH + rows, "hf_console").steps.tolist() == [1, 2, 3, 4, 5]
+
+
 def test_bars_with_a_description_are_not_the_trainers(text_log: Any) -> None:
     noise = "\rLoading checkpoint shards: 100%|██████████| 2/2 [00:02<00:00,  1.30s/it]" + WIPE
     run = text_log.run(noise + noise + "\n" + unbuffered([5, 10]), "hf_console")

@@ -27,7 +27,8 @@ _TORN = re.compile(rb"\{'[\w/]+': [^{]*'(?:loss|epoch|reward|learning_rate)'")
 class HFConsoleAdapter(Adapter):
     """Reads `{'loss': 0.1, 'grad_norm': nan, 'reward': 0.5, 'epoch': 0.01}` wherever it stands in a line.
 
-    The rows have no step. Where the progress bar is in the file too, it tells each row's; else rows are counted.
+    The rows have no step. Where the progress bar is in the file too, it tells each row's; so do the epochs, where the
+    trainer says how many steps they have; else rows are counted.
     """
 
     name: ClassVar[str] = "hf_console"
@@ -51,14 +52,16 @@ class HFConsoleAdapter(Adapter):
                 yield from self._kept(parsed[0], shapes)  # the line is a row and nothing else, as most are
                 continue
             if b"{" not in line and b"|" not in line and b"\r" not in line:
+                if b"/" in line or b" = " in line:
+                    self._launches.see(line)
                 continue
             for piece in console.strip_colours(line).split(b"\r"):
                 at = piece.find(b"{")
                 if at < 0:
-                    self._launches.bars.see(piece)
+                    self._launches.see(piece)
                     continue
                 if at > 0:
-                    self._launches.bars.see(piece[:at])
+                    self._launches.see(piece[:at])
                 yield from self._rows_of(number, piece, shapes)
 
     def _kept(self, row: dict[str, Any], shapes: Shapes) -> tuple[dict[str, Any], ...]:

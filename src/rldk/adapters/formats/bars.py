@@ -9,6 +9,9 @@ __all__ = ["Bars", "Mark"]
 
 _BAR = re.compile(rb"\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
 """A bar without a description before it: those of loading, mapping and sampling have one."""
+_COUNTER = re.compile(rb"(?:^|\])\s*(?:\d+%\|[^|]*\|\s*)?(\d+)/(\d+) \[\d+:\d\d[^\]]*")
+"""The same where the bar itself was left out or several stand one after the other, as copied logs have them."""
+_MOST_ENDS = 16
 
 
 @dataclass(slots=True)
@@ -30,9 +33,11 @@ class Bars:
     """
 
     marks: list[Mark] = field(default_factory=list)
+    last: tuple[int, int] = (-1, -1)
+    latest: dict[int, int] = field(default_factory=dict)
+    """Where the bar with each end was drawn last: an evaluation has a bar of its own, with another end."""
     _wiped: bool = False
     _row: int = -1
-    _last: tuple[int, int] = (-1, -1)
 
     def see(self, piece: bytes) -> None:
         """Take a piece of a line, as the carriage returns cut it."""
@@ -40,12 +45,19 @@ class Bars:
             self._wiped = True
             return
         match = _BAR.match(piece)
-        if match is None:
+        if match is None or b"%|" in piece[match.end() :]:
+            for match in _COUNTER.finditer(piece):
+                self._draw(int(match.group(1)), int(match.group(2)))
             return
         drawn = int(match.group(1)), int(match.group(2))
-        if self._wiped and (self._row >= 0 or drawn == self._last):
+        if self._wiped and (self._row >= 0 or drawn == self.last):
             self.marks.append(Mark(*drawn, self._row))
-        self._wiped, self._row, self._last = False, -1, drawn
+        self._draw(*drawn)
+
+    def _draw(self, step: int, total: int) -> None:
+        self._wiped, self._row, self.last = False, -1, (step, total)
+        if total in self.latest or len(self.latest) < _MOST_ENDS:
+            self.latest[total] = step
 
     def row(self, number: int) -> None:
         """Take a row; where several come before the bar is drawn again, none of them is at home there."""
