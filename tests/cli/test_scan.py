@@ -124,6 +124,23 @@ def test_exit_status(make_log: Make, capsys: Capture, kind: str, fail_on: str | 
     assert main(["scan", *arguments]) == status
 
 
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (["scan"], 1), (["scan", "--json"], 1), (["scan", "-v", "--fail-on", "never"], 0),
+        (["watch", "--idle", "0.1", "--fail-on", "critical"], 1),
+        (["report", "--output", "report.html", "--fail-on", "critical"], 1),
+    ],
+)  # fmt: skip
+def test_a_reader_that_has_gone_leaves_the_exit_status(make_log: Make, tmp_path: Path, command: list[str], status: int) -> None:
+    whole = [sys.executable, "-m", "rldk", *command, make_log("critical")]
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()  # as `| head` does when it has its lines
+        said = process.stderr.read()
+        assert (process.wait(timeout=60), said) == (status, b"")
+
+
 def test_a_file_that_cannot_be_read_stops_no_other_and_is_not_passed_in_silence(
     make_log: Make, capsys: Capture, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rldk._version import __version__
-from rldk.cli.output import clean
+from rldk.cli.output import clean, while_read
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.text import did_you_mean
 
@@ -51,22 +51,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             if name is not None:
                 raise UsageError(f"There is no command {name!r}.{did_you_mean(name, COMMANDS)} See `rldk --help`.")
             _top_parser().parse_args(arguments)
-            _top_parser().print_help()
+            with while_read():
+                _top_parser().print_help()
             return OK
         command = importlib.import_module(f"rldk.cli.commands.{name}")
         parser = Parser(prog=f"rldk {name}", description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
         command.configure(parser)
         arguments.remove(name)
-        status = int(command.run(parser.parse_args(arguments)))
-        sys.stdout.flush()  # here, where a reader that has gone is understood, and not at exit
-        return status
+        status = OK
+        with while_read():
+            status = int(command.run(parser.parse_args(arguments)))
+        return status  # noqa: RET504  a reader that goes from a command without a verdict ends it before it has one
     except RLDKError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has gone: no complaint at exit
-        return OK
     except Exception as error:  # noqa: BLE001  the last guard: a user gets a sentence, and the traceback on request
         if os.environ.get("RLDK_DEBUG"):
             traceback.print_exc()

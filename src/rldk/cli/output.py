@@ -16,7 +16,17 @@ from rldk.core.text import clean
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["clean", "console", "counted", "print_json", "progress_bar", "short_number", "sparkline", "unicode_terminal"]
+__all__ = [
+    "clean",
+    "console",
+    "counted",
+    "print_json",
+    "progress_bar",
+    "short_number",
+    "sparkline",
+    "unicode_terminal",
+    "while_read",
+]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "._-=+*#@"
@@ -33,11 +43,21 @@ def console() -> Console:
 
     class Terminal(Console):
         def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # rich would exit with 1; for us a reader that has seen enough is no error
+            raise BrokenPipeError  # rich would exit with 1, whatever the command has found
 
     piped = not sys.stdout.isatty()
     width = _PIPED_WIDTH if piped and "COLUMNS" not in os.environ else None
     return Terminal(highlight=False, markup=False, emoji=False, soft_wrap=piped, width=width)
+
+
+@contextmanager
+def while_read() -> Iterator[None]:
+    """Print inside of it: a reader that has seen enough (`| head`) ends the printing, and the exit status is the command's."""
+    try:
+        yield
+        sys.stdout.flush()  # here, where a reader that has gone is understood, and not at exit
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no complaint about what is left to write
 
 
 def print_json(value: Any) -> None:

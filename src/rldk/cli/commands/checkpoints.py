@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_fail_on, exit_status
-from rldk.cli.output import clean, console, print_json, progress_bar, sparkline
+from rldk.cli.output import clean, console, print_json, progress_bar, sparkline, while_read
 from rldk.core.errors import UsageError
 
 STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green"}
@@ -43,10 +43,11 @@ def run(args: argparse.Namespace) -> int:
         reports = list(scan_checkpoints(found, _told(progress, found[0].path.parent)))
     if args.output is not None:
         write_summary(args.output, reports)
-    if args.json:
-        print_json({"checkpoints": [report.to_dict(tensors=args.tensors) for report in reports]})
-    else:
-        _show(reports, args.layers or None)
+    with while_read():
+        if args.json:
+            print_json({"checkpoints": [report.to_dict(tensors=args.tensors) for report in reports]})
+        else:
+            _show(reports, args.layers or None)
     return exit_status((report.verdict for report in reports), args.fail_on)
 
 

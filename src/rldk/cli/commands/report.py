@@ -12,7 +12,7 @@ from typing import Any
 
 from rldk.cli.commands.scan import judge_paths
 from rldk.cli.options import add_fail_on, add_reading, exit_status
-from rldk.cli.output import clean, console, print_json
+from rldk.cli.output import clean, console, print_json, while_read
 from rldk.core.errors import ReadError
 
 _MENTIONED = ("reward", "kl", "entropy", "gradients")
@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     axis = args.axis if all(is_timed(judgement.run.wall_time) for judgement, _ in judged) else "step"
     cases = [Case(judgement, skipped, target, axis=axis) for judgement, skipped in judged]
     if axis != args.axis and not args.json:
-        console().print("There are no times in one of the logs: the curves lie along steps.", style="dim")
+        with while_read():
+            console().print("There are no times in one of the logs: the curves lie along steps.", style="dim")
     written: dict[str, Any] = {"html": str(write_report(args.output, page(cases, passed_over, title=args.title)))}
     pictures = write_pictures(args.png, cases) if args.png else []
     if args.png:
@@ -53,11 +54,12 @@ def run(args: argparse.Namespace) -> int:
     if args.markdown:
         shown = [_beside(path, args.markdown) for path in pictures if path.stem.endswith(_MENTIONED)]
         written["markdown"] = str(write_report(args.markdown, markdown(cases, passed_over, shown[:8])))
-    if args.json:
-        verdicts = [{"run_id": judgement.run.run_id, "verdict": judgement.verdict} for judgement, _ in judged]
-        print_json({"written": written, "runs": verdicts, "passed_over": [{"path": p, "reason": r} for p, r in passed_over]})
-    else:
-        _tell(written, judged, passed_over)
+    with while_read():
+        if args.json:
+            verdicts = [{"run_id": judgement.run.run_id, "verdict": judgement.verdict} for judgement, _ in judged]
+            print_json({"written": written, "runs": verdicts, "passed_over": [{"path": p, "reason": r} for p, r in passed_over]})
+        else:
+            _tell(written, judged, passed_over)
     if not cases:
         return 2
     return exit_status((judgement.verdict for judgement, _ in judged), args.fail_on)

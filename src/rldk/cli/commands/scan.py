@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map
-from rldk.cli.output import clean, console, counted, print_json, progress_bar, short_number, sparkline, unicode_terminal
+from rldk.cli.output import (
+    clean,
+    console,
+    counted,
+    print_json,
+    progress_bar,
+    short_number,
+    sparkline,
+    unicode_terminal,
+    while_read,
+)
 
 CURVES = (
     "reward_mean",
@@ -40,13 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     unread: list[Path] = []
     judged, passed_over = judge_paths(args, unread)
-    if args.json:
-        print_json({
-            "runs": [judgement.to_dict(skipped) for judgement, skipped in judged],
-            "passed_over": [{"path": path, "reason": reason} for path, reason in passed_over],
-        })  # fmt: skip
-    else:
-        show(judged, passed_over, args.verbose)
+    with while_read():
+        if args.json:
+            print_json({
+                "runs": [judgement.to_dict(skipped) for judgement, skipped in judged],
+                "passed_over": [{"path": path, "reason": reason} for path, reason in passed_over],
+            })  # fmt: skip
+        else:
+            show(judged, passed_over, args.verbose)
     return exit_status((judgement.verdict for judgement, _ in judged), args.fail_on) or (2 if unread else 0)
 
 

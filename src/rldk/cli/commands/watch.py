@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map
-from rldk.cli.output import clean
+from rldk.cli.output import clean, while_read
 from rldk.core.errors import ReadError, UsageError
 
 _POLL = 0.25
@@ -39,10 +39,11 @@ def run(args: argparse.Namespace) -> int:
     if not args.every > 0:
         raise UsageError(f"Expected --every to be a positive number of seconds, got {args.every:g}.")
     watch = Watch(args)
-    if args.plain or not sys.stdout.isatty():
-        watch_lines(watch, args.every)
-    else:
-        watch_screen(watch)
+    with while_read():
+        if args.plain or not sys.stdout.isatty():
+            watch_lines(watch, args.every)
+        else:
+            watch_screen(watch)
     return exit_status((state.verdict[0] for state in watch.runs.values()), args.fail_on)
 
 
