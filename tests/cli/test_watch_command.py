@@ -75,14 +75,14 @@ def test_a_log_that_is_started_over_is_judged_anew(tmp_path: Path, capsys: pytes
     def replace() -> None:
         time.sleep(0.8)
         fresh = tmp_path / "fresh"
-        fresh.write_bytes(b"".join(Event(n, {"reward_mean": 0.1, "kl_mean": 0.1}).to_json() + b"\n" for n in range(7)))
+        fresh.write_bytes(b"".join(Event(n, {"reward_mean": 0.1, "kl_mean": 0.1}).to_json() + b"\n" for n in range(12)))
         fresh.replace(log)
 
     thread = threading.Thread(target=replace)
     thread.start()
     main(["watch", str(log), "--idle", "3"])
     thread.join()
-    assert lines_of(capsys)[-1].startswith("r: healthy after 7 events")
+    assert lines_of(capsys)[-1].startswith("r: healthy after 12 events")
 
 
 def test_a_log_of_another_framework_is_read_again_when_it_has_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,11 +112,11 @@ def test_of_a_folder_the_newest_log_is_followed(tmp_path: Path, capsys: pytest.C
     for number, name in enumerate(("old", "new")):
         path = tmp_path / f"{name}_events.jsonl"
         with EventWriter(path) as writer:
-            for n in range(9):
+            for n in range(12):
                 writer.write(Event(n, {"reward_mean": 0.1}, model_info={"run_id": name}))
         os.utime(path, (1e9 + number, 1e9 + number))
     main(["watch", str(tmp_path), "--idle", "0.3"])
-    assert lines_of(capsys)[-1].startswith("new: healthy after 9 events")
+    assert lines_of(capsys)[-1].startswith("new: healthy after 12 events")
 
 
 @pytest.mark.parametrize("content", ["", "just words\n"])

@@ -35,15 +35,15 @@ def rows(count: int, **metrics: float) -> list[Event]:
     ]
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, "only 1 event: too few to judge"), (4, "only 4 events: too few to judge")])
+@pytest.mark.parametrize(("count", "said"), [(1, "only 1 event: too few to judge"), (9, "only 9 events: too few to judge")])
 def test_too_few_events_are_no_data(judge: Any, count: int, said: str) -> None:
     found = judge(rows(count, reward_mean=0.5, kl_mean=0.1))
     assert (found.verdict, found.reason) == ("no_data", said)
     assert found.scores == {} and found.score_parts == {}, "a health of 1 would say that it was judged"
 
 
-def test_five_events_are_enough(judge: Any) -> None:
-    assert judge(rows(5, reward_mean=0.5)).verdict == "healthy"
+def test_ten_events_are_enough(judge: Any) -> None:
+    assert judge(rows(10, reward_mean=0.5)).verdict == "healthy"
 
 
 def test_a_supervised_log_is_no_data(judge: Any) -> None:

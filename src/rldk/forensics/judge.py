@@ -17,7 +17,7 @@ from rldk.runs.run import Run
 __all__ = ["Judgement", "judge_run", "scores_of", "verdict_of"]
 
 _JUDGED = frozenset({"kl", "reward", "advantage", "value", "preference"})
-_ENOUGH_EVENTS = 5
+_ENOUGH_EVENTS = 10
 
 
 @dataclass(slots=True)

@@ -67,3 +67,10 @@ def test_its_own_metrics_are_followed_though_it_watches_but_one(where):
     columns = {"preference_margin": GROWN, "preference_accuracy": np.full(ROWS, 0.6), "loss": DEAD}
     assert where(PreferenceDegenerate(), columns) == []
     assert where(PreferenceDegenerate(), {**columns, "preference_accuracy": SURE}) == [(106, "warning")]
+
+
+def test_a_loss_that_was_flat_from_the_first_row_is_told(judge):
+    columns = {"preference_margin": [10.0] * 40, "preference_accuracy": [1.0] * 40, "loss": [4e-4] * 40, "grad_norm": [1e-3] * 40}
+    (anomaly,) = judge(PreferenceDegenerate(), columns)
+    assert (anomaly.index, anomaly.severity) == (13, "warning")
+    assert judge(PreferenceDegenerate(), {**columns, "loss": [0.01] * 40}) == []

@@ -125,3 +125,17 @@ def test_none_now_and_then_is_silent():
 
 def test_the_patience_can_be_set(where):
     assert where(DeadReward(lasting=100), {"reward_mean": flat(0.0)}) == [(49, "warning"), (99, "critical")]
+
+
+def test_without_a_reward_the_share_of_right_answers_stands_for_it(judge):
+    columns = {"accuracy": [0.0] * 40, "advantage_std": [0.05, 0.05] + [0.0] * 38, "kl_mean": [0.01] * 40}
+    (anomaly,) = judge(DeadReward(), columns)
+    assert (anomaly.index, anomaly.severity) == (15, "critical")
+    assert "no advantage differs from another" in anomaly.message
+    assert "scores better" not in anomaly.message  # no spread is logged that would say so
+
+
+def test_right_answers_that_stand_still_are_nothing_beside_a_reward_or_without_advantages(where):
+    moving = list(np.random.default_rng(0).normal(0.5, 0.1, 60))
+    assert where(DeadReward(), {"accuracy": [0.0] * 60, "advantage_std": [1.0] * 60, "reward_mean": moving}) == []
+    assert where(DeadReward(), {"accuracy": [0.5] * 60, "loss": moving}) == []

@@ -8,13 +8,16 @@ from rldk.core.detector import Detector, Finding, Setting, View
 
 __all__ = ["PreferenceDegenerate"]
 
+FLAT = 1e-3  # loss at which a sigmoid is flat: a margin of seven
+
 
 class PreferenceDegenerate(Detector):
     """Margins explode, gradients die, and both answers become unlikely.
 
     What it catches: the margin between chosen and rejected is many times what a sigmoid still feels, nearly all pairs are
-        told apart, and the gradient is a small share of its start. It is critical if the chosen answers, too, have become
-        far less likely than under the reference: the model unlearns what it should prefer.
+        told apart, and the gradient is a small share of its start, or the loss below a thousandth, which a sigmoid has where
+        it is flat. It is critical if the chosen answers, too, have become far less likely than under the reference: the
+        model unlearns what it should prefer.
     Why it matters: the loss goes on falling while the model gets worse.
     When it misfires: easy pairs are separated quickly in every run; without a dead gradient it is not reported.
     What to do: stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers.
@@ -45,7 +48,8 @@ class PreferenceDegenerate(Detector):
         if margin.n < 10 or margin.level < self.margin or (accuracy.ready and accuracy.level < self.accuracy):
             return None
         pull = view.first("grad_norm", "loss")
-        if not pull.ready or abs(pull.level) > self.dead * abs(pull.start):
+        flat = 0.0 <= view.get("loss").level < FLAT
+        if not pull.ready or not (flat or abs(pull.level) <= self.dead * abs(pull.start)):
             return None
         chosen = view.get("chosen_reward_mean")
         displaced = chosen.ready and chosen.level < self.displaced

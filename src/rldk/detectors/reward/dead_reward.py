@@ -16,6 +16,7 @@ __all__ = ["DeadReward"]
 ROWS = 10
 ALIKE, FEW_ALIKE = 5, 3  # of ten rewards that are the same number: where nothing explains it, and where a cause shows
 EXACT = 1e-4
+SCORES = ("reward_mean", "accuracy")
 
 
 class DeadReward(Detector):
@@ -24,12 +25,12 @@ class DeadReward(Detector):
     What it catches: a mean reward that has stayed within two percent of where it started (six, if a cause shows) and is
         the very same number again and again, or with a cause has not moved by its own noise either; with no spread
         between the responses where one is logged; a spread that was there and is gone while the reward is not
-        at its best; a reward that comes out as `None`.
+        at its best; a reward that comes out as `None`. Where no reward is logged, the share of right answers stands for it.
     Why it matters: no difference in reward, no gradient: every further step costs and teaches nothing.
     When it misfires: a hard task may score nothing for a while before the first success; that is a warning first, and
-        critical only when it lasts, or when a cause shows (every response is cut off, none ends by itself). A task that
-        is solved has no spread either: a reward that has risen to its best is not dead, and one that is 1 from the start is
-        a warning.
+        critical only when it lasts, or when a cause shows (every response is cut off, none ends by itself, no advantage differs
+        from another). A task that is solved has no spread either: a reward that has risen to its best is not dead, and one
+        that is 1 from the start is a warning.
     What to do: score a few responses by hand; check that the answer can be parsed, that responses may end before the
         length limit, and that the reward tells better from worse for this model; take easier prompts to begin with.
     References: Yu et al. 2025, DAPO (dynamic sampling drops groups without spread).
@@ -38,7 +39,7 @@ class DeadReward(Detector):
     __slots__ = ("_recent", "alike", "flat", "flat_rows", "jitter", "lasting", "none_rows", "soon")
     type: ClassVar[str] = "dead_reward"
     tracker: ClassVar[str] = "reward"
-    needs: ClassVar = (("reward_mean",),)
+    needs: ClassVar = (SCORES,)
     watches: ClassVar = ()
     reads: ClassVar = (
         "reward_mean",
@@ -48,6 +49,7 @@ class DeadReward(Detector):
         "truncated_frac",
         "eos_count",
         "eos_frac",
+        "advantage_std",
     )
     advice: ClassVar[str] = (
         "Score a few responses by hand: can the answer be parsed, may responses end before the length limit, does the reward "
@@ -89,6 +91,8 @@ class DeadReward(Detector):
                 )
             return None
         value = event.metrics.get("reward_mean")
+        if value is None and view.get("advantage_std").ready and not view.get("reward_mean").n:
+            value = event.metrics.get("accuracy")
         if value is None:
             return self._still(view) if self.raised else None
         self.none_rows = 0
@@ -100,7 +104,7 @@ class DeadReward(Detector):
 
     def _is_flat(self, view: View) -> bool:
         """Whether the last ten rewards are where the first were and no response differs from another."""
-        reward, spread = view.get("reward_mean"), view.first("reward_std", "reward_group_std")
+        reward, spread = view.first(*SCORES), view.first("reward_std", "reward_group_std")
         lost = spread.level < 1e-4 * spread.base
         if not lost:
             high, low = reward.high, reward.low
@@ -136,10 +140,11 @@ class DeadReward(Detector):
         median = sorted(self._recent)[ROWS >> 1]
         solved = abs(median - 1.0) < 1e-6  # nothing to learn, since all is right
         lasts = rows >= lasting
-        dead = (cause or lasts) if self.alike else (cause and lasts and _is_still(view.get("reward_mean")))
+        dead = (cause or lasts) if self.alike else (cause and lasts and _is_still(view.first(*SCORES)))
         severity = "critical" if dead and not solved else "warning"
+        alike = ", and no response scores better than another" if view.first("reward_std", "reward_group_std").n else ""
         why = f"; {cause}" if cause else ""
-        message = f"The reward has not moved from {median:.4g} for {rows} rows, and no response scores better than another{why}."
+        message = f"The reward has not moved from {median:.4g} for {rows} rows{alike}{why}."
         return Finding(severity, median, self.jitter, message, {"reward": median, "rows": rows})
 
     @staticmethod
@@ -151,6 +156,9 @@ class DeadReward(Detector):
             share.ready and share.level <= 0.02 and share.high <= 0.05
         ):
             return "no response ends by itself"
+        advantages = view.get("advantage_std")
+        if advantages.ready and advantages.level == 0.0:
+            return "no advantage differs from another"
         return ""
 
 

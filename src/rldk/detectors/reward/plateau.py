@@ -12,7 +12,8 @@ __all__ = ["Plateau"]
 
 BLOCK = 50
 LEAST = 5
-MOST_BLOCKS = 40
+FEW = 3  # rows of a block, where a row stands for very many steps
+LEAST_BLOCKS, MOST_BLOCKS = 8, 40
 
 
 class Plateau(Detector):
@@ -83,7 +84,9 @@ class Plateau(Detector):
         kl = view.get("kl_mean")
         limit = self.still * (100.0 if view.reductions.get("kl_mean") == "sequence" else 1.0)
         moved = not (kl.ready and abs(kl.level) < limit)
-        if reward.n * BLOCK < self.size * (self.rows if moved else 0.8 * self.rows):
+        rows = self.rows if moved else 0.8 * self.rows
+        few = self.size == FEW and reward.n >= LEAST_BLOCKS * FEW and view.step - self._first_step >= rows
+        if reward.n * BLOCK < self.size * rows and not few:
             return None
         return self._judge(reward.n, moved, view.get("reward_std").level)
 
@@ -96,7 +99,7 @@ class Plateau(Detector):
             self._first_step = view.step
         gap = (view.step - self._first_step) / (LEAST - 1)
         if count == LEAST and gap > 1.0:
-            self.size = max(3, round(BLOCK / gap)) if gap <= BLOCK else LEAST
+            self.size = max(FEW, round(BLOCK / gap)) if gap <= BLOCK else LEAST
 
     def _judge(self, count: int, moved: bool, spread: float) -> Finding | None:
         """A line through the blocks' means: no plateau where it rises or falls by more than their scatter explains."""
