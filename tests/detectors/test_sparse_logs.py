@@ -89,9 +89,9 @@ def test_an_entropy_that_falls_at_an_even_pace_beside_a_good_reward_is_silent(ha
     assert found([EntropyCollapse()], columns, 10) == []
 
 
-def test_no_gain_in_forty_rows_of_twenty_steps():
+def test_no_gain_in_thirty_rows_of_twenty_steps():
     reward = 0.3 + np.random.default_rng(3).normal(0.0, 0.05, 45)
-    assert found([Plateau()], {"reward_mean": reward}, 20) == [(37, "warning")]
+    assert found([Plateau()], {"reward_mean": reward}, 20) == [(31, "warning")]
     assert found([Plateau()], {"reward_mean": reward}, 512) == []  # steps that count samples: forty updates are few
 
 
