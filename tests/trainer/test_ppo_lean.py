@@ -73,6 +73,42 @@ def test_logits_and_gradients_are_those_of_the_model_itself(kind, task, shared, 
         assert torch.allclose(other.grad, one.grad, atol=1e-5 * float(one.grad.abs().max()) + 1e-7), name
 
 
+@pytest.mark.parametrize("shared", [1, 2])
+def test_long_sequences_and_short_ones_have_the_same_attention(shared, monkeypatch) -> None:
+    """Up to a length the pass works attention out by itself, above it torch does."""
+    import lean
+
+    found = []
+    for longest in (8, 7):
+        monkeypatch.setattr(lean, "SHORT", longest)
+        model = small(shared=shared)
+        logits = lean.lean_logits(model, PLACES, **inputs())
+        logits.tanh().sum().backward()
+        found.append((logits, [weight.grad for weight in model.parameters()]))
+    assert torch.allclose(found[0][0], found[1][0], atol=1e-5) and not found[0][0].equal(found[1][0])
+    for one, other in zip(found[0][1], found[1][1], strict=True):
+        assert torch.allclose(one, other, atol=1e-5 * float(one.abs().max()) + 1e-7)
+
+
+@pytest.mark.parametrize("task", ["CausalLM", "TokenClassification"])
+def test_under_autocast_the_pass_is_the_models_own_but_for_rounding(task) -> None:
+    from lean import answer_at_places
+
+    own = small(task=task)
+    ours = answer_at_places(copy.deepcopy(own))
+    there = inputs()["attention_mask"][:, PLACES].bool()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected, found = own(**inputs()).logits[:, PLACES].float(), ours(**inputs(), places=PLACES).logits.float()
+    assert ours.lean_learns is True
+    off, size = (found - expected)[there].detach().abs().max(), expected[there].detach().abs().max()
+    assert float(off) < 0.05 * float(size)
+    for logits in (expected, found):
+        logits[there].square().sum().backward()
+    for (name, one), other in zip(own.named_parameters(), ours.parameters(), strict=True):
+        assert other.grad.dtype == torch.float32, name
+        assert float((one.grad - other.grad).norm()) < 0.1 * float(one.grad.norm()), name
+
+
 def test_without_places_the_model_answers_as_ever() -> None:
     from lean import answer_at_places
 

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.full
 torch = pytest.importorskip("torch")
 
 
-def small(kind: str = "llama", shared: int = 1):
+def small(kind: str = "llama", shared: int = 1, **more):
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(0)
@@ -18,7 +18,7 @@ def small(kind: str = "llama", shared: int = 1):
     else:
         sizes["num_key_value_heads"] = shared
     ids = {"vocab_size": 32, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **sizes, **ids)).eval()
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **sizes, **ids, **more)).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():  # norms and biases that are not those of a new model
             if "norm" in name or "bias" in name:
@@ -31,13 +31,21 @@ def prompts():
     return ids, (ids != 0).long()
 
 
-@pytest.mark.parametrize(
-    ("kind", "shared", "lean"), [("llama", 1, True), ("llama", 2, True), ("qwen2", 1, True), ("gpt2", 2, False)]
-)
-def test_log_probabilities_are_those_of_the_model_itself(kind, shared, lean) -> None:
+BIASED = {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "rms_norm_eps": 0.1}
+KINDS = [
+    ("llama", 1, {}, True),
+    ("llama", 2, BIASED, True),
+    ("qwen2", 1, {}, True),
+    ("gpt2", 2, {}, False),
+    ("llama", 1, {"hidden_act": "gelu"}, False),
+]
+
+
+@pytest.mark.parametrize(("kind", "shared", "more", "lean"), KINDS)
+def test_log_probabilities_are_those_of_the_model_itself(kind, shared, more, lean) -> None:
     from rollout import generate, sampling_noise
 
-    model = small(kind, shared)
+    model = small(kind, shared, **more)
     ids, mask = prompts()
     for step in range(3):
         roll = generate(model, ids, mask, sampling_noise(0, step, 3, 12), 0.8, eos=2, pad=0)
@@ -47,6 +55,29 @@ def test_log_probabilities_are_those_of_the_model_itself(kind, shared, lean) -> 
         logits = model(input_ids=roll.tokens, attention_mask=roll.attention, position_ids=positions).logits[:, 3:-1] / 0.8
     expected = logits.log_softmax(-1).gather(-1, roll.responses[..., None])[..., 0] * roll.mask
     assert torch.allclose(roll.logprobs, expected, atol=2e-5)
+
+
+def test_under_autocast_responses_are_still_written_leanly() -> None:
+    from rollout import generate, sampling_noise
+
+    model = small()
+    ids, mask = prompts()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        roll = generate(model, ids, mask, sampling_noise(0, 1, 3, 12), 1.0, eos=-1, pad=0)
+    assert model.lean_agrees is True and roll.logprobs.dtype == torch.float32
+    positions = (roll.attention.cumsum(1) - 1).clamp(min=0)
+    with torch.no_grad():
+        logits = model(input_ids=roll.tokens, attention_mask=roll.attention, position_ids=positions).logits[:, 3:-1]
+    expected = logits.log_softmax(-1).gather(-1, roll.responses[..., None])[..., 0]
+    assert float((roll.logprobs - expected).abs().max()) < 0.05
+
+
+def test_weights_that_are_not_float32_go_through_the_models_own_pass() -> None:
+    from rollout import generate, sampling_noise
+
+    model = small().to(torch.bfloat16)
+    roll = generate(model, *prompts(), sampling_noise(0, 1, 3, 4), 1.0, eos=2, pad=0)
+    assert not hasattr(model, "lean_agrees") and bool(roll.logprobs.isfinite().all())
 
 
 def test_a_response_does_not_depend_on_the_batch_it_is_in() -> None:
