@@ -161,7 +161,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
                     accelerator.backward(loss * args.accumulation_steps * world)
                 for key, value in found_here.items():
                     sums[key] = sums.get(key, 0.0) + value.detach().float()
-            norm = clip_gradients(accelerator, model, args.grad_clip)
+            norm = clip_gradients(accelerator, model.parameters(), args.grad_clip)
 
             # 4. A step whose gradients are not finite would spoil the weights for good: it is not made.
             bad = not all_finite(norm) and accelerator.scaler is None

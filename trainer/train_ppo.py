@@ -56,6 +56,7 @@ from trainer_utils import (
     make_accelerator,
     make_optimizer,
     parse_args,
+    plain_optimizer,
     save_checkpoint,
     save_weights,
     seed_everything,
@@ -170,6 +171,8 @@ def main(argv: list[str] | None = None) -> int:
     actor, critic, actor_optimizer, critic_optimizer = accelerator.prepare(actor, critic, actor_optimizer, critic_optimizer)
     models = {"actor": accelerator.unwrap_model(actor), "critic": accelerator.unwrap_model(critic)}
     optimizers = {"actor": actor_optimizer, "critic": critic_optimizer}
+    actor_optimizer, critic_optimizer = (plain_optimizer(accelerator, optimizer) for optimizer in optimizers.values())
+    weights = {"actor": list(actor.parameters()), "critic": list(critic.parameters())}
     saved = find_checkpoint(args.from_resume, checkpoint_root(args)) if args.from_resume else None
     state: dict[str, Any] = load_checkpoint(saved, models, optimizers) if saved else {"step": 0}
     begin = state["step"]
@@ -269,8 +272,8 @@ def main(argv: list[str] | None = None) -> int:
                                     )
                                 )  # fmt: skip
                         done = update_metrics(accelerator, parts, tokens)
-                        done["actor_grad_norm"] = clip_gradients(accelerator, actor, args.grad_clip)
-                        done["critic_grad_norm"] = clip_gradients(accelerator, critic, args.grad_clip)
+                        done["actor_grad_norm"] = clip_gradients(accelerator, weights["actor"], args.grad_clip)
+                        done["critic_grad_norm"] = clip_gradients(accelerator, weights["critic"], args.grad_clip)
                         finite = all_finite(done["actor_grad_norm"], done["critic_grad_norm"])
                         apply = (
                             finite or accelerator.scaler is not None

@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ import numpy as np
 import torch
 import yaml
 from accelerate import Accelerator
-from accelerate.utils import GradientAccumulationPlugin
+from accelerate.utils import DistributedType, GradientAccumulationPlugin
 
 from checkpoint import (
     CheckpointError,
@@ -42,8 +43,8 @@ __all__ = [
     "Accelerator", "CheckpointError", "Logger", "Stopper", "Throughput", "all_finite", "batch_indices", "calculate_mfu",
     "checkpoint_root", "clip_gradients", "common_parser", "count_parameters", "disable_dropout", "find_checkpoint",
     "flops_per_token", "learning_rate_at", "load_checkpoint", "load_model", "load_reward", "load_tokenizer", "main_guard",
-    "make_accelerator", "make_optimizer", "parse_args", "save_checkpoint", "save_weights", "seed_everything",
-    "set_learning_rate", "steps_in", "weight_folder",
+    "make_accelerator", "make_optimizer", "parse_args", "plain_optimizer", "save_checkpoint", "save_weights",
+    "seed_everything", "set_learning_rate", "steps_in", "weight_folder",
 ]  # fmt: skip
 
 
@@ -412,9 +413,32 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
         group["lr"] = value
 
 
-def clip_gradients(accelerator: Accelerator, model: torch.nn.Module, largest: float) -> float:
+def has_whole_gradients(accelerator: Accelerator) -> bool:
+    """Whether a process has all gradients and its optimizer is torch's own: then accelerate has nothing to add to either.
+
+    What it would do is not free: at each update it scans the gradients for sharded ones, and the disk for optional packages.
+    """
+    return accelerator.distributed_type in (DistributedType.NO, DistributedType.MULTI_CPU, DistributedType.MULTI_GPU)
+
+
+def clip_gradients(accelerator: Accelerator, parameters: Iterable[torch.nn.Parameter], largest: float) -> float:
     """The gradient norm before clipping; with 0 nothing is clipped. Non-finite where any gradient is."""
-    return float(accelerator.clip_grad_norm_(model.parameters(), largest or math.inf))
+    parameters = list(parameters)
+    if not has_whole_gradients(accelerator):
+        return float(accelerator.clip_grad_norm_(parameters, largest or math.inf))
+    accelerator.unscale_gradients()
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if largest:
+        torch.nn.utils.clip_grads_with_norm_(parameters, largest, norm)
+    return float(norm)
+
+
+def plain_optimizer(accelerator: Accelerator, optimizer: Any) -> Any:
+    """The optimizer that steps: torch's own, unless a loss scaler or sharding needs accelerate's around it.
+
+    It is for a loop that steps only after the last pass of an update: whether that is now, it does not ask.
+    """
+    return optimizer.optimizer if accelerator.scaler is None and has_whole_gradients(accelerator) else optimizer
 
 
 def all_finite(*values: float) -> bool:
