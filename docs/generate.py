@@ -81,7 +81,7 @@ def _ambiguous() -> list[str]:
 def _row(entry: Metric) -> str:
     meaning = entry.meaning + (f" ({entry.estimator})" if entry.estimator else "")
     trouble = {"both": "high or low", "none": ""}.get(entry.trouble, entry.trouble)
-    aliases = ", ".join(f"`{alias}`" for alias in entry.aliases)
+    aliases = ", ".join([*(f"`{alias}`" for alias in entry.aliases), *(f"1 − `{alias}`" for alias in entry.complements)])
     return f"| `{entry.name}` | {meaning} | {entry.unit} | {entry.reduction} | {trouble} | {aliases} |"
 
 

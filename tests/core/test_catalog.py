@@ -47,7 +47,7 @@ def test_every_metric_says_what_it_is(entry: Metric) -> None:
 def test_aliases_are_normalised_unique_and_no_names_of_others() -> None:
     owner: dict[str, str] = {}
     for entry in ENTRIES:
-        for alias in entry.aliases:
+        for alias in (*entry.aliases, *entry.complements):
             assert alias == normalise(alias), f"{alias} of {entry.name}"
             assert owner.setdefault(alias, entry.name) == entry.name, f"{alias} is of {owner[alias]} and of {entry.name}"
             assert alias not in CATALOG, f"{alias} of {entry.name} is a metric of its own"
@@ -352,3 +352,58 @@ def test_entry_of_knows_families_and_held_out_data() -> None:
     assert entry_of("reward_function_mean/accuracy") is CATALOG["reward_function_mean/*"]
     assert entry_of("reward_function_mean/*") is CATALOG["reward_function_mean/*"]
     assert entry_of("nothing") is None and entry_of("loss/x") is None
+
+
+@pytest.mark.parametrize(
+    ("key", "metric"),
+    [
+        ("mean_completion_len", "rollout_length_mean"),
+        ("train/avg_response_length", "rollout_length_mean"),
+        ("zero_std_group_ratio", "reward_zero_std_frac"),
+        ("zero_adv_fraction", "reward_zero_std_frac"),
+        ("group_reward_std_mean", "reward_group_std"),
+        ("train/truncated_completions_ratio", "truncated_frac"),
+        ("perf/step_time_s", "step_time"),
+        ("train/tokens_per_sec", "tokens_per_second"),
+        ("memory/vram_used_gb", "gpu_memory_gb"),
+        ("avg_loss", "loss"),
+        ("training_tokens", "num_tokens"),
+        ("reward/total", "reward_mean"),
+        ("validation_accuracy", "eval_accuracy"),
+        ("completions / mean_length", "rollout_length_mean"),
+        ("rewards / works / mean", "reward_function_mean/works"),
+        ("rewards / works / std", "reward_function_std/works"),
+        ("train / sampling / sampling_logp_difference / mean", "mismatch_logp_diff"),
+        ("eval / reward", "eval_reward_mean"),
+        ("reward/format", "reward_function_mean/format"),
+        ("train/reward/format/mean", "reward_function_mean/format"),
+    ],
+)
+def test_names_of_peoples_own_are_placed(key: str, metric: str) -> None:
+    assert resolve({key: 0.25}).metrics == {metric: 0.25}
+
+
+@pytest.mark.parametrize(
+    "key", ["reward/p90", "reward/median", "reward/count", "informative_groups", "t_step", "reward_acc", "a / b"]
+)
+def test_names_that_may_mean_two_things_are_not(key: str) -> None:
+    found = resolve({key: 0.25})
+    assert found.metrics == {} and found.unmapped == [key]
+
+
+def test_a_share_that_is_the_other_way_round_is_turned() -> None:
+    assert resolve({"effective_signal_fraction": 0.25}).metrics == {"reward_zero_std_frac": 0.75}
+    both = resolve({"effective_signal_fraction": 0.25, "zero_std_group_ratio": 0.7})
+    assert both.metrics == {"reward_zero_std_frac": 0.7}
+    assert both.duplicates == {"effective_signal_fraction": "reward_zero_std_frac"}
+
+
+def test_beside_margins_an_accuracy_of_rewards_is_that_of_pairs() -> None:
+    found = resolve({"reward_acc": 0.75, "margin": 0.1, "loss": 0.5})
+    assert found.metrics["preference_accuracy"] == 0.75
+
+
+def test_keys_with_blanks_around_the_slash_give_the_framework_away() -> None:
+    keys = ["completions / mean_length", "completions / clipped_ratio", "rewards / a / mean", "rewards / a / std"]
+    assert identify(keys) == identify([key.replace(" / ", "/") for key in keys])
+    assert identify(keys) is not None

@@ -254,7 +254,7 @@ def possible(raw: dict[str, Any]) -> list[float]:
     return made
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(ROWS, st.none() | st.sampled_from(sorted(FRAMEWORKS)))
 def test_resolve_never_raises_and_never_invents(raw: dict[str, Any], framework: str | None) -> None:
     before = dict(raw)

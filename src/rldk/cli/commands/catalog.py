@@ -58,6 +58,7 @@ def _as_dict(entry: Metric) -> dict[str, Any]:
         "estimator": entry.estimator,
         "trouble": entry.trouble,
         "aliases": list(entry.aliases),
+        "complements": list(entry.complements),
         "keys": {framework: [_key(key, entry) for key in keys] for framework, keys in entry.keys.items()},
     }
 
@@ -87,7 +88,7 @@ def _show_one(entry: Metric) -> None:
     for label, value in (
         ("unit", entry.unit), ("reduced over", entry.reduction), ("estimator", entry.estimator),
         ("trouble where", {"both": "too high or too low", "none": "–"}.get(entry.trouble, f"too {entry.trouble}")),
-        ("also read as", ", ".join(entry.aliases)),
+        ("also read as", ", ".join([*entry.aliases, *(f"1 - {name}" for name in entry.complements)])),
     ):  # fmt: skip
         if value:
             out.print(f"{label:14}{value}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rldk.core.catalog.metric import without_blanks
+
 __all__ = [
     "EVAL_PREFIXES",
     "HELD_OUT",
@@ -18,8 +20,8 @@ __all__ = [
 
 STEP_KEYS = (
     "step", "global_step", "train/global_step", "training/global_step", "trainer/global_step", "training/step", "train/step",
-    "global_step/max_steps", "current_steps", "Step", "rollout/step", "iteration", "iter", "update", "time/total_timesteps",
-    "timesteps_total", "num_timesteps", "progress/batch", "_step",
+    "global_step/max_steps", "current_steps", "Step", "rollout/step", "iteration", "iter", "update", "round",
+    "time/total_timesteps", "timesteps_total", "num_timesteps", "progress/batch", "_step",
 )  # fmt: skip
 """Keys that hold the step, best first; W&B's own `_step` counts calls and comes last."""
 
@@ -60,7 +62,7 @@ SUMMARY_KEYS = frozenset(
 """What Hugging Face logs once at the end: a row that has it tells of the run and not of a step."""
 
 EVAL_PREFIXES = (
-    "eval/", "eval_", "validation/", "val-core/", "val-aux/", "valid/", "valid_", "val/", "val_", "test/", "test_",
+    "eval/", "eval_", "validation/", "validation_", "val-core/", "val-aux/", "valid/", "valid_", "val/", "val_", "test/", "test_",
     "gold/", "gold_",
 )  # fmt: skip
 """What is put before the name of a metric that was measured on held-out data, or by a judge that training never sees
@@ -81,6 +83,7 @@ def is_axis(key: str) -> bool:
 
 def strip_eval(key: str) -> str | None:
     """The name of a held-out metric without its prefix; `None` if the key is not of held-out data."""
+    key = without_blanks(key)
     base = key.removeprefix("train/") if key.startswith("train/eval") else key
     for prefix in EVAL_PREFIXES:
         if base.startswith(prefix) and len(base) > len(prefix):

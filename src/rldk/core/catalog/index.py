@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from rldk.core.catalog.axes import SUMMARY_KEYS
-from rldk.core.catalog.metric import FRAMEWORKS, Key, Metric, normalise
+from rldk.core.catalog.metric import FRAMEWORKS, Key, Metric, normalise, without_blanks
 from rldk.core.catalog.table_outcome import OUTCOME
 from rldk.core.catalog.table_policy import POLICY
 from rldk.core.catalog.table_run import RUN
@@ -17,7 +17,6 @@ __all__ = ["AMBIGUOUS", "CATALOG", "Place", "ambiguous_keys", "entry_of", "ident
 
 CATALOG: dict[str, Metric] = {entry.name: entry for entry in (*POLICY, *OUTCOME, *RUN)}
 """Every canonical metric by name."""
-
 
 
 def entry_of(name: str) -> Metric | None:
@@ -117,6 +116,8 @@ def _aliases() -> dict[str, Place]:
     for entry in CATALOG.values():
         for rank, alias in enumerate(entry.aliases):
             found.setdefault(alias, _place(entry, Key(alias, per=_unstated(entry)), 20 + rank))
+        for alias in entry.complements:
+            found.setdefault(alias, _place(entry, Key(alias, "complement"), 40))
     found["entropy_loss"] = _place(CATALOG["entropy_mean"], AMBIGUOUS["entropy_loss"][1], 40)
     found["mean_entropy_loss"] = found["entropy_loss"]
     return found
@@ -173,6 +174,7 @@ def _variants(key: str) -> Iterator[str]:
 @lru_cache(maxsize=65536)
 def locate(key: str, framework: str | None = None) -> Place | None:
     """Where a raw key of a framework (or of nobody knows which) goes; `None` if the catalogue has no place for it."""
+    key = without_blanks(key)
     variants = tuple(_variants(key))
     family = CATALOG.get(f"{key.split('/', 1)[0]}/*")
     if family is not None and len(key) > len(family.name) - 1:
@@ -193,7 +195,18 @@ def locate(key: str, framework: str | None = None) -> Place | None:
     for variant in variants:
         if place := _match_pattern(variant, None):
             return place
-    return None
+    return next((place for variant in variants if (place := _part_of_reward(variant))), None)
+
+
+_STATISTIC = re.compile(r"(?:mean|avg|std|var|variance|min|max|median|sum|count|num|n|p\d+|q\d+|ema|clip\w*|lr|loss)(?:/.*)?")
+
+
+def _part_of_reward(key: str) -> Place | None:
+    """Anybody's `reward/format` beside `reward/total` is one of the functions that make up the reward."""
+    parent, _, part = key.removesuffix("/mean").partition("/")
+    if parent != "reward" or not part or _STATISTIC.fullmatch(part):
+        return None
+    return _place(CATALOG["reward_function_mean/*"], Key(key), 60, part)
 
 
 @cache
@@ -216,7 +229,7 @@ def identify(keys: Iterable[str]) -> str | None:
     """
     scores: dict[str, float] = {}
     hits: dict[str, int] = {}
-    for key in keys:
+    for key in map(without_blanks, keys):
         if key in SUMMARY_KEYS:
             continue  # any Hugging Face trainer ends with them
         known = next((found for variant in _variants(key) if (found := _owners().get(variant))), None)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["FRAMEWORKS", "REDUCTIONS", "TRANSFORMS", "TROUBLE", "Key", "Metric", "metric", "normalise"]
+__all__ = ["FRAMEWORKS", "REDUCTIONS", "TRANSFORMS", "TROUBLE", "Key", "Metric", "metric", "normalise", "without_blanks"]
 
 FRAMEWORKS: dict[str, str] = {
     "rldk": "rldk event log",
@@ -90,6 +90,8 @@ class Metric:
     trouble: str = "none"
     estimator: str = ""
     aliases: tuple[str, ...] = ()
+    complements: tuple[str, ...] = ()
+    """Names of somebody's own for 1 minus the metric."""
     keys: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -112,6 +114,7 @@ def metric(
     *,
     estimator: str = "",
     aliases: str = "",
+    complements: str = "",
     **keys: str | Key | tuple[str | Key, ...],
 ) -> Metric:
     """A line of the table: aliases are one string of words, keys a string, a `Key` or several of them by framework."""
@@ -119,7 +122,8 @@ def metric(
         framework: tuple(key if isinstance(key, Key) else Key(key) for key in (given if isinstance(given, tuple) else (given,)))
         for framework, given in keys.items()
     }
-    return Metric(name, group, meaning, unit, reduction, trouble, estimator, tuple(aliases.split()), by_framework)
+    names = tuple(aliases.split()), tuple(complements.split())
+    return Metric(name, group, meaning, unit, reduction, trouble, estimator, *names, by_framework)
 
 
 _NOT_WORD = re.compile(r"[^0-9a-z]+")
@@ -129,3 +133,8 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
 def normalise(key: str) -> str:
     """A key as people would say it: `Avg Response Len`, `avg-response-len` and `avgResponseLen` are one."""
     return _NOT_WORD.sub("_", _CAMEL.sub("_", key).lower()).strip("_")
+
+
+def without_blanks(key: str) -> str:
+    """A key's path as it was logged: notebooks show `completions/mean_length` as `completions / mean_length`."""
+    return key.replace(" / ", "/") if " / " in key else key

@@ -9,7 +9,7 @@ from typing import Any
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
 from rldk.core.catalog.index import CATALOG, Place, entry_of, identify, locate, sums
-from rldk.core.catalog.metric import FRAMEWORKS, TRANSFORMS, Key
+from rldk.core.catalog.metric import FRAMEWORKS, TRANSFORMS, Key, normalise
 from rldk.core.errors import UsageError
 from rldk.core.jsonio import to_number
 from rldk.core.text import did_you_mean
@@ -19,6 +19,7 @@ __all__ = ["AXIS_TARGETS", "Plan", "Resolution", "Route", "check_field_map", "pl
 AXIS_TARGETS = ("step", "wall_time", "run_id", "phase")
 """What a field map may name beside the metrics: where a row belongs."""
 _RIVALS = {"token": "kl_mean_per_token", "sequence": "kl_mean_per_sequence"}
+_OF_PAIRS = frozenset({"reward_acc", "reward_accuracy", "reward_accuracies"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +142,23 @@ def _route(name: str, key: Key, parts: tuple[str, ...], per: str) -> Route:
 
 
 def _place_in_row(key: str, framework: str | None, present: frozenset[str]) -> Place | None:
-    """Where a key goes in the company of the others: beside `kl_ref`, a bare `kl` is the KL of the update."""
+    """Where a key goes in the company of the others: beside `kl_ref`, a bare `kl` is the KL of the update.
+
+    `reward_acc` beside margins is the share of pairs in the right order; by itself it may be a reward function.
+    """
     place = locate(key, framework)
+    if place is None and normalise(key).removeprefix("train_") in _OF_PAIRS and any(map(_is_of_pairs, present)):
+        return Place("preference_accuracy", Key(key), "sequence", 50)
     if place is None or place.metric != "kl_mean" or key.rsplit("/", 1)[-1] != "kl":
         return place
     if any(other.rsplit("/", 1)[-1].lower() == "kl_ref" for other in present):
         return Place("kl_update", Key(key), "token", 50)
     return place
+
+
+def _is_of_pairs(key: str) -> bool:
+    place = locate(key)
+    return place is not None and place.metric in ("preference_margin", "chosen_reward_mean", "rejected_reward_mean")
 
 
 def _held_out(bare: str, framework: str | None) -> Place | None:

@@ -9,7 +9,7 @@ __all__ = ["OUTCOME"]
 REWARD: tuple[Metric, ...] = (
     metric(
         "reward_mean", "reward", "mean score of the responses before any KL penalty", "reward", "sequence", "low",
-        aliases="reward mean_reward rewards_mean avg_reward score mean_score scores_mean rewards reward_avg episodic_return ep_rew_mean reward_scalar task_reward raw_reward proxy_reward proxy_score proxy",
+        aliases="reward mean_reward rewards_mean avg_reward score mean_score scores_mean rewards reward_avg episodic_return ep_rew_mean reward_scalar task_reward raw_reward proxy_reward proxy_score proxy reward_total",
         trainer="reward",
         trl_ppo="objective/scores", trl_grpo="reward", trl_old=("ppo/rewards/mean", "ppo/mean_scores", "env/reward_mean"),
         verl="critic/score/mean", openrlhf=("reward", "rollout/reward_mean"), nemo_rl="reward", areal="ppo_actor/task_reward",
@@ -30,7 +30,7 @@ REWARD: tuple[Metric, ...] = (
     ),
     metric(
         "reward_group_std", "reward", "mean spread of the score within the groups of one prompt", "reward", "batch", "low",
-        aliases="group_reward_std", openrlhf="group_reward_std", minimind="group_reward_std",
+        aliases="group_reward_std group_reward_std_mean mean_group_reward_std", openrlhf="group_reward_std", minimind="group_reward_std",
     ),
     metric("reward_missing_frac", "reward", "share of the responses without a reward: `None`, or not a number", "fraction", "batch", "high"),
     metric(
@@ -45,7 +45,8 @@ REWARD: tuple[Metric, ...] = (
     ),
     metric(
         "reward_zero_std_frac", "reward", "share of groups in which all responses scored the same, so that nothing can be learnt from them", "fraction", "batch", "high",
-        aliases="zero_std_frac",
+        aliases="zero_std_frac frac_zero_std zero_std_ratio zero_std_group_ratio zero_std_group_frac zero_variance_frac zero_adv_fraction zero_adv_frac zero_advantage_frac",
+        complements="effective_signal_fraction informative_group_frac informative_groups_frac frac_informative_groups",
         trl_grpo="frac_reward_zero_std", ms_swift="frac_reward_zero_std", openrlhf=Key("dynamic_filtering_pass_rate", "complement"),
         nemo_rl=Key("baseline_reward/pct_0 + baseline_reward/pct_1", "percent"),
         prime_rl=(Key("batch/solve_none + batch/solve_all"), Key("solved_none + solved_all")),
@@ -124,7 +125,7 @@ VALUE: tuple[Metric, ...] = (
 LENGTH: tuple[Metric, ...] = (
     metric(
         "rollout_length_mean", "length", "mean length of the responses", "tokens", "sequence", "both",
-        aliases="response_length response_length_mean length completion_length mean_length avg_response_len avg_len mean_response_length completion_tokens gen_len response_len episodic_length ep_len_mean output_length",
+        aliases="response_length response_length_mean length completion_length mean_length avg_response_len avg_len mean_response_length completion_tokens gen_len response_len episodic_length ep_len_mean output_length mean_completion_len mean_completion_length avg_completion_length completion_len completion_length_mean avg_response_length mean_response_len mean_completion_tokens avg_completion_tokens mean_response_tokens",
         trainer="avg_response_len",
         trl_grpo=("completions/mean_length", "completion_length"), trl_old=("ppo/rollout/length_mean", "tokens/responses_len_mean"), verl="response_length/mean",
         openrlhf=("response_length", "rollout/response_length_mean"), nemo_rl="mean_gen_tokens_per_sample", areal="ppo_actor/seq_len", ms_swift=("completions/mean_length", "completion_length"),
@@ -141,7 +142,7 @@ LENGTH: tuple[Metric, ...] = (
            ms_swift="completions/mean_terminated_length"),
     metric(
         "truncated_frac", "length", "share of responses cut off at the length limit", "fraction", "sequence", "high",
-        aliases="truncated truncation_rate truncated_rate trunc_frac clipped_ratio no_eos_ratio", trainer="truncated_frac",
+        aliases="truncated truncation_rate truncated_rate trunc_frac clipped_ratio no_eos_ratio truncated_ratio truncation_ratio truncated_completions_ratio truncation_frac", trainer="truncated_frac",
         trl_grpo="completions/clipped_ratio", verl="response_length/clip_ratio", openrlhf=("truncated", "rollout/truncated_rate"), nemo_rl="truncation_rate",
         areal="ppo_actor/no_eos_ratios", ms_swift="completions/clipped_ratio", prime_rl="is_truncated/mean", slime="rollout/truncated",
     ),

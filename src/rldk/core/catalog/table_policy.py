@@ -122,7 +122,7 @@ RATIO: tuple[Metric, ...] = (
 LOSS: tuple[Metric, ...] = (
     metric(
         "loss", "loss", "total training loss; Hugging Face's filter may hide a non-finite one behind the running mean", "1", "batch", "high",
-        aliases="total_loss mean_total_loss loss_total training_loss",
+        aliases="total_loss mean_total_loss loss_total training_loss avg_loss",
         trl_grpo="loss", trl_dpo="loss", trl_old="ppo/loss/total", nemo_rl="loss", ms_swift="loss", slime="loss",
         prime_rl="loss/mean", llama_factory="loss", sb3="train/loss", rldk=("loss", "total_loss"),
     ),

@@ -26,26 +26,26 @@ MISMATCH: tuple[Metric, ...] = (
 )
 
 THROUGHPUT: tuple[Metric, ...] = (
-    metric("tokens_per_second", "throughput", "tokens processed in a second", "tokens/s", "run", "low", aliases="tokens_s tps throughput", trainer=("tokens_per_second", "tokens/s"),
+    metric("tokens_per_second", "throughput", "tokens processed in a second", "tokens/s", "run", "low", aliases="tokens_s tps throughput tokens_per_sec tokens_sec tok_s tok_per_sec", trainer=("tokens_per_second", "tokens/s"),
            verl="perf/throughput", prime_rl="perf/throughput"),
     metric("samples_per_second", "throughput", "samples processed in a second", "1/s", "run", "low", aliases="samples_s", trainer="samples_per_second", trl_ppo="eps", cleanrl="charts/SPS",
            sb3="time/fps"),
     metric("steps_per_second", "throughput", "optimizer steps in a second", "1/s", "run", "low", aliases="steps_s", trainer="steps_per_second", ms_swift="train_speed(iter/s)"),
-    metric("step_time", "throughput", "seconds a step took", "s", "run", "high", aliases="time_per_step seconds_per_step step_seconds", trl_grpo="step_time", verl=("timing_s/step", "perf/time_per_step"),
+    metric("step_time", "throughput", "seconds a step took", "s", "run", "high", aliases="time_per_step seconds_per_step step_seconds step_time_s step_time_sec perf_step_time_s sec_per_step", trl_grpo="step_time", verl=("timing_s/step", "perf/time_per_step"),
            openrlhf="timing/step_total", prime_rl="time/step", tinker="time/total", trl_old="time/ppo/total", slime="perf/step_time"),
     metric("generation_time", "throughput", "seconds spent generating", "s", "run", "high", trainer="generation_time", verl="timing_s/gen", openrlhf="timing/generation", prime_rl="time/generate_completions"),
     metric("update_time", "throughput", "seconds spent updating", "s", "run", "high", trainer="update_time", verl="timing_s/update_actor", openrlhf="timing/ppo_train",
            prime_rl="time/forward_backward", tinker="time/train", trl_old="time/ppo/optimize_step"),
     metric("mfu", "throughput", "model FLOPs utilisation: the share of the hardware's peak that was used", "fraction", "run", "low", trainer=(Key("mfu_percent", "percent"), Key("MFU", "percent")),
            verl=("perf/mfu/actor", "mfu/actor"), prime_rl=Key("perf/mfu", "percent")),
-    metric("num_tokens", "throughput", "tokens seen so far", "tokens", "run", aliases="total_tokens", trainer="num_tokens_generated", trl_grpo="num_tokens", trl_dpo="num_tokens", ms_swift="num_tokens",
+    metric("num_tokens", "throughput", "tokens seen so far", "tokens", "run", aliases="total_tokens training_tokens", trainer="num_tokens_generated", trl_grpo="num_tokens", trl_dpo="num_tokens", ms_swift="num_tokens",
            prime_rl="progress/total_tokens"),
     metric("step_tokens", "throughput", "tokens of this step", "tokens", "batch", verl="perf/total_num_tokens", nemo_rl="global_valid_toks", prime_rl="progress/tokens"),
     metric("eta_minutes", "throughput", "minutes left", "min", "run", trainer="eta_minutes"),
 )
 
 RESOURCES: tuple[Metric, ...] = (
-    metric("gpu_memory_gb", "resources", "memory allocated on the accelerator", "GiB", "run", "high", aliases="memory_gb gpu_memory_used_gb memory_gib gpu_mem", verl="perf/max_memory_allocated_gb",
+    metric("gpu_memory_gb", "resources", "memory allocated on the accelerator", "GiB", "run", "high", aliases="memory_gb gpu_memory_used_gb memory_gib gpu_mem gpu_mem_gb vram_used_gb vram_gb memory_vram_used_gb peak_mem_gb peak_memory_gb actor_peak_mem_gb", verl="perf/max_memory_allocated_gb",
            prime_rl="perf/peak_memory", ms_swift=("memory(GiB)", "memory/max_memory_allocated (GiB)")),
     metric("gpu_memory_reserved_gb", "resources", "memory the allocator holds on the accelerator", "GiB", "run", "high", verl="perf/max_memory_reserved_gb"),
     metric("memory_usage", "resources", "share of the accelerator's memory in use (of the machine's where there is no accelerator)", "fraction", "run", "high", aliases="gpu_memory_frac memory_frac"),
