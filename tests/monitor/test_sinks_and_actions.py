@@ -40,6 +40,21 @@ def test_a_table_takes_new_columns_without_losing_rows(tmp_path: Path) -> None:
     assert rows[0]["späte Größe"] == "" and rows[1]["späte Größe"] == "3.0"
 
 
+@pytest.mark.parametrize("word", ["llama", "", 'say "hi"', "a,b", "back\\slash", "line\nbreak", "née", "null"])
+def test_a_table_holds_words_and_numbers_as_they_are(word: str, tmp_path: Path) -> None:
+    numbers = {"reward_mean": 0.1 + 0.2, "lr": 1e-05, "kl_mean": -1e300, "loss": float("nan"), "entropy_mean": float("-inf")}
+    with Monitor(tmp_path, run_id="run", sinks=[MetricsCsv(tmp_path / "m.csv", ("model_type", "never", *numbers))]) as monitor:
+        for left_out in ((), ("loss", "entropy_mean")):
+            metrics = {name: value for name, value in numbers.items() if name not in left_out}
+            monitor.observe(Event(1 + len(left_out), metrics, 0.1, model_info={"model_type": word}))
+    with (tmp_path / "m.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row, step in zip(rows, ("1", "3"), strict=True):
+        assert (row["step"], row["wall_time"], row["model_type"], row["never"]) == (step, "0.1", word, "")
+        assert [float(row[name]) for name in ("reward_mean", "lr", "kl_mean")] == [0.1 + 0.2, 1e-05, -1e300]
+    assert (rows[0]["loss"], rows[0]["entropy_mean"], rows[1]["loss"]) == ("nan", "-inf", "")
+
+
 def test_the_analysis_is_written_at_checkpoints_and_at_the_end(tmp_path: Path) -> None:
     with Monitor(tmp_path, run_id="run", sinks=[Analysis(tmp_path, keep=8)]) as monitor:
         for event in faulty("kl_explosion", steps=40, onset=20, seed=1):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import isfinite, nan, sqrt
 from typing import Any
 
 from rldk.core.errors import UsageError
 
 __all__ = ["describe"]
 
-QUANTILES = {"min": 0.0, "p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, "max": 1.0}
+QUANTILES = {
+    "advantage_min": 0.0, "advantage_p5": 0.05, "advantage_p25": 0.25, "advantage_median": 0.5, "advantage_p75": 0.75,
+    "advantage_p95": 0.95, "advantage_max": 1.0,
+}  # fmt: skip
 
 
 def describe(values: Any, name: str = "advantages") -> dict[str, float]:
@@ -27,25 +30,30 @@ def describe(values: Any, name: str = "advantages") -> dict[str, float]:
         every = np.asarray(values, dtype=np.float64).ravel()
     except (TypeError, ValueError):
         raise UsageError(f"Expected `{name}` to be a sample of numbers, got {values!r:.80}.") from None
-    finite = np.sort(every[np.isfinite(every)])
+    ordered = np.sort(every)  # a copy; what is not finite comes to stand at its ends
     if not len(every):
         return {}
-    if not len(finite):
+    whole = isfinite(ordered[0]) and isfinite(ordered[-1])
+    if not whole:
+        ordered = ordered[np.isfinite(ordered)]
+    count = len(ordered)
+    if not count:
         return {"advantage_mean": nan, "advantage_std": nan}
-    scale = max(-float(finite[0]), float(finite[-1]))
-    ordered = finite / scale if scale > 0.0 else finite
-    mean = float(ordered.mean())
-    away = ordered - mean if ordered[0] != ordered[-1] else np.zeros(1)
+    scale = max(-float(ordered[0]), float(ordered[-1])) or 1.0
+    ordered /= scale
+    varies = ordered[0] != ordered[-1]
+    mean = float(np.add.reduce(ordered)) / count if varies else float(ordered[0])
+    away = ordered - mean if varies else np.zeros(1)
     square = away * away
-    m2 = float(square.mean())
-    whole = len(finite) == len(every)
+    m2 = float(np.add.reduce(square)) / len(away)
     found = {
-        "advantage_mean": (mean if ordered[0] != ordered[-1] else float(ordered[0])) * (scale or 1.0) if whole else nan,
-        "advantage_std": (m2 * len(finite) / (len(finite) - 1)) ** 0.5 * (scale or 1.0) if whole and len(finite) > 1 else nan,
-        "advantage_skewness": float((square * away).mean()) / m2**1.5 if m2 > 0.0 else nan,
-        "advantage_kurtosis": float((square * square).mean()) / m2**2 - 3.0 if m2 > 0.0 else nan,
+        "advantage_mean": mean * scale if whole else nan,
+        "advantage_std": sqrt(m2 * count / (count - 1)) * scale if whole and count > 1 else nan,
+        "advantage_skewness": float(square.dot(away)) / len(away) / m2**1.5 if m2 > 0.0 else nan,
+        "advantage_kurtosis": float(square.dot(square)) / len(away) / m2**2 - 3.0 if m2 > 0.0 else nan,
     }
-    places = np.array(list(QUANTILES.values())) * (len(finite) - 1)
-    between = np.interp(places, np.arange(len(finite)), ordered) * (scale or 1.0)
-    found.update(zip((f"advantage_{name}" for name in QUANTILES), between.tolist(), strict=True))
+    for part, share in QUANTILES.items():
+        below, rest = divmod(share * (count - 1), 1.0)
+        value = float(ordered[int(below)])
+        found[part] = (value + rest * (float(ordered[int(below) + 1]) - value) if rest else value) * scale
     return {name: value for name, value in found.items() if value == value or not whole}

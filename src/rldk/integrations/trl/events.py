@@ -8,6 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rldk.core.catalog import Resolution, identify, resolve
 from rldk.core.event import Event
 from rldk.core.jsonio import to_number
@@ -87,7 +89,8 @@ class EventMaker:
             probed["kl_coef"] = coef
         wanted = session.wants.samples if self._made % session.wants.log_interval == 0 else 0
         if session.is_ppo:
-            probed |= self._rollout(event, wanted)
+            with np.errstate(all="ignore"):  # what is not finite is to be seen, and is no reason for numpy to warn
+                probed |= self._rollout(event, wanted)
         elif "reward" in found.sources.values() or found.nulls:
             probed |= guard.call("the probe of the group", self._group, event, wanted) or {}
             probed |= self._lengths()
@@ -110,7 +113,7 @@ class EventMaker:
         local = guard.call("the probe of the rollout", rollout_of)
         part = guard.call("the probe of the rollout", rollout_sample, local) if local else None
         ratio = self.session.gradients.ratio if self.session.gradients is not None else None
-        if part is not None and ratio is not None:
+        if part is not None and ratio is not None and len(ratio):
             part["ratio"] = thinned(ratio)
         parts = [one for one in processes.gathered(part) if one]
         if not parts:

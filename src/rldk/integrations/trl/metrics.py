@@ -126,13 +126,13 @@ class CheckpointMetrics:
 
 def fill(kind: type[Record], *sources: Mapping[str, Any]) -> Record:
     """A record with those of its fields that the mappings hold, the first that has one; each in the field's own type."""
-    made = kind()
     types = _types(kind)  # type: ignore[arg-type]
+    given: dict[str, Any] = {}
     for source in reversed(sources):
         for name in types.keys() & source.keys():
             if (value := source[name]) is not None:
-                setattr(made, name, types[name](value))
-    return made
+                given[name] = value if type(value) is types[name] else types[name](value)
+    return kind(**given)
 
 
 @cache

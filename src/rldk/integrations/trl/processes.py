@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 __all__ = ["any_of", "from_main", "gathered", "world_size"]
@@ -9,9 +10,8 @@ __all__ = ["any_of", "from_main", "gathered", "world_size"]
 
 def world_size() -> int:
     """How many processes train together."""
-    import torch.distributed as dist
-
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    dist = sys.modules.get("torch.distributed")  # what nobody has imported, nobody has begun
+    return int(dist.get_world_size()) if dist is not None and dist.is_available() and dist.is_initialized() else 1
 
 
 def gathered(value: Any) -> list[Any]:

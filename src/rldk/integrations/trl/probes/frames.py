@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-__all__ = ["RATIO", "ROLLOUT", "find_trainer", "ratio_of", "rollout_of"]
+__all__ = ["RATIO", "ROLLOUT", "array_of", "find_trainer", "ratio_of", "rollout_of"]
 
 ROLLOUT = (
     "scores", "values", "returns", "rewards", "kl", "padding_mask", "padding_mask_p1", "sequence_lengths", "contain_eos_token",
@@ -45,8 +45,18 @@ def ratio_of() -> Any:
     found = _of_ppo(RATIO) or {}
     if not all(name in found for name in RATIO):
         return None
-    padding = found["padding_mask"].cpu().numpy()[found["micro_batch_inds"]]
-    return found["ratio"].detach().float().cpu().numpy()[~padding]
+    real = ~array_of(found["padding_mask"])[found["micro_batch_inds"]]
+    return array_of(found["ratio"])[real]  # a copy
+
+
+def array_of(tensor: Any) -> Any:
+    """The numbers of a tensor; where they are the tensor's own memory, what is kept of them must be a copy."""
+    try:
+        array = tensor.numpy()
+    except (RuntimeError, TypeError):  # it has a gradient, is on a device, or of a type that numpy does not know
+        held = tensor.detach().cpu()
+        array = (held.float() if held.is_floating_point() else held).numpy()
+    return array if array.itemsize != 2 else array.astype("float32")  # of halves no sum would be right
 
 
 def _of_ppo(wanted: tuple[str, ...]) -> dict[str, Any] | None:
@@ -55,9 +65,11 @@ def _of_ppo(wanted: tuple[str, ...]) -> dict[str, Any] | None:
     for _ in range(_DEEP):
         if frame is None:
             return None
-        names = frame.f_code.co_varnames
-        if "padding_mask_p1" in names and "sequence_lengths" in names and "returns" in names:
-            return _locals(frame, wanted)
+        code = frame.f_code
+        if code.co_nlocals >= len(ROLLOUT):  # of most frames that is enough: their names are not even listed
+            names = code.co_varnames
+            if "padding_mask_p1" in names and "sequence_lengths" in names and "returns" in names:
+                return _locals(frame, wanted)
         frame = frame.f_back
     return None
 

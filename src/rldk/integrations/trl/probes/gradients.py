@@ -13,7 +13,8 @@ from rldk.monitor.guard import Guard
 
 __all__ = ["GradientProbe"]
 
-_SMALL = 65536
+_QUICK = 65536
+_SMALL = 16384
 
 
 class GradientProbe:
@@ -50,11 +51,13 @@ class GradientProbe:
         self.value = [one for _, one in named if id(one) in ours]
         self.names = {id(one): name for name, one in named}
         self.watched = [one for part in (self.policy, self.value) for one in _ends(part)]
+        self._small = [[one for one in part if _is_small(one)] for part in (self.policy, self.value)]
+        self._large = [[one for one in part if not _is_small(one)] for part in (self.policy, self.value)]
         self.norms, self.skip, self.told, self.agree = norms, skip, told, agree
         self.guard = guard or Guard(strict=True)
         self.steps = self.skipped = self.bad = 0
         self.times: list[float] = []
-        self.rates: dict[str, float] = {}
+        self._rates: tuple[float, ...] = ()
         self._usual = 0
         self.ratio: Any = None
         self._found: dict[str, float] = {}
@@ -83,18 +86,23 @@ class GradientProbe:
         """Count the step, take the norms where it is their turn, and say whether something is not finite."""
         self.steps += 1
         self.times.append(time.perf_counter())
-        self.rates = {"policy_lr": float(groups[0]["lr"]), **({"value_lr": float(groups[-1]["lr"])} if self.value else {})}
+        self._rates = (float(groups[0]["lr"]), float(groups[-1]["lr"]))
         if self.norms and self.steps >= self._usual:
             self._measure()
             self.ratio = ratio_of()
             return not all(map(math.isfinite, self._found.values()))
-        return not all(math.isfinite(float(one.grad.sum())) for one in self.watched if one.grad is not None)
+        return any((grad := one.grad) is not None and not math.isfinite(grad.sum().item()) for one in self.watched)
 
     def _measure(self) -> None:
-        policy, value = ([one for one in part if one.grad is not None] for part in (self.policy, self.value))
-        each = gradient_norms([*policy, *value])
-        parts = {"policy_grad_norm": each[: len(policy)], "value_grad_norm": each[len(policy) :]}
-        found = {name: combined_norm(*norms) for name, norms in parts.items() if norms}
+        large = [[one for one in part if one.grad is not None] for part in self._large]
+        each = gradient_norms([*large[0], *large[1]])
+        found: dict[str, float] = {}
+        for name, own, part in zip(("policy_grad_norm", "value_grad_norm"), large, self._small, strict=True):
+            norms, each = each[: len(own)], each[len(own) :]
+            if grads := [grad for one in part if (grad := one.grad) is not None]:
+                norms.append(_norm_of(grads))
+            if norms:
+                found[name] = combined_norm(*norms)
         if found:
             found["grad_norm"] = combined_norm(*found.values())
         self._found = found
@@ -116,7 +124,8 @@ class GradientProbe:
 
     def read(self) -> dict[str, float]:
         """The metrics since the last reading, which begins anew."""
-        found = {**self._found, **self.rates}
+        names = ("policy_lr", "value_lr") if self.value else ("policy_lr",)
+        found = {**self._found, **dict(zip(names, self._rates, strict=False))}
         if self.bad:
             found["nonfinite_count"] = float(self.bad)
         if self.skip and self.steps:
@@ -129,5 +138,18 @@ class GradientProbe:
 
 def _ends(parameters: list[Any]) -> list[Any]:
     """The first and the last parameter of those that are quick to look at; of adapters, which have no such, of all."""
-    small = [one for one in parameters if one.ndim < 2 and one.numel() <= _SMALL] or parameters
+    small = [one for one in parameters if one.ndim < 2 and one.numel() <= _QUICK] or parameters
     return [small[0], small[-1]] if len(small) > 1 else small
+
+
+def _is_small(parameter: Any) -> bool:
+    """Whether a call of torch costs more than the numbers: such gradients are put together first. A GPU does it by itself."""
+    return bool(parameter.is_cpu and parameter.numel() <= _SMALL)
+
+
+def _norm_of(gradients: list[Any]) -> float:
+    """The norm of small gradients together, in three calls for all of them."""
+    import torch
+
+    together = torch._utils._flatten_dense_tensors(gradients)  # type: ignore[no-untyped-call]
+    return float(torch.linalg.vector_norm(together))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from rldk.functional.sample import describe
+from rldk.integrations.trl.probes.frames import array_of
 
 __all__ = ["pairs_of", "reduce_rollouts", "rollout_sample", "texts_of", "thinned"]
 
@@ -18,21 +22,23 @@ _MOST_PAIRS = 512
 
 
 def rollout_sample(local: Mapping[str, Any]) -> dict[str, Any]:
-    """One process's part of a rollout as arrays: by response what is of a response, by token what is of a token."""
-    held = {name: local[name].detach().cpu() for name in _TENSORS}
-    arrays = {name: (tensor.float() if tensor.is_floating_point() else tensor).numpy() for name, tensor in held.items()}
-    real, valued = ~arrays["padding_mask"], ~arrays["padding_mask_p1"]
-    found = {
-        "scores": arrays["scores"],
-        "lengths": arrays["sequence_lengths"] + 1,
-        "ended": arrays["contain_eos_token"],
-        "kl": arrays["kl"].sum(1),
-        "rewards": arrays["rewards"].sum(1),
-        "advantages": thinned((arrays["returns"] - arrays["values"])[real]),
-        "values": thinned(arrays["values"][valued]),
-        "returns": thinned(arrays["returns"][valued]),
+    """One process's part of a rollout as arrays, by response what is of a response, by token what is of a token.
+
+    Some are the memory of the tensors themselves: they are for use at once, and not to be kept.
+    """
+    scores, sizes, ended, kl, rewards, returns, values, padding, padding_p1 = [array_of(local[name]) for name in _TENSORS]
+    valued, away = ~padding_p1, returns - values
+    return {
+        "scores": scores.reshape(-1),
+        "lengths": sizes + 1,
+        "ended": ended,
+        "kl": np.add.reduce(kl, 1),
+        "rewards": np.add.reduce(rewards, 1),
+        "values": thinned(values[valued]),
+        "returns": thinned(returns[valued]),
+        "missed": thinned(away[valued]),
+        "advantages": thinned(away[~padding]),
     }
-    return {name: array.reshape(-1).astype("float32") for name, array in found.items()}  # a copy: no tensor is kept alive
 
 
 def thinned(array: Any) -> Any:
@@ -41,80 +47,68 @@ def thinned(array: Any) -> Any:
 
 
 def reduce_rollouts(parts: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """The metrics of the whole rollout from the parts of all processes; what is not finite stays so, without a warning."""
-    import numpy as np
-
+    """The metrics of the whole rollout from the parts of all processes; what is not finite stays so."""
     every = [part for part in parts if part]
     if not every:
         return {}
-    with np.errstate(all="ignore"):
-        return _reduced(every)
-
-
-def _reduced(every: list[Mapping[str, Any]]) -> dict[str, float]:
-    import numpy as np
-
-    names = [name for name in every[0] if all(name in part for part in every)]
-    whole = {name: np.concatenate([part[name] for part in every]).astype(np.float64) for name in names}
-    scores, lengths, values, returns = whole["scores"], whole["lengths"], whole["values"], whole["returns"]
-    ended = _mean(whole["ended"])
+    names = [name for name in every[0] if name != "advantages" and all(name in part for part in every)]
+    mean, std, low, high, square = _spreads(names, [[part[name] for part in every] for name in names])
+    count = sum(len(part["scores"]) for part in every)
+    known = count if math.isfinite(mean["scores"]) else sum(int(np.isfinite(part["scores"]).sum()) for part in every)
     found = {
-        **_spread("reward", scores),
-        **(_spread("ratio", whole["ratio"]) if len(whole.get("ratio", ())) else {}),
-        "reward_missing_frac": 1.0 - np.isfinite(scores).sum() / len(scores),
-        "rollout_mean_reward": _mean(whole["rewards"]),
-        "rollout_std_reward": _std(whole["rewards"]),
-        "rollout_length_mean": _mean(lengths),
-        "rollout_length_std": _std(lengths),
-        "rollout_length_min": lengths.min(),
-        "rollout_length_max": lengths.max(),
-        "eos_frac": ended,
-        "truncated_frac": 1.0 - ended,
-        "kl_std": _std(whole["kl"]),
-        "kl_max": whole["kl"].max(),
-        "value_mean": _mean(values),
-        "value_std": _std(values),
-        "value_min": values.min(),
-        "value_max": values.max(),
-        "return_mean": _mean(returns),
-        "return_std": _std(returns),
-        "explained_variance": _explained(values, returns),
-        "rollout_buffer_pos": float(len(scores)),
+        "reward_std": std["scores"],
+        "reward_min": low["scores"],
+        "reward_max": high["scores"],
+        "reward_missing_frac": 1.0 - known / count,
+        "rollout_mean_reward": mean["rewards"],
+        "rollout_std_reward": std["rewards"],
+        "rollout_length_mean": mean["lengths"],
+        "rollout_length_std": std["lengths"],
+        "rollout_length_min": low["lengths"],
+        "rollout_length_max": high["lengths"],
+        "eos_frac": mean["ended"],
+        "truncated_frac": 1.0 - mean["ended"],
+        "kl_std": std["kl"],
+        "kl_max": high["kl"],
+        "value_mean": mean["values"],
+        "value_std": std["values"],
+        "value_min": low["values"],
+        "value_max": high["values"],
+        "return_mean": mean["returns"],
+        "return_std": std["returns"],
+        "explained_variance": 1.0 - square["missed"] / square["returns"] if square["returns"] > 0 else None,
+        "rollout_buffer_pos": float(count),
     }
-    made = {name: float(value) for name, value in found.items() if value is not None}
-    return made | describe(whole["advantages"])
+    if "ratio" in mean:
+        found |= {"ratio_std": std["ratio"], "ratio_min": low["ratio"], "ratio_max": high["ratio"]}
+    made = {name: value for name, value in found.items() if value is not None}
+    return made | describe(np.concatenate([part["advantages"] for part in every]) if len(every) > 1 else every[0]["advantages"])
 
 
-def _spread(name: str, values: Any) -> dict[str, float]:
-    return {f"{name}_std": _std(values), f"{name}_min": values.min(), f"{name}_max": values.max()}
+def _spreads(names: list[str], samples: list[list[Any]]) -> list[dict[str, Any]]:
+    """Mean, deviation (`None` of a single number), least, most, and the sum of squared distances from the mean, by name.
 
-
-def _mean(values: Any) -> Any:
-    return values.sum() / len(values)
-
-
-def _std(values: Any) -> Any:
-    """The spread of a sample; `None` of a single value, which has none."""
-    return math.sqrt(_square(values) / (len(values) - 1)) if len(values) > 1 else None
-
-
-def _square(values: Any) -> float:
-    """The sum of squared distances from the mean, in two calls of numpy where its `var` takes a dozen."""
-    away = values - _mean(values)
-    return float(away.dot(away))
-
-
-def _explained(values: Any, returns: Any) -> Any:
-    """The share of the returns' variance that the values explain; `None` where the returns do not vary."""
-    spread = _square(returns)
-    return 1.0 - _square(returns - values) / spread if spread > 0 else None
+    All samples stand in one row: a call of numpy costs more here than the numbers that it works on.
+    """
+    counts = [sum(len(part) for part in sample) for sample in samples]
+    if not all(counts):
+        raise ValueError("Expected a rollout with responses and tokens, got one without.")
+    row = np.concatenate([part for sample in samples for part in sample], dtype=np.float64)
+    begins = [0, *accumulate(counts[:-1])]
+    means = np.add.reduceat(row, begins) / counts
+    low, high = np.minimum.reduceat(row, begins), np.maximum.reduceat(row, begins)
+    row -= means.repeat(counts)
+    row *= row
+    squares = np.add.reduceat(row, begins).tolist()
+    stds = [math.sqrt(square / (count - 1)) if count > 1 else None for square, count in zip(squares, counts, strict=True)]
+    return [dict(zip(names, found, strict=True)) for found in (means.tolist(), stds, low.tolist(), high.tolist(), squares)]
 
 
 def pairs_of(parts: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
     """Length and score of each response, of at most 512."""
     pairs: list[tuple[float, float]] = []
     for part in parts:
-        pairs += zip(part["lengths"].tolist(), part["scores"].tolist(), strict=True)
+        pairs += zip(map(float, part["lengths"].tolist()), part["scores"].tolist(), strict=True)
     return pairs[:_MOST_PAIRS]
 
 
