@@ -76,9 +76,9 @@ class SparseReward(Detector):
             self._rows = 0
             return None
         self._rows += 1
-        seen, alike = self._window(view), view.get("reward_zero_std_frac")
-        better = sum(one > self._worst_reward for one in list(self._recent)[-seen:])
-        idle = self._idle(view)
+        recent = list(self._recent)[-self._window(view) :]
+        seen, better = len(recent), sum(one > self._worst_reward for one in recent)
+        idle, alike = self._idle(view), view.get("reward_zero_std_frac")
         severity = "critical" if idle and self._rows >= 0.5 * seen else "warning"
         also = f", and {alike.slow:.0%} of the groups have no spread" if idle else ""
         message = f"In {seen - better} of the last {seen} rows all responses had the lowest reward ({self._worst_reward:.4g}){also}."
