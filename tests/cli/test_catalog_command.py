@@ -33,6 +33,7 @@ def test_all_metrics_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
         "reduction",
         "estimator",
         "trouble",
+        "complements",
         "aliases",
         "keys",
     }

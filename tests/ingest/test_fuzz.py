@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -116,6 +117,7 @@ def test_mutated_logs_with_a_field_map(content: bytes, field_map: dict[str, str]
 
 NUMBER = re.compile(rb"(?i)[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf(?:inity)?")
 UNITS = (0.01, 1e-3, 1 / 60.0, 60.0, 1e3, 3600.0, 1e6, 2.0**-10, 2.0**10)
+LIST = re.compile(rb"\[[^][{}]*\]")
 THOUSANDS = re.compile(rb"\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 
 
@@ -126,6 +128,9 @@ def numbers_in(content: bytes) -> set[float]:
         number = float(word)
         found |= {number, -number, number / 100.0, number / 1000.0, 1.0 - number, math.sqrt(abs(number)),
         *(number * unit for unit in UNITS)}
+    for numbers in ([float(word) for word in NUMBER.findall(inner)] for inner in LIST.findall(content)):
+        if numbers:
+            found |= {float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0}
     return found
 
 

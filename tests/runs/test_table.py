@@ -26,7 +26,7 @@ from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Table, TableBuil
 Cell = tuple[int, float | None, str | None]
 NAMES = st.sampled_from(["loss", "kl", "step", "run_id", "notes", "metrics", "a", "b", "model_info"])
 LEAVES = st.sampled_from(
-    [1.5, -0.0, math.nan, math.inf, 3, 2**70, 10**400, -(10**400), True, None, "x", "nan", "0.5", "y", "1_0", [], [1], ["a", 2]]
+    [1.5, -0.0, math.nan, math.inf, 3, 2**70, 10**400, -(10**400), True, None, "x", "nan", "0.5", "y", "1_0", [], [[1]], ["a", 2]]
 )
 CELLS = st.recursive(LEAVES, lambda inner: st.dictionaries(NAMES, inner, max_size=3), max_leaves=4)
 ROWS = st.lists(st.dictionaries(NAMES, CELLS, max_size=4), max_size=8)

@@ -17,6 +17,7 @@ from rldk.core.catalog.axes import is_axis
 from rldk.core.jsonio import dumps, loads
 from rldk.core.text import writable
 from rldk.runs.columns import ABSENT, NULL, NUMBER, TEXT, Chunk, Column, Rows, Table, mixed
+from rldk.runs.lists import statistics_of
 
 __all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "no_garbage_collection"]
 
@@ -230,6 +231,8 @@ class TableBuilder:
             self._unfold(name, where, cells, depth)
             self._take_others(name, where, cells, dict)
         elif list in kinds and not self._keeps_words(name):
+            for column, positions, values in statistics_of(name, cells):
+                self._store(column, Chunk(where[positions], values, NUMBER))
             if len(kinds) > 1:
                 self._take_others(name, where, cells, list)
         elif kinds == {list} and not all(cells):  # empty lists say nothing
@@ -278,7 +281,10 @@ class TableBuilder:
             for key, value in cell.items():
                 if depth < _MAX_DEPTH:
                     yield from self._leaves_of(f"{name}/{key}", value, depth + 1)
-        elif (type(cell) is not list or self._keeps_words(name)) and cell != []:
+        elif type(cell) is list and not self._keeps_words(name):
+            for column, _, values in statistics_of(name, (cell,)):
+                yield column, float(values[0]), NUMBER, None
+        elif cell != []:
             one = self._mixed(name, np.zeros(1, dtype=np.intp), (cell,))
             words = one.words if one.words is None or isinstance(one.words, str) else one.words[0]
             state = int(one.state[0]) if not isinstance(one.state, int) else one.state

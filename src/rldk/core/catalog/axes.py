@@ -29,6 +29,7 @@ TIME_KEYS = (
     "wall_time",
     "_timestamp",
     "timestamp",
+    "ts",
     "Wall time",
     "time",
     "_runtime",
