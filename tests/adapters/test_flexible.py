@@ -63,3 +63,14 @@ def test_odd_files_give_a_read_error_and_nothing_else(text_log: Any, text: bytes
             choose(path, hint=kind).runs()
         except ReadError:
             continue
+
+
+@pytest.mark.parametrize(
+    ("key", "metric"),
+    [
+        ("rewrd_std", "reward_std"), ("rewardmean", "reward_mean"), ("grad_nrom", "grad_norm"), ("x/entropyy", "entropy_mean"),
+        ("ts", None), ("n_updated", None), ("reward/median", None), ("my_loss", None), ("a_kl", None), ("", None),
+    ],
+)  # fmt: skip
+def test_only_slips_of_the_pen_are_suggested(key: str, metric: str | None) -> None:
+    assert suggest(key) == metric

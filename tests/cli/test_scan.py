@@ -348,3 +348,24 @@ def test_compressed_data_that_ends_too_early_is_said(make_log: Make, capsys: Cap
     _, answer = scan(capsys, str(path))
     assert any("ends too early" in note for note in answer["runs"][0]["notes"])
     assert "ends too early" in shown(capsys, str(path))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "log"])
+def test_columns_that_found_no_place_are_named(tmp_path: Path, capsys: Capture, suffix: str) -> None:
+    rows = [{"step": n, "loss": 0.5 + n % 3, "kl": 0.01, "grad_nrom": 1.0, "my_objective": 1.0 * n} for n in range(1, 13)]
+    text = {
+        "csv": "\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]) + "\n",
+        "json": json.dumps(rows),
+        "log": "".join(f"{({**row, 'epoch': 0.1})}\n" for row in rows),
+    }[suffix]
+    path = tmp_path / f"run.{suffix}"
+    path.write_text(text)
+    said = " ".join(shown(capsys, str(path)).split())
+    assert said.count("not placed: ") == 1
+    assert "not placed: grad_nrom, my_objective. To place: --field-map grad_nrom=grad_norm" in said
+
+
+def test_where_all_found_a_place_nothing_is_said_of_it(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("step,loss,kl\n" + "".join(f"{n},0.5,0.01\n" for n in range(12)))
+    assert "not placed" not in shown(capsys, str(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -12,9 +13,12 @@ from rldk.core.catalog import CATALOG
 from rldk.core.catalog.metric import normalise
 from rldk.runs.run import Run
 
-__all__ = ["explain", "placeable", "suggest"]
+__all__ = ["explain", "placeable", "suggest", "unplaced"]
 
 _MOST = 8
+_ALIKE = 0.75
+_NOT_PLACED = "not placed: "
+_OF_TIME = re.compile(r"(?:^|[/_.])(?:time|timing|timers?|timeperf|perf|memory|mem|system)(?:$|[/_.])")
 
 
 def placeable(keys: Iterable[str], field_map: Mapping[str, str]) -> list[str]:
@@ -23,11 +27,29 @@ def placeable(keys: Iterable[str], field_map: Mapping[str, str]) -> list[str]:
 
 
 def suggest(key: str) -> str | None:
-    """The metric whose name or alias looks most like a key's; `None` where none does."""
+    """The metric whose name or alias is a key's but for a slip of the pen; `None` where none is."""
     names = _names()
-    near = difflib.get_close_matches(normalise(key), names, n=1, cutoff=0.75)
-    near = near or difflib.get_close_matches(normalise(key.rsplit("/", 1)[-1]), names, n=1, cutoff=0.8)
-    return names[near[0]] if near else None
+    for said in dict.fromkeys((normalise(key), normalise(key.rsplit("/", 1)[-1]))):
+        near = difflib.get_close_matches(said, names, n=8, cutoff=0.75)
+        if found := next((name for name in near if _is_close(said, name)), None):
+            return names[found]
+    return None
+
+
+def _is_close(said: str, name: str) -> bool:
+    """Whether two names are the same word for word, or almost; a word more or another one is another metric."""
+    if said.replace("_", "") == name.replace("_", ""):
+        return True
+    words, others = said.split("_"), name.split("_")
+    return len(said) > 4 and len(words) == len(others) and all(map(_is_slip, words, others))
+
+
+def _is_slip(word: str, other: str) -> bool:
+    if word == other:
+        return True
+    if min(len(word), len(other)) < 3 or abs(len(word) - len(other)) > 1:
+        return False
+    return difflib.SequenceMatcher(None, word, other).ratio() >= _ALIKE
 
 
 @cache
@@ -43,12 +65,18 @@ def explain(run: Run) -> list[str]:
     guessed = [f"{key} as {name}" for name, key in coverage.metrics.items() if key != name]
     if guessed:
         notes.append(f"guessed by name: {_list(guessed)}")
-    if coverage.unmapped:
-        pairs = [f"{key}={suggest(key) or '<metric>'}" for key in coverage.unmapped]
-        pairs.sort(key=lambda pair: pair.endswith("=<metric>"))
-        options = " ".join(f"--field-map {shlex.quote(pair)}" for pair in pairs[:3])
-        notes.append(f"not placed: {_list(coverage.unmapped)}. To place: {options} (`rldk catalog` lists the metrics)")
-    return notes
+    return [*notes, *unplaced(run)]
+
+
+def unplaced(run: Run) -> list[str]:
+    """One sentence for the keys that found no place, where there are any and it was not said before; times come last."""
+    keys = sorted(run.coverage.unmapped, key=lambda key: _OF_TIME.search(key.lower()) is not None)
+    if not keys or any(note.startswith(_NOT_PLACED) for note in run.notes):
+        return []
+    pairs = [f"{key}={suggest(key) or '<metric>'}" for key in keys]
+    pairs.sort(key=lambda pair: pair.endswith("=<metric>"))
+    options = " ".join(f"--field-map {shlex.quote(pair)}" for pair in pairs[:3])
+    return [f"{_NOT_PLACED}{_list(keys)}. To place: {options} (`rldk catalog` lists the metrics)"]
 
 
 def _list(names: list[str]) -> str:

@@ -136,6 +136,8 @@ def _show_ranking(out: Any, judgements: list[Any]) -> None:
 def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
     from rich.text import Text
 
+    from rldk.adapters.guesses import unplaced
+
     run = judgement.run
     out.print()
     out.print(Text.assemble((judgement.verdict.upper(), STYLES[judgement.verdict]), "  ", (clean(run.run_id), "bold")))
@@ -147,7 +149,7 @@ def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
         shown = ("overall_health", "training_stability", "convergence_quality")
         named = [f"{name.replace('_', ' ')} {judgement.scores[name]:.2f}" for name in shown if name in judgement.scores]
         out.print(" · ".join(named), style="dim")
-    for note in run.notes:
+    for note in (*run.notes, *unplaced(run)):
         out.print(f"· {clean(note)}", style="dim")
     _show_curves(out, judgement)
     for incident in judgement.incidents:
