@@ -66,7 +66,7 @@ PARTS = {
     "the probe of samples": "rldk.integrations.trl.events.texts_of",
     "the probe of lengths": "rldk.integrations.trl.events.pairs_of",
     "the probe of settings": "rldk.integrations.trl.session.describe_run",
-    "the probe of gradients": "rldk.integrations.trl.probes.gradients.gradient_norms",
+    "the probe of gradients": "rldk.integrations.trl.probes.gradients.combined_norm",
     "the look for the trainer": "rldk.integrations.trl.session.find_trainer",
     "RLDKCallback.took": "rldk.integrations.trl.callbacks.RLDKCallback.took",
     "trackers": "rldk.forensics.trackers.Trackers.take",

@@ -46,7 +46,7 @@ def ratio_of() -> Any:
     if not all(name in found for name in RATIO):
         return None
     real = ~array_of(found["padding_mask"])[found["micro_batch_inds"]]
-    return array_of(found["ratio"])[real]  # a copy
+    return array_of(found["ratio"].detach())[real]  # a copy
 
 
 def array_of(tensor: Any) -> Any:

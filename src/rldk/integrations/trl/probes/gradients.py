@@ -43,6 +43,9 @@ class GradientProbe:
         guard: Guard | None = None,
         agree: Callable[[bool], bool] | None = None,
     ) -> None:
+        import torch
+
+        self._together: Callable[[list[Any]], Any] = torch._utils._flatten_dense_tensors
         inner = getattr(model, "module", model)
         named = [(name, one) for name, one in inner.named_parameters() if one.requires_grad]
         value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
@@ -95,12 +98,13 @@ class GradientProbe:
 
     def _measure(self) -> None:
         large = [[one for one in part if one.grad is not None] for part in self._large]
-        each = gradient_norms([*large[0], *large[1]])
+        each = gradient_norms([*large[0], *large[1]]) if large[0] or large[1] else []
         found: dict[str, float] = {}
         for name, own, part in zip(("policy_grad_norm", "value_grad_norm"), large, self._small, strict=True):
             norms, each = each[: len(own)], each[len(own) :]
             if grads := [grad for one in part if (grad := one.grad) is not None]:
-                norms.append(_norm_of(grads))
+                together = self._together(grads)
+                norms.append(math.sqrt(together.dot(together).item()))
             if norms:
                 found[name] = combined_norm(*norms)
         if found:
@@ -144,12 +148,4 @@ def _ends(parameters: list[Any]) -> list[Any]:
 
 def _is_small(parameter: Any) -> bool:
     """Whether a call of torch costs more than the numbers: such gradients are put together first. A GPU does it by itself."""
-    return bool(parameter.is_cpu and parameter.numel() <= _SMALL)
-
-
-def _norm_of(gradients: list[Any]) -> float:
-    """The norm of small gradients together, in three calls for all of them."""
-    import torch
-
-    together = torch._utils._flatten_dense_tensors(gradients)  # type: ignore[no-untyped-call]
-    return float(torch.linalg.vector_norm(together))
+    return bool(parameter.is_cpu and parameter.numel() <= _SMALL and parameter.element_size() >= 4)
