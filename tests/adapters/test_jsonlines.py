@@ -269,3 +269,19 @@ def test_kinds_without_any_step_are_all_kept(text_log: Any) -> None:
 def test_cut_off_at_every_byte(text_log: Any, framework: str) -> None:
     kind = next(kind for kind in ADAPTERS if kind.name == framework)
     text_log.cut_everywhere(lines([{"step": step, **ROWS[framework][0]} for step in (1, 2)]), kind)
+
+
+def test_a_first_line_of_settings_is_no_step(text_log: Any) -> None:
+    info = {"event": "run_info", "step": 0, "epoch": 0, "group_size": 4, "steps_per_epoch": 7473}
+    keys = {"train/loss": 0.5, "train/reward_std": 0.2, "train/learning_rate": 1e-6, "train/policy_loss": 0.1}
+    rows = [info, *({"event": "train_metrics", "step": n, "epoch": 0, "train/avg_reward": 0.1 * n, **keys} for n in range(1, 6))]
+    run = text_log.run("".join(json.dumps(row) + "\n" for row in rows), "flexible")
+    assert run.steps.tolist() == [1, 2, 3, 4, 5] and run.framework is None
+    assert "a line with event='run_info' measures nothing that is known and was left out" in run.notes
+    assert run.coverage.unmapped == []
+
+
+def test_lines_of_a_kind_of_their_own_are_kept(text_log: Any) -> None:
+    rows = [{"event": ("a", "b")[n % 2], "step": n, ("loss", "my_own")[n % 2]: 0.5} for n in range(8)]
+    run = text_log.run("".join(json.dumps(row) + "\n" for row in rows), "flexible")
+    assert len(run) == 8 and run.coverage.unmapped == ["my_own"]

@@ -73,9 +73,10 @@ def unplaced(run: Run) -> list[str]:
     keys = sorted(run.coverage.unmapped, key=lambda key: _OF_TIME.search(key.lower()) is not None)
     if not keys or any(note.startswith(_NOT_PLACED) for note in run.notes):
         return []
-    pairs = [f"{key}={suggest(key) or '<metric>'}" for key in keys]
-    pairs.sort(key=lambda pair: pair.endswith("=<metric>"))
-    options = " ".join(f"--field-map {shlex.quote(pair)}" for pair in pairs[:3])
+    near = {key: name for key in keys if (name := suggest(key))}
+    pairs = [f"{key}={name}" for key, name in near.items()][:2]
+    pairs += [f"{key}=<metric>" for key in keys if key not in near][:1]
+    options = " ".join(f"--field-map {shlex.quote(pair)}" for pair in pairs)
     return [f"{_NOT_PLACED}{_list(keys)}. To place: {options} (`rldk catalog` lists the metrics)"]
 
 

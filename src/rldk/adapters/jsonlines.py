@@ -10,7 +10,7 @@ from rldk.adapters.base import Adapter
 from rldk.adapters.events import is_event
 from rldk.adapters.formats import jsonl
 from rldk.adapters.formats.flat import flatten
-from rldk.adapters.formats.kinds import has_step, kind_key, place_kinds
+from rldk.adapters.formats.kinds import bare_kinds, has_step, kind_key, place_kinds
 from rldk.adapters.source import Source
 from rldk.core.catalog import FRAMEWORKS, identify
 from rldk.runs.table import TableBuilder
@@ -54,7 +54,10 @@ def iter_json_lines(adapter: Adapter) -> Iterator[Mapping[str, Any]]:
     rows = jsonl.iter_rows(adapter.source, adapter.problems, adapter.progress)
     first = adapter.source.head_objects
     key = kind_key(first)
-    return rows if key is None else place_kinds(rows, key, adapter.notes, stepped=any(map(has_step, first)))
+    if key is None:
+        return rows
+    bare = bare_kinds(first, key, adapter.field_map)
+    return place_kinds(rows, key, adapter.notes, stepped=any(map(has_step, first)), bare=bare)
 
 
 def fill_json_lines(adapter: Adapter, builder: TableBuilder) -> None:

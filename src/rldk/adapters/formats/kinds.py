@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rldk.adapters.formats.flat import flatten
+from rldk.adapters.formats.known import is_measured
 from rldk.core.catalog.axes import HELD_OUT, STEP_KEYS, is_axis, strip_eval
 
-__all__ = ["KINDS", "has_step", "kind_key", "place_kinds"]
+__all__ = ["KINDS", "bare_kinds", "has_step", "kind_key", "place_kinds"]
 
 KINDS = ("type", "event", "kind", "phase", "split", "stage", "mode")
 
@@ -24,20 +26,40 @@ def kind_key(rows: Sequence[Mapping[str, Any]]) -> str | None:
     return held_out or next((key for key in KINDS if len(said[key]) > 1), None)
 
 
+def bare_kinds(rows: Sequence[Mapping[str, Any]], key: str, mapped: Collection[str] = ()) -> frozenset[str]:
+    """The kinds that come once and measure nothing that is known, such as a first line with the run's settings.
+
+    Where no kind measures anything known, nothing is left out.
+    """
+    counts: dict[str, int] = {}
+    measuring: set[str] = set()
+    for row in rows:
+        if type(kind := row.get(key)) is str:
+            counts[kind] = counts.get(kind, 0) + 1
+            if any(name in mapped or is_measured(name) for name in flatten(row)):
+                measuring.add(kind)
+    return frozenset(kind for kind, count in counts.items() if measuring and kind not in measuring and count == 1)
+
+
 def place_kinds(
-    rows: Iterable[Mapping[str, Any]], key: str, notes: list[str], *, stepped: bool = True
+    rows: Iterable[Mapping[str, Any]], key: str, notes: list[str], *, stepped: bool = True, bare: Collection[str] = ()
 ) -> Iterator[Mapping[str, Any]]:
     """Rows of held-out data get `eval_` before their metrics; where rows have steps (`stepped`), lines of a kind that
-    never has one are left out, and said to be.
+    never has one are left out, and said to be. So is the first line of each kind in `bare`.
 
     Without this, an evaluation would overwrite the metrics of the training step it was made at.
     """
     counts: dict[str, int] = {}
     counted: set[str] = set()
+    told: set[str] = set()
     for row in rows:
         kind = row.get(key)
         if type(kind) is not str:
             yield row
+            continue
+        if kind in bare and kind not in told:
+            told.add(kind)
+            notes.append(f"a line with {key}={kind!r} measures nothing that is known and was left out")
             continue
         if has_step(row):
             counted.add(kind)

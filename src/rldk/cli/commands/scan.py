@@ -150,7 +150,7 @@ def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
         named = [f"{name.replace('_', ' ')} {judgement.scores[name]:.2f}" for name in shown if name in judgement.scores]
         out.print(" · ".join(named), style="dim")
     for note in (*run.notes, *unplaced(run)):
-        out.print(f"· {clean(note)}", style="dim")
+        out.print(f"· {clean(note, 400)}", style="dim")
     _show_curves(out, judgement)
     for incident in judgement.incidents:
         _show_incident(out, incident)

@@ -226,14 +226,15 @@ def identify(keys: Iterable[str]) -> str | None:
     """The framework that logs such keys, or `None`.
 
     Each key that at most two frameworks use counts for them; it takes two such keys, since one may be a coincidence.
+    A tracker may have put `train/` before any framework's key, so that `train/loss` is not of the one alone that does.
     """
     scores: dict[str, float] = {}
     hits: dict[str, int] = {}
     for key in map(without_blanks, keys):
         if key in SUMMARY_KEYS:
             continue  # any Hugging Face trainer ends with them
-        known = next((found for variant in _variants(key) if (found := _owners().get(variant))), None)
-        if known is None:
+        known = tuple(dict.fromkeys(owner for variant in _variants(key) for owner in _owners().get(variant, ())))
+        if not known:
             known = tuple(dict.fromkeys(owner for owner, expression, *_ in _patterns() if expression.fullmatch(key)))
         if known and len(known) <= 2:
             for framework in known:
