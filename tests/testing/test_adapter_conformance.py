@@ -35,6 +35,7 @@ FRAMEWORKS: Mapping[str, tuple[Row, Any]] = beside("test_jsonlines").ROWS
 TRL_ROW: Row = beside("test_trl_adapter").GRPO
 epochs, verl, console, trackers = (beside(name) for name in ("test_epoch_lines", "test_verl", "test_hf_console", "conftest"))
 sb3 = beside("test_sb3_console")
+notebook = beside("test_notebook")
 
 
 def text(name: str, make: Callable[[int], str]) -> Writer:
@@ -121,12 +122,16 @@ SAMPLES: dict[str, Writer] = {
     "trainer": text("trainer", of_epochs(epochs.TRAINER)),
     "minimind": text("minimind", of_epochs(epochs.GRPO)),
     "sb3_console": text("sb3_console", lambda rows: "".join(map(sb3.table, range(1, rows + 1)))),
+    "notebook": text("notebook", lambda rows: str(notebook.markdown(range(1, rows + 1), end=""))),
     "csv": text("csv", table),
     "json": text("json", document),
     "keyvalue": text("keyvalue", talk),
     "flexible": text("flexible", lines({"avg_reward": 0.5, "kl_div": 0.125, "my thing": 3.5})),
 }
-MORE = {"trl": text("trainer_state", trainer_state)}
+MORE = {
+    "trl": text("trainer_state", trainer_state),
+    "notebook": text("notebook", lambda rows: str(notebook.notebook(notebook.page(range(1, rows + 1))))),
+}
 STORES = ("tensorboard", "wandb", "mlflow", "trackio", "parquet")
 BY_NAME = {kind.name: kind for kind in ADAPTERS}
 

@@ -18,6 +18,7 @@ from rldk.adapters.minimind import MiniMindAdapter
 from rldk.adapters.mlflow_store import MLflowAdapter
 from rldk.adapters.ms_swift import MsSwiftAdapter
 from rldk.adapters.nemo_rl import NemoRLAdapter
+from rldk.adapters.notebook import NotebookAdapter
 from rldk.adapters.openrlhf import OpenRLHFAdapter
 from rldk.adapters.parquet import ParquetAdapter
 from rldk.adapters.prime_rl import PrimeRLAdapter
@@ -53,6 +54,7 @@ ADAPTERS: list[type[Adapter]] = [
     SlimeAdapter,
     PrimeRLAdapter,
     TinkerAdapter,
+    NotebookAdapter,
     TRLAdapter,
     HFConsoleAdapter,
     TrainerConsoleAdapter,

@@ -92,7 +92,24 @@ def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:
 
 
 _SUFFIXES = frozenset(
-    {".json", ".jsonl", ".ndjson", ".log", ".txt", ".out", ".csv", ".tsv", ".parquet", ".gz", ".zst", ".db", ".wandb"}
+    {
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".log",
+        ".txt",
+        ".out",
+        ".csv",
+        ".tsv",
+        ".parquet",
+        ".gz",
+        ".zst",
+        ".db",
+        ".wandb",
+        ".ipynb",
+        ".md",
+        ".html",
+    }
 )
 _COMMON = frozenset({
     "metrics", "trainer_state", "events", "log", "train", "logging", "progress", "trajectory", "history", "output", "trainer_log",
