@@ -46,22 +46,27 @@ class HFConsoleAdapter(Adapter):
 
     def read(self) -> Iterator[dict[str, Any]]:
         self._launches = Launches()
+        see = self._launches.see
         shapes: Shapes = {}
         for number, line in self.source.lines(self.problems, self.progress):
-            if line.startswith(b"{'") and (parsed := parse_dict(line, 0)) is not None and parsed[1] == len(line):
-                yield from self._kept(parsed[0], shapes)  # the line is a row and nothing else, as most are
+            if (row := _whole(line)) is not None:
+                yield from self._kept(row, shapes)
                 continue
             if b"{" not in line and b"|" not in line and b"\r" not in line:
                 if b"/" in line or b" = " in line:
-                    self._launches.see(line)
+                    see(line)
                 continue
             for piece in console.strip_colours(line).split(b"\r"):
                 at = piece.find(b"{")
                 if at < 0:
-                    self._launches.see(piece)
+                    if piece:
+                        see(piece)
                     continue
                 if at > 0:
-                    self._launches.see(piece[:at])
+                    see(piece[:at])
+                elif (row := _whole(piece)) is not None:
+                    yield from self._kept(row, shapes)
+                    continue
                 yield from self._rows_of(number, piece, shapes)
 
     def _kept(self, row: dict[str, Any], shapes: Shapes) -> tuple[dict[str, Any], ...]:
@@ -97,6 +102,14 @@ class HFConsoleAdapter(Adapter):
                 row["step"] = step
         rows.reverse()
         builder.add_all(rows.pop() for _ in range(len(rows)))
+
+
+def _whole(text: bytes) -> dict[str, Any] | None:
+    """The dict that a text is, if it is that and nothing else, as most are."""
+    if not text.startswith(b"{'"):
+        return None
+    parsed = parse_dict(text, 0)
+    return parsed[0] if parsed is not None and parsed[1] == len(text) else None
 
 
 def _rows(line: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:

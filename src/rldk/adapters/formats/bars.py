@@ -34,30 +34,43 @@ class Bars:
 
     marks: list[Mark] = field(default_factory=list)
     last: tuple[int, int] = (-1, -1)
-    latest: dict[int, int] = field(default_factory=dict)
-    """Where the bar with each end was drawn last: an evaluation has a bar of its own, with another end."""
+    _left: dict[int, int] = field(default_factory=dict)
     _wiped: bool = False
     _row: int = -1
 
-    def see(self, piece: bytes) -> None:
-        """Take a piece of a line, as the carriage returns cut it."""
+    def see(self, piece: bytes) -> bool:
+        """Take a piece of a line, as the carriage returns cut it; whether it was of a bar."""
         if len(piece) >= 8 and piece.isspace():
             self._wiped = True
-            return
+            return True
         match = _BAR.match(piece)
-        if match is None or b"%|" in piece[match.end() :]:
-            for match in _COUNTER.finditer(piece):
-                self._draw(int(match.group(1)), int(match.group(2)))
-            return
-        drawn = int(match.group(1)), int(match.group(2))
+        if match is None or piece.find(b"%|", match.end()) >= 0:
+            return b"/" in piece and self._see_counters(piece)
+        drawn = int(match[1]), int(match[2])
         if self._wiped and (self._row >= 0 or drawn == self.last):
             self.marks.append(Mark(*drawn, self._row))
-        self._draw(*drawn)
+        if drawn[1] != self.last[1]:
+            self._leave()
+        self._wiped, self._row, self.last = False, -1, drawn
+        return True
 
-    def _draw(self, step: int, total: int) -> None:
-        self._wiped, self._row, self.last = False, -1, (step, total)
-        if total in self.latest or len(self.latest) < _MOST_ENDS:
-            self.latest[total] = step
+    def _see_counters(self, piece: bytes) -> bool:
+        found = False
+        for match in _COUNTER.finditer(piece):
+            self._leave()
+            self._wiped, self._row, self.last = False, -1, (int(match[1]), int(match[2]))
+            found = True
+        return found
+
+    def _leave(self) -> None:
+        """Remember where a bar stands before one with another end is drawn."""
+        step, total = self.last
+        if total in self._left or len(self._left) < _MOST_ENDS:
+            self._left[total] = step
+
+    def latest(self) -> dict[int, int]:
+        """Where the bar with each end was drawn last: an evaluation has a bar of its own, with another end."""
+        return {**self._left, self.last[1]: self.last[0]}
 
     def row(self, number: int) -> None:
         """Take a row; where several come before the bar is drawn again, none of them is at home there."""

@@ -46,8 +46,7 @@ class Launches:
 
     def see(self, piece: bytes) -> None:
         """Take a piece of a line that is no row: a bar, or what the trainer says of its length when it begins."""
-        if b" = " not in piece:
-            self.bars.see(piece)
+        if self.bars.see(piece) or b" = " not in piece:
             return
         for name, number in _BEGIN.findall(piece):
             if name == b"Num Epochs":
@@ -66,7 +65,7 @@ class Launches:
         last.epochs.append(here)
         last.counters.append(self.bars.last)
         if kind != TRAIN:
-            last.latest[len(last.kinds) - 1] = dict(self.bars.latest)
+            last.latest[len(last.kinds) - 1] = self.bars.latest()
         self.bars.row(self.rows)
         self.rows += 1
 
