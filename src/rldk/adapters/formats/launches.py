@@ -148,8 +148,7 @@ def _by_counter(launch: _Launch) -> list[int] | None:
 
 
 def _by_interval(launch: _Launch) -> list[int] | None:
-    ended = launch.epochs[-1] if launch.kinds[-1] == SUMMARY else None
-    counted = by_interval([launch.epochs[row] for row in launch.trained], launch.length, ended)
+    counted = by_interval([launch.epochs[row] for row in launch.trained], launch.length)
     return None if counted is None else _with_others(launch, counted, -1)
 
 

@@ -34,14 +34,14 @@ def not_behind(counters: list[int]) -> list[int]:
     return [counter + 1 for counter in counters] if behind or counters[:1] == [0] else counters
 
 
-def by_interval(epochs: Sequence[float], length: Length, ended: float | None) -> list[int] | None:
-    """The steps of rows that come every so many, of a launch that went to its end; `None` unless only one answer fits.
+def by_interval(epochs: Sequence[float], length: Length) -> list[int] | None:
+    """The steps of rows that come every so many; `None` unless only one answer fits.
 
-    Its end is known where the last epoch is the one announced. Fewer steps than a whole epoch may be announced as one,
-    so that of a launch which broke off nothing is known. `ended` is the epoch of the row that sums the launch up.
+    All rows that the launch was to have must be there. Fewer steps than a whole epoch may be announced as one, so that
+    the epochs of a launch which broke off do not tell its steps.
     """
-    rows, last = len(epochs), (epochs[-1] if ended is None and epochs else ended)
-    if rows < 3 or not length.steps or not length.epochs or last is None or abs(last - length.epochs) > 0.011:
+    rows = len(epochs)
+    if rows < 3 or not length.steps or not length.epochs:
         return None
     pace = length.epochs / length.steps
     every = {length.steps // rows, length.steps // max(1, rows - 1), round(epochs[-1] / pace / rows)}
