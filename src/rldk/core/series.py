@@ -136,7 +136,7 @@ class Series(Statistic):
         if n == RECENT:
             self.start = middle
         spread = sorted(abs(value - middle) for value in early)[n >> 1]
-        if spread == 0.0:  # half of the rows alike: the others still have a spread
+        if spread == 0.0 or (n == EARLY and 3 * early.count(middle) >= n):  # so many rows alike: the others still have a spread
             spread = sum(abs(value - middle) for value in early) / n / 1.18
         self.base, self.scale = middle, 1.4826 * spread
 

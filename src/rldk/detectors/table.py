@@ -40,6 +40,7 @@ from rldk.detectors.policy.ratio_explosion import RatioExplosion
 from rldk.detectors.policy.train_inference_mismatch import TrainInferenceMismatch
 from rldk.detectors.preference.preference_degenerate import PreferenceDegenerate
 from rldk.detectors.reward.dead_reward import DeadReward
+from rldk.detectors.reward.held_out_collapse import HeldOutCollapse
 from rldk.detectors.reward.missing_reward import MissingReward
 from rldk.detectors.reward.plateau import Plateau
 from rldk.detectors.reward.policy_collapse import PolicyCollapse
@@ -78,6 +79,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     DeadReward,
     MissingReward,
     SparseReward,
+    HeldOutCollapse,
     RewardHacking,
     RewardSaturation,
     Plateau,

@@ -128,10 +128,10 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "policy_degenerated", "the policy has degenerated",
-        {"policy_collapse": 2.0, "entropy_collapse": 1.6, "entropy_explosion": 2.0, "length_collapse": 1.0, "length_runaway": 0.5},
+        {"policy_collapse": 2.0, "entropy_collapse": 1.6, "entropy_explosion": 2.0, "held_out_collapse": 1.5, "length_collapse": 1.0, "length_runaway": 0.5},
         "{back}; lower the learning rate (it was {lr}), raise the KL coefficient ({kl_coef}), and read "
         "samples from both sides of the fall.",
-        needs=("policy_collapse", "entropy_collapse", "entropy_explosion", "length_collapse", "length_runaway"),
+        needs=("policy_collapse", "entropy_collapse", "entropy_explosion", "held_out_collapse", "length_collapse", "length_runaway"),
     ),
     Cause(
         "sampler_out_of_step", "sampler and trainer disagree",

@@ -45,6 +45,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "step_regression": ("reward",),
     "missing_reward": ("reward", "losses"),
     "sparse_reward": ("reward", "losses"),
+    "held_out_collapse": ("reward",),
 }
 """Which panels speak of an anomaly, by the longest of these that its type begins with."""
 

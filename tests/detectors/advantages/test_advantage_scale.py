@@ -27,7 +27,7 @@ def test_a_spread_that_explodes(judge):
 
 
 def test_a_spread_that_dies(where):
-    assert where(AdvantageScale(), {"advantage_std": spread() * np.where(AT < 100, 1.0, 0.01)}) == [(121, "warning")]
+    assert where(AdvantageScale(), {"advantage_std": spread() * np.where(AT < 100, 1.0, 0.01)}) == [(133, "warning")]
 
 
 def test_the_scale_of_whitened_advantages_is_anothers(where):
@@ -58,3 +58,8 @@ def test_advantages_that_were_never_whitened_cannot_break_it(where):
     assert where(AdvantageNormalization(), free) == []
     stated = {**free, "advantage_std": np.ones(ROWS), "advantage_normalized": np.zeros(ROWS)}
     assert where(AdvantageNormalization(), stated) == []
+
+
+def test_batches_without_spread_between_others_are_silent(where):
+    std = np.where(np.random.default_rng(0).random(300) < 0.6, 0.0, 1.0)  # a group a row: normalised, or nothing
+    assert where(AdvantageScale(), {"advantage_std": std, "advantage_mean": np.zeros(300)}) == []

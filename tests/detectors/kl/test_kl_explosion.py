@@ -133,3 +133,10 @@ def test_a_break_changes_nothing(watch, resumed, row):
 def test_its_limits_can_be_set(fires):
     kl = np.where(AT < 100, 0.01, 0.15)
     assert fires(KlExplosion(token=0.1), {"kl_mean": kl}) == [(106, "warning")]
+
+
+def test_a_kl_that_is_absurd_from_the_first_row_is_critical_by_token_only(where):
+    kl = np.exp(np.random.default_rng(0).normal(4.0, 0.5, 60))
+    assert where(KlExplosion(), {"kl_mean": kl}, {"kl_mean": "token"}) == [(8, "critical")]
+    assert where(KlExplosion(), {"kl_mean": np.full(60, 20.0)}, {"kl_mean": "sequence"}) == []
+    assert where(KlExplosion(), {"kl_mean": np.full(60, 5.0)}, {"kl_mean": "token"}) == []

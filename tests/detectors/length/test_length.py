@@ -129,3 +129,10 @@ def test_without_a_reward_it_is_inactive(inactive):
 
 def test_a_few_that_end_are_enough(where):
     assert where(EosStarvation(), {"eos_frac": np.full(ROWS, 0.05), "reward_mean": STEADY}) == []
+
+
+def test_a_length_that_varies_as_much_from_row_to_row_is_silent(where):
+    rng = np.random.default_rng(1)
+    length = np.where(np.arange(ROWS) < 5, 20.0, np.exp(rng.normal(5.5, 0.8, ROWS)))  # one question a row
+    reward = rng.binomial(8, 0.6, ROWS) / 8
+    assert where(LengthRunaway(), {"rollout_length_mean": length, "reward_mean": reward}) == []

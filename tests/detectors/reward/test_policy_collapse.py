@@ -41,6 +41,23 @@ def test_a_fall_within_the_noise_is_silent(where):
     assert where(PolicyCollapse(), {"reward_mean": np.where(AT < 200, 0.5, 0.2) + noise(0.4)}) == []
 
 
+def test_rows_that_differ_more_than_the_fall_are_judged_by_their_mean(judge):
+    right = np.random.default_rng(5).random(ROWS) < np.where(AT < 200, 0.8, 0.2)  # one question a row
+    warning, critical = judge(PolicyCollapse(), {"reward_mean": right.astype(float)})
+    assert (warning.severity, critical.severity) == ("warning", "critical")
+    assert 225 < warning.index < critical.index < 300
+
+
+def test_a_mean_that_fell_with_another_sign_of_damage_is_critical(judge):
+    rng = np.random.default_rng(2)
+    reward = np.clip(np.where(AT < 200, 0.7, 0.25) + rng.normal(0.0, 0.4, ROWS), 0.0, 1.1)
+    entropy = np.where(AT < 190, 0.4, 4.0) + rng.normal(0.0, 0.05, ROWS)
+    assert judge(PolicyCollapse(), {"reward_mean": reward}) == []
+    (anomaly,) = judge(PolicyCollapse(), {"reward_mean": reward, "entropy_mean": entropy})
+    assert anomaly.severity == "critical" and 225 < anomaly.index < 300
+    assert "entropy has risen" in anomaly.message
+
+
 def test_a_slow_decline_to_a_little_more_than_half_is_silent(where):
     assert where(PolicyCollapse(), {"reward_mean": np.where(AT < 200, 0.8, 0.8 - 0.001 * (AT - 200)) + noise(0.01)}) == []
 
@@ -49,7 +66,7 @@ def test_a_fall_is_waited_out_then_a_warning_then_critical(judge):
     warning, critical = judge(PolicyCollapse(), {"reward_mean": fallen(until=300)})
     assert (warning.index, warning.severity, warning.since) == (228, "warning", 202)
     assert (critical.index, critical.severity) == (251, "critical")
-    assert warning.cleared_index == critical.cleared_index == 306
+    assert warning.cleared_index == critical.cleared_index == 314
     assert warning.last_good_step == critical.last_good_step == 198
     assert "Reward fell from 0.8" in critical.message and "stayed down for 50 rows" in critical.message
 

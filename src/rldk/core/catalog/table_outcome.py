@@ -66,7 +66,7 @@ REWARD: tuple[Metric, ...] = (
 ADVANTAGE: tuple[Metric, ...] = (
     metric(
         "advantage_mean", "advantage", "mean advantage; 0 by construction where advantages are whitened", "reward", "token", "both",
-        aliases="adv_mean advantages_mean mean_advantage advantage advantages", trainer="advantage_mean",
+        aliases="adv_mean adv_avg advantages_mean mean_advantage advantage advantages", trainer="advantage_mean",
         trl_old=("ppo/advantages/mean", "ppo/policy/advantages_mean"), verl="critic/advantages/mean", nemo_rl="advantages/mean",
         areal="ppo_actor/advantages", minimind="advantages_mean", slime="rollout/advantages",
     ),

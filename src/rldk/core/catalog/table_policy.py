@@ -62,7 +62,7 @@ KL: tuple[Metric, ...] = (
 ENTROPY: tuple[Metric, ...] = (
     metric(
         "entropy_mean", "policy", "mean entropy of the policy over the tokens it wrote", "nats", "token", "both",
-        aliases="entropy mean_entropy policy_entropy avg_entropy token_entropy approx_entropy",
+        aliases="entropy mean_entropy policy_entropy avg_entropy entropy_avg token_entropy approx_entropy",
         trainer="entropy",
         trl_ppo="policy/entropy_avg",
         trl_grpo=("entropy", "entropy/mean"),
@@ -110,7 +110,7 @@ RATIO: tuple[Metric, ...] = (
     metric("clip_range", "policy", "the ratio's clip range", "1", "run", aliases="cliprange clip_eps", sb3="train/clip_range"),
     metric(
         "ratio_mean", "policy", "mean ratio of new to old probability; 1 where nothing moved", "1", "token", "both",
-        aliases="ratio mean_ratio probs_ratio importance_weight",
+        aliases="ratio mean_ratio policy_ratio ratio_avg probs_ratio importance_weight",
         trainer="ratio_mean", trl_ppo="val/ratio", nemo_rl="probs_ratio", areal="ppo_actor/update/importance_weight",
         slime="ois",
     ),

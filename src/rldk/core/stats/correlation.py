@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from math import nan, sqrt
+from math import isfinite, nan, sqrt
 from operator import mul
 
 from rldk.core.errors import UsageError
@@ -34,12 +35,12 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
     """
     if len(xs) != len(ys):
         raise UsageError(f"Expected `xs` and `ys` to be of one length, got {len(xs)} and {len(ys)}.")
-    pairs = [(float(x), float(y)) for x, y in zip(xs, ys, strict=True) if x == x and y == y]
-    if len(pairs) < 2:
+    if not isfinite(sum(xs)) or not isfinite(sum(ys)):  # some may be NaN
+        pairs = [(x, y) for x, y in zip(xs, ys, strict=True) if x == x and y == y]
+        xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    if len(xs) < 2:
         return nan
-    centre = (len(pairs) + 1) / 2
-    rx = [rank - centre for rank in _ranks([x for x, _ in pairs])]
-    ry = [rank - centre for rank in _ranks([y for _, y in pairs])]
+    rx, ry = _ranks(xs), _ranks(ys)
     return _pearson(sum(map(mul, rx, rx)), sum(map(mul, rx, ry)), sum(map(mul, ry, ry)))
 
 
@@ -54,10 +55,12 @@ def _pearson(sxx: float, sxy: float, syy: float) -> float:
     return 1.0 if r > 1.0 else -1.0 if r < -1.0 else r
 
 
-def _ranks(values: list[float]) -> list[float]:
-    """Ranks from 1; equal values share the mean of theirs."""
-    ordered, count = sorted(values), len(values)
-    last = dict(zip(ordered, range(1, count + 1), strict=True))
-    first = dict(zip(reversed(ordered), range(count, 0, -1), strict=True))
-    shared = {value: (first[value] + place) / 2 for value, place in last.items()}
-    return [shared[value] for value in values]
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Ranks as their distances from the middle one; equal values share the mean of theirs."""
+    often = Counter(values)
+    shared, place = {}, -len(values) / 2
+    for value in sorted(often):
+        times = often[value]
+        shared[value] = place + times / 2
+        place += times
+    return list(map(shared.__getitem__, values))

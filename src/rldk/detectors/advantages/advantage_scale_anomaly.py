@@ -45,8 +45,8 @@ class AdvantageScale(Detector):
         normal, level = std.base, std.level
         if (normal <= self.fall * level and level <= self.rise * normal) or std.n < BASELINE:
             return None
-        if not normal > 0.0 or whitened(view):
-            return None
+        if not normal > 0.0 or whitened(view) or (level < normal and std.slow > 0.5 * normal):
+            return None  # small batches touch 0
         limit = self.rise * normal if level > normal else normal / self.fall
         message = f"The spread of the advantages is {level:.3g}, {level / normal:.3g} times the run's own normal of {normal:.3g}."
         return Finding("warning", level, limit, message, {"std": level, "normal": normal})

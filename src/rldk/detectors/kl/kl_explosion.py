@@ -14,6 +14,7 @@ __all__ = ["KlExplosion"]
 
 SMALL_TOKEN, SMALL_SEQUENCE = 0.05, 5.0
 THRIVING = 5.0  # how much further a policy may go whose reward has risen and is near its best
+ABSURD = 10.0  # nats a token that no policy has which was the reference once
 MOVED = 0.04  # share of that below which the KL of a run has not yet moved at all
 
 
@@ -25,7 +26,8 @@ class KlExplosion(Detector):
         below twice where the damage shows elsewhere for ten: reward or held-out quality down, or two of gradient norm up
         five times, entropy up three times, spread of rewards gone. Below those limits, a warning for a KL above 0.1 nats a
         token, or 10 a response, that is twelve times what it had settled at thirty or a hundred rows before; with one such
-        sign, above half of that and seven times.
+        sign, above half of that and seven times. More than ten nats a token are critical from the first rows on: the policy is
+        then not compared with what it began as.
     Why it matters: at one nat a token the policy shares little with the model that it should stay close to. What the reward
         model was trained on, and most of what the model could do, lies on the other side.
     When it misfires: single values of 1 to 3 among values of 0.03 are outliers of the k3 estimator and do not count. A
@@ -91,6 +93,9 @@ class KlExplosion(Detector):
                 self._ruin = self._harmed = 0
             return None
         unit = unit_of(view)
+        if level > ABSURD and unit == "token" and not reward_thrives(view):
+            message = f"KL from the reference is {level:.3g} nats a token: policy and reference have nothing in common."
+            return Finding("critical", level, ABSURD, message, {"kl": level, "kl_start": kl.first})
         limit = self._limit(view, unit)
         normal = max(min(kl.start, kl.base), 0.0)
         if not level > max(limit, self.growth * normal):

@@ -15,6 +15,7 @@ __all__ = ["PolicyCollapse"]
 
 OPENING = 2  # rows that tell where a run began, in which all is lost before there is a median of five
 SHORT = 60  # rows of a log in which a mean over twenty of them comes too late
+SURE = 1.0  # times the noise by which a mean of twenty rows is below another, where there is another sign
 ALONE = 4.0  # times the noise by which a fall stands out without having lasted, or another sign
 
 
@@ -24,7 +25,8 @@ class PolicyCollapse(Detector):
     What it catches: the median of the last five rewards is below half of the best such median (or has lost half of what
         was gained), by more than four times the run's own noise, and stays there; by two and a half times, if it has stayed
         there for long, or if another sign of damage has come with it. Also three quarters of what the first two rows had,
-        lost for good within the first five, with another sign of damage since the first row.
+        lost for good within the first five, with another sign of damage since the first row. Where rows differ too much for
+        that, a mean over some twenty of them that has lost half of its best for as long.
     Why it matters: a policy that has fallen off its optimum seldom climbs back: what it samples now is what it learns from.
     When it misfires: deep dips that recover within a few rows are normal and are waited out; a change of the data (a
         curriculum) may lower the reward for good, which is a warning until the reward is below its start for long, or
@@ -35,7 +37,7 @@ class PolicyCollapse(Detector):
     """
 
     __slots__ = (
-        "_at_best", "_fell", "_good_before", "_length", "_opening", "best", "best_noise", "deep", "lasting", "lost", "share",
+        "_at_best", "_fell", "_good_before", "_length", "_low", "_opening", "best", "best_noise", "deep", "lasting", "lost", "share",
     )  # fmt: skip
     type: ClassVar[str] = "policy_collapse"
     tracker: ClassVar[str] = "reward"
@@ -59,6 +61,7 @@ class PolicyCollapse(Detector):
     best_noise: float
     _at_best: AtBest
     _length: Rest
+    _low: int
     _opening: float
     _fell: int
     _good_before: int | None
@@ -68,7 +71,7 @@ class PolicyCollapse(Detector):
         self._at_best = AtBest(len(CHANNELS))
         self._length = Rest()
         self._fell, self._good_before = -1, None
-        self.lost = 0
+        self.lost = self._low = 0
         self._opening = inf
         self.best = -inf
         self.best_noise = 0.0
@@ -84,8 +87,14 @@ class PolicyCollapse(Detector):
             self.best, self.best_noise = reward.slow, reward.spread
         if n <= OPENING:
             self._opening = min(self._opening, reward.last)
+        if self.best - reward.slow <= self.share * abs(self.best) or not self._slow_mean_has_fallen(reward, SURE):
+            self._low = 0
+        else:
+            self._low += 1
         if high - reward.level <= self.share * abs(high) or not reward_has_fallen(view, self.share):
             self.lost = 0
+            if self._low >= self.lasting:
+                return self._low_on_average(view, reward)
             return self._fallen_at_once(view, reward) if self._opening > high else None
         self.lost += 1
         if self.lost == 1:
@@ -109,6 +118,18 @@ class PolicyCollapse(Detector):
             severity, reward.level, threshold, message, {"best": reward.high, "reward": reward.level, "rows_down": self.lost}
         )
 
+    def _low_on_average(self, view: View, reward: Series) -> Finding | None:
+        """A reward whose rows differ so much that only its mean shows the fall: one question a row, right or wrong."""
+        signs = signs_of_damage(view, self._at_best, self._length.before())
+        if not signs and not self._slow_mean_has_fallen(reward):
+            return None
+        self._fell, self._good_before = view.index - self._low, None
+        severity = "critical" if signs or self._low >= 2 * self.lasting else "warning"
+        also = f", while {' and '.join(signs)}" if signs else ""
+        message = f"The mean reward fell from {self.best:.4g} to {reward.slow:.4g} and has stayed down for {self._low} rows{also}."
+        evidence = {"best": self.best, "reward": reward.slow, "rows_down": self._low}
+        return Finding(severity, reward.slow, (1.0 - self.share) * self.best, message, evidence)
+
     def _fallen_at_once(self, view: View, reward: Series) -> Finding | None:
         """Whether all was lost within the first rows, before there was a median of five, and never came back."""
         opening, best = self._opening, reward.high
@@ -129,7 +150,7 @@ class PolicyCollapse(Detector):
         anomaly.since, anomaly.last_good_step = self._fell, self._good_before
         return anomaly
 
-    def _slow_mean_has_fallen(self, reward: Series) -> bool:
+    def _slow_mean_has_fallen(self, reward: Series, noises: float = 1.5) -> bool:
         """Whether the mean over some twenty rows has lost its share too, which single rows of 0 and 1 hardly move."""
         drop = self.best - reward.slow
-        return drop > max(self.share * abs(self.best), self.share * (self.best - reward.start), 1.5 * self.best_noise)
+        return drop > max(self.share * abs(self.best), self.share * (self.best - reward.start), noises * self.best_noise)
