@@ -16,7 +16,8 @@ class LengthRunaway(Detector):
     """Responses have grown to the length limit, or many times over, and the reward has nothing to show for it.
 
     What it catches: nearly all responses run into the limit that few reached at the start, or the mean length is several
-        times its start and beyond the spread it had there, while the reward is no better than before. Critical while the reward has fallen with it.
+        times its start and beyond the spread it had there, while the reward is no better than before. Critical while the
+        reward has fallen with it.
     Why it matters: text that never ends cannot be scored, costs the most to sample, and teaches the policy to go on.
     When it misfires: reasoning models grow their answers as they learn; with a reward that rises it is not reported, nor
         where a reward has fallen whose answers were as long when it was at its best. A run

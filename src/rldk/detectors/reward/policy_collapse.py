@@ -37,7 +37,8 @@ class PolicyCollapse(Detector):
     """
 
     __slots__ = (
-        "_at_best", "_fell", "_good_before", "_length", "_low", "_opening", "best", "best_noise", "deep", "lasting", "lost", "share",
+        "_at_best", "_fell", "_good_before", "_length", "_low", "_opening", "best", "best_noise", "deep", "lasting", "lost",
+        "share",
     )  # fmt: skip
     type: ClassVar[str] = "policy_collapse"
     tracker: ClassVar[str] = "reward"
@@ -126,7 +127,8 @@ class PolicyCollapse(Detector):
         self._fell, self._good_before = view.index - self._low, None
         severity = "critical" if signs or self._low >= 2 * self.lasting else "warning"
         also = f", while {' and '.join(signs)}" if signs else ""
-        message = f"The mean reward fell from {self.best:.4g} to {reward.slow:.4g} and has stayed down for {self._low} rows{also}."
+        fell = f"fell from {self.best:.4g} to {reward.slow:.4g}"
+        message = f"The mean reward {fell} and has stayed down for {self._low} rows{also}."
         evidence = {"best": self.best, "reward": reward.slow, "rows_down": self._low}
         return Finding(severity, reward.slow, (1.0 - self.share) * self.best, message, evidence)
 

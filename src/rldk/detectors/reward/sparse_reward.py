@@ -81,7 +81,8 @@ class SparseReward(Detector):
         idle, alike = self._idle(view), view.get("reward_zero_std_frac")
         severity = "critical" if idle and self._rows >= 0.5 * seen else "warning"
         also = f", and {alike.slow:.0%} of the groups have no spread" if idle else ""
-        message = f"In {seen - better} of the last {seen} rows all responses had the lowest reward ({self._worst_reward:.4g}){also}."
+        least = f"the lowest reward ({self._worst_reward:.4g})"
+        message = f"In {seen - better} of the last {seen} rows all responses had {least}{also}."
         return Finding(severity, better / seen, 1.0 - self.share, message, {"better": better / seen})
 
     def _idle(self, view: View) -> bool:
