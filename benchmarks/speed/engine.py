@@ -29,7 +29,7 @@ from rldk.forensics.engine import Engine
 from rldk.testing.streams import simulate
 
 BLOCK = 50
-ROUNDS, SCANS = 5, 3
+ROUNDS, SCANS = 5, 5
 EARLY, LATE = 1_000, 100_000
 BARS = {"step": 80.0, "late": 1.2, "memory": 1.1, "scan": 10_000.0}
 LEFT_OUT = (
@@ -94,7 +94,7 @@ def memory_of(make: Callable[[], Callable[[Event], object]], events: Sequence[Ev
 
 
 def scan_rate(count: int) -> tuple[float, float]:
-    """Events a second of `rldk scan` on a file, with reading and without the start of Python; the quietest of three."""
+    """Events a second of `rldk scan` on a file, with reading and without the start of Python; the quietest of five."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.jsonl"
         with path.open("wb") as file:

@@ -18,6 +18,7 @@ from rldk.core.stats.base import Statistic
 __all__ = ["COMMON_SETTINGS", "SECTIONS", "Detector", "Finding", "Setting", "View"]
 
 LEAST_ROWS = 8
+MOST_CRITICALS = 10  # times that a defect is raised which keeps coming back; after that all has been said
 SECTIONS = ("What it catches", "Why it matters", "When it misfires", "What to do", "References")
 """What the documentation of every detector says."""
 
@@ -116,7 +117,8 @@ class Detector(Statistic):
 
     The base raises an anomaly when the condition has held for `persist` checks in a row, raises again only if the
     severity grows from warning to critical, and clears it when the condition has been gone for `clear` checks. A defect
-    that comes back within `rearm` checks of its clearing is still the same one and is not raised anew.
+    that comes back within `rearm` checks of its clearing is still the same one and is not raised anew, and none is raised
+    more than ten times.
 
     Settings and state live in `__slots__`, so that a detector is saved and restored with the run.
     """
@@ -231,7 +233,7 @@ class Detector(Statistic):
         if self.since_clear < self.rearm and finding.severity in ("warning", self._worst):
             self.raised = finding.severity
             return None
-        if finding.severity == "warning" and self.times >= self.most_raises:
+        if self.times >= (self.most_raises if finding.severity == "warning" else MOST_CRITICALS):
             return None
         self.raised = finding.severity
         self.times += 1

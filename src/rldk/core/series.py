@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from math import inf, isfinite, nan
+from typing import Any
 
 from rldk.core.stats.base import Statistic
 
-__all__ = ["EARLY", "EMPTY", "RECENT", "Series", "SeriesByName"]
+__all__ = ["EARLY", "EMPTY", "RECENT", "Series", "SeriesByName", "update_all"]
 
 RECENT = 5
 EARLY = 20
@@ -70,33 +72,7 @@ class Series(Statistic):
 
     def update(self, value: float, index: int) -> None:
         """Take the value that event number `index` logged."""
-        self.index = index
-        if not isfinite(value):
-            self.nonfinite += 1
-            self.nonfinite_run += 1
-            self.last = value
-            return
-        if self.nonfinite_run:
-            self.nonfinite_run = 0
-        n = self.n
-        if n < EARLY:
-            self._begin(value, index)
-            return
-        self.n = n + 1
-        roughness, slow, spread, step = self.roughness, self.slow, self.spread, value - self.previous
-        off = value - slow
-        self.roughness = roughness + 0.1 * ((step if step > 0.0 else -step) - roughness)
-        self.slow = slow + 0.05 * off
-        self.spread = spread + 0.05 * (1.2533 * (off if off > 0.0 else -off) - spread)
-        self.last = self.previous = value
-        ring, level = self._ring, self.level
-        oldest = ring[0]
-        ring.append(value)
-        if oldest < level > value or oldest > level < value or oldest == value:
-            return  # one left and one came on the same side of the median: it is what it was
-        self.level = level = sorted(ring)[RECENT >> 1]
-        if level > self.high or level < self.low:
-            self._set_extreme(level, index)
+        update_all(((0, self),), (value,), index)
 
     def _begin(self, value: float, index: int) -> None:
         """Take one of the first values, which make the baseline."""
@@ -143,6 +119,42 @@ class Series(Statistic):
     def values(self) -> list[float]:
         """The last values, at most 5, the oldest first."""
         return list(self._ring)
+
+
+def update_all(followed: Iterable[tuple[Any, Series]], values: Any, index: int) -> None:
+    """Take what event number `index` logged: of each series the value under its key.
+
+    All of them in one go, since a call for each would cost a third of it.
+    """
+    for key, series in followed:
+        value = values[key]
+        series.index = index
+        if not isfinite(value):
+            series.nonfinite += 1
+            series.nonfinite_run += 1
+            series.last = value
+            continue
+        if series.nonfinite_run:
+            series.nonfinite_run = 0
+        n = series.n
+        if n < EARLY:
+            series._begin(value, index)
+            continue
+        series.n = n + 1
+        roughness, slow, spread, step = series.roughness, series.slow, series.spread, value - series.previous
+        off = value - slow
+        series.roughness = roughness + 0.1 * ((step if step > 0.0 else -step) - roughness)
+        series.slow = slow + 0.05 * off
+        series.spread = spread + 0.05 * (1.2533 * (off if off > 0.0 else -off) - spread)
+        series.last = series.previous = value
+        ring, level = series._ring, series.level
+        oldest = ring[0]
+        ring.append(value)
+        if oldest < level > value or oldest > level < value or oldest == value:
+            continue  # one left and one came on the same side of the median: it is what it was
+        series.level = level = sorted(ring)[RECENT >> 1]
+        if level > series.high or level < series.low:
+            series._set_extreme(level, index)
 
 
 class SeriesByName(dict[str, Series]):

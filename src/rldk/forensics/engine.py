@@ -11,7 +11,7 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.catalog.axes import HELD_OUT
 from rldk.core.detector import Detector, Finding, View
 from rldk.core.event import Event
-from rldk.core.series import Series, SeriesByName
+from rldk.core.series import Series, SeriesByName, update_all
 from rldk.detectors.table import DETECTORS
 from rldk.forensics.onset import Recent
 
@@ -21,9 +21,8 @@ _MOST_PLANS = 1024
 _BACK = 4
 _MOST_STEPS_A_ROW = 50.0  # beyond, a step is no update but a sample or a token
 
-_Update = Callable[[float, int], None]
 _Check = Callable[[View], Finding | None]
-_Plan = tuple[list[tuple[str, _Update]], list[tuple[_Check, Detector]]]
+_Plan = tuple[list[tuple[str, Series]], list[tuple[_Check, Detector]]]
 
 KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
 """What advice may name: the values it would have the user change, as they were when the defect was raised."""
@@ -88,11 +87,10 @@ class Engine:
             event = told_apart(event)
         metrics = event.metrics
         names = tuple(metrics)
-        updates, detectors = self._plans.get(names) or self._plan(names)
+        followed, detectors = self._plans.get(names) or self._plan(names)
         index = self.events
         self._recent.take(index, event.step, metrics)
-        for name, update in updates:
-            update(metrics[name], index)
+        update_all(followed, metrics, index)
         if (info := event.model_info.get("reductions")) and isinstance(info, Mapping) and isinstance(info.get("kl_mean"), str):
             self.reductions["kl_mean"] = info["kl_mean"]
         view = self._view_of(event, index)
@@ -164,7 +162,7 @@ class Engine:
                 series[name] = self._looked_up[name] = Series()
         active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
         plan: _Plan = (
-            [(name, series[name].update) for name in followed],
+            [(name, series[name]) for name in followed],
             [(detector.check, detector) for detector in active],
         )
         if len(self._plans) < _MOST_PLANS:

@@ -104,7 +104,12 @@ class DeadReward(Detector):
 
     def _is_flat(self, view: View) -> bool:
         """Whether the last ten rewards are where the first were and no response differs from another."""
-        reward, spread = view.first(*SCORES), view.first("reward_std", "reward_group_std")
+        reward = view.get("reward_mean")
+        if not reward.n:
+            reward = view.get("accuracy")
+        spread = view.get("reward_std")
+        if not spread.n:
+            spread = view.get("reward_group_std")
         lost = spread.level < 1e-4 * spread.base
         if not lost:
             high, low = reward.high, reward.low

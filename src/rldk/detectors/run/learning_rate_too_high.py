@@ -88,7 +88,9 @@ class LearningRateTooHigh(Detector):
         self.rows = rows = self.rows + 1
         if rows <= self.start:
             self._count(view)
-        lr = view.first("policy_lr", "lr")
+        lr = view.get("policy_lr")
+        if not lr.n:
+            lr = view.get("lr")
         if inf > lr.last > self.jump_factor * lr.high > 0.0 and not 0 < rows - self.jump < RECENT:
             self.jump = rows
             self.before = [view.get(name).level for name in BEFORE]
