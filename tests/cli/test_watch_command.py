@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -170,6 +171,7 @@ class Terminal:
             [sys.executable, "-m", "rldk", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
         )  # fmt: skip
         self.theirs = theirs
+        self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.shown = ""
 
     def until(self, wanted: str, seconds: float = 20.0) -> bool:
@@ -178,7 +180,7 @@ class Terminal:
         while wanted not in self.plain() and time.monotonic() < end:
             ready, _, _ = select.select([self.own], [], [], 0.2)
             if ready:
-                self.shown += os.read(self.own, 65_536).decode(errors="replace")
+                self.shown += self.decoder.decode(os.read(self.own, 65_536))  # a letter may come in two parts
         return wanted in self.plain()
 
     def plain(self) -> str:
