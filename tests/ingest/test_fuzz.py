@@ -130,7 +130,8 @@ def numbers_in(content: bytes) -> set[float]:
         *(number * unit for unit in UNITS)}
     for numbers in ([float(word) for word in NUMBER.findall(inner)] for inner in LIST.findall(content)):
         if numbers:
-            found |= {float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0}
+            with np.errstate(all="ignore"):  # of infinite numbers
+                found |= {float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0}
     return found
 
 
