@@ -3,7 +3,7 @@
     python benchmarks/speed/engine.py [--quick]
 
 Times are of the processor, not of the clock, with the garbage collector as it is. What else the machine does slows them
-all the same, so each is the median over blocks of 50 events in the quietest of five rounds; the peer's too.
+all the same, so each is the median over blocks of 50 events in the quietest of twelve rounds, some seconds apart; the peer's too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from rldk.forensics.engine import Engine
 from rldk.testing.streams import simulate
 
 BLOCK = 50
-ROUNDS, SCANS = 5, 5
+ROUNDS, SCANS = 12, 5
+PAUSE = 3.0  # seconds between rounds: what disturbs a machine lasts as long
 EARLY, LATE = 1_000, 100_000
 BARS = {"step": 80.0, "late": 1.2, "memory": 1.1, "scan": 10_000.0}
 LEFT_OUT = (
@@ -138,6 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     peer = RlwatchPeer(python, "--speed") if python else None
     peers: list[float] = []
     for _ in range(ROUNDS):
+        time.sleep(PAUSE)
         for times in measured.values():
             times.measure()
         if peer is not None:
