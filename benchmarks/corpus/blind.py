@@ -1,0 +1,112 @@
+"""An independent reader's labels: thirty runs drawn at random, shown without names, and how far the reader agrees.
+
+    python benchmarks/corpus/blind.py draw --seed 1 --out out/corpus/blind    # a picture for each run
+    python benchmarks/corpus/blind.py score                                   # compare the reader's answers with the labels
+
+The reader sees the curves of the outcome probe and of the log, some samples, and the twin as a dashed line (for a run without
+a fault: another seed). The answer is FAILING, DEGRADED or SOUND for each: a harmless fault and none look the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from html import escape
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from corpus.label import LABELS
+from corpus.sheet import HEIGHT, WIDTH, log_panels, outcome_panels, samples
+from corpus.store import OUTCOME, RECORDED, read_json
+
+from rldk.plots import LIGHT, svg
+
+ANSWERS = Path(__file__).with_name("blind_answers.json")
+DRAWN = {"FAILING": 10, "DEGRADED or HARMLESS": 10, "HEALTHY": 10}
+COLUMNS = 4
+
+
+def draw(seed: int) -> list[dict[str, Any]]:
+    """Thirty labels: ten of each group, in random order. The same for the same seed and the same labels."""
+    labels, chance = json.loads(LABELS.read_text()), random.Random(seed)
+    chosen = []
+    for group, count in DRAWN.items():
+        names = group.split(" or ")
+        chosen += chance.sample([one for one in labels if one["verdict"] in names], count)
+    chance.shuffle(chosen)
+    return chosen
+
+
+def twin_of(label: dict[str, Any]) -> str:
+    """The run without the fault; for a healthy run, another seed of its setting."""
+    setting, seed, *_ = label["run"].split("--")
+    if label["kind"]:
+        return f"{setting}--{seed}"
+    others = sorted(one.name for one in RECORDED.glob(f"{setting}--s*") if one.name.count("--") == 1 and one.name != label["run"])
+    return others[0]
+
+
+def picture(label: dict[str, Any], number: int) -> str:
+    """All that the reader sees of a run, as one SVG."""
+    twin = twin_of(label)
+    run, other = read_json(RECORDED / label["run"] / OUTCOME), read_json(RECORDED / twin / OUTCOME)
+    panels = outcome_panels(run, other) + log_panels(label["run"], twin)
+    rows = -(-len(panels) // COLUMNS)
+    lines = [
+        f"Run {number}. Outcome on held-out prompts, then the log. Solid: the run; dashed: a healthy run of the same setting."
+    ]
+    lines += [f"run, {text}" for text in samples(run)] + [f"healthy, {text}" for text in samples(other)[-1:]]
+    lines += [f"the training ended with {run['ended']}"] if run["ended"] else []
+    texts = "".join(f'<text x="8" y="{18 + 16 * place}">{escape(text[:170])}</text>' for place, text in enumerate(lines))
+    top, width = 16 * len(lines) + 14, COLUMNS * WIDTH
+    placed = "".join(
+        f'<g transform="translate({WIDTH * (place % COLUMNS)},{top + HEIGHT * (place // COLUMNS)})">{svg(panel, WIDTH, HEIGHT, LIGHT)}</g>'
+        for place, panel in enumerate(panels)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top + rows * HEIGHT}" font-family="DejaVu Sans,sans-serif" '
+        f'font-size="12"><rect width="100%" height="100%" fill="white"/>{texts}{placed}</svg>'
+    )
+
+
+def verdict_of(label: dict[str, Any]) -> str:
+    """The label as the reader can tell it."""
+    return label["verdict"] if label["verdict"] in ("FAILING", "DEGRADED") else "SOUND"
+
+
+def score() -> int:
+    given = json.loads(ANSWERS.read_text())
+    drawn = draw(given["seed"])
+    agreed = 0
+    for number, label in enumerate(drawn, 1):
+        answer, known = given["answers"][str(number)], verdict_of(label)
+        agreed += answer == known
+        if answer != known:
+            print(f"run {number:2}: the reader says {answer}, the label {known} ({label['run']})")
+    print(f"agreement: {agreed} of {len(drawn)}")
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("action", choices=("draw", "score"))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("out/corpus/blind"))
+    args = parser.parse_args()
+    if args.action == "score":
+        return score()
+    import resvg_py
+
+    args.out.mkdir(parents=True, exist_ok=True)
+    for number, label in enumerate(draw(args.seed), 1):
+        (args.out / f"run_{number:02}.png").write_bytes(bytes(resvg_py.svg_to_bytes(svg_string=picture(label, number))))
+    print(f"wrote {sum(DRAWN.values())} pictures to {args.out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
