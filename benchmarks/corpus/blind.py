@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from corpus.label import LABELS
 from corpus.sheet import HEIGHT, WIDTH, log_panels, outcome_panels, samples
 from corpus.store import OUTCOME, RECORDED, read_json
-
 from rldk.plots import LIGHT, svg
 
 ANSWERS = Path(__file__).with_name("blind_answers.json")
@@ -63,14 +62,14 @@ def picture(label: dict[str, Any], number: int) -> str:
     lines += [f"the training ended with {run['ended']}"] if run["ended"] else []
     texts = "".join(f'<text x="8" y="{18 + 16 * place}">{escape(text[:170])}</text>' for place, text in enumerate(lines))
     top, width = 16 * len(lines) + 14, COLUMNS * WIDTH
+    spots = [(WIDTH * (place % COLUMNS), top + HEIGHT * (place // COLUMNS)) for place in range(len(panels))]
     placed = "".join(
-        f'<g transform="translate({WIDTH * (place % COLUMNS)},{top + HEIGHT * (place // COLUMNS)})">{svg(panel, WIDTH, HEIGHT, LIGHT)}</g>'
-        for place, panel in enumerate(panels)
+        f'<g transform="translate({x},{y})">{svg(panel, WIDTH, HEIGHT, LIGHT)}</g>'
+        for (x, y), panel in zip(spots, panels, strict=True)
     )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top + rows * HEIGHT}" font-family="DejaVu Sans,sans-serif" '
-        f'font-size="12"><rect width="100%" height="100%" fill="white"/>{texts}{placed}</svg>'
-    )
+    size = f'width="{width}" height="{top + rows * HEIGHT}" font-family="DejaVu Sans,sans-serif" font-size="12"'
+    paper = '<rect width="100%" height="100%" fill="white"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{paper}{texts}{placed}</svg>'
 
 
 def verdict_of(label: dict[str, Any]) -> str:

@@ -196,11 +196,10 @@ def sick_twins(outcomes: dict[str, dict[str, Any]]) -> list[str]:
     found = []
     for spec in (one for one in all_runs() if not one.fault and one.id in outcomes):
         rows = outcomes[spec.id]["rows"]
-        gain = end_of(rows, "reward") - rows[0]["reward"]
-        if not rows[-1]["finite"] or gain < 0.1 or end_of(rows, "ended") < 0.6 or end_of(rows, "distinct") < 0.3:
-            found.append(
-                f"{spec.id}: gain {gain:.2f}, ended {end_of(rows, 'ended'):.2f}, distinct {end_of(rows, 'distinct'):.2f}"
-            )
+        gain, ended = end_of(rows, "reward") - rows[0]["reward"], end_of(rows, "ended")
+        distinct, kl = end_of(rows, "distinct"), end_of(rows, "kl")
+        if not rows[-1]["finite"] or gain < 0.1 or ended < 0.6 or distinct < 0.3 or kl > KL_FAILING:
+            found.append(f"{spec.id}: gain {gain:.2f}, ended {ended:.2f}, distinct {distinct:.2f}, KL {kl:.2f}")
     return found
 
 
