@@ -19,6 +19,8 @@ from rldk.core.catalog import resolve
 from rldk.core.event import Event
 from trackers import Tracker, make_trackers
 
+SAMPLE_INTERVAL = 10  # steps between two events with samples
+
 
 class Throughput:
     """Seconds of a step and of its parts, tokens, samples and steps a second, and the time that is left.
@@ -125,8 +127,9 @@ class Logger:
         return None if self.monitor is None else self.monitor.stop
 
     def log(
-        self, step: int, metrics: dict[str, float], notes: list[str] | None = None, data_slice: dict[str, Any] | None = None
-    ) -> None:
+        self, step: int, metrics: dict[str, float], notes: list[str] | None = None, data_slice: dict[str, Any] | None = None,
+        samples: list[dict[str, Any]] | None = None,
+    ) -> None:  # fmt: skip
         """Take the metrics of a step (from 1) by their short names; a metric that is not known is not in the dict."""
         if not self.main:
             return
@@ -134,14 +137,24 @@ class Logger:
         names = {key: f"system/{key}" if key == "epoch_time" else f"train/{key}" for key in metrics}
         self.trackers.log({names[key]: value for key, value in metrics.items()}, step)
         if self.monitor is not None:
-            for anomaly in self.monitor.observe(self._event(step, metrics, notes or [], data_slice or {})):
+            event = self._event(step, metrics, notes or [], data_slice or {})
+            if samples:
+                event.extra["samples"] = samples
+            for anomaly in self.monitor.observe(event):
                 self.say(f"rldk: {anomaly.severity} {anomaly.type} at step {anomaly.step}: {anomaly.message} {anomaly.advice}")
         for note in notes or []:
             self.say(f"step {step}: {note}")
-        last = step == self.total
-        if step % self.args.log_interval == 0 or step == 1 or last:
+        if self.is_shown(step):
             self.screen.line(self._line(step, metrics))
         self.screen.advance(step)
+
+    def is_shown(self, step: int) -> bool:
+        """Whether a step has a line on the console."""
+        return step % self.args.log_interval == 0 or step in (1, self.total)
+
+    def shows_samples(self, step: int) -> bool:
+        """Whether the event of a step has samples: one in ten, of the process that writes."""
+        return self.monitor is not None and (step - 1) % SAMPLE_INTERVAL == 0
 
     def say(self, text: str) -> None:
         """Print a sentence beside the lines, on the main process only."""

@@ -200,7 +200,7 @@ def main(argv: list[str] | None = None) -> int:
             save_checkpoint(checkpoint_root(args), step, models, optimizers, kept, args.keep_checkpoints)
         accelerator.wait_for_everyone()
 
-    stale: Rollout | None = None  # for the fault of that name
+    stale: tuple[Rollout, list[str]] | None = None  # for the fault of that name: responses, and the prompts they answer
     stopped, step = "", begin
     for step in range(begin + 1, total + 1):
         notes = faults.at(step)
@@ -218,8 +218,8 @@ def main(argv: list[str] | None = None) -> int:
                 ending = -1 if faults("no_eos") else eos
                 roll = generate(models["actor"], ids, ids_mask, noise, temperature, ending, pad)
                 if faults("stale_rollouts"):
-                    stale = stale or roll
-                    roll = stale
+                    stale = stale or (roll, batch["texts"])
+                    roll, batch["texts"] = stale
 
             # 7. Judgement: score, reference and value of every response.
             with clock.span("scoring"), torch.no_grad(), accelerator.autocast():
@@ -315,7 +315,8 @@ def main(argv: list[str] | None = None) -> int:
         if skipped:
             notes.append(f"gradients were not finite: {skipped} of {len(seen)} updates skipped, weights unchanged by them")
         slice_info = {"tokens_in": int(ids_mask.sum()), "tokens_out": made, "samples": local * world}
-        logger.log(step, metrics, notes, slice_info)
+        shown = show_samples(batch["texts"], roll, score, tokenizer) if logger.shows_samples(step) else []
+        logger.log(step, metrics, notes, slice_info, shown)
 
         # 11. Reasons to leave, and checkpoints.
         if skipped and args.on_nonfinite == "stop":
@@ -356,6 +357,15 @@ def take(inputs: dict[str, Any], part: torch.Tensor | slice) -> dict[str, Any]:
 
 def tempered(logits: torch.Tensor, temperature: float) -> torch.Tensor:
     return logits.float() if temperature == 1.0 else logits.float() / temperature
+
+
+def show_samples(texts: list[str], roll: Rollout, score: torch.Tensor, tokenizer: Any, count: int = 2) -> list[dict[str, Any]]:
+    """The first prompts of a step with their responses and scores, for the event log."""
+    words = tokenizer.batch_decode(roll.responses[:count], skip_special_tokens=True)
+    return [
+        {"prompt": prompt, "completion": said, "reward": round(float(reward), 6)}
+        for prompt, said, reward in zip(texts[:count], words, score[:count], strict=True)
+    ]
 
 
 def score_of(judge: Any, texts: list[str], roll: Rollout, tokenizer: Any) -> torch.Tensor:

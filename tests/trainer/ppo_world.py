@@ -19,6 +19,11 @@ def even_words(prompts: list[str], responses: list[str]) -> list[float]:
     return scores
 
 
+def prompt_length(prompts: list[str], responses: list[str]) -> list[float]:
+    """A reward that depends on the prompt alone."""
+    return [float(len(prompt)) for prompt in prompts]
+
+
 def build(folder: Path, seed: int = 0) -> Path:
     """Write model, tokenizer, prompts and data config."""
     import torch

@@ -72,6 +72,15 @@ def test_every_step_is_in_the_event_log_once_under_canonical_names(healthy) -> N
     assert all(math.isfinite(value) for event in events for value in numbers(event).values())
 
 
+def test_one_event_in_ten_has_samples_with_their_rewards(healthy) -> None:
+    from ppo_world import even_words
+
+    events = events_of(healthy[0])
+    assert [event["step"] for event in events if "samples" in event] == [1, 11, 21, 31, 41, 51]
+    for sample in (sample for event in events for sample in event.get("samples", [])):
+        assert sample["reward"] == pytest.approx(even_words([sample["prompt"]], [sample["completion"]])[0], abs=1e-5)
+
+
 def test_the_monitor_is_silent_on_a_healthy_run_and_agrees_with_the_scan(healthy) -> None:
     from rldk.ingest import ingest_runs
 
