@@ -20,9 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from rlwatch_peer import RlwatchPeer, environment
-from simple_rules import Alarm, fixed_thresholds, rolling_z
-
+from peers import Alarm, Peer, open_peers
+from peers.simple_rules import fixed_thresholds, rolling_z
 from rldk.forensics.engine import Engine
 from rldk.testing.streams import FAULTS, PROFILES, simulate
 
@@ -30,8 +29,9 @@ STEPS = 1000
 HEALTHY, SEEDS = 100, 50
 BARS = {"criticals": 1, "warnings": 20, "caught": 0.95}
 TOOLS = ("rldk", "rlwatch", "z-score", "fixed")
+FRAMEWORKS = {"ppo": "trl-ppo", "ppo_token": "rldk-trainer", "grpo": "trl-grpo", "dpo": "trl-dpo"}
 
-_peer: RlwatchPeer | None = None
+_peer: Peer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class Outcome:
         return [alarm for alarm in found if alarm[0] >= 0 and (not types or alarm[2] in types)]
 
 
-def start(python: Path | None) -> None:
-    """Begin a worker: with a child process of rlwatch, if there is one."""
+def start(with_rlwatch: bool) -> None:
+    """Begin a worker: with a child process of rlwatch, if it is wanted."""
     global _peer
-    _peer = RlwatchPeer(python) if python else None
+    _peer = open_peers(["rlwatch"])["rlwatch"] if with_rlwatch else None
 
 
 def work(job: Job) -> Outcome:
@@ -70,7 +70,7 @@ def work(job: Job) -> Outcome:
     outcome.alarms["z-score"] = rolling_z(stream.events)
     outcome.alarms["fixed"] = fixed_thresholds(stream.events, job.profile == "ppo")
     if _peer:
-        outcome.alarms["rlwatch"] = [tuple(alarm) for alarm in _peer.ask(stream.events)]
+        outcome.alarms["rlwatch"] = _peer.ask(stream.events, FRAMEWORKS[job.profile])
     return outcome
 
 
@@ -130,6 +130,14 @@ def _show_healthy(healthy: Sequence[Outcome], tools: Sequence[str], verbose: boo
     return good
 
 
+def rlwatch_name() -> str | None:
+    """rlwatch and its version; `None` if it cannot be had. Its environment is made here, before the workers need it."""
+    found = open_peers(["rlwatch"])
+    for peer in found.values():
+        peer.close()
+    return next((f"{peer.name} {peer.version}" for peer in found.values()), None)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="a smoke run: few seeds")
@@ -138,14 +146,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first-seed", type=int, default=0, help="begin with this seed: other runs of the same kinds")
     parser.add_argument("--without-rlwatch", action="store_true")
     args = parser.parse_args(arguments)
-    python, name = (None, "rlwatch is left out") if args.without_rlwatch else environment()
-    print(f"Simulated runs of {STEPS} steps, beside {name}; z-score: window 50, |z| > 4; fixed: limits of folklore")
+    name = None if args.without_rlwatch else rlwatch_name()
+    beside = name or "no other monitor"
+    print(f"Simulated runs of {STEPS} steps, beside {beside}; z-score: window 50, |z| > 4; fixed: limits of folklore")
     began = time.perf_counter()
     only = [part for part in args.only.split(",") if part]
     todo = list(jobs(8 if args.quick else HEALTHY, 3 if args.quick else SEEDS, only, args.first_seed))
-    with ProcessPoolExecutor(2, initializer=start, initargs=(python,)) as pool:
+    with ProcessPoolExecutor(2, initializer=start, initargs=(name is not None,)) as pool:
         outcomes = list(pool.map(work, todo, chunksize=8))
-    good = show(outcomes, [tool for tool in TOOLS if tool != "rlwatch" or python], args.misses)
+    good = show(outcomes, [tool for tool in TOOLS if tool != "rlwatch" or name], args.misses)
     print(f"\n{len(todo)} runs in {time.perf_counter() - began:.0f} s")
     print("Bars (95 % of each fault, at most 1 critical and 20 warnings): " + ("reached" if good else "NOT reached"))
     return 0

@@ -21,8 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "detection"))
 
-from rlwatch_peer import RlwatchPeer, environment
-
+from peers import open_peers
+from peers.rlwatch_peer import RlwatchPeer
 from rldk.core.event import Event
 from rldk.forensics import ComprehensivePPOForensics
 from rldk.forensics.engine import Engine
@@ -126,7 +126,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     late = LATE // 10 if args.quick else LATE
     events = events_of(late + ROUNDS * EARLY)
-    python, name = environment()
     print(f"One step of {len(events[0].metrics)} metrics, in microseconds of processor time (quietest of {ROUNDS} rounds)")
     print(f"{'':44}{'step 1 000':>12}{f'step {late:,}'.replace(',', ' '):>16}")
     good = True
@@ -136,14 +135,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "rldk, with a record and scores each step": lambda: ComprehensivePPOForensics().observe,
     }
     measured = {label: Times(make, events, late) for label, make in judges.items()}
-    peer = RlwatchPeer(python, "--speed") if python else None
+    peer = open_peers(["rlwatch"]).get("rlwatch")
     peers: list[float] = []
     for _ in range(ROUNDS):
         time.sleep(PAUSE)
         for times in measured.values():
             times.measure()
-        if peer is not None:
-            peers.append(statistics.median(peer.ask(events[: 2 * EARLY])[EARLY // BLOCK :]))
+        if isinstance(peer, RlwatchPeer):
+            peers.append(statistics.median(peer.step_times(events[: 2 * EARLY])[EARLY // BLOCK :]))
     for label, times in measured.items():
         first, last = times.best
         reached = (first <= BARS["step"] and last <= BARS["late"] * first) or "record and" in label
@@ -151,9 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{label:44}{first:>12.1f}{last:>16.1f}{said(reached)}")
     if peer is not None:
         peer.close()
-        print(f"{name + ', 7 detectors':44}{min(peers):>12.1f}")
-    else:
-        print(name)
+        print(f"{f'rlwatch {peer.version}, 7 detectors':44}{min(peers):>12.1f}")
     marks = (late // 10, late)
     print(f"\nMemory held, in kB{'':26}{marks[0]:>12}{marks[1]:>16}")
     for label, make in list(judges.items())[:2]:

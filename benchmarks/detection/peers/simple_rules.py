@@ -8,12 +8,13 @@ import numpy as np
 
 from rldk.core.event import Event
 
-__all__ = ["FOLKLORE", "MAIN", "Alarm", "fixed_thresholds", "rolling_z"]
+from .alarm import Alarm
 
-Alarm = tuple[int, str, str]
-"""The row at which it was raised, its severity, and what it is about."""
+__all__ = ["FOLKLORE", "MAIN", "PAUSE", "PREFERENCE", "column", "fixed_thresholds", "rolling_z"]
 
 MAIN = ("reward_mean", "kl_mean", "entropy_mean", "grad_norm", "loss", "rollout_length_mean", "value_loss")
+PREFERENCE = ("loss", "grad_norm", "preference_margin", "preference_accuracy", "chosen_reward_mean", "rejected_reward_mean")
+"""The main metrics of runs with rewards, and of preference training, which has none of most of them."""
 WINDOW, LIMIT = 50, 4.0
 PAUSE = 50
 """Rows after an alarm in which the same metric is left alone; both rules would repeat themselves in every row."""
@@ -38,7 +39,7 @@ IN_A_ROW = 3
 SEQUENCE_KL = 20.0
 
 
-def _column(events: Sequence[Event], name: str) -> np.ndarray:
+def column(events: Sequence[Event], name: str) -> np.ndarray:
     return np.array([event.metrics.get(name, np.nan) for event in events])
 
 
@@ -50,27 +51,36 @@ def _paused(rows: np.ndarray, what: str) -> list[Alarm]:
     return alarms
 
 
-def rolling_z(events: Sequence[Event]) -> list[Alarm]:
-    """Values more than four standard deviations from the mean of the fifty before."""
+@np.errstate(over="ignore", invalid="ignore")
+def rolling_z(events: Sequence[Event], names: Sequence[str] = MAIN, first: int = WINDOW) -> list[Alarm]:
+    """Values more than four standard deviations from the mean of the fifty before; early in a run, from the `first` on, of all
+    before."""
     alarms: list[Alarm] = []
-    for name in MAIN:
-        values = _column(events, name)
+    for name in names:
+        values = column(events, name)
         there = np.flatnonzero(np.isfinite(values))
-        if len(there) <= WINDOW:
+        if len(there) <= first:
             continue
         known = values[there]
-        before = np.lib.stride_tricks.sliding_window_view(known, WINDOW)[:-1]
-        spread = np.maximum(before.std(axis=1), 1e-12 + 1e-9 * np.abs(before.mean(axis=1)))
-        z = (known[WINDOW:] - before.mean(axis=1)) / spread
-        alarms += _paused(there[WINDOW:][np.abs(z) > LIMIT], name)
+        means, spreads = _before(known, first)
+        z = (known[first:] - means) / np.maximum(spreads, 1e-12 + 1e-9 * np.abs(means))
+        alarms += _paused(there[first:][np.abs(z) > LIMIT], name)
     return sorted(alarms)
+
+
+def _before(known: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the values before each, from the `first` on: of fifty, or of all if they are fewer."""
+    early = [known[:count] for count in range(first, min(WINDOW, len(known)))]
+    full = np.lib.stride_tricks.sliding_window_view(known, WINDOW)[:-1] if len(known) > WINDOW else np.empty((0, WINDOW))
+    means = np.concatenate([[part.mean() for part in early], full.mean(axis=1)])
+    return means, np.concatenate([[part.std() for part in early], full.std(axis=1)])
 
 
 def fixed_thresholds(events: Sequence[Event], by_sequence: bool) -> list[Alarm]:
     """Three rows in a row outside of the limits that are handed down; what is not finite is outside."""
     alarms: list[Alarm] = []
     for name, (low, high) in FOLKLORE.items():
-        values = _column(events, name)
+        values = column(events, name)
         there = np.flatnonzero([name in event.metrics for event in events])
         if not len(there):
             continue
