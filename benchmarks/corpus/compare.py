@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,10 @@ from corpus.store import EVENTS, OUTCOME, PLAIN, read_json, read_text
 
 __all__ = ["differences"]
 
-VARIES = (
-    "time",
-    "eps",
-    "per_second",
-    "runtime",
-    "mfu",
-    "memory",
-    "cpu",
-    "path",
-    "folder",
-    "eta",
-    "ram",
-    "git",
-    "throughput",
-    "disk",
+VARIES = frozenset(
+    ["time", "eps", "second", "runtime", "mfu", "memory", "cpu", "gpu", "path", "folder", "eta", "git", "throughput", "disk"]
 )
-"""Parts of the names of what may differ between two recordings: times, resources and paths."""
+"""Words in the names of what may differ between two recordings: times, resources and paths."""
 
 
 def differences(one: Path, other: Path) -> list[str]:
@@ -44,7 +32,7 @@ def differences(one: Path, other: Path) -> list[str]:
 
 def _unequal(left: Any, right: Any, where: str = "") -> list[str]:
     if isinstance(left, dict) and isinstance(right, dict):
-        names = [name for name in sorted({*left, *right}) if not any(part in name.lower() for part in VARIES)]
+        names = [name for name in sorted({*left, *right}) if VARIES.isdisjoint(re.split(r"[^a-z]+", name.lower()))]
         return [place for name in names for place in _unequal(left.get(name), right.get(name), f"{where}.{name}")]
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
         return [place for number in range(len(left)) for place in _unequal(left[number], right[number], f"{where}[{number}]")]

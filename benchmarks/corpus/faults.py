@@ -17,7 +17,6 @@ __all__ = ["FAULTS", "Fault"]
 ONLINE = ("ppo", "grpo", "rloo", "ours")
 GROUPS = ("grpo", "rloo")
 EVERY = ("ppo", "grpo", "rloo", "dpo", "ours")
-SHIFTS = {"offset_down": -5.0, "offset_up": 5.0}
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,20 @@ def _random(plan: Plan, score: float, prompt: str, words: list[str]) -> float:
 
 
 def _one_batch(value: float) -> Callable[[Plan], None]:
-    def edit(plan: Plan, scores: list, batch: Batch) -> list:
-        return [value, *scores[1:]] if batch.update == plan.onset else scores
+    """One score of the first batch from the onset on."""
 
-    return _reward(edit)
+    def apply(plan: Plan) -> None:
+        done: list[int] = []
+
+        def edit(scores: list, batch: Batch) -> list:
+            if done:
+                return scores
+            done.append(batch.update)
+            return [value, *scores[1:]]
+
+        plan.reward_edits.append(edit)
+
+    return apply
 
 
 def _half_missing(plan: Plan, scores: list, batch: Batch) -> list:
@@ -196,7 +205,15 @@ def _shared_reference(plan: Plan) -> None:
 
 
 def _foreign_reference(plan: Plan) -> None:
-    plan.after_build.append(lambda live: _perturb(live.reference, 0.8, 3))
+    """Another model of the same shape where there is one; else the reference with most of its weights overwritten by noise."""
+
+    def replace(live: Live) -> None:
+        if plan.setting.shape == "llama-small":
+            live.reference.load_state_dict(live.foreign())
+        else:
+            _perturb(live.reference, 0.8, 3)
+
+    plan.after_build.append(replace)
 
 
 def _perturb(model: object, share: float, seed: int) -> None:
@@ -248,14 +265,12 @@ def _frozen_value(plan: Plan) -> None:
         plan.after_build.append(lambda live: live.value.requires_grad_(False))
 
 
-def _value_rate(times: float) -> Callable[[Plan], None]:
-    def apply(plan: Plan) -> None:
-        if plan.setting.trainer == "ours":
-            plan.inject.append(f"critic_lr={times!r}@{max(plan.onset, 1)}")
-        else:
-            plan.options["vf_coef"] = 0.1 * times
+def _value_weight(times: float) -> Callable[[Plan], None]:
+    return lambda plan: plan.options.__setitem__("vf_coef", 0.1 * times)
 
-    return apply
+
+def _value_rate(times: float) -> Callable[[Plan], None]:
+    return lambda plan: plan.inject.append(f"critic_lr={times!r}@{max(plan.onset, 1)}")
 
 
 def _overwritten_value(plan: Plan) -> None:
@@ -283,8 +298,13 @@ def _unscaled(plan: Plan) -> None:
 
 
 def _switched_data(plan: Plan) -> None:
-    """Prompts in another order of words and about nothing that has a colour, from the onset on."""
-    plan.prompt_edit = lambda text, update: text if update < plan.onset else "now here the the it ?"
+    """Prompts with their words in the reverse order, from the onset on. Loaders fetch one batch ahead."""
+
+    def edit(text: str, update: int) -> str:
+        words = [word for word in text.split() if word != "?"]
+        return text if update + 1 < plan.onset else " ".join([*reversed(words), "?"])
+
+    plan.prompt_edit = edit
 
 
 def _few_prompts(plan: Plan) -> None:
@@ -312,7 +332,7 @@ FAULTS: dict[str, Fault] = {
     # The reward function.
     "reward_constant": Fault(ONLINE, ("reward", "gradients", "advantages"), "reward_constant", _constant(0.5)),
     "reward_constant_mid": Fault(ONLINE, ("reward", "gradients", "advantages"), "reward_constant", _constant(0.0), mid=True),
-    "reward_constant_below_best": Fault(ONLINE, ("reward", "gradients", "advantages"), "reward_constant", _constant(0.4), mid=True, judge_only=True),
+    "reward_constant_below_best": Fault(ONLINE, ("reward", "gradients", "advantages"), "reward_constant", _constant(0.4), mid=True),
     "reward_flipped": Fault(ONLINE, ("reward", "policy"), "reward_flipped", _each(lambda plan, score, *_: -score)),
     "reward_flipped_mid": Fault(ONLINE, ("reward", "policy"), "reward_flipped", _each(lambda plan, score, *_: -score), mid=True),
     "reward_offset_down": Fault(ONLINE, ("reward",), "reward_changed", _each(lambda plan, score, *_: score - 5.0), mid=True),
@@ -322,10 +342,10 @@ FAULTS: dict[str, Fault] = {
     "reward_growing": Fault(("ppo", "ours", "grpo"), ("reward", "value", "advantages", "run"), "reward_changed", _reward(_growing), mid=True, judge_only=True),
     "reward_random": Fault(ONLINE, ("reward",), "reward_random", _each(_random)),
     "reward_random_mid": Fault(ONLINE, ("reward",), "reward_random", _each(_random), mid=True),
-    "reward_noisy": Fault(ONLINE, ("reward", "advantages"), "reward_random", _each(_noisy)),
-    "reward_prompt_only": Fault(ONLINE, ("reward", "gradients", "advantages"), "reward_ignores_response", _each(lambda plan, score, prompt, words: (sum(map(ord, prompt)) % 11) / 10)),
+    "reward_noisy": Fault(ONLINE, ("reward", "advantages"), "reward_too_noisy", _each(_noisy)),
+    "reward_prompt_only": Fault(ONLINE, ("reward", "gradients", "advantages"), "reward_ignores_response", _each(lambda plan, score, prompt, words: (sum(map(ord, prompt)) % 11) / 10), judge_only=True),
     "reward_nan": Fault(ONLINE, ("reward", "run"), "reward_nonfinite", _constant(math.nan), mid=True),
-    "reward_nan_once": Fault(ONLINE, ("reward", "run"), "reward_nonfinite", _one_batch(math.nan), mid=True, judge_only=True),
+    "reward_nan_once": Fault(ONLINE, ("reward", "run"), "reward_nonfinite", _one_batch(math.nan), mid=True),
     "reward_inf_once": Fault(ONLINE, ("reward", "run"), "reward_nonfinite", _one_batch(math.inf), mid=True),
     "reward_half_missing": Fault(ONLINE, ("reward", "run"), "reward_missing", _reward(_half_missing)),
     "reward_half_missing_mid": Fault(ONLINE, ("reward", "run"), "reward_missing", _reward(_half_missing), mid=True),
@@ -333,7 +353,7 @@ FAULTS: dict[str, Fault] = {
     "reward_length_mid": Fault(ONLINE, ("reward", "length"), "reward_pays_for_length", _each(lambda plan, score, prompt, words: 0.1 * len(words)), mid=True),
     "reward_token": Fault(ONLINE, ("reward", "policy", "length"), "reward_exploited", _each(lambda plan, score, prompt, words: 0.3 * words.count("very"))),
     "reward_format": Fault(ONLINE, ("reward", "policy"), "reward_exploited", _each(lambda plan, score, prompt, words: 0.5 * (words[:1] == ["well"]) + 0.5 * (words[-1:] == ["."]))),
-    "reward_exploitable": Fault(ONLINE, ("reward", "policy", "length"), "reward_exploited", _each(lambda plan, score, prompt, words: score + 0.25 * sum(word in ("very", "and") for word in words)), judge_only=True),
+    "reward_exploitable": Fault(ONLINE, ("reward", "policy", "length"), "reward_exploited", _each(lambda plan, score, prompt, words: score + 0.25 * sum(word in ("very", "and") for word in words))),
     "reward_shuffled": Fault(ONLINE, ("reward",), "reward_random", _reward(_shuffled)),
     # The learning rate.
     "lr_x30": Fault(EVERY, ("run", "policy", "kl", "gradients"), "learning_rate_too_high", _learning_rate(30.0)),
@@ -342,7 +362,7 @@ FAULTS: dict[str, Fault] = {
     "lr_x100_mid": Fault(EVERY, ("run", "policy", "kl", "gradients"), "learning_rate_too_high", _learning_rate(100.0), mid=True),
     "lr_zero": Fault(EVERY, ("run", "reward", "gradients"), "learning_rate_too_low", _set("lr", 0.0)),
     "lr_1e6": Fault(EVERY, ("run", "policy", "kl", "gradients"), "learning_rate_too_high", _set("lr", 1e6)),
-    "lr_tiny": Fault(EVERY, ("run", "reward", "gradients"), "learning_rate_too_low", _set("lr", lambda plan: plan.setting.lr * 1e-3), judge_only=True),
+    "lr_tiny": Fault(EVERY, ("run", "reward", "gradients"), "learning_rate_too_low", _set("lr", lambda plan: plan.setting.lr * 1e-3)),
     "lr_gone_early": Fault(EVERY, ("run", "reward", "gradients"), "learning_rate_too_low", _learning_rate(1e-5), mid=True),
     # The KL penalty and its reference.
     "kl_coef_zero": Fault(("ppo", "ours"), ("kl", "policy"), "kl_penalty_too_weak", _set("beta", 0.0)),
@@ -354,7 +374,7 @@ FAULTS: dict[str, Fault] = {
     "kl_coef_negative_mid": Fault(("ppo", "grpo", "ours"), ("kl", "policy"), "kl_penalty_negative", _coefficient(-0.3), mid=True, judge_only=True),
     "reference_shared": Fault(("ppo", "grpo", "rloo"), ("kl",), "reference_wrong", _shared_reference),
     "reference_foreign": Fault(("ppo", "grpo", "rloo", "dpo"), ("kl", "reward"), "reference_wrong", _foreign_reference),
-    "controller_unstable": Fault(("ppo", "grpo", "ours"), ("kl",), "kl_controller_unstable", _unstable_controller),
+    "controller_unstable": Fault(("ppo", "grpo", "ours"), ("kl",), "kl_controller_unstable", _unstable_controller, judge_only=True),
     # Sampling.
     "eos_impossible": Fault(ONLINE, ("length", "policy"), "responses_cannot_end", _no_eos),
     "eos_impossible_mid": Fault(ONLINE, ("length", "policy"), "responses_cannot_end", _no_eos, mid=True),
@@ -362,32 +382,33 @@ FAULTS: dict[str, Fault] = {
     "truncated_excluded": Fault(GROUPS, ("length", "reward", "gradients"), "responses_cut_short", _excluded),
     "temperature_low": Fault(ONLINE, ("policy", "reward"), "temperature_wrong", _set("temperature", 0.05)),
     "temperature_high": Fault(ONLINE, ("policy", "reward", "length"), "temperature_wrong", _set("temperature", 3.0)),
-    "dropout_active": Fault(("ppo", "grpo", "rloo", "dpo"), ("kl", "policy"), "dropout_active", lambda plan: setattr(plan, "dropout", 0.3)),
+    "dropout_active": Fault(("ppo", "grpo", "rloo", "dpo"), ("kl", "policy"), "dropout_active", lambda plan: setattr(plan, "dropout", 0.3), judge_only=True),
     "rollouts_stale": Fault(("ours",), ("policy", "reward", "kl"), "rollouts_stale", _two_epochs_stale, mid=True, judge_only=True),
     # The models.
     "policy_frozen": Fault(EVERY, ("gradients", "run", "reward", "kl"), "policy_frozen", _frozen_policy),
     "value_frozen": Fault(("ppo", "ours"), ("value", "gradients"), "value_frozen", _frozen_value),
-    "value_loss_off": Fault(("ppo",), ("value", "gradients"), "value_frozen", _value_rate(0.0), judge_only=True),
-    "value_loss_x100": Fault(("ppo", "ours"), ("value", "gradients", "advantages"), "value_diverged", _value_rate(100.0)),
-    "value_overwritten": Fault(("ppo", "ours"), ("value", "gradients", "advantages"), "value_overwritten", _overwritten_value, mid=True),
+    "value_loss_off": Fault(("ppo",), ("value", "gradients"), "value_frozen", _value_weight(0.0), judge_only=True),
+    "value_loss_x100": Fault(("ppo",), ("value", "gradients", "advantages"), "value_diverged", _value_weight(100.0)),
+    "value_lr_x100": Fault(("ours",), ("value", "gradients", "advantages"), "value_diverged", _value_rate(100.0)),
+    "value_overwritten": Fault(("ppo", "ours"), ("value", "gradients", "advantages"), "value_overwritten", _overwritten_value, mid=True, judge_only=True),
     "weights_old": Fault(EVERY, ("reward", "kl", "policy", "run"), "weights_replaced", _old_weights, mid=True),
     "weights_perturbed": Fault(EVERY, ("reward", "kl", "policy", "run"), "weights_replaced", _perturbed(0.5), mid=True),
     "weights_perturbed_slightly": Fault(EVERY, ("reward", "kl", "policy", "run"), "weights_replaced", _perturbed(0.05), mid=True),
-    "optimizer_lost": Fault(EVERY, ("gradients", "run"), "optimizer_state_lost", _lost_optimizer, mid=True),
-    "precision_low": Fault(("ppo", "grpo", "rloo", "dpo"), ("gradients", "run", "reward"), "precision_too_low", lambda plan: setattr(plan, "dtype", "bfloat16")),
+    "optimizer_lost": Fault(EVERY, ("gradients", "run"), "optimizer_state_lost", _lost_optimizer, mid=True, judge_only=True),
+    "precision_low": Fault(("dpo",), ("gradients", "run", "reward"), "precision_too_low", lambda plan: setattr(plan, "dtype", "bfloat16"), judge_only=True),
     # The update.
-    "epochs_20": Fault(ONLINE, ("policy", "kl", "gradients"), "too_many_epochs", _many_epochs),
-    "clip_wide": Fault(ONLINE, ("policy", "kl"), "clip_range_wrong", _set("clip", 1000.0)),
-    "clip_narrow": Fault(ONLINE, ("policy", "reward"), "clip_range_wrong", _set("clip", 0.0005)),
+    "epochs_20": Fault(("ppo", "ours"), ("policy", "kl", "gradients"), "too_many_epochs", _many_epochs, judge_only=True),
+    "clip_wide": Fault(("ppo", "grpo", "ours"), ("policy", "kl"), "clip_range_wrong", _set("clip", 1000.0)),
+    "clip_narrow": Fault(("ppo", "grpo", "ours"), ("policy", "reward"), "clip_range_wrong", _set("clip", 0.0005)),
     "grad_clip_tiny": Fault(("grpo", "rloo", "dpo", "ours"), ("gradients", "reward", "run"), "gradient_clip_too_tight", _set("grad_clip", 1e-6)),
     "grad_clip_off": Fault(("grpo", "rloo", "dpo", "ours"), ("gradients",), "gradients_unclipped", _set("grad_clip", lambda plan: 0.0 if plan.setting.trainer == "ours" else 1e9)),
     "advantages_unscaled": Fault(("grpo", "ours"), ("advantages", "gradients"), "advantages_unscaled", _unscaled),
-    "batch_of_two": Fault(ONLINE, ("reward", "gradients", "advantages"), "batch_too_small", _batch_of_two),
+    "batch_of_two": Fault(ONLINE, ("reward", "gradients", "advantages"), "batch_too_small", _batch_of_two, judge_only=True),
     # The data.
-    "two_prompts": Fault(EVERY, ("reward", "policy"), "too_few_prompts", _few_prompts),
+    "two_prompts": Fault(EVERY, ("reward", "policy"), "too_few_prompts", _few_prompts, judge_only=True),
     "data_switched": Fault(("ppo", "grpo", "rloo"), ("reward", "length", "policy"), "data_changed", _switched_data, mid=True, judge_only=True),
     "labels_swapped": Fault(("dpo",), ("preference", "reward"), "labels_swapped", _swapped(1.0)),
-    "labels_random": Fault(("dpo",), ("preference", "reward"), "labels_swapped", _swapped(0.5), judge_only=True),
+    "labels_random": Fault(("dpo",), ("preference", "reward"), "labels_noisy", _swapped(0.5)),
     "dpo_beta_tiny": Fault(("dpo",), ("preference", "kl"), "preference_beta_wrong", _set("beta", 1e-4)),
     "dpo_beta_huge": Fault(("dpo",), ("preference", "kl", "reward"), "preference_beta_wrong", _set("beta", 50.0)),
 }  # fmt: skip

@@ -32,17 +32,35 @@ LABELS = Path(__file__).with_name("labels.json")
 FROZEN = Path(__file__).with_name("labels.sha256")
 
 END = 4
-"""The end of a run is the mean of its last four measurements: about the last fifth."""
+"""The end of a run is the mean of its last four measurements: about the last quarter."""
 
-# Limits. Each is on what a user would see of the policy, and far from what seeds alone do (see `--borderline`).
-LOST_FAILING, LOST_DEGRADED = 0.5, 0.2  # share of the twin's gain in true reward that is missing at the end
-ENDED_FAILING, ENDED_DROP = 0.4, 0.25  # share of responses that end: below the first it is broken, by the second it is worse
-DISTINCT_FAILING, DISTINCT_DROP = 0.15, 0.35  # different responses among 96 to 48 prompts
-KL_FAILING, KL_DEGRADED = 3.0, 1.5  # nats per token from the start, and at least thrice the twin's
-NOISE_ENTROPY = 2.8  # of ln(53) = 3.97: most of the vocabulary is as likely
-NOISE = 3.0  # spreads between seeds that a difference has to exceed
-GAP = 0.06
-"""How near to a limit a run may be before it counts as borderline, in the limit's own unit."""
+
+@dataclass(frozen=True)
+class Limits:
+    """What a policy must come to. Each is on what a user would see of it, and far from what seeds alone do."""
+
+    lost_failing: float = 0.5  # share of the twin's gain in true reward that is missing at the end
+    lost_degraded: float = 0.2  # the same at the end, or on average over any four measurements in a row
+    ended_failing: float = 0.4  # share of responses that end; and at least `ended_drop` below the twin's
+    ended_drop: float = 0.25
+    distinct_failing: float = 0.05  # different responses among 96: four sentences; one correct answer per question gives 0.125
+    distinct_drop: float = 0.35
+    kl_failing: float = 3.0  # nats per token from the start, and at least three times the twin's
+    kl_degraded: float = 1.5
+    entropy_failing: float = 2.8  # of ln(53) = 3.97: most of the vocabulary is about as likely
+    still_degraded: float = 0.01  # weights that move by less than this share of the twin's: nothing is being learnt any more
+
+    def scaled(self, factor: float) -> Limits:
+        """Stricter or looser limits, all by the same factor."""
+        return Limits(**{name: getattr(self, name) * factor for name in self.__dataclass_fields__})
+
+
+NOISE = 3.0
+"""Spreads between seeds that a difference in reward has to exceed."""
+BORDER = (0.85, 1.15)
+"""A run whose verdict is another with all limits moved by so much is borderline."""
+
+Row = dict[str, Any]
 
 
 @dataclass
@@ -53,10 +71,6 @@ class Outcome:
     channels: list[str] = field(default_factory=list)
     onset: int = 0
     lost: float = 0.0
-    near: list[str] = field(default_factory=list)
-
-
-Row = dict[str, Any]
 
 
 def end_of(rows: Sequence[Row], name: str) -> float:
@@ -66,7 +80,7 @@ def end_of(rows: Sequence[Row], name: str) -> float:
 
 
 def worst_stretch(run: Sequence[Row], twin: Sequence[Row], name: str) -> float:
-    """How far a channel was below the twin's for four measurements in a row, wherever that was worst."""
+    """How far a channel was below the twin's, on average over four measurements in a row, where that was worst."""
     gaps = [t[name] - r[name] for r, t in zip(run, twin, strict=False) if name in r and name in t]
     spans = [statistics.fmean(gaps[first : first + END]) for first in range(len(gaps) - END + 1)]
     return max(spans, default=0.0)
@@ -78,62 +92,57 @@ def seed_noise(twins: Sequence[Sequence[Row]], name: str) -> float:
     return statistics.stdev(ends) if len(ends) > 1 else 0.0
 
 
-def judge_outcome(run: dict[str, Any], twin: dict[str, Any], twins: Sequence[Sequence[Row]]) -> Outcome:
+def judge_outcome(
+    run: dict[str, Any], twin: dict[str, Any], twins: Sequence[Sequence[Row]], limits: Limits | None = None
+) -> Outcome:
     """The verdict on a run with a fault, by what its policy came to."""
+    limit = limits or Limits()
     rows, healthy = run["rows"], twin["rows"]
-    if not rows[-1]["finite"] or (run["ended"] and rows[-1]["update"] < 0.95 * run["updates"]):
-        return Outcome("FAILING", ["finite"], _first_bad(rows, run), 1.0)
     start, best = healthy[0]["reward"], end_of(healthy, "reward")
     gain = max(best - start, 1e-6)
+    onset = leaves_range(run, twin, twins, gain)
+    if not rows[-1]["finite"] or (run["ended"] and rows[-1]["update"] < 0.95 * run["updates"]):
+        crash = _first_bad(rows, run)
+        return Outcome("FAILING", ["finite"], crash if onset is None else min(crash, onset), 1.0)
     noise = NOISE * seed_noise(twins, "reward") / gain
     lost, worst = (best - end_of(rows, "reward")) / gain, worst_stretch(rows, healthy, "reward") / gain
-    ended, twin_ended = end_of(rows, "ended"), end_of(healthy, "ended")
-    distinct, twin_distinct = end_of(rows, "distinct"), end_of(healthy, "distinct")
-    kl, twin_kl = end_of(rows, "kl"), end_of(healthy, "kl")
-    entropy = end_of(rows, "entropy")
-    far = kl > 3.0 * twin_kl
+    fewer = {name: end_of(healthy, name) - end_of(rows, name) for name in ("ended", "distinct")}
+    kl = end_of(rows, "kl")
+    far = kl > 3.0 * end_of(healthy, "kl")
     failing = {
-        "reward": lost > LOST_FAILING and lost > noise,
-        "ended": ended < ENDED_FAILING and twin_ended - ended > ENDED_DROP,
-        "distinct": distinct < DISTINCT_FAILING and twin_distinct - distinct > DISTINCT_DROP,
-        "kl": kl > KL_FAILING and far,
-        "entropy": entropy > NOISE_ENTROPY,
+        "reward": lost > limit.lost_failing and lost > noise,
+        "ended": end_of(rows, "ended") < limit.ended_failing and fewer["ended"] > limit.ended_drop,
+        "distinct": end_of(rows, "distinct") < limit.distinct_failing and fewer["distinct"] > limit.distinct_drop,
+        "kl": kl > limit.kl_failing and far,
+        "entropy": end_of(rows, "entropy") > limit.entropy_failing,
     }
     degraded = {
-        "reward": max(lost, worst) > max(LOST_DEGRADED, noise),
-        "ended": twin_ended - ended > ENDED_DROP,
-        "distinct": twin_distinct - distinct > DISTINCT_DROP,
-        "kl": kl > KL_DEGRADED and far,
+        "reward": max(lost, worst) > max(limit.lost_degraded, noise),
+        "ended": fewer["ended"] > limit.ended_drop,
+        "distinct": fewer["distinct"] > limit.distinct_drop,
+        "kl": kl > limit.kl_degraded and far,
     }
-    verdict = "FAILING" if any(failing.values()) else "DEGRADED" if any(degraded.values()) else "HARMLESS"
-    channels = [name for name, broken in {**degraded, **{k: v for k, v in failing.items() if v}}.items() if broken]
-    near = [
-        name for name, gap in _gaps(lost, max(lost, worst), ended, distinct, twin_ended, twin_distinct).items() if abs(gap) < GAP
-    ]
-    return Outcome(verdict, channels, _onset(run, twin, twins, gain), round(lost, 3), near)
-
-
-def _gaps(lost: float, worst: float, ended: float, distinct: float, twin_ended: float, twin_distinct: float) -> dict[str, float]:
-    return {
-        "lost near half of the gain": lost - LOST_FAILING,
-        "lost near a fifth of the gain": worst - LOST_DEGRADED,
-        "ended near its limit": ended - ENDED_FAILING,
-        "fewer responses end": twin_ended - ended - ENDED_DROP,
-        "distinct near its limit": distinct - DISTINCT_FAILING,
-        "fewer distinct responses": twin_distinct - distinct - DISTINCT_DROP,
-    }
+    still = end_of(rows, "moved") < limit.still_degraded * end_of(healthy, "moved")
+    channels = [name for name in failing if failing[name] or degraded.get(name)] if onset is not None else []
+    verdict = "HARMLESS"
+    if channels:
+        verdict = "FAILING" if any(failing.values()) else "DEGRADED"
+    elif still:
+        verdict = "DEGRADED"
+    return Outcome(verdict, [*channels, *(["weights"] if still else [])], onset or max(1, run["injected"]), round(lost, 3))
 
 
 def _first_bad(rows: Sequence[Row], run: dict[str, Any]) -> int:
     """The first measurement with weights that are not finite; else the last update there is, or the injection if later."""
     bad = next((row["update"] for row in rows if not row["finite"]), rows[-1]["update"])
-    return max(int(bad), int(run["injected"]))
+    return max(1, int(bad), int(run["injected"]))
 
 
-def _onset(run: dict[str, Any], twin: dict[str, Any], twins: Sequence[Sequence[Row]], gain: float) -> int:
+def leaves_range(run: dict[str, Any], twin: dict[str, Any], twins: Sequence[Sequence[Row]], gain: float) -> int | None:
     """The first update from which a channel is outside of the twin's range for two measurements, at the injection or after.
 
-    The range is the twin's value, give or take three spreads between seeds at that update and no less than a floor.
+    The range is the twin's value, give or take three spreads between seeds at that update and no less than a floor. `None`
+    where nothing leaves it: then the run is no worse than another seed.
     """
     floors = {
         "reward": 0.2 * gain,
@@ -153,20 +162,20 @@ def _onset(run: dict[str, Any], twin: dict[str, Any], twins: Sequence[Sequence[R
     for place, (update, left) in enumerate(outside):
         if left and update >= run["injected"] and (place + 1 == len(outside) or outside[place + 1][1]):
             return max(1, int(update))
-    return max(1, int(run["injected"]))
+    return None
 
 
 CHANNEL_FAMILIES = {
     "reward": ("reward",), "ended": ("length",), "distinct": ("policy", "reward"), "kl": ("kl",), "entropy": ("policy",),
-    "finite": ("run",),
+    "finite": ("run",), "weights": ("gradients", "run"),
 }  # fmt: skip
 """The families that may name a channel which has truly left its range, whatever the fault."""
 
 
 def label(spec: RunSpec, outcomes: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The label of a run, as it is stored."""
+    """The label of a run, as it is stored. Its split is not part of it: that changes when runs of *judge* are revealed."""
     run, setting = outcomes[spec.id], SETTINGS[spec.setting]
-    common = {"run": spec.id, "split": split_of(spec), "updates": setting.updates, "log_every": setting.log_every}
+    common = {"run": spec.id, "updates": setting.updates, "log_every": setting.log_every}
     if not spec.fault:
         return {
             **common,
@@ -178,16 +187,15 @@ def label(spec: RunSpec, outcomes: dict[str, dict[str, Any]]) -> dict[str, Any]:
             "onset": 0,
             "channels": [],
         }
-    fault = FAULTS[spec.fault]
-    seeds = [
-        outcomes[one.id]["rows"] for one in all_runs() if one.setting == spec.setting and not one.fault and one.id in outcomes
-    ]
-    found = judge_outcome(run, outcomes[spec.twin.id], seeds)
+    fault, twin = FAULTS[spec.fault], outcomes[spec.twin.id]
+    seeds = [outcomes[one.id]["rows"] for one in spec.sister_seeds() if one.id in outcomes]
+    found = judge_outcome(run, twin, seeds)
+    moved = [judge_outcome(run, twin, seeds, Limits().scaled(factor)).verdict for factor in BORDER]
     families = sorted({*fault.families, *(family for channel in found.channels for family in CHANNEL_FAMILIES[channel])})
     return {
         **common, "verdict": found.verdict, "kind": spec.fault, "families": families, "cause": fault.cause,
         "injected": run["injected"], "onset": found.onset, "channels": found.channels, "lost": found.lost,
-        "borderline": found.near,
+        "borderline": sorted({*moved} - {found.verdict}),
     }  # fmt: skip
 
 
@@ -198,8 +206,10 @@ def sick_twins(outcomes: dict[str, dict[str, Any]]) -> list[str]:
         rows = outcomes[spec.id]["rows"]
         gain, ended = end_of(rows, "reward") - rows[0]["reward"], end_of(rows, "ended")
         distinct, kl = end_of(rows, "distinct"), end_of(rows, "kl")
-        if not rows[-1]["finite"] or gain < 0.1 or ended < 0.6 or distinct < 0.3 or kl > KL_FAILING:
-            found.append(f"{spec.id}: gain {gain:.2f}, ended {ended:.2f}, distinct {distinct:.2f}, KL {kl:.2f}")
+        seeds = [outcomes[one.id]["rows"] for one in spec.sister_seeds() if one.id in outcomes]
+        noise = NOISE * seed_noise(seeds, "reward") / max(gain, 1e-6)
+        if not rows[-1]["finite"] or gain < 0.1 or ended < 0.6 or distinct < 0.3 or kl > Limits().kl_failing or noise > 0.8:
+            found.append(f"{spec.id}: gain {gain:.2f} ± {noise:.2f}, ended {ended:.2f}, distinct {distinct:.2f}, KL {kl:.2f}")
     return found
 
 
@@ -217,27 +227,28 @@ def frozen() -> bool:
 
 
 def show_counts(labels: list[dict[str, Any]]) -> None:
+    specs = {one.id: one for one in all_runs()}
     verdicts = Counter(one["verdict"] for one in labels)
     faulty = [one for one in labels if one["kind"]]
     kinds = Counter(one["kind"] for one in faulty)
     print(f"{len(labels)} runs: {verdicts['HEALTHY']} healthy, {len(faulty)} faulty over {len(kinds)} kinds of fault")
     print("faulty: " + ", ".join(f"{verdicts[name]} {name}" for name in ("FAILING", "DEGRADED", "HARMLESS")))
-    if kinds:
-        name, most = kinds.most_common(1)[0]
-        print(
-            f"the most frequent kind is {name}: {most} runs, {most / len(faulty):.1%}; "
-            f"{len({one['cause'] for one in faulty})} causes"
-        )
-    for split in ("tune", "judge"):
-        part = Counter(one["verdict"] for one in labels if one["split"] == split)
-        print(f"{split}: " + ", ".join(f"{count} {name}" for name, count in sorted(part.items())))
-    unseen = {one["kind"] for one in faulty if one["split"] == "judge"} - {
-        one["kind"] for one in faulty if one["split"] == "tune"
-    }
-    print(f"kinds that are in judge only: {len(unseen)}: {', '.join(sorted(unseen))}")
+    name, most = kinds.most_common(1)[0]
+    causes = len({one["cause"] for one in faulty})
+    print(f"the most frequent kind is {name}: {most} runs, {most / len(faulty):.1%} of the faulty ones; {causes} causes")
+    split = {one["run"]: split_of(specs[one["run"]]) for one in labels}
+    for part in ("tune", "judge"):
+        counted = Counter(one["verdict"] for one in labels if split[one["run"]] == part)
+        print(f"{part}: " + ", ".join(f"{count} {name}" for name, count in sorted(counted.items())))
+    for about in ("kind", "cause"):
+        tune, judge = ({one[about] for one in faulty if split[one["run"]] == part} for part in ("tune", "judge"))
+        print(f"{about}s that are in judge only: {len(judge - tune)}: {', '.join(sorted(judge - tune))}")
     trainers = Counter(SETTINGS[one["run"].split("--")[0]].trainer for one in labels)
     print("trainers: " + ", ".join(f"{count} {name}" for name, count in trainers.most_common()))
-    print(f"borderline: {sum(bool(one.get('borderline')) for one in labels)} of {len(faulty)}")
+    intervals = Counter(one["log_every"] for one in labels)
+    print("logged every: " + ", ".join(f"{every} updates: {count} runs" for every, count in sorted(intervals.items())))
+    size = sum(path.stat().st_size for path in RECORDED.rglob("*") if path.is_file())
+    print(f"borderline: {sum(bool(one.get('borderline')) for one in labels)} of {len(faulty)}; {size / 2**20:.1f} MiB recorded")
 
 
 def main() -> int:
@@ -253,7 +264,7 @@ def main() -> int:
             show_counts(labels)
         for one in labels if args.borderline else ():
             if one.get("borderline"):
-                print(f"{one['run']:50} {one['verdict']:9} {', '.join(one['borderline'])}")
+                print(f"{one['run']:50} {one['verdict']:9} or {' or '.join(one['borderline'])}; {', '.join(one['channels'])}")
         return 0
     outcomes = read_outcomes()
     fresh = {one.id: label(one, outcomes) for one in all_runs() if one.id in outcomes and one.twin.id in outcomes}

@@ -58,6 +58,8 @@ class Live:
     trainer: Any = None
     logs: dict[str, float] = field(default_factory=dict)
     early_weights: dict[str, Any] = field(default_factory=dict)
+    foreign: Callable[[], dict[str, Any]] = dict
+    """The weights of a model that has nothing to do with the run."""
 
 
 @dataclass

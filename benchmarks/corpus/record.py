@@ -36,6 +36,7 @@ PYTHONS = {"1.12.0": ".venv", "ours": ".venv", "0.23.1": ".venvs/trl-0.23.1", "1
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="runs whose name contains this")
+    parser.add_argument("--exactly", default="", help="this run and no other")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--again", type=int, default=0, help="record so many random runs a second time and compare")
     parser.add_argument("--into", type=Path, default=RECORDED, help="folder of the recorded runs")
@@ -44,20 +45,21 @@ def main() -> int:
     args = parser.parse_args()
     if args.again:
         return record_again(args)
-    missing = [one for one in all_runs() if args.only in one.id and not (args.into / one.id / OUTCOME).exists()]
+    wanted = [one for one in all_runs() if (one.id == args.exactly if args.exactly else args.only in one.id)]
+    missing = [one for one in wanted if not (args.into / one.id / OUTCOME).exists()]
     missing = [one for one in missing if not (args.healthy and one.fault)]
     if args.trl:
-        record_here([one for one in missing if SETTINGS[one.setting].trl == args.trl], args)
-        return 0
+        return record_here([one for one in missing if SETTINGS[one.setting].trl == args.trl], args)
     make_bases()
+    failed = 0
     for version, home in PYTHONS.items():
         count = sum(SETTINGS[one.setting].trl == version for one in missing)
         if count:
             print(f"{count} runs with {version}", flush=True)
             given = [f"--trl={version}", f"--workers={args.workers}", f"--only={args.only}", f"--into={args.into}"]
             given += ["--healthy"] if args.healthy else []
-            subprocess.run([str(ROOT / home / "bin/python"), __file__, *given], check=True)
-    return 0
+            failed |= subprocess.run([str(ROOT / home / "bin/python"), __file__, *given], check=False).returncode
+    return failed
 
 
 def make_bases() -> None:
@@ -71,14 +73,17 @@ def make_bases() -> None:
         )
 
 
-def record_here(specs: list[RunSpec], args: argparse.Namespace) -> None:
+def record_here(specs: list[RunSpec], args: argparse.Namespace) -> int:
     """Train runs with the TRL of this environment: everything is imported once, then each run gets a fork."""
+    failed = 0
     _import_everything(specs)
     args.into.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     with multiprocessing.get_context("fork").Pool(args.workers, maxtasksperchild=1) as pool:
         for number, (spec_id, said) in enumerate(pool.imap_unordered(record, [(one, args.into) for one in specs]), 1):
             print(f"{number:4}/{len(specs)} {time.perf_counter() - began:6.0f} s  {spec_id:60} {said}", flush=True)
+            failed |= said.startswith("FAILED")
+    return int(failed)
 
 
 def _import_everything(specs: list[RunSpec]) -> None:
@@ -130,7 +135,7 @@ def record_again(args: argparse.Namespace) -> int:
         found: dict[str, Any] = {}
         for one in drawn:
             home = ROOT / PYTHONS[SETTINGS[one.setting].trl]
-            given = [f"--trl={SETTINGS[one.setting].trl}", "--workers=1", f"--only={one.id}", f"--into={folder}"]
+            given = [f"--trl={SETTINGS[one.setting].trl}", "--workers=1", f"--exactly={one.id}", f"--into={folder}"]
             subprocess.run([str(home / "bin/python"), __file__, *given], check=True)
             found[one.id] = differences(args.into / one.id, Path(folder) / one.id)
     for name, unequal in found.items():

@@ -51,8 +51,8 @@ _ROWS = [
     ("rloo-old-brief", "rloo", OLD, "llama-small", "brief", 2e-3, 0.05, {"length": 20}),
     ("rloo-old-dense", "rloo", OLD, "qwen-deep", "dense", 1e-3, 0.05, {"length": 20}),
     ("dpo-model", "dpo", PPO, "llama-small", "model", 1e-4, 0.1, {"length": 20, "updates": 80}),
-    ("dpo-dense", "dpo", PPO, "llama-wide", "dense", 1e-4, 0.3, {"length": 20, "updates": 150, "log_every": 5}),
-    ("dpo-binary", "dpo", PPO, "gpt2", "binary", 5e-5, 0.1, {"length": 20, "updates": 80}),
+    ("dpo-dense", "dpo", PPO, "llama-wide", "dense", 2e-4, 0.3, {"length": 20, "updates": 150, "log_every": 5}),
+    ("dpo-brief", "dpo", PPO, "llama-wide", "brief", 1e-4, 0.1, {"length": 20, "updates": 90}),
     ("dpo-deep", "dpo", PPO, "qwen-deep", "model", 5e-5, 0.1, {"length": 20, "updates": 120, "log_every": 10}),
     ("dpo-strict", "dpo", PPO, "llama-small", "dense", 3e-4, 0.5, {"length": 20}),
     ("ours-dense", "ours", OURS, "llama-small", "dense", 1e-3, 0.05, {"length": 20, "updates": 80}),
@@ -75,7 +75,7 @@ JUDGE_SETTINGS = frozenset(
         "grpo-old-components",
         "grpo-old-brief",
         "rloo-binary",
-        "dpo-binary",
+        "dpo-brief",
         "ours-binary",
         "ours-gpt2",
     ]
@@ -108,6 +108,12 @@ class RunSpec:
     def twin(self) -> RunSpec:
         """The same run without its fault."""
         return RunSpec(self.setting, self.seed)
+
+    def sister_seeds(self) -> list[RunSpec]:
+        """The healthy runs of the same setting: those of the first round, and those of this run's own."""
+        first = [RunSpec(self.setting, seed) for seed in (*TUNE_SEEDS, *JUDGE_SEEDS)]
+        own = [one for one in judge_pool(self.seed // 10) if one.setting == self.setting]
+        return list(dict.fromkeys([*first, *own]))
 
     @property
     def onset(self) -> int:
@@ -190,6 +196,8 @@ def _fits(kind: str, spec: RunSpec) -> bool:
         return False
     if "kl_coef" in kind and not setting.beta:
         return False
+    if kind in ("clip_wide", "clip_narrow") and setting.trainer == "grpo" and setting.more.get("num_iterations", 1) == 1:
+        return False  # one update per batch: the ratio is 1, and nothing is ever clipped
     return not (kind in _NOT_WITH_TARGET and "kl_target" in setting.more)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from corpus.settings import all_runs, split_of
 from corpus.store import EVENTS, OUTCOME, RECORDED, read_json
 from rldk.ingest import read_runs
 from rldk.plots import LIGHT, Curve, Mark, Panel, svg
@@ -36,35 +37,32 @@ METRICS = (
 WIDTH, HEIGHT = 250, 150
 
 
-def outcome_panels(run: dict[str, Any], twin: dict[str, Any] | None, marks: Sequence[Mark] = ()) -> list[Panel]:
-    """The channels of the outcome probe over the updates."""
+def outcome_panels(run: dict[str, Any], others: Sequence[dict[str, Any]], marks: Sequence[Mark] = ()) -> list[Panel]:
+    """The channels of the outcome probe over the updates: the run, and healthy runs beside it."""
     made = []
     for name, title in OUTCOMES.items():
-        curves = [_curve(name, rows["rows"], number) for number, rows in enumerate((run, twin)) if rows is not None]
+        curves = []
+        for number, rows in enumerate([run["rows"], *(other["rows"] for other in others)]):
+            x = np.array([row["update"] for row in rows], dtype=float)
+            curves.append(_curve(name, x, np.array([row.get(name, np.nan) for row in rows], dtype=float), number))
         made.append(Panel(name, "outcome", title, "", curves, marks=list(marks), x_label="update"))
     return made
 
 
-def _curve(name: str, rows: list[dict[str, Any]], number: int) -> Curve:
-    x = np.array([row["update"] for row in rows], dtype=float)
-    y = np.array([row.get(name, np.nan) for row in rows], dtype=float)
-    return _named(name, x, y, number)
+def _curve(metric: str, x: np.ndarray, y: np.ndarray, number: int) -> Curve:
+    """The run itself solid, healthy ones dashed and in one colour."""
+    return Curve("healthy" if number else "run", metric, x, y, style="dashed" if number else "solid", colour=min(number, 1))
 
 
-def _named(metric: str, x: np.ndarray, y: np.ndarray, number: int) -> Curve:
-    return Curve(("run", "twin")[number], metric, x, y, style=("solid", "dashed")[number], colour=number)
-
-
-def log_panels(run: str, twin: str | None, marks: Sequence[Mark] = (), log: str = EVENTS) -> list[Panel]:
-    """The main metrics of a run's log, beside those of its twin."""
-    read = [max(read_runs([RECORDED / name / log]).runs, key=len) for name in (run, twin) if name is not None]
+def log_panels(run: str, others: Sequence[str], marks: Sequence[Mark] = (), log: str = EVENTS) -> list[Panel]:
+    """The main metrics of a run's log, beside those of healthy runs."""
+    read = [max(read_runs([RECORDED / name / log]).runs, key=len) for name in (run, *others)]
     made = []
     for metric in METRICS:
-        curves = []
-        for number, one in enumerate(read):
-            if metric in one.columns:
-                x, y = np.asarray(one.steps, dtype=float), np.asarray(one.columns[metric].values, dtype=float)
-                curves.append(_named(metric, x, y, number))
+        curves = [
+            _curve(metric, np.asarray(one.steps, dtype=float), np.asarray(one.columns[metric].values, dtype=float), number)
+            for number, one in enumerate(read) if metric in one.columns
+        ]  # fmt: skip
         if curves:
             made.append(Panel(metric, "log", metric, "", curves, marks=list(marks)))
     return made
@@ -94,14 +92,13 @@ def page(title: str, parts: Iterable[tuple[str, str, Sequence[Panel], Sequence[s
 
 def labelled_part(label: dict[str, Any], with_log: bool) -> tuple[str, str, list[Panel], list[str]]:
     """A run with its label, for people who look at labels."""
-    run_id = label["run"]
-    twin_id = "--".join(run_id.split("--")[:2]) if label["kind"] else None
-    run, twin = read_json(RECORDED / run_id / OUTCOME), read_json(RECORDED / twin_id / OUTCOME) if twin_id else None
-    marks = [Mark(label["onset"], "onset", "critical"), Mark(label["injected"], "injected", "warning")] if twin_id else []
-    panels = outcome_panels(run, twin, marks) + (log_panels(run_id, twin_id, marks) if with_log else [])
+    twins = ["--".join(label["run"].split("--")[:2])] if label["kind"] else []
+    run, others = read_json(RECORDED / label["run"] / OUTCOME), [read_json(RECORDED / twin / OUTCOME) for twin in twins]
+    marks = [Mark(label["onset"], "onset", "critical"), Mark(label["injected"], "injected", "warning")] if twins else []
+    panels = outcome_panels(run, others, marks) + (log_panels(label["run"], twins, marks) if with_log else [])
     said = f"{label['verdict']}; broken: {', '.join(label['channels']) or 'nothing'}; lost {label.get('lost', 0):.0%} of the gain"
-    said += f"; borderline: {', '.join(label['borderline'])}" if label.get("borderline") else ""
-    return run_id, said + (f"; ended: {run['ended']}" if run["ended"] else ""), panels, samples(run)
+    said += f"; borderline: or {', '.join(label['borderline'])}" if label.get("borderline") else ""
+    return label["run"], said + (f"; ended: {run['ended']}" if run["ended"] else ""), panels, samples(run)
 
 
 def main() -> int:
@@ -115,10 +112,9 @@ def main() -> int:
     parser.add_argument("--no-log", action="store_true", help="only the outcome")
     args = parser.parse_args()
     kinds = [kind for kind in args.kind.split(",") if kind]
-    labels = [
-        label for label in json.loads(args.labels.read_text())
-        if (not kinds or label["kind"] in kinds) and (not args.split or label["split"] == args.split) and label["kind"]
-    ]  # fmt: skip
+    wanted = {spec.id for spec in all_runs() if spec.fault and (not args.split or split_of(spec) == args.split)}
+    wanted &= {spec.id for spec in all_runs() if not kinds or spec.fault in kinds}
+    labels = [label for label in json.loads(args.labels.read_text()) if label["run"] in wanted]
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(page("Recorded runs", (labelled_part(label, not args.no_log) for label in labels)))
     print(f"wrote {args.out}: {len(labels)} runs")

@@ -45,13 +45,19 @@ def read_json(path: Path) -> Any:
     return json.loads(read_text(path))
 
 
+def _without_answer(row: dict[str, Any]) -> dict[str, Any]:
+    """An event without the note that names the injected fault."""
+    kept = [note for note in row.get("notes", []) if not note.startswith("injected ")]
+    return {name: value for name, value in row.items() if name != "notes"} | ({"notes": kept} if kept else {})
+
+
 def write_run(folder: Path, events: Path, plain: Any, outcome: dict[str, Any]) -> None:
     """Store a run: into a folder beside its own, which then takes its place."""
     made = folder.with_name(f".{folder.name}")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
-    lines = [json.dumps(rounded(json.loads(line))) for line in events.read_text().splitlines()]
-    (made / EVENTS).write_bytes(_compressed("\n".join(lines) + "\n"))
+    rows = [json.loads(line) for line in events.read_text().splitlines()] if events.exists() else []
+    (made / EVENTS).write_bytes(_compressed("".join(json.dumps(rounded(_without_answer(row))) + "\n" for row in rows)))
     (made / PLAIN).write_bytes(_compressed(json.dumps(rounded(plain))))
     (made / OUTCOME).write_bytes(_compressed(json.dumps(outcome)))
     shutil.rmtree(folder, ignore_errors=True)

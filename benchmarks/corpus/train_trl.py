@@ -150,7 +150,9 @@ def train(plan: Plan, bases: Path, out: Path) -> tuple[OutcomeProbe, list[dict[s
     plan.chance = random.Random(plan.seed)
     policy = _load(plan, bases / plan.setting.shape / "policy")
     probe = OutcomeProbe(policy, plan.setting.reward, plan.setting.length)
-    live = Live(plan, policy)
+    live = Live(
+        plan, policy, foreign=lambda: AutoModelForCausalLM.from_pretrained(str(bases / "foreign" / "policy")).state_dict()
+    )
     # jsonl only: the files at the end of a run are made from the events
     callback = RLDKCallback(out, run_id="run", terminal=False, enable_resource_monitoring=False, log_interval=10)
     callbacks = [callback, Watcher(Clock(live, probe))]

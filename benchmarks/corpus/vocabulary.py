@@ -32,6 +32,7 @@ CAUSES = {
     "reward_flipped": "the reward has the wrong sign",
     "reward_changed": "the reward is on another scale than before",
     "reward_random": "the reward has nothing to do with the response it is given to",
+    "reward_too_noisy": "the reward is mostly noise",
     "reward_ignores_response": "the reward depends on the prompt only",
     "reward_nonfinite": "the reward function returns NaN or infinity",
     "reward_missing": "the reward function returns nothing for some responses",
@@ -58,6 +59,7 @@ CAUSES = {
     "too_few_prompts": "the data has hardly any different prompts",
     "data_changed": "the prompts are of another kind than before",
     "labels_swapped": "chosen and rejected answers are swapped",
+    "labels_noisy": "many preference pairs have the wrong order",
     "preference_beta_wrong": "beta of preference training is far too small or too large",
     "numerical_failure": "a number overflowed or was undefined",
 }

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.full
 
 def outcome(rewards: list[float], *, injected: int = 0, ended_with: str = "", **channels: list[float]) -> dict[str, Any]:
     """A run measured every ten updates; channels that are not given stay as in a healthy run."""
-    usual = {"ended": 1.0, "distinct": 0.95, "kl": 0.3, "entropy": 1.0}
+    usual = {"ended": 1.0, "distinct": 0.95, "kl": 0.3, "entropy": 1.0, "moved": 0.02}
     rows = [
         {
             "update": 10 * place, "finite": reward == reward, "reward": reward,
@@ -61,6 +61,39 @@ def test_responses_that_stop_ending_fail_a_run_whose_reward_is_fine() -> None:
 
 def test_one_sentence_for_every_prompt_is_failing() -> None:
     assert judged(outcome(RISING, distinct=[0.95] * 4 + [0.02] * 7)).verdict == "FAILING"
+
+
+def test_a_correct_answer_to_each_question_is_no_collapse() -> None:
+    """Twelve questions: one sentence each makes 12 of 96."""
+    assert judged(outcome(RISING, distinct=[0.95] * 4 + [0.125] * 7)).verdict == "DEGRADED"
+
+
+def test_weights_that_stand_still_while_the_twin_moves_on_are_told() -> None:
+    found = judged(outcome(RISING, moved=[0.02] * 5 + [1e-6] * 6, injected=45))
+    assert (found.verdict, found.channels) == ("DEGRADED", ["weights"])
+
+
+def test_a_loss_that_never_leaves_the_range_of_the_seeds_is_harmless() -> None:
+    """Curves of different seeds are furthest apart where they are steep: what no single update shows is no damage."""
+    from corpus.label import judge_outcome
+
+    steep = [0.0, 0.1, 0.2, 0.35, 0.6, 0.85, 1.0, 1.0, 1.0, 1.0, 1.0]
+    seeds = [TWIN["rows"], outcome(steep)["rows"]]
+    assert judge_outcome(outcome(steep), TWIN, seeds).verdict == "HARMLESS"
+
+
+def test_a_verdict_that_moved_limits_would_change_is_borderline() -> None:
+    from corpus.label import BORDER, Limits, judge_outcome
+
+    near = outcome([*RISING[:6], *[0.53] * 5])
+    assert judged(near).verdict == "DEGRADED"
+    assert judge_outcome(near, TWIN, SEEDS, Limits().scaled(BORDER[0])).verdict == "FAILING"
+
+
+def test_a_run_that_broke_before_it_crashed_has_the_onset_of_the_break() -> None:
+    broken = outcome([*RISING[:3], -1.0, -1.0, -1.0, float("nan")], injected=25)
+    broken["updates"] = 100
+    assert judged(broken).onset == 30
 
 
 def test_weights_that_are_not_finite_fail_from_the_first_bad_measurement() -> None:

@@ -24,7 +24,8 @@ def test_a_warning_of_an_accepted_family_after_the_onset_is_told_and_its_delay_c
 
 def test_an_alarm_between_injection_and_onset_is_right_and_without_delay() -> None:
     score = score_run(FAILING, said(Alarm(42, "critical", "policy")))
-    assert (score.told, score.critical, score.delay, score.saved) == (True, True, 0, pytest.approx(0.58))
+    assert (score.told, score.early, score.critical, score.delay, score.saved) == (True, True, True, 0, pytest.approx(0.58))
+    assert score_run(FAILING, said(Alarm(50, "critical", "policy"))).early is False
 
 
 def test_an_alarm_before_the_injection_is_false_and_tells_nothing() -> None:
@@ -60,6 +61,12 @@ def test_the_cause_may_be_the_first_or_among_the_first_two() -> None:
     assert (score.right_cause, score.right_cause_of_two) == (False, True)
     assert score_run(FAILING, said(Alarm(60, "warning", "reward"), causes=causes[2:])).right_cause_of_two is False
     assert score_run(FAILING, said(Alarm(60, "warning", "kl"), causes=causes)).right_cause is None
+
+
+def test_a_judge_that_names_no_cause_is_not_scored_on_it_and_one_that_finds_none_is_wrong() -> None:
+    alarm = Alarm(60, "warning", "reward")
+    assert score_run(FAILING, said(alarm)).right_cause is None and score_run(FAILING, said(alarm)).misleading is None
+    assert score_run(FAILING, said(alarm, causes=[])).right_cause is False
 
 
 def test_totals_count_each_share_over_the_runs_it_can_be_said_of() -> None:

@@ -75,20 +75,25 @@ class Alarm:
 class Judged:
     """What a judge said of a run: its alarms, and for its worst incident the causes it gives, the likeliest first.
 
-    `misleading` says that following its advice would do harm: the caller knows, since advice is words.
+    `causes` is `None` for a judge that names no causes. `misleading` says whether following its advice would do harm, and is
+    `None` for one that gives none: the caller knows, since advice is words.
     """
 
     alarms: Sequence[Alarm]
-    causes: Sequence[frozenset[str]] = ()
-    misleading: bool = False
+    causes: Sequence[frozenset[str]] | None = None
+    misleading: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """One run, scored. What does not apply to it is `None`: a healthy run is not told, a silent judge has no delay."""
+    """One run, scored. What does not apply to it is `None`: a healthy run is not told, a silent judge has no delay.
+
+    `early` says that it was told between the injection and the onset: by the cause, before there was an effect.
+    """
 
     label: Label
     told: bool | None = None
+    early: bool | None = None
     critical: bool | None = None
     false_warnings: int = 0
     false_criticals: int = 0
@@ -118,17 +123,18 @@ def score_run(label: Label, judged: Judged) -> RunScore:
     right = [alarm for alarm in after if not alarm.family or alarm.family in label.families]
     grave = [alarm for alarm in right if alarm.severity == "critical"]
     head = next((alarm for alarm in after if alarm.severity == "critical"), after[0] if after else None)
-    named = [label.cause in names for names in judged.causes] if right and judged.causes else None
+    named = [label.cause in names for names in judged.causes] if right and judged.causes is not None else None
     return RunScore(
         label,
         told=bool(right),
+        early=right[0].step < label.onset if right else None,
         critical=bool(grave),
         false_warnings=len(false) - criticals,
         false_criticals=criticals,
         delay=max(0, right[0].step - label.onset) if right else None,
         critical_delay=max(0, grave[0].step - label.onset) if grave else None,
         right_family=None if head is None or not head.family else head.family in label.families,
-        right_cause=None if named is None else named[0],
+        right_cause=None if named is None else any(named[:1]),
         right_cause_of_two=None if named is None else any(named[:2]),
         saved=_saved(label, grave) if label.verdict == "FAILING" else None,
         misleading=judged.misleading if after else None,
@@ -173,11 +179,13 @@ class Totals:
     """The scores of many runs together.
 
     Shares are over the runs they can be said of: `told` over the FAILING ones, `family` over those with an alarm after the
-    injection, `cause` over those that were told by a judge that names causes, `false` over healthy and harmless runs.
+    injection, `cause` over those that were told by a judge that names causes, `false` over healthy and harmless runs, `early`
+    over those that were told.
     `early_false` counts sick runs with an alarm before the injection.
     """
 
     told: Share
+    early: Share
     critical: Share
     degraded_told: Share
     false_critical: Share
@@ -202,8 +210,10 @@ class Totals:
                 found[name] = {"count": value.count, "of": value.of} | (
                     {"value": round(value.value, 4), "interval": [round(low, 4), round(high, 4)]} if known else {}
                 )
-        median, late = delay_quantiles(self.delays)
-        return found | {"saved": round(self.saved, 4), "delay_median": median, "delay_p90": late}
+        found["saved"] = None if self.saved != self.saved else round(self.saved, 4)
+        for name, delays in (("delay", self.delays), ("critical_delay", self.critical_delays)):
+            found[f"{name}_median"], found[f"{name}_p90"] = delay_quantiles(delays)
+        return found
 
 
 def delay_quantiles(delays: Sequence[int]) -> tuple[float | None, float | None]:
@@ -228,6 +238,7 @@ def total_scores(scores: Iterable[RunScore]) -> Totals:
 
     return Totals(
         told=share(failing, lambda one: one.told),
+        early=share(failing, lambda one: one.early),
         critical=share(failing, lambda one: one.critical),
         degraded_told=share(degraded, lambda one: one.told),
         false_critical=share(sound, lambda one: one.false_criticals > 0),
