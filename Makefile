@@ -7,7 +7,7 @@ TRLS   := 0.23.1 0.29.1 1.16.0
 MATRIX := $(TRLS:%=.venvs/trl-%/.installed)
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint matrix chromium bench docs clean
+.PHONY: help demo test lint matrix chromium bench bench-detection corpus docs clean
 
 help:
 	@echo "make demo    set up, train a healthy and a broken run, watch and judge both"
@@ -15,6 +15,8 @@ help:
 	@echo "make lint    ruff, mypy and the layer contract"
 	@echo "make matrix  the TRL callbacks in real training, on every TRL that is supported"
 	@echo "make bench   speed and memory beside the peers, as ratios"
+	@echo "make bench-detection   how right the judge is on the recorded corpus, beside the peers"
+	@echo "make corpus  record the runs of the corpus that are missing (hours in all; stop and start it as you like)"
 	@echo "make docs    write the generated pages again"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -73,6 +75,13 @@ bench: $(VENV)/.installed chromium
 	@$(BIN)/python benchmarks/trl/overhead.py
 	@$(BIN)/python benchmarks/trl/faults.py
 	@$(BIN)/python benchmarks/dashboard/page.py
+
+# The plain table, a page of plots with every miss, and the figures as JSON.
+bench-detection: $(VENV)/.installed
+	@$(BIN)/python benchmarks/detection/score_corpus.py --page out/detection.html --json out/detection.json
+
+corpus: $(VENV)/.installed $(MATRIX)
+	@$(BIN)/python benchmarks/corpus/record.py
 
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py

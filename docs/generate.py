@@ -7,6 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import benchmark_page
 import training_keys
 
 from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric
@@ -157,6 +158,7 @@ KINDS: list[type[Detector]] = [*DETECTORS, UserLimit]
 PAGES = {
     "metrics.md": metrics_page,
     "training_metrics.md": training_keys.page,
+    "benchmark.md": benchmark_page.page,
     "detectors/index.md": detectors_index,
     **{f"detectors/{kind.type}.md": partial(detector_page, kind) for kind in KINDS},
 }

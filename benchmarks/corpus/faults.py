@@ -21,7 +21,10 @@ EVERY = ("ppo", "grpo", "rloo", "dpo", "ours")
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind of fault; `mid` says that it begins in the middle of the run, `judge_only` that rules never see it."""
+    """One kind of fault; `mid` says that it begins in the middle of the run, `judge_only` that rules never see it.
+
+    `hidden` says that the log is that of a healthy run which learns another task: metrics alone cannot tell.
+    """
 
     trainers: tuple[str, ...]
     families: tuple[str, ...]
@@ -29,6 +32,7 @@ class Fault:
     apply: Callable[[Plan], None]
     mid: bool = False
     judge_only: bool = False
+    hidden: bool = False
 
 
 # Rewards.
@@ -333,7 +337,7 @@ FAULTS: dict[str, Fault] = {
     "reward_constant": Fault(ONLINE, ("reward", "gradients", "advantages"), "reward_constant", _constant(0.5)),
     "reward_constant_mid": Fault(ONLINE, ("reward", "gradients", "advantages"), "reward_constant", _constant(0.0), mid=True),
     "reward_constant_below_best": Fault(ONLINE, ("reward", "gradients", "advantages"), "reward_constant", _constant(0.4), mid=True),
-    "reward_flipped": Fault(ONLINE, ("reward", "policy"), "reward_flipped", _each(lambda plan, score, *_: -score)),
+    "reward_flipped": Fault(ONLINE, ("reward", "policy"), "reward_flipped", _each(lambda plan, score, *_: -score), hidden=True),
     "reward_flipped_mid": Fault(ONLINE, ("reward", "policy"), "reward_flipped", _each(lambda plan, score, *_: -score), mid=True),
     "reward_offset_down": Fault(ONLINE, ("reward",), "reward_changed", _each(lambda plan, score, *_: score - 5.0), mid=True),
     "reward_offset_up": Fault(ONLINE, ("reward",), "reward_changed", _each(lambda plan, score, *_: score + 5.0), mid=True, judge_only=True),
@@ -352,7 +356,7 @@ FAULTS: dict[str, Fault] = {
     "reward_length": Fault(ONLINE, ("reward", "length"), "reward_pays_for_length", _each(lambda plan, score, prompt, words: 0.1 * len(words))),
     "reward_length_mid": Fault(ONLINE, ("reward", "length"), "reward_pays_for_length", _each(lambda plan, score, prompt, words: 0.1 * len(words)), mid=True),
     "reward_token": Fault(ONLINE, ("reward", "policy", "length"), "reward_exploited", _each(lambda plan, score, prompt, words: 0.3 * words.count("very"))),
-    "reward_format": Fault(ONLINE, ("reward", "policy"), "reward_exploited", _each(lambda plan, score, prompt, words: 0.5 * (words[:1] == ["well"]) + 0.5 * (words[-1:] == ["."]))),
+    "reward_format": Fault(ONLINE, ("reward", "policy"), "reward_exploited", _each(lambda plan, score, prompt, words: 0.5 * (words[:1] == ["well"]) + 0.5 * (words[-1:] == ["."])), hidden=True),
     "reward_exploitable": Fault(ONLINE, ("reward", "policy", "length"), "reward_exploited", _each(lambda plan, score, prompt, words: score + 0.25 * sum(word in ("very", "and") for word in words))),
     "reward_shuffled": Fault(ONLINE, ("reward",), "reward_random", _reward(_shuffled)),
     # The learning rate.
@@ -407,7 +411,7 @@ FAULTS: dict[str, Fault] = {
     # The data.
     "two_prompts": Fault(EVERY, ("reward", "policy"), "too_few_prompts", _few_prompts, judge_only=True),
     "data_switched": Fault(("ppo", "grpo", "rloo"), ("reward", "length", "policy"), "data_changed", _switched_data, mid=True, judge_only=True),
-    "labels_swapped": Fault(("dpo",), ("preference", "reward"), "labels_swapped", _swapped(1.0)),
+    "labels_swapped": Fault(("dpo",), ("preference", "reward"), "labels_swapped", _swapped(1.0), hidden=True),
     "labels_random": Fault(("dpo",), ("preference", "reward"), "labels_noisy", _swapped(0.5)),
     "dpo_beta_tiny": Fault(("dpo",), ("preference", "kl"), "preference_beta_wrong", _set("beta", 1e-4)),
     "dpo_beta_huge": Fault(("dpo",), ("preference", "kl", "reward"), "preference_beta_wrong", _set("beta", 50.0)),

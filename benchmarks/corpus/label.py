@@ -48,7 +48,7 @@ class Limits:
     kl_failing: float = 3.0  # nats per token from the start, and at least three times the twin's
     kl_degraded: float = 1.5
     entropy_failing: float = 2.8  # of ln(53) = 3.97: most of the vocabulary is about as likely
-    still_degraded: float = 0.01  # weights that move by less than this share of the twin's: nothing is being learnt any more
+    still_degraded: float = 0.01  # weights that at last move by less than this share of the twin's: nothing is learnt any more
 
     def scaled(self, factor: float) -> Limits:
         """Stricter or looser limits, all by the same factor."""
@@ -122,7 +122,7 @@ def judge_outcome(
         "distinct": fewer["distinct"] > limit.distinct_drop,
         "kl": kl > limit.kl_degraded and far,
     }
-    still = end_of(rows, "moved") < limit.still_degraded * end_of(healthy, "moved")
+    still = rows[-1]["moved"] < limit.still_degraded * end_of(healthy, "moved")
     channels = [name for name in failing if failing[name] or degraded.get(name)] if onset is not None else []
     verdict = "HARMLESS"
     if channels:
@@ -186,6 +186,7 @@ def label(spec: RunSpec, outcomes: dict[str, dict[str, Any]]) -> dict[str, Any]:
             "injected": 0,
             "onset": 0,
             "channels": [],
+            "hidden": False,
         }
     fault, twin = FAULTS[spec.fault], outcomes[spec.twin.id]
     seeds = [outcomes[one.id]["rows"] for one in spec.sister_seeds() if one.id in outcomes]
@@ -195,7 +196,7 @@ def label(spec: RunSpec, outcomes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {
         **common, "verdict": found.verdict, "kind": spec.fault, "families": families, "cause": fault.cause,
         "injected": run["injected"], "onset": found.onset, "channels": found.channels, "lost": found.lost,
-        "borderline": sorted({*moved} - {found.verdict}),
+        "borderline": sorted({*moved} - {found.verdict}), "hidden": fault.hidden,
     }  # fmt: skip
 
 
@@ -206,10 +207,8 @@ def sick_twins(outcomes: dict[str, dict[str, Any]]) -> list[str]:
         rows = outcomes[spec.id]["rows"]
         gain, ended = end_of(rows, "reward") - rows[0]["reward"], end_of(rows, "ended")
         distinct, kl = end_of(rows, "distinct"), end_of(rows, "kl")
-        seeds = [outcomes[one.id]["rows"] for one in spec.sister_seeds() if one.id in outcomes]
-        noise = NOISE * seed_noise(seeds, "reward") / max(gain, 1e-6)
-        if not rows[-1]["finite"] or gain < 0.1 or ended < 0.6 or distinct < 0.3 or kl > Limits().kl_failing or noise > 0.8:
-            found.append(f"{spec.id}: gain {gain:.2f} ± {noise:.2f}, ended {ended:.2f}, distinct {distinct:.2f}, KL {kl:.2f}")
+        if not rows[-1]["finite"] or gain < 0.1 or ended < 0.6 or distinct < 0.3 or kl > Limits().kl_failing:
+            found.append(f"{spec.id}: gain {gain:.2f}, ended {ended:.2f}, distinct {distinct:.2f}, KL {kl:.2f}")
     return found
 
 

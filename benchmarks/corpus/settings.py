@@ -42,7 +42,7 @@ _ROWS = [
     ("grpo-old-dense", "grpo", OLD, "llama-small", "dense", 2e-3, 0.05, {"length": 20}),
     ("grpo-old-binary", "grpo", OLD, "llama-wide", "binary", 1e-3, 0.05, {"length": 20, "updates": 150, "log_every": 5}),
     ("grpo-old-components", "grpo", OLD, "gpt2", "components", 2e-3, 0.05, {"length": 24}),
-    ("grpo-old-free", "grpo", OLD, "llama-small", "model", 5e-4, 0.0, {"length": 20, "updates": 120}),
+    ("grpo-old-free", "grpo", OLD, "llama-small", "components", 1e-3, 0.0, {"length": 20, "updates": 120}),
     ("grpo-old-brief", "grpo", OLD, "qwen-deep", "brief", 1e-3, 0.05, {"length": 20, "updates": 200, "log_every": 10}),
     ("grpo-old-sparse", "grpo", OLD, "llama-wide", "sparse", 1e-3, 0.02, {"length": 18, "batch": 32, "group": 8, "updates": 120}),
     ("rloo-dense", "rloo", NEW, "llama-small", "dense", 2e-3, 0.05, {"length": 20}),

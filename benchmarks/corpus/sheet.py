@@ -28,7 +28,7 @@ __all__ = ["log_panels", "outcome_panels", "page", "samples"]
 OUTCOMES = {
     "reward": "true reward", "ended": "responses that end", "distinct": "distinct responses",
     "kl": "KL to the start (nats/token)",
-    "entropy": "entropy", "length": "length", "moved": "weight change per measurement",
+    "entropy": "entropy", "length": "length", "moved": "weight change",
 }  # fmt: skip
 METRICS = (
     "reward_mean", "reward_std", "kl_mean", "entropy_mean", "rollout_length_mean", "grad_norm", "loss", "value_loss", "clip_frac",

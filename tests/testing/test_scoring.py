@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,6 +81,7 @@ def test_totals_count_each_share_over_the_runs_it_can_be_said_of() -> None:
     ]
     totals = total_scores(scores)
     assert (totals.told, totals.critical, totals.degraded_told) == (Share(1, 2), Share(1, 2), Share(1, 1))
+    assert total_scores([*scores, score_run(replace(FAILING, hidden=True), said())]).visible_told == Share(1, 2)
     assert (totals.false_any, totals.false_critical, totals.family) == (Share(1, 2), Share(0, 2), Share(2, 2))
     assert totals.delays == [2] and totals.saved == pytest.approx(0.24)
     assert totals.to_dict()["told"] == {"count": 1, "of": 2, "value": 0.5, "interval": [0.0945, 0.9055]}

@@ -39,6 +39,7 @@ class Label:
         onset: the first update at which the outcome left the healthy range.
         updates: how many updates the run has.
         log_every: updates between two rows of the log.
+        hidden: whether the log looks like that of a healthy run, so that metrics alone cannot tell.
     """
 
     run: str
@@ -50,6 +51,7 @@ class Label:
     onset: int = 0
     updates: int = 0
     log_every: int = 1
+    hidden: bool = False
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
@@ -180,11 +182,12 @@ class Totals:
 
     Shares are over the runs they can be said of: `told` over the FAILING ones, `family` over those with an alarm after the
     injection, `cause` over those that were told by a judge that names causes, `false` over healthy and harmless runs, `early`
-    over those that were told.
+    over those that were told, `visible_told` over the FAILING ones whose fault is not hidden.
     `early_false` counts sick runs with an alarm before the injection.
     """
 
     told: Share
+    visible_told: Share
     early: Share
     critical: Share
     degraded_told: Share
@@ -238,6 +241,7 @@ def total_scores(scores: Iterable[RunScore]) -> Totals:
 
     return Totals(
         told=share(failing, lambda one: one.told),
+        visible_told=share((one for one in failing if not one.label.hidden), lambda one: one.told),
         early=share(failing, lambda one: one.early),
         critical=share(failing, lambda one: one.critical),
         degraded_told=share(degraded, lambda one: one.told),

@@ -1,0 +1,198 @@
+"""The page about being right: method, tables and limits, with the figures of the recorded baseline."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from corpus.blind import draw, verdict_of  # noqa: E402
+from corpus.faults import FAULTS  # noqa: E402
+from corpus.settings import SETTINGS  # noqa: E402
+from corpus.vocabulary import CAUSES, FAMILIES  # noqa: E402
+
+BASELINE, LABELS = ROOT / "benchmarks/corpus/baseline.json", ROOT / "benchmarks/corpus/labels.json"
+ROWS = {
+    "told": "FAILING runs detected",
+    "visible_told": "FAILING runs detected, hidden ones aside",
+    "early": "of the detected, before the effect",
+    "critical": "FAILING runs with a critical",
+    "degraded_told": "DEGRADED runs detected",
+    "false_critical": "HEALTHY and HARMLESS runs with a critical",
+    "false_any": "HEALTHY and HARMLESS runs with any alarm",
+    "early_false": "FAILING and DEGRADED runs with an alarm before the fault",
+    "family": "right family",
+    "cause": "right cause, first",
+    "cause_of_two": "right cause, first two",
+    "misleading": "misleading advice",
+}
+AGREEMENT = ROOT / "benchmarks/corpus/blind_answers.json"
+
+
+def page() -> str:
+    figures, labels = json.loads(BASELINE.read_text()), json.loads(LABELS.read_text())
+    verdicts, kinds = Counter(one["verdict"] for one in labels), Counter(one["kind"] for one in labels if one["kind"])
+    trainers = Counter(SETTINGS[one["run"].split("--")[0]].trainer for one in labels)
+    names = {"ppo": "TRL PPO", "grpo": "TRL GRPO", "rloo": "TRL RLOO", "dpo": "TRL DPO", "ours": "`trainer/train_ppo.py`"}
+    method = METHOD.format(
+        runs=len(labels), healthy=verdicts["HEALTHY"], faulty=sum(kinds.values()), kinds=len(kinds),
+        failing=verdicts["FAILING"], degraded=verdicts["DEGRADED"], harmless=verdicts["HARMLESS"], agreed=agreement(),
+        borderline=sum(bool(one.get("borderline")) for one in labels),
+        trainers=", ".join(f"{count} with {names[name]}" for name, count in trainers.most_common()),
+    )  # fmt: skip
+    lines = [*method.splitlines(), "", "## Results", "", *RESULTS.splitlines(), ""]
+    for split in ("judge", "tune"):
+        for log, said in (("events", "event logs"), ("plain", "the trainers' own logs")):
+            lines += [f"### {split}, from {said}", "", *_table(figures[split][log]), ""]
+    lines += [*REST.splitlines(), "", "## Faults", "", *FAULT_TABLE.splitlines()]
+    lines += [_kind(kind, labels, figures["tune"]["events_by_kind"].get(kind)) for kind in FAULTS]
+    lines += [
+        "",
+        "## Causes",
+        "",
+        "| cause | meaning |",
+        "|---|---|",
+        *(f"| `{name}` | {said} |" for name, said in CAUSES.items()),
+    ]
+    lines += ["", "## Families", "", "| family | what it is about |", "|---|---|"]
+    lines += [*(f"| `{name}` | {said} |" for name, said in FAMILIES.items()), ""]
+    return "\n".join(lines)
+
+
+def _table(tools: dict[str, Any]) -> list[str]:
+    lines = ["| | " + " | ".join(tools) + " |", "|---|" + "---|" * len(tools)]
+    for field, said in ROWS.items():
+        lines.append(f"| {said} | " + " | ".join(_share(figures[field]) for figures in tools.values()) + " |")
+    delays = [
+        "–" if figures["delay_median"] is None else f"{figures['delay_median']:g} / {figures['delay_p90']:g}"
+        for figures in tools.values()
+    ]
+    lines.append("| delay, median / 90 % | " + " | ".join(delays) + " |")
+    return [*lines, "| saved | " + " | ".join(f"{figures['saved']:.0%}" for figures in tools.values()) + " |"]
+
+
+def _share(figure: dict[str, Any]) -> str:
+    if not figure["of"]:
+        return "–"
+    low, high = figure["interval"]
+    return f"{figure['count']}/{figure['of']} = **{figure['value']:.0%}** ({low:.0%}–{high:.0%})"
+
+
+def _kind(kind: str, labels: list[dict[str, Any]], results: dict[str, Any] | None) -> str:
+    fault, counts = FAULTS[kind], Counter(one["verdict"] for one in labels if one["kind"] == kind)
+    cells = [str(counts[name] or "") for name in ("FAILING", "DEGRADED", "HARMLESS")]
+    begins = "mid-run" if fault.mid else "start"
+    said = "only in *judge*" if results is None else _detected(results)
+    begins += ", hidden" if fault.hidden else ""
+    return f"| `{kind}` | `{fault.cause}` | {', '.join(fault.trainers)} | {begins} | {' | '.join(cells)} | {said} |"
+
+
+def _detected(results: dict[str, Any]) -> str:
+    parts = [(results["told"], "FAILING"), (results["degraded_told"], "DEGRADED")]
+    told = [f"{share['count']} of {share['of']} {name}" for share, name in parts if share["of"]]
+    quiet = results["false_any"]
+    return ", ".join([*told, *([f"{quiet['of'] - quiet['count']} of {quiet['of']} HARMLESS silent"] if quiet["of"] else [])])
+
+
+def agreement() -> int:
+    """In how many of thirty runs the independent reader agrees with the labels."""
+    given = json.loads(AGREEMENT.read_text())
+    return sum(given["answers"][str(number)] == verdict_of(label) for number, label in enumerate(draw(given["seed"]), 1))
+
+
+RESULTS = """\
+![FAILING runs detected against HEALTHY and HARMLESS runs with an alarm, for each tool](images/detection.svg)
+
+Shares have their 95 % interval (Wilson). Delays are in updates after the onset: the median, and what nine of ten do not exceed.
+*Saved* is the share of a FAILING run that a stop at the first critical would have saved."""
+
+FAULT_TABLE = """\
+The last column has the results of rldk from the event logs of *tune*.
+
+| kind | cause | trainers | begins | FAILING | DEGRADED | HARMLESS | detected in tune |
+|---|---|---|---|---|---|---|---|"""
+
+METHOD = """\
+# Detection accuracy
+
+A monitor must be silent on healthy runs and raise an alarm on failing ones. This page says how often rldk does both, on real
+trainings with known outcomes, beside other tools on the same runs. `make bench-detection` prints the tables below.
+
+## Method
+
+**The runs.** {runs} real trainings, recorded with this project: {trainers}. Tiny models of four shapes learn to answer questions
+about colours with pleasant words. Rewards are dense, 0/1, sparse, of several components, length-penalised, or given by a
+reward model. Learning rates, KL coefficients (0 included), batch sizes, response lengths and logging intervals (1, 5, 10) vary.
+{healthy} runs have no fault. {faulty} have one of {kinds} kinds of fault, from the start or from the middle of the run on. Each
+of these has a *twin*: the same setting and seed without the fault. A run and its twin are equal until the fault begins.
+
+**Two logs.** Each run is recorded twice: the trainer's own log, which a user without rldk has, and rldk's event log with its
+probes. Numbers are stored to six significant digits.
+
+**Labels come from outcomes, not from intentions.** About fifteen times per run a probe samples the policy on held-out prompts,
+with the same noise in all runs. It measures the true reward (whatever the fault did to the reward that was trained on), the
+share of responses that end, the share that are distinct, the KL to the start, the entropy, and the change of the weights. It
+shares no code with the detectors. The end of a run, its last four measurements, is compared with that of its twin:
+
+| label | rule | runs |
+|---|---|---|
+| FAILING | An engineer would stop it. Weights are not finite or the training crashed; more than half of the twin's gain in true reward is missing; fewer than 40 % of responses end, and 25 points fewer than the twin's; fewer than 5 % of responses are distinct, and 35 points fewer than the twin's; more than 3 nats per token from the start, and three times the twin's; or an entropy near that of random words. | {failing} |
+| DEGRADED | The user should be told. More than a fifth of the gain is missing at the end, or on average over four consecutive measurements; 25 points fewer responses end; 35 points fewer are distinct; more than 1.5 nats per token from the start, and three times the twin's; or the weights have stopped moving while the twin's move. | {degraded} |
+| HARMLESS | A fault without effect, or one whose effect never leaves the range of the seeds. Silence is right. | {harmless} |
+
+A difference in reward must also exceed three times the spread between the seeds of the healthy setting. {borderline} runs would
+get another label if all limits were 15 % stricter or looser; `python benchmarks/corpus/label.py --borderline` lists them. The
+*onset* is the first update at which a channel leaves the twin's range, in either direction, for two consecutive measurements.
+It is known to within the interval of the probe (3 to 13 updates). The update of the injection is stored beside it.
+
+The labels were frozen (`labels.sha256`) before any rule was changed. An independent reader who saw only curves, samples and
+healthy runs of the same setting labelled thirty random runs without knowing their labels and agreed in {agreed} of 30
+(`python benchmarks/corpus/blind.py score`).
+
+**Two splits.** Rules are made from *tune* only. *judge* has other seeds, settings that *tune* does not have, and kinds of fault
+whose causes *tune* does not have. The scorer prints only totals for *judge*. `--reveal` shows its runs once and retires them:
+they move to *tune*, and new seeds are recorded in their place. After that, new kinds of fault are needed as well.
+
+**What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
+are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
+how often that happens has a row of its own, and such a detection has a delay of 0. An alarm is *false* on a HEALTHY or HARMLESS
+run, and before the injection. *Right family* is that of the first critical, or of the first warning where there is none. *Right
+cause* is that of the worst incident; one cause of rldk's may stand for up to four of the vocabulary below. *Misleading* is
+advice that would make the run worse, such as "keep this checkpoint, nothing is left to learn" on a failing one. Findings about
+the machine (throughput, memory) are left out.
+
+**Peers.** `rlwatch` and `rldoctor` from the registry, each with every input that it takes, under the names it expects; a rolling
+z-score (|z| > 4 against the 25 to 50 rows before); the fixed limits of common guides; and CUSUM (k = 0.5, h = 5). Peers have no
+families, so any alarm of theirs after the injection counts as a detection. That flatters a tool that raises alarms everywhere;
+the rows on HEALTHY and HARMLESS runs show what it is worth. The z-score, the fixed limits and CUSUM know warnings only, and the
+first and last need 25 rows before they can say anything. `rldoctor` looks every 25 rows from row 60 on, and at the end."""
+
+REST = """\
+## What metrics alone cannot tell
+
+- **A reward that is wrong but consistent.** With the sign flipped from the start, labels swapped, or a reward for the wrong
+  thing, every metric is that of a healthy run that learns another task. Only samples or held-out quality show it, and these logs
+  have samples of a few responses only. Such kinds of fault are marked *hidden* below and have a row of their own above.
+- **A random reward early on.** Until a healthy run would have learnt something, learning nothing is normal.
+- **Faults without effect.** A lost optimizer state or an offset of the reward may change nothing that matters. Silence is right
+  then, though something is wrong with the configuration.
+- **Tiny models are not large ones.** They learn and break within a hundred updates, and their KL and entropy are large. Public
+  logs of 0.5–8 B models (`benchmarks/detection/real.py`) are the check against rules that fit tiny models only.
+- **One task.** All runs share one small world. Faults of data pipelines, sandboxes, tools and inference servers are not in it.
+
+## How to add a run
+
+1. A setting is a row of `benchmarks/corpus/settings.py`, a kind of fault a row of `benchmarks/corpus/faults.py`.
+2. `make corpus` records what is missing; it can be stopped and started. `python benchmarks/corpus/record.py --again 5` records
+   five random runs a second time and compares them: with one thread on one machine they are equal except for
+   times, resources and paths.
+3. `python benchmarks/corpus/sheet.py out/kind.html --kind NAME` draws the curves. Look at them before the next step.
+4. `python benchmarks/corpus/label.py` labels the new runs and freezes the labels; those that have one keep it.
+5. `python benchmarks/detection/score_corpus.py --write-baseline`, then `make docs`.
+
+A judge of your own is scored by the same functions: `rldk.testing.score_run` and `rldk.testing.total_scores`."""
