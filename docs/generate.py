@@ -12,7 +12,7 @@ import training_keys
 
 from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric
 from rldk.core.catalog.index import AMBIGUOUS
-from rldk.core.detector import COMMON_SETTINGS, SECTIONS, Detector
+from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import DETECTORS
 

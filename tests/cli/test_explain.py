@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rldk.cli.main import main
-from rldk.core.detector import SECTIONS
+from rldk.detectors.base import SECTIONS
 from rldk.detectors.table import DETECTORS
 
 Capture = pytest.CaptureFixture[str]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rldk.core.anomaly import Anomaly
-from rldk.core.detector import Detector
 from rldk.core.event import Event
+from rldk.detectors.base import Detector
 from rldk.forensics.engine import Engine
 
 Columns = Mapping[str, Sequence[float | None]]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rldk.core.detector import View
 from rldk.core.event import Event
-from rldk.core.series import SeriesByName
+from rldk.detectors.base import View
 from rldk.detectors.gradients.vanishing_gradient_anomaly import VanishingGradient
 from rldk.detectors.kl.kl_explosion import KlExplosion
 from rldk.detectors.policy.entropy_collapse import EntropyCollapse
@@ -15,6 +14,7 @@ from rldk.detectors.reward.dead_reward import DeadReward
 from rldk.detectors.reward.plateau import Plateau
 from rldk.detectors.run.learning_rate_too_high import LearningRateTooHigh
 from rldk.forensics.engine import Engine
+from rldk.signals.series import SeriesByName
 from rldk.testing.streams import FAULTS, simulate
 
 SEEDS = range(100, 112)

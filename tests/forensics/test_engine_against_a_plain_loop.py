@@ -12,12 +12,12 @@ from math import isfinite, nan
 import pytest
 
 from rldk.core.anomaly import Anomaly
-from rldk.core.detector import View
 from rldk.core.event import Event
-from rldk.core.series import EARLY, RECENT, Series, SeriesByName
+from rldk.detectors.base import View
 from rldk.detectors.table import DETECTORS
 from rldk.forensics.engine import KNOBS, Engine
 from rldk.forensics.onset import Recent
+from rldk.signals.series import EARLY, RECENT, Series, SeriesByName
 from rldk.testing.streams import FAULTS, PROFILES, faulty, healthy
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rldk.core.catalog import entry_of
-from rldk.core.detector import Detector, Finding, Setting, View
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.testing.detectors import yield_detector_checks

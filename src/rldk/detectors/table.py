@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rldk.core.detector import Detector
 from rldk.detectors.advantages.advantage_bias_anomaly import AdvantageBias
 from rldk.detectors.advantages.advantage_distribution_anomaly import AdvantageDistribution
 from rldk.detectors.advantages.advantage_kurtosis_anomaly import AdvantageKurtosis
@@ -11,6 +10,7 @@ from rldk.detectors.advantages.advantage_scale_anomaly import AdvantageScale
 from rldk.detectors.advantages.advantage_skewness_anomaly import AdvantageSkewness
 from rldk.detectors.advantages.advantage_trend_anomaly import AdvantageTrend
 from rldk.detectors.advantages.advantage_volatility_anomaly import AdvantageVolatility
+from rldk.detectors.base import Detector
 from rldk.detectors.gradients.exploding_gradient_anomaly import ExplodingGradient
 from rldk.detectors.gradients.gradient_balance_anomaly import GradientBalance
 from rldk.detectors.gradients.gradient_flow_anomaly import GradientFlow

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rldk.core.series import Series
 from rldk.forensics.comprehensive_ppo_metrics import ComprehensivePPOMetrics
 from rldk.forensics.engine import Engine
 from rldk.forensics.plain import strict
 from rldk.forensics.trackers import Trackers
+from rldk.signals.series import Series
 
 __all__ = ["analysis", "health_summary", "length_bias_analysis"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
-from rldk.core.detector import Detector
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.core.jsonio import to_step
+from rldk.detectors.base import Detector
 from rldk.detectors.table import DETECTORS
 from rldk.forensics.advantage_statistics_tracker import AdvantageStatisticsTracker
 from rldk.forensics.analysis import analysis, health_summary, length_bias_analysis

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rldk.core.catalog import CATALOG, entry_of
-from rldk.core.detector import Detector
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
+from rldk.detectors.base import Detector
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics

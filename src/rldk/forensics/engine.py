@@ -9,11 +9,11 @@ from typing import Any
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.catalog.axes import HELD_OUT
-from rldk.core.detector import Detector, Finding, View
 from rldk.core.event import Event
-from rldk.core.series import Series, SeriesByName, update_all
+from rldk.detectors.base import Detector, Finding, View
 from rldk.detectors.table import DETECTORS
 from rldk.forensics.onset import Recent
+from rldk.signals.series import Series, SeriesByName, update_all
 
 __all__ = ["Engine", "told_apart"]
 

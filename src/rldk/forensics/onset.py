@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
-from rldk.core.detector import Detector
+from rldk.detectors.base import Detector
 
 __all__ = ["Recent"]
 

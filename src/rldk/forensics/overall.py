@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import nan
 
-from rldk.core.series import RECENT, Series
 from rldk.forensics.advantage_statistics_metrics import AdvantageStatisticsMetrics
 from rldk.forensics.engine import Engine
 from rldk.forensics.gradient_norms_metrics import GradientNormsMetrics
 from rldk.forensics.kl_schedule_metrics import KLScheduleMetrics
 from rldk.forensics.length_bias_metrics import LengthBiasMetrics
 from rldk.forensics.scores import alarm_factor, clip, combine, within
+from rldk.signals.series import RECENT, Series
 
 __all__ = ["FOLLOWED", "Scored", "convergence", "health", "stability"]
 

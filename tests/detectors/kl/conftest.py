@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from rldk.core.detector import Detector
 from rldk.core.event import Event
+from rldk.detectors.base import Detector
 from rldk.forensics.engine import Engine
 
 Columns = Mapping[str, Sequence[float]]

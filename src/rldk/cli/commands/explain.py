@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from rldk.cli.output import console, print_json
-from rldk.core.detector import COMMON_SETTINGS, SECTIONS, Detector
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
+from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

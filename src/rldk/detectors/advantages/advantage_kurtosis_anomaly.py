@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
 from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best
+from rldk.detectors.base import Detector, Finding, Setting, View
 
 __all__ = ["AdvantageKurtosis"]
 

@@ -6,8 +6,8 @@ from collections import deque
 from itertools import pairwise
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
 from rldk.detectors.advantages.kind import KIND, judges_mean
+from rldk.detectors.base import Detector, Finding, Setting, View
 
 __all__ = ["AdvantageTrend"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rldk.core.detector import View
+from rldk.detectors.base import View
 
 __all__ = ["BASELINE", "KIND", "at_its_best", "judges_mean", "whitened", "without_baseline"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.series import Series
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import own_norm
 from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage
+from rldk.signals.series import Series
 
 __all__ = ["ExplodingGradient"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rldk.core.detector import View
-from rldk.core.series import Series
+from rldk.detectors.base import View
+from rldk.signals.series import Series
 
 __all__ = ["BASELINE", "NORMS", "NO_SIGNAL", "lacks_signal", "own_norm"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.kl.units import adapts, coefficient, target_of
 
 __all__ = ["ControllerOvershootAnomaly"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rldk.core.detector import View
+from rldk.detectors.base import View
 
 __all__ = ["READS", "harms"]
 

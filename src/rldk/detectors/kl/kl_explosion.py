@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.rest import QUICK, SLOW, Rest
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.kl.harm import READS, harms
 from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in_numbers, target_of, unit_of
 from rldk.detectors.reward.course import reward_thrives
+from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
 
 __all__ = ["KlExplosion"]
 
@@ -69,14 +69,14 @@ class KlExplosion(Detector):
     _harmed: int
     _bound: float
     _mean: float
-    _rest: Rest
+    _rest: LaggedLevel
 
     def reset(self) -> None:
         super().reset()
         self._ruin = self._harmed = 0
         self._bound = 0.0
         self._mean = 0.0
-        self._rest = Rest()
+        self._rest = LaggedLevel()
 
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.kl.harm import READS, harms
 from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in_numbers, unit_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from rldk.core.detector import View
+from rldk.detectors.base import View
 
 __all__ = ["USUAL_SEQUENCE", "USUAL_TOKEN", "adapts", "coefficient", "in_numbers", "target_of", "unit_of"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.rest import QUICK, SLOW, Rest
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.reward.course import AtBest, reward_has_fallen, reward_has_risen
+from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
 
 __all__ = ["LengthCollapse"]
 
@@ -35,12 +35,12 @@ class LengthCollapse(Detector):
     }
     share: float
     _at_best: AtBest
-    _rest: Rest
+    _rest: LaggedLevel
 
     def reset(self) -> None:
         super().reset()
         self._at_best = AtBest(1)
-        self._rest = Rest()
+        self._rest = LaggedLevel()
 
     def check(self, view: View) -> Finding | None:
         if view.get("reward_mean").high_index != self._at_best.seen:

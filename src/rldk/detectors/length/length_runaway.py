@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.reward.course import AtBest, reward_has_fallen, reward_has_risen
 
 __all__ = ["LengthRunaway"]

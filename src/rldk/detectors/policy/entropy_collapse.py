@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.rest import QUICK, SLOW, Rest
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.reward.course import AtBest, reward_has_fallen
+from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
 
 __all__ = ["EntropyCollapse"]
 
@@ -46,13 +46,13 @@ class EntropyCollapse(Detector):
     }
     share: float
     floor: float
-    _rest: Rest
+    _rest: LaggedLevel
     _at_best: AtBest
     _off: int
 
     def reset(self) -> None:
         super().reset()
-        self._rest = Rest()
+        self._rest = LaggedLevel()
         self._at_best = AtBest(1)
         self._off = 0
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import nan
 
-from rldk.core.detector import View
-from rldk.core.series import EARLY
 from rldk.core.stats.base import Statistic
+from rldk.detectors.base import View
+from rldk.signals.series import EARLY
 
 __all__ = [
     "CHANNELS", "AtBest", "reward_has_fallen", "reward_has_risen", "reward_thrives", "signs_of_damage", "signs_since_first",

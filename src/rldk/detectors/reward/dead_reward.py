@@ -7,9 +7,9 @@ from itertools import groupby
 from math import isfinite
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.series import Series
 from rldk.core.stats.quantiles import quantile_of_sorted
+from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.signals.series import Series
 
 __all__ = ["DeadReward"]
 

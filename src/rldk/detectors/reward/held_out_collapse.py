@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import inf, isfinite
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.base import Detector, Finding, Setting, View
 
 __all__ = ["HeldOutCollapse"]
 

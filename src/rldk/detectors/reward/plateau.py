@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import median
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
 from rldk.core.stats import RollingSlope
+from rldk.detectors.base import Detector, Finding, Setting, View
 
 __all__ = ["Plateau"]
 

@@ -6,10 +6,10 @@ from math import inf
 from typing import ClassVar
 
 from rldk.core.anomaly import Anomaly
-from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.rest import QUICK, SLOW, Rest
-from rldk.core.series import EARLY, RECENT, Series
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.reward.course import CHANNELS, AtBest, reward_has_fallen, signs_of_damage, signs_since_first
+from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
+from rldk.signals.series import EARLY, RECENT, Series
 
 __all__ = ["PolicyCollapse"]
 
@@ -61,7 +61,7 @@ class PolicyCollapse(Detector):
     best: float
     best_noise: float
     _at_best: AtBest
-    _length: Rest
+    _length: LaggedLevel
     _low: int
     _opening: float
     _fell: int
@@ -70,7 +70,7 @@ class PolicyCollapse(Detector):
     def reset(self) -> None:
         super().reset()
         self._at_best = AtBest(len(CHANNELS))
-        self._length = Rest()
+        self._length = LaggedLevel()
         self._fell, self._good_before = -1, None
         self.lost = self._low = 0
         self._opening = inf

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf, nan
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.series import Series
+from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.signals.series import Series
 
 __all__ = ["RewardHacking"]
 

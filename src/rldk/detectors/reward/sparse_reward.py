@@ -6,8 +6,8 @@ from collections import deque
 from math import inf, isfinite
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.series import EARLY
+from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.signals.series import EARLY
 
 __all__ = ["SparseReward"]
 

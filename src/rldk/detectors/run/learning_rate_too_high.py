@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import inf, nan
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
-from rldk.core.series import RECENT
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage, signs_since_first
+from rldk.signals.series import RECENT
 
 __all__ = ["LearningRateTooHigh"]
 

@@ -6,7 +6,7 @@ from collections import deque
 from math import inf
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, Setting, View
+from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage
 
 __all__ = ["LossExplosion"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, View
-from rldk.core.series import Series
+from rldk.detectors.base import Detector, Finding, View
+from rldk.signals.series import Series
 
 __all__ = ["NonfiniteMetric"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.core.detector import Detector, Finding, View
+from rldk.detectors.base import Detector, Finding, View
 
 __all__ = ["UserLimit"]
 

@@ -6,11 +6,11 @@ from math import inf, nan
 from typing import Any
 
 from rldk.core.anomaly import SEVERITIES
-from rldk.core.detector import COMMON_SETTINGS, SECTIONS, Detector, View
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.core.series import Series, SeriesByName
+from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector, View
 from rldk.forensics.engine import KNOBS
+from rldk.signals.series import Series, SeriesByName
 from rldk.testing.checks.running import Make, run, wild_streams
 
 __all__ = [

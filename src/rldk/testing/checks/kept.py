@@ -8,8 +8,8 @@ import pickle
 from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 
-from rldk.core.detector import Detector
 from rldk.core.event import Event
+from rldk.detectors.base import Detector
 from rldk.forensics.engine import Engine
 from rldk.testing.checks.running import Make, run, told, wild_streams
 from rldk.testing.odd_streams import wild

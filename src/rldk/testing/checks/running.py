@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from rldk.core.detector import Detector
 from rldk.core.event import Event
+from rldk.detectors.base import Detector
 from rldk.forensics.engine import Engine
 from rldk.testing.odd_streams import wild
 

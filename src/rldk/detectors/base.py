@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.core.series import EMPTY, Series, SeriesByName
 from rldk.core.stats.base import Statistic
+from rldk.signals.series import EMPTY, Series, SeriesByName
 
 __all__ = ["COMMON_SETTINGS", "SECTIONS", "Detector", "Finding", "Setting", "View"]
 

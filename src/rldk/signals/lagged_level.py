@@ -6,14 +6,14 @@ from math import nan
 
 from rldk.core.stats.base import Statistic
 
-__all__ = ["QUICK", "SLOW", "Rest"]
+__all__ = ["QUICK", "SLOW", "LaggedLevel"]
 
 QUICK, SLOW = 6, 25
 """After how many rows there is a reading, at the one pace and at the other."""
 KEPT = 5
 
 
-class Rest(Statistic):
+class LaggedLevel(Statistic):
     """Readings of a level, every six rows and every twenty-five, of which the last five are kept: `read` takes them.
 
     The two oldest readings tell what the series was a while ago, and whether it was at rest then: a fall or a rise that

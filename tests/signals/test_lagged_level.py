@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldk.core.rest import QUICK, SLOW, Rest
+from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
 
 
 def by_hand(values: list[float], every: int) -> tuple[float, float] | None:
@@ -16,7 +16,7 @@ def by_hand(values: list[float], every: int) -> tuple[float, float] | None:
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=260), st.booleans())
 def test_readings_are_those_of_the_whole_course(values, told_of_all):
-    rest = Rest()
+    rest = LaggedLevel()
     for count, value in enumerate(values, 1):
         if told_of_all or count % QUICK == 0 or count % SLOW == 0:
             rest.read(count, value)
@@ -24,7 +24,7 @@ def test_readings_are_those_of_the_whole_course(values, told_of_all):
 
 
 def test_a_short_series_has_no_past():
-    rest = Rest()
+    rest = LaggedLevel()
     for count in range(1, 30):
         rest.read(count, float(count))
     assert rest.levels() == []
@@ -34,7 +34,7 @@ def test_a_short_series_has_no_past():
 
 
 def test_what_is_missing_is_no_reading_and_a_row_is_read_once():
-    rest = Rest()
+    rest = LaggedLevel()
     for count in range(1, 201):
         rest.read(count, float("nan"))
     assert rest.levels() == []
