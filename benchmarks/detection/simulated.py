@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from peers import Alarm, Peer, open_peers
 from peers.simple_rules import fixed_thresholds, rolling_z
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 from rldk.testing.streams import FAULTS, PROFILES, simulate
 
 STEPS = 1000

@@ -25,7 +25,7 @@ from peers import open_peers
 from peers.rlwatch_peer import RlwatchPeer
 from rldk.core.event import Event
 from rldk.forensics import ComprehensivePPOForensics
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 from rldk.testing.streams import simulate
 
 BLOCK = 50
@@ -103,7 +103,7 @@ def scan_rate(count: int) -> tuple[float, float]:
                 file.write(event.to_json() + b"\n")
         code = (
             "import sys, time; began = time.process_time()\n"
-            "from rldk.ingest import read_runs; from rldk.forensics.judge import judge_run\n"
+            "from rldk.ingest import read_runs; from rldk.judge.result import judge_run\n"
             "from pathlib import Path; runs = read_runs([Path(sys.argv[1])]).runs; read = time.process_time()\n"
             "n = sum(len(judge_run(run).run) for run in runs); print(n, read - began, time.process_time() - began)"
         )

@@ -11,7 +11,7 @@ import pytest
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.detectors.base import Detector
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 
 Columns = Mapping[str, Sequence[float | None]]
 

@@ -13,7 +13,7 @@ from rldk.detectors.policy.entropy_collapse import EntropyCollapse
 from rldk.detectors.reward.dead_reward import DeadReward
 from rldk.detectors.reward.plateau import Plateau
 from rldk.detectors.run.learning_rate_too_high import LearningRateTooHigh
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 from rldk.signals.series import SeriesByName
 from rldk.testing.streams import FAULTS, simulate
 

@@ -12,7 +12,7 @@ import pytest
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 
 Columns = dict[str, np.ndarray]
 KL_BY: dict[str, str] = {}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rldk.core.errors import UsageError
 from rldk.forensics import AdvantageStatisticsTracker
-from rldk.forensics.sample import describe
+from rldk.functional.sample import describe
 
 WINDOW = 10
 means = st.integers(-40, 40).map(lambda whole: whole / 16)

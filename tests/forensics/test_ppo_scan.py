@@ -13,7 +13,7 @@ from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.forensics import ComprehensivePPOForensics, scan_ppo_events
 from rldk.forensics.ppo_scan import Slope
-from rldk.forensics.rows import Reader, read_events
+from rldk.runs.rows import Reader, read_events
 
 Healthy = Callable[..., list[dict[str, float]]]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rldk.forensics.judge import judge_run
-from rldk.forensics.plain import strict
+from rldk.core.files import strict
 from rldk.ingest import read_runs
+from rldk.judge.result import judge_run
 
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("default")]
 pytest.importorskip("trl")

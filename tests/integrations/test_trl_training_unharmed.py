@@ -69,7 +69,7 @@ PARTS = {
     "the probe of gradients": "rldk.integrations.trl.probes.gradients.combined_norm",
     "the look for the trainer": "rldk.integrations.trl.session.find_trainer",
     "RLDKCallback.took": "rldk.integrations.trl.callbacks.RLDKCallback.took",
-    "trackers": "rldk.forensics.trackers.Trackers.take",
+    "trackers": "rldk.judge.trackers.all.Trackers.take",
     "detector entropy_collapse": "rldk.detectors.policy.entropy_collapse.EntropyCollapse.check",
     "metrics": "rldk.monitor.sinks.metrics_csv.MetricsCsv.take",
     "alerts": "rldk.monitor.sinks.alerts.Alerts.start",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rldk.core.event import Event
-from rldk.forensics.plain import strict
+from rldk.core.files import strict
 from rldk.monitor import Monitor
 from rldk.testing.streams import FAULTS, faulty, healthy
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rldk.core.event import Event
-from rldk.forensics.judge import judge_run
 from rldk.ingest import read_runs
+from rldk.judge.result import judge_run
 from rldk.report import Case
 from rldk.testing.streams import faulty, healthy
 

@@ -207,7 +207,7 @@ def test_a_long_run_makes_a_page_of_bounded_size(case_of: Callable[..., Case]) -
 
 @pytest.mark.parametrize("present", ["run", "stem"])
 def test_checkpoints_are_taken_from_the_summary_beside_the_log(case_of: Callable[..., Case], present: str) -> None:
-    from rldk.forensics.judge import judge_run
+    from rldk.judge.result import judge_run
 
     run = case_of([Event(n, {"reward_mean": 0.1 * n, "kl_mean": 0.1}) for n in range(40)], "my_run").judgement.run
     name = "my_run" if present == "run" else "run"

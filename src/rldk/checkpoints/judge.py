@@ -12,7 +12,7 @@ from statistics import median
 
 from rldk.checkpoints.report import CheckpointReport, Problem, some
 from rldk.core.stats import RollingRegression
-from rldk.forensics.scores import combine, within
+from rldk.judge.scores.formulas import combine, within
 
 __all__ = ["Judge"]
 

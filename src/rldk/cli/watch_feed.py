@@ -11,8 +11,8 @@ from typing import Protocol
 from rldk.adapters.table import choose
 from rldk.core.errors import ReadError
 from rldk.core.event import Event
-from rldk.forensics.rows import Reader
 from rldk.log.tail import LogTail
+from rldk.runs.rows import Reader
 
 __all__ = ["Feed", "News", "feed_of", "newest"]
 

@@ -138,7 +138,7 @@ def _alerts(state: RunState, width: int) -> list[Text]:
     from rich.text import Text
 
     lines = []
-    for anomaly in state.forensics.engine.anomalies[-50:]:
+    for anomaly in state.judge.engine.anomalies[-50:]:
         gone = anomaly.cleared_index is not None
         style = "dim" if gone else STYLES[anomaly.severity]
         line = Text.assemble((f"{anomaly.step:>7}  ", "dim"), (anomaly.type, style), f"  {clean(anomaly.message, 300)}")

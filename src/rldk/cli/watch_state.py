@@ -8,9 +8,9 @@ from math import isfinite, nan
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.forensics.config import ScanConfig
-from rldk.forensics.incidents import Incident, group_incidents
-from rldk.forensics.judge import scores_of, verdict_of
+from rldk.judge.config import ScanConfig
+from rldk.judge.incidents.incident import Incident, group_incidents
+from rldk.judge.result import scores_of, verdict_of
 
 __all__ = ["CURVES", "History", "RunState"]
 
@@ -74,7 +74,7 @@ class RunState:
     def __init__(self, run_id: str, config: ScanConfig, total_steps: int | None = None) -> None:
         self.run_id = run_id
         self.total_steps = total_steps
-        self.forensics = config.forensics()
+        self.judge = config.judge()
         self.curves: dict[str, History] = {}
         self.last_event = time.time()
         self.last_step = 0
@@ -86,7 +86,7 @@ class RunState:
         raised: list[Anomaly] = []
         now = time.time()
         for event in events:
-            raised += self.forensics.take(event)
+            raised += self.judge.take(event)
             if event.phase in (None, "train"):
                 for name, value in event.metrics.items():
                     if name in _SHOWN:
@@ -100,22 +100,22 @@ class RunState:
     @property
     def events(self) -> int:
         """How many events have been judged."""
-        return self.forensics.engine.events
+        return self.judge.engine.events
 
     @property
     def verdict(self) -> tuple[str, str]:
         """The worst that was found, and why."""
-        return verdict_of(self.forensics.engine)
+        return verdict_of(self.judge.engine)
 
     @property
     def scores(self) -> dict[str, float]:
         """The scores as they stand."""
-        return scores_of(self.forensics) if self.events else {}
+        return scores_of(self.judge) if self.events else {}
 
     @property
     def incidents(self) -> list[Incident]:
         """What went wrong so far, the first first."""
-        engine = self.forensics.engine
+        engine = self.judge.engine
         return group_incidents(engine.anomalies, engine.events)
 
     @property

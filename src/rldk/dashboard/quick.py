@@ -10,13 +10,13 @@ import msgspec
 import numpy as np
 
 from rldk.core.event import Event
-from rldk.forensics.engine import told_apart
-from rldk.forensics.rows import Reader
+from rldk.judge.engine import told_apart
 from rldk.log.problems import LineProblems
 from rldk.log.reader import parse_event
 from rldk.log.tail import LogTail
 from rldk.plots.extremes import IntArray
 from rldk.plots.panel import FloatArray
+from rldk.runs.rows import Reader
 
 __all__ = ["Cells", "QuickTail", "cells_of", "sketch"]
 

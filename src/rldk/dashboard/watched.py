@@ -14,8 +14,8 @@ from rldk.core.text import clean
 from rldk.dashboard.quick import Cells, cells_of
 from rldk.dashboard.samples import Samples
 from rldk.forensics import ComprehensivePPOForensics
-from rldk.forensics.incidents import group_incidents
-from rldk.forensics.judge import scores_of, verdict_of
+from rldk.judge.incidents.incident import group_incidents
+from rldk.judge.result import scores_of, verdict_of
 from rldk.plots.extremes import pick_extremes
 from rldk.plots.growing import GrowingRun
 from rldk.plots.panel import FloatArray

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rldk.forensics.comprehensive_ppo_metrics import ComprehensivePPOMetrics
-from rldk.forensics.engine import Engine
-from rldk.forensics.plain import strict
-from rldk.forensics.trackers import Trackers
+from rldk.core.files import strict
+from rldk.judge.engine import Engine
+from rldk.judge.record import ComprehensivePPOMetrics
+from rldk.judge.trackers.all import Trackers
 from rldk.signals.series import Series
 
 __all__ = ["analysis", "health_summary", "length_bias_analysis"]

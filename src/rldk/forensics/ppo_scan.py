@@ -9,10 +9,10 @@ from statistics import median
 from typing import Any
 
 from rldk.core.event import Event
+from rldk.core.files import strict
 from rldk.core.stats.running import RunningMoments
-from rldk.forensics.engine import Engine
-from rldk.forensics.plain import strict
-from rldk.forensics.rows import read_events
+from rldk.judge.engine import Engine
+from rldk.runs.rows import read_events
 
 __all__ = ["scan", "scan_ppo_events"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import UsageError
-from rldk.forensics.plain import strict
+from rldk.core.files import strict
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rldk.core.catalog import entry_of
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 
 __all__ = ["coverage_line", "coverage_of"]
 

@@ -12,8 +12,7 @@ from typing import Any
 from rldk.core.anomaly import Anomaly
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.forensics.config import ScanConfig
-from rldk.forensics.rows import RESPONSES, Reader
+from rldk.judge.config import ScanConfig
 from rldk.monitor.actions import Action
 from rldk.monitor.coverage import coverage_line, coverage_of
 from rldk.monitor.guard import Guard
@@ -22,6 +21,7 @@ from rldk.monitor.settings import build_forensics
 from rldk.monitor.sinks import Alerts, EventLog, FinalReport, MetricsCsv, Sink
 from rldk.monitor.stopping import Stop, Stopper
 from rldk.monitor.summary import summary_of
+from rldk.runs.rows import RESPONSES, Reader
 
 __all__ = ["Monitor"]
 

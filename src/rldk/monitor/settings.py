@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics
-from rldk.forensics.config import ScanConfig
+from rldk.judge.config import ScanConfig
 
 __all__ = ["build_forensics"]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import RLDKError, UsageError
-from rldk.forensics.engine import Engine
-from rldk.forensics.incidents import group_incidents
-from rldk.forensics.plain import strict
+from rldk.core.files import strict
+from rldk.judge.engine import Engine
+from rldk.judge.incidents.incident import group_incidents
 
 __all__ = ["Stop", "Stopper", "TrainingStopped"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rldk.forensics.incidents import group_incidents
-from rldk.forensics.judge import scores_of, verdict_of
-from rldk.forensics.plain import strict
+from rldk.core.files import strict
+from rldk.judge.incidents.incident import group_incidents
+from rldk.judge.result import scores_of, verdict_of
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor

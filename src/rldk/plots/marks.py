@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rldk.core.anomaly import Anomaly
-from rldk.forensics.incidents import Incident
+from rldk.judge.incidents.incident import Incident
 from rldk.plots.panel import Mark
 
 __all__ = ["marks_of", "metrics_of"]

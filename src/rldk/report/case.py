@@ -8,8 +8,8 @@ import numpy as np
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import entry_of
-from rldk.forensics.incidents import Incident
-from rldk.forensics.judge import Judgement
+from rldk.judge.incidents.incident import Incident
+from rldk.judge.result import Judgement
 from rldk.plots import Mark, Panel, RunSource, marks_of, other_panels, panels_of
 from rldk.plots.build import finish
 from rldk.plots.marks import metrics_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import isnan
 
-from rldk.forensics.causes import CAUSES
-from rldk.forensics.incidents import Incident
+from rldk.judge.incidents.causes import CAUSES
+from rldk.judge.incidents.incident import Incident
 from rldk.plots.panel import short
 from rldk.report.case import Case
 from rldk.report.checkpoints import SHOWN

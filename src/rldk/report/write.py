@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rldk.core.errors import UsageError
-from rldk.forensics.plain import write_text
+from rldk.core.files import write_text
 from rldk.plots import panels_of
 from rldk.plots.png import file_name, png
 from rldk.report.case import Case

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rldk.detectors.kl.kl_penalty_off import KlPenaltyOff
-from rldk.forensics.incidents import group_incidents
+from rldk.judge.incidents.incident import group_incidents
 
 ROWS = 300
 AT = np.arange(ROWS)

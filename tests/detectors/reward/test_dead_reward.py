@@ -9,7 +9,7 @@ import pytest
 
 from rldk.core.event import Event
 from rldk.detectors.reward.dead_reward import DeadReward
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 
 ROWS = 200
 AT = np.arange(ROWS)

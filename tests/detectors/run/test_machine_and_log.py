@@ -13,7 +13,7 @@ from rldk.detectors.run.nonfinite_metric import NonfiniteMetric
 from rldk.detectors.run.step_regression import StepRegression
 from rldk.detectors.run.throughput_drop import ThroughputDrop
 from rldk.detectors.run.user_limit import UserLimit
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 
 ROWS = 300
 AT = np.arange(ROWS)

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rldk.forensics.config import ScanConfig
+    from rldk.judge.config import ScanConfig
     from rldk.plots.clock import is_timed
     from rldk.report import Case, markdown, page, write_pictures, write_report
 

@@ -69,10 +69,10 @@ def judge_paths(
     The second part is what was not judged, with the reason: a file that cannot be read is not a healthy run. Those that
     were asked for by name are put into `unread` too; one of several stops no other.
     """
-    from rldk.forensics.config import ScanConfig
-    from rldk.forensics.judge import judge_run
     from rldk.ingest import read_runs
     from rldk.ingest.paths import expand, size_of
+    from rldk.judge.config import ScanConfig
+    from rldk.judge.result import judge_run
 
     config = ScanConfig.from_yaml(args.config) if args.config else ScanConfig()
     paths = expand(args.paths)
@@ -187,7 +187,7 @@ def _show_curves(out: Any, judgement: Any) -> None:
 def _show_incident(out: Any, incident: Any) -> None:
     from rich.text import Text
 
-    from rldk.forensics.causes import TITLES
+    from rldk.judge.incidents.causes import TITLES
 
     out.print()
     severity = (f"{incident.severity} ", STYLES[incident.severity])

@@ -51,7 +51,7 @@ class Watch:
     """The log that is watched, and the runs in it; `look` takes what is new."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from rldk.forensics.config import ScanConfig
+        from rldk.judge.config import ScanConfig
 
         self.path = Path(args.path)
         self.config = ScanConfig.from_yaml(args.config) if args.config else ScanConfig()

@@ -12,10 +12,10 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import locate
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.forensics.config import ScanConfig
 from rldk.integrations.trl.base import WatchingCallback
 from rldk.integrations.trl.metrics import RLDKMetrics, fill
 from rldk.integrations.trl.wants import Wants, as_path, split_thresholds, stricter
+from rldk.judge.config import ScanConfig
 from rldk.monitor import Action, Monitor, Sink
 
 __all__ = ["CustomRLDKCallback", "EventWriterCallback", "RLDKCallback", "RLDKMetrics", "RLDKMonitor"]

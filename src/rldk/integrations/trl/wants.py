@@ -11,7 +11,7 @@ from typing import Any
 from rldk.core.anomaly import SEVERITIES
 from rldk.core.catalog import locate
 from rldk.core.errors import UsageError
-from rldk.forensics.config import ScanConfig
+from rldk.judge.config import ScanConfig
 from rldk.monitor.actions import Action
 from rldk.monitor.naming import check_run_id
 from rldk.monitor.settings import build_forensics

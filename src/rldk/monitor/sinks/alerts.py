@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.forensics.plain import strict, write_json
+from rldk.core.files import strict, write_json
 from rldk.monitor.sinks.base import Sink
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.forensics.plain import write_json
+from rldk.core.files import write_json
 from rldk.monitor.naming import file_of
 from rldk.monitor.sinks.base import Sink
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.forensics.plain import write_json
+from rldk.core.files import write_json
 from rldk.monitor.sinks.base import Sink
 from rldk.monitor.sinks.moments import MetricMoments
 

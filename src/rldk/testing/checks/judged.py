@@ -10,7 +10,7 @@ from math import isfinite
 
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.event import Event
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 from rldk.testing.checks.running import Make, run, told, wild_streams
 from rldk.testing.odd_streams import odd_streams
 from rldk.testing.streams import PROFILES, healthy

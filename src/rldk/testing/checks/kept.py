@@ -10,7 +10,7 @@ from itertools import cycle, islice
 
 from rldk.core.event import Event
 from rldk.detectors.base import Detector
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 from rldk.testing.checks.running import Make, run, told, wild_streams
 from rldk.testing.odd_streams import wild
 

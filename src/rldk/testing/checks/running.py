@@ -10,7 +10,7 @@ from typing import Any
 
 from rldk.core.event import Event
 from rldk.detectors.base import Detector
-from rldk.forensics.engine import Engine
+from rldk.judge.engine import Engine
 from rldk.testing.odd_streams import wild
 
 __all__ = ["Make", "name_of", "quietly", "run", "told", "wild_streams"]

@@ -1,0 +1,155 @@
+"""What a user may set: thresholds, windows and severities of detectors, limits of their own, and what is known of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from rldk.core.catalog import CATALOG, entry_of
+from rldk.core.errors import UsageError
+from rldk.core.text import did_you_mean
+from rldk.detectors.base import Detector
+from rldk.detectors.run.user_limit import UserLimit
+from rldk.detectors.table import BY_TYPE, DETECTORS
+from rldk.judge.judge import Judge
+
+__all__ = ["ScanConfig"]
+
+_KEYS = ("detectors", "limits", "kl_target", "kl_target_tolerance")
+
+
+@dataclass(slots=True)
+class ScanConfig:
+    """The settings of a scan.
+
+    `detectors` maps a type to its settings; `enabled: false` switches it off, `severity` overrules its own, `persist` and
+    `clear` say how long a condition must hold or be gone. `limits` maps a metric to `max`, `min` and `severity`: hard
+    limits of the user's own.
+    """
+
+    detectors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    limits: dict[str, dict[str, Any]] = field(default_factory=dict)
+    kl_target: float | None = None
+    kl_target_tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        self.build()  # every mistake is said now, not in the middle of a run
+        for name in ("kl_target", "kl_target_tolerance"):
+            value = _number(name, getattr(self, name))
+            if value is not None and not 0.0 <= value < inf:
+                raise UsageError(f"Expected `{name}` to be a finite number of at least 0, got {value:g}.")
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> ScanConfig:
+        """Read the settings from a file; an error says what is wrong in it."""
+        import yaml
+
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+        try:
+            given = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise UsageError(f"{path} is not YAML: {' '.join(str(error).split())}.") from None
+        try:
+            return cls.from_dict(given or {})
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_dict(cls, given: Any) -> ScanConfig:
+        """Take the settings from a mapping, as the file holds them."""
+        if not isinstance(given, Mapping):
+            raise UsageError(f"Expected a mapping with {', '.join(_KEYS)}, got {type(given).__name__}.")
+        for key in given:
+            if key not in _KEYS:
+                raise UsageError(f"Unknown key {key!r}{_near(key, _KEYS)}")
+        parts = {}
+        for key in ("detectors", "limits"):
+            part = {} if given.get(key) is None else given[key]
+            if not isinstance(part, Mapping):
+                raise UsageError(f"Expected `{key}` to be a mapping, got {type(part).__name__}.")
+            parts[key] = {str(name): _settings(key, str(name), value) for name, value in part.items()}
+        target, tolerance = (_number(key, given.get(key)) for key in ("kl_target", "kl_target_tolerance"))
+        return cls(parts["detectors"], parts["limits"], target, tolerance)
+
+    def build(self) -> list[Detector]:
+        """The detectors that these settings ask for."""
+        for name in self.detectors:
+            if name not in BY_TYPE:
+                raise UsageError(f"There is no detector {name!r}{_near(name, BY_TYPE)}")
+        made: list[Detector] = []
+        for kind in DETECTORS:
+            given = dict(self.detectors.get(kind.type, {}))
+            enabled = given.pop("enabled", True)
+            if not isinstance(enabled, bool):
+                raise UsageError(f"Expected `{kind.type}.enabled` to be true or false, got {enabled!r}.")
+            if enabled:
+                made.append(kind(**given))
+        return made + [_limit(metric, given) for metric, given in self.limits.items()]
+
+    def judge(self, reductions: Mapping[str, str] | None = None) -> Judge:
+        """A judge with these settings, for a run whose KL is reduced as stated."""
+        chosen: dict[str, Any] = {"kl_target": self.kl_target, "kl_target_tolerance": self.kl_target_tolerance}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        judge = Judge(**chosen, detectors=self.build())
+        judge.engine.reductions.update(reductions or {})
+        return judge
+
+
+def _limit(name: str, given: dict[str, Any]) -> UserLimit:
+    metric = name if "/" in name else _canonical(name)
+    unknown = sorted(set(given) - {"max", "min", "severity"})
+    if unknown or not {"max", "min"} & set(given):
+        raise UsageError(f"Expected the limit of {metric!r} to have `max` or `min`, got {sorted(given)}.")
+    highest, lowest = (_required(f"limits.{metric}.{key}", given, key, none) for key, none in (("max", inf), ("min", -inf)))
+    if lowest > highest:
+        raise UsageError(f"Expected the limit of {metric!r} to have `min` below `max`, got {lowest:g} and {highest:g}.")
+    return UserLimit(metric, highest, lowest, given.get("severity", "warning"))
+
+
+def _canonical(name: str) -> str:
+    """The metric that a name stands for; `kl` is `kl_mean`, as in a log."""
+    if entry_of(name) is not None:
+        return name
+    known = {alias: entry.name for entry in CATALOG.values() for alias in entry.aliases}
+    if name not in known:
+        raise UsageError(f"Cannot limit {name!r}: no metric has that name{_near(name, CATALOG)}")
+    return known[name]
+
+
+def _required(name: str, given: Mapping[str, Any], key: str, none: float) -> float:
+    """The number under a key, which may be left out but not left empty."""
+    if key not in given:
+        return none
+    number = _number(name, given[key])
+    if number is None:
+        raise UsageError(f"Expected `{name}` to be a number, got None.")
+    return number
+
+
+def _settings(key: str, name: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, bool) and key == "detectors":
+        return {"enabled": value}
+    if not isinstance(value, Mapping):
+        raise UsageError(f"Expected `{key}.{name}` to be a mapping, got {value!r}.")
+    return {str(setting): given for setting, given in value.items()}
+
+
+def _number(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+        raise UsageError(f"Expected `{name}` to be a number, got {value!r}.")
+    return float(value)
+
+
+def _near(name: str, known: Any) -> str:
+    names = list(known)
+    if near := did_you_mean(name, names, 2):
+        return f".{near}"
+    return f". Known are {', '.join(names[:8])}" + (" …" if len(names) > 8 else ".")

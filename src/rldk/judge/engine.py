@@ -1,0 +1,217 @@
+"""The judge: one event after another through all detectors, the same live and from a file."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.catalog.axes import HELD_OUT
+from rldk.core.event import Event
+from rldk.detectors.base import Detector, Finding, View
+from rldk.detectors.table import DETECTORS
+from rldk.judge.incidents.onset import Recent
+from rldk.signals.series import Series, SeriesByName, update_all
+
+__all__ = ["Engine", "told_apart"]
+
+_MOST_PLANS = 1024
+_BACK = 4
+_MOST_STEPS_A_ROW = 50.0  # beyond, a step is no update but a sample or a token
+
+_Check = Callable[[View], Finding | None]
+_Plan = tuple[list[tuple[str, Series]], list[tuple[_Check, Detector]]]
+
+KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
+"""What advice may name: the values it would have the user change, as they were when the defect was raised."""
+
+
+def told_apart(event: Event) -> Event:
+    """An event of held-out data with `eval_` before its metrics, so that they are not taken for those of training."""
+    if str(event.phase).lower() not in HELD_OUT or all(name.startswith("eval_") for name in event.metrics):
+        return event
+
+    def named(name: str) -> str:
+        return name if name.startswith("eval_") else f"eval_{name}"
+
+    metrics = {named(name): value for name, value in event.metrics.items()}
+    return replace(event, metrics=metrics, nulls=tuple(map(named, event.nulls)))
+
+
+class Engine:
+    """Runs the detectors over a stream of events; constant time a step and bounded memory.
+
+    Args:
+        detectors: those to run; by default one of each in the table.
+        context: what is known of the run beforehand, such as `{"kl_target": 6.0}`.
+        reductions: by what the KL is reduced, where the log says it (`{"kl_mean": "sequence"}`).
+        follow: metrics whose series are kept even if no detector looks at them.
+    """
+
+    def __init__(
+        self,
+        detectors: Iterable[Detector] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        reductions: Mapping[str, str] | None = None,
+        follow: Iterable[str] = (),
+    ) -> None:
+        self.detectors = [kind() for kind in DETECTORS] if detectors is None else list(detectors)
+        self.context = dict(context or {})
+        self.reductions = dict(reductions or {})
+        self.anomalies: list[Anomaly] = []
+        self.events = 0
+        self.first_step: int | None = None
+        self.last_step: int | None = None
+        self.failed: Callable[[Detector, Exception], None] | None = None  # told of a detector that raises, which is then dropped
+        self._steps: deque[int] = deque(maxlen=_BACK)
+        self._recent = Recent(self.detectors)
+        self._open: dict[str, list[Anomaly]] = {}
+        read = (name for detector in self.detectors for name in detector.all_metrics())
+        self._watched = frozenset((*read, *KNOBS, *follow))
+        self._keep_in(SeriesByName())
+
+    def _keep_in(self, series: SeriesByName) -> None:
+        """Keep the series in this table from now on."""
+        self.series = series
+        self._plans: dict[tuple[str, ...], _Plan] = {}
+        self._view = View(Event(0), 0, 0, series, None, self.reductions, self.context)
+        self._looked_up = SeriesByName({name: series[name] for name in self._watched})  # found without a miss, logged or not
+        self._view.get = self._looked_up.__getitem__
+
+    def observe(self, event: Event) -> list[Anomaly]:
+        """Take the next event; the anomalies that it raises."""
+        if event.model_info.get("phase", "train") != "train":
+            event = told_apart(event)
+        metrics = event.metrics
+        names = tuple(metrics)
+        followed, detectors = self._plans.get(names) or self._plan(names)
+        index = self.events
+        self._recent.take(index, event.step, metrics)
+        update_all(followed, metrics, index)
+        if (info := event.model_info.get("reductions")) and isinstance(info, Mapping) and isinstance(info.get("kl_mean"), str):
+            self.reductions["kl_mean"] = info["kl_mean"]
+        view = self._view_of(event, index)
+        raised: list[Anomaly] = []
+        for check, detector in detectors:
+            try:
+                finding = check(view)
+                if finding is None and detector.idle:
+                    continue
+                was = detector.raised
+                anomaly = detector.settle(view, finding)
+            except Exception as error:
+                if self.failed is None:
+                    raise
+                self._drop(detector)
+                self.failed(detector, error)
+                continue
+            if anomaly is not None:
+                raised.append(anomaly)
+                self._open.setdefault(detector.key, []).append(anomaly)
+            elif was and not detector.raised:
+                for open_anomaly in self._open.pop(detector.key, ()):
+                    open_anomaly.cleared_index = index
+        if raised:
+            self._keep(raised)
+        self.events = index + 1
+        if self.first_step is None:
+            self.first_step = event.step
+        self.last_step = event.step
+        self._steps.append(event.step)
+        return raised
+
+    def supplement(self, event: Event) -> list[Anomaly]:
+        """Take more of the step that was observed last: it stays one event, as the rows of a step in a log are one."""
+        if not self.events or event.step != self.last_step:
+            return self.observe(event)
+        self.events -= 1
+        self._steps.pop()
+        return self.observe(event)
+
+    def _drop(self, detector: Detector) -> None:
+        """Go on without a detector; what it has raised stays."""
+        self.detectors = [one for one in self.detectors if one is not detector]
+        self._plans = {}
+
+    def _view_of(self, event: Event, index: int) -> View:
+        """The run as it stands after this event: one view for the whole run, moved along."""
+        view, steps = self._view, self._steps
+        view.event, view.index, view.step = event, index, event.step
+        view.earlier_step = steps[0] if len(steps) == _BACK else None
+        if index >= _BACK and self.first_step is not None:
+            apart = (event.step - self.first_step) / index
+            view.steps_a_row = apart if 2.0 <= apart <= _MOST_STEPS_A_ROW else 1.0
+        return view
+
+    def _keep(self, raised: list[Anomaly]) -> None:
+        series = self.series
+        for anomaly in raised:
+            anomaly.last_good_step = self._recent.last_good_step(anomaly)
+            anomaly.knobs = {name: series[name].last for name in KNOBS if series[name].n}
+        self.anomalies += raised
+
+    def _plan(self, names: tuple[str, ...]) -> _Plan:
+        """Which series such an event moves, and which detectors have something new to look at."""
+        series, present = self.series, frozenset(names)
+        followed = [name for name in names if name in self._watched]
+        for name in followed:
+            if name not in series:
+                series[name] = self._looked_up[name] = Series()
+        active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
+        plan: _Plan = (
+            [(name, series[name]) for name in followed],
+            [(detector.check, detector) for detector in active],
+        )
+        if len(self._plans) < _MOST_PLANS:
+            self._plans[names] = plan
+        return plan
+
+    @property
+    def standing(self) -> list[Anomaly]:
+        """The anomalies that have been raised and not cleared."""
+        return [anomaly for found in self._open.values() for anomaly in found] if self._open else []
+
+    def inactive(self) -> list[tuple[str, list[str]]]:
+        """The detectors that could not judge this run, and for want of what."""
+        found = []
+        for detector in self.detectors:
+            lacking = detector.lacks({name for name, series in self.series.items() if series.n or series.nonfinite})
+            if lacking:
+                found.append((detector.type, lacking))
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the engine knows, as JSON can hold it."""
+        return {
+            "events": self.events,
+            "first_step": self.first_step,
+            "last_step": self.last_step,
+            "context": self.context,
+            "reductions": self.reductions,
+            "series": {name: series.state_dict() for name, series in self.series.items()},
+            "detectors": {detector.key: detector.state_dict() for detector in self.detectors},
+            "steps": list(self._steps),
+            "recent": self._recent.state_dict(),
+            "open": {key: [self.anomalies.index(anomaly) for anomaly in found] for key, found in self._open.items()},
+            "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the engine that gave `state` was; the results are the same as without the break."""
+        self.events, self.first_step, self.last_step = state["events"], state["first_step"], state["last_step"]
+        self.context, self.reductions = dict(state["context"]), dict(state["reductions"])
+        series = SeriesByName()
+        for name, saved in state["series"].items():
+            series[name] = Series()
+            series[name].load_state_dict(saved)
+        self._keep_in(series)
+        for detector in self.detectors:
+            if detector.key in state["detectors"]:
+                detector.load_state_dict(state["detectors"][detector.key])
+        self.anomalies = [Anomaly(**saved) for saved in state["anomalies"]]
+        self._steps = deque(state["steps"], _BACK)
+        self._recent.load_state_dict(state["recent"])
+        self._open = {key: [self.anomalies[number] for number in found] for key, found in state["open"].items()}

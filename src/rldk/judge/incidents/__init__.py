@@ -1,0 +1,1 @@
+"""Anomalies that belong together, where they began, and what probably caused them."""

@@ -1,0 +1,121 @@
+"""Anomalies that belong together become one incident: what moved first, the probable cause and its rivals, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rldk.core.anomaly import Anomaly
+from rldk.judge.incidents.causes import CAUSES, Cause
+from rldk.judge.incidents.grouping import Group, group_anomalies
+
+__all__ = ["Incident", "group_incidents"]
+
+_FIRST_BONUS = 1.5
+_NEVER_BETTER = frozenset({"plateau"})
+
+
+@dataclass(slots=True)
+class Incident:
+    """One thing that went wrong, told by all the anomalies that speak of it.
+
+    `anomalies` are positions in the run's list of anomalies. `evidence` says in sentences what was seen, as it came: what makes
+    the cause first, then what followed from it; `rivals` are the other causes that would explain it, the likelier first.
+    """
+
+    cause: str
+    title: str
+    severity: str
+    step: int
+    index: int
+    anomalies: list[int]
+    first: str
+    evidence: list[str]
+    rivals: list[str]
+    advice: str
+    last_good_step: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The incident as reports and other tools read it."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def group_incidents(anomalies: Sequence[Anomaly], events: int) -> list[Incident]:
+    """Group anomalies that were raised near each other in time, or while an earlier one stood that they go with."""
+    return [_incident(group, anomalies) for group in group_anomalies(anomalies, events)]
+
+
+def _incident(group: Group, anomalies: Sequence[Anomaly]) -> Incident:
+    numbers = [*group.core, *group.late]
+    members = [anomalies[number] for number in numbers]
+    core = members[: len(group.core)]
+    first = min(core, key=lambda anomaly: (anomaly.since, anomaly.index))
+    head = core[0]
+    ranked = _rank(core, first)
+    cause = ranked[0] if ranked else None
+    good = _last_good_step(core)
+    return Incident(
+        cause.name if cause else first.type,
+        cause.title if cause else first.type.removesuffix("_anomaly").replace("_", " "),
+        "critical" if any(anomaly.severity == "critical" for anomaly in members) else "warning",
+        head.step,
+        head.index,
+        numbers,
+        first.type,
+        _evidence(members),
+        [rival.name for rival in ranked[1:4]],
+        _advice(cause, first.knobs, good) if cause else first.advice,
+        good,
+    )
+
+
+def _last_good_step(core: Sequence[Anomaly]) -> int | None:
+    """The step before any of them began. A plateau has none; what else is wrong has one, unless it came after the plateau."""
+    if core[0].type in _NEVER_BETTER or any(anomaly.evidence.get("rows", 0.0) > anomaly.index for anomaly in core):
+        return None  # or it has been so for as many rows as there are
+    good = [anomaly.last_good_step for anomaly in core if anomaly.type not in _NEVER_BETTER]
+    known = [step for step in good if step is not None]
+    return min(known) if len(known) == len(good) else None
+
+
+def _rank(members: Sequence[Anomaly], first: Anomaly) -> list[Cause]:
+    """The causes that fit, by the weight of the anomalies that speak for them; the first mover counts for more."""
+    types = {anomaly.type for anomaly in members}
+    weights = []
+    for position, cause in enumerate(CAUSES):
+        if cause.needs and not types & set(cause.needs):
+            continue
+        weight = sum(cause.signs.get(kind, 0.0) for kind in types)
+        weight += (_FIRST_BONUS - 1.0) * cause.signs.get(first.type, 0.0)
+        if weight > 0:
+            weights.append((-weight, position, cause))
+    return [cause for _, _, cause in sorted(weights, key=lambda row: row[:2])]
+
+
+def _evidence(members: Sequence[Anomaly]) -> list[str]:
+    """A sentence for each type, in the order in which they came; of a warning that grew, its worst, and when it began."""
+    first: dict[str, Anomaly] = {}
+    worst: dict[str, Anomaly] = {}
+    for anomaly in members:
+        first.setdefault(anomaly.type, anomaly)
+        if anomaly.type not in worst or anomaly.severity == "critical" != worst[anomaly.type].severity:
+            worst[anomaly.type] = anomaly
+    return [
+        f"step {first[kind].step}{'' if anomaly is first[kind] else f', critical at {anomaly.step}'}: {anomaly.message}"
+        for kind, anomaly in worst.items()
+    ]
+
+
+def _advice(cause: Cause, knobs: Mapping[str, float], good: int | None) -> str:
+    """The cause's advice with the run's numbers of that moment in it."""
+
+    def then(*names: str) -> str:
+        found = next((knobs[name] for name in names if name in knobs), None)
+        return "not logged" if found is None else f"{found:.3g}"
+
+    length, critic = then("rollout_length_mean"), then("value_lr", "lr")
+    return cause.advice.format(
+        lr=then("policy_lr", "lr"), kl_coef=then("kl_coef"), kl=then("kl_mean"), length=length, value_lr=critic,
+        back="Start again" if good is None else "Go back to the last good checkpoint",
+    )  # fmt: skip

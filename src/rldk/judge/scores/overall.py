@@ -1,0 +1,94 @@
+"""The three overall scores, from what the trackers and the engine know."""
+
+from __future__ import annotations
+
+from math import nan
+
+from rldk.judge.engine import Engine
+from rldk.judge.scores.formulas import alarm_factor, clip, combine, within
+from rldk.judge.trackers.advantage_statistics_metrics import AdvantageStatisticsMetrics
+from rldk.judge.trackers.gradient_norms_metrics import GradientNormsMetrics
+from rldk.judge.trackers.kl_schedule_metrics import KLScheduleMetrics
+from rldk.judge.trackers.length_bias_metrics import LengthBiasMetrics
+from rldk.signals.series import RECENT, Series
+
+__all__ = ["FOLLOWED", "Scored", "convergence", "health", "stability"]
+
+FOLLOWED = ("reward_mean", "entropy_mean", "kl_mean", "kl_coef")
+ENTROPY_SHARE, ENTROPY_FLOOR = 0.5, 0.05  # noise that a healthy entropy has, by its level, or in nats
+NOISE = 2.0  # steps of the reward's usual size by which its level may be below its best
+GAIN = 6.0
+
+Scored = tuple[float, tuple[float, ...]]
+"""A score and its parts."""
+
+
+def health(
+    kl: KLScheduleMetrics | None,
+    gradients: GradientNormsMetrics | None,
+    advantages: AdvantageStatisticsMetrics | None,
+    length: LengthBiasMetrics | None,
+    engine: Engine,
+) -> Scored:
+    """Geometric mean of the trackers' health, times the factor of the worst anomaly that stands."""
+    trackers = (
+        kl.kl_health_score if kl else nan,
+        kl.schedule_health_score if kl else nan,
+        gradients.gradient_health_score if gradients else nan,
+        advantages.advantage_health_score if advantages else nan,
+        length.length_bias_score if length else nan,
+    )
+    score = combine(trackers)
+    standing = engine.standing
+    alarms = alarm_factor(anomaly.severity for anomaly in standing) if standing else 1.0
+    if score != score:
+        score = 1.0 if standing or _judged(engine) else nan
+    return score * alarms, (*trackers, alarms if score == score else nan)
+
+
+def _judged(engine: Engine) -> bool:
+    """Whether the detectors had something to look at."""
+    return any(series.n >= RECENT for series in engine.series.values())
+
+
+def stability(
+    kl: KLScheduleMetrics | None,
+    gradients: GradientNormsMetrics | None,
+    advantages: AdvantageStatisticsMetrics | None,
+    engine: Engine,
+) -> Scored:
+    """How steady KL, gradients, advantages and entropy are."""
+    entropy = engine.series.get("entropy_mean")
+    wandering = nan
+    if entropy is not None and entropy.n >= RECENT:
+        usual = ENTROPY_SHARE * abs(entropy.level)
+        wandering = within(entropy.roughness, usual if usual > ENTROPY_FLOOR else ENTROPY_FLOOR)
+    parts = (
+        kl._health[1] if kl and kl._health else nan,
+        gradients.training_stability if gradients else nan,
+        advantages.advantage_scale_stability if advantages else nan,
+        wandering,
+    )
+    return combine(parts), parts
+
+
+def convergence(advantages: AdvantageStatisticsMetrics | None, engine: Engine) -> Scored:
+    """Whether the reward is where its best was, whether it has been gained, and whether there is something to learn from.
+
+    Without a reward there is nothing that converges.
+    """
+    reward = engine.series.get("reward_mean")
+    if reward is None or reward.n < 2 * RECENT:
+        return nan, ()
+    parts = (*_reward(reward), advantages.advantage_quality_score if advantages else nan)
+    return combine(parts), parts
+
+
+def _reward(reward: Series) -> tuple[float, float]:
+    level, start, noise = reward.level, reward.start, reward.roughness
+    lost = reward.high - level - NOISE * noise
+    span = max(reward.high - start, NOISE * noise)
+    held = 1.0 if lost <= 0.0 else 1.0 - clip(lost / span) if span > 0.0 else 0.0
+    gain = level - start
+    gained = clip(0.5 + gain / (GAIN * noise)) if noise > 0.0 else 0.5 if gain == 0.0 else 1.0 if gain > 0.0 else 0.0
+    return held, gained

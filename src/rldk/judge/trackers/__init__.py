@@ -1,0 +1,1 @@
+"""What is measured for the scores: KL and its schedule, gradient norms, advantages, length bias."""

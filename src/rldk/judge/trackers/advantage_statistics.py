@@ -1,0 +1,168 @@
+"""The distribution of the advantages: centred, of one scale, without wild tails, and with something to learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, inf, nan
+from typing import Any
+
+from rldk.core.stats.base import check_window
+from rldk.functional.sample import describe
+from rldk.judge.scores.formulas import combine, within
+from rldk.judge.trackers.advantage_statistics_metrics import AdvantageStatisticsMetrics, make_advantage_metrics
+from rldk.judge.trackers.norm import DECADE, Norm
+from rldk.judge.trackers.snapshot import number
+from rldk.judge.trackers.tracker import Tracker
+from rldk.judge.trackers.trend import RollingShare, Trend
+
+__all__ = ["AdvantageStatisticsMetrics", "AdvantageStatisticsTracker"]
+
+NAMES = tuple(
+    f"advantage_{name}" for name in ("mean", "std", "min", "max", "median", "p5", "p25", "p75", "p95", "skewness", "kurtosis")
+)
+PLACES = tuple(enumerate(NAMES))
+WHITE_MEAN, WHITE_STD = 0.05, 0.1  # how near to 0 and 1 whitened advantages are, masks and minibatches included
+WHITE_SHARE, WHITE_COUNT = 0.9, 5
+BIAS, SKEWNESS, KURTOSIS, TAIL = 0.5, 3.0, 20.0, 20.0  # what healthy runs keep, sparse rewards included
+FADED = 2.0  # decades by which the spread may shrink before there is little left to learn from
+NEW = 0.2
+FEW = 3  # values from which on something is said
+
+
+class AdvantageStatisticsTracker(Tracker):
+    """Follows the advantages of a run, in constant time and bounded memory.
+
+    Advantages whose mean is 0 and whose spread is 1 in nine of ten updates have been whitened: both hold by construction
+    and say nothing. They are then judged by their shape alone: skewness, kurtosis and extremes.
+
+    Args:
+        window_size: how many values the rolling statistics reach back.
+    """
+
+    __slots__ = ("_kurtosis", "_last", "_mean", "_skewness", "_spread", "_tail", "_was_white", "_white", "window_size")
+    parameters = ("window_size",)
+    window_size: int
+    _last: list[float]
+    _skewness: float
+    _kurtosis: float
+    _tail: float
+    _mean: Trend
+    _spread: Norm
+    _white: RollingShare
+    _was_white: bool
+
+    def __init__(self, window_size: int = 100) -> None:
+        self.window_size = check_window("window_size", window_size, least=3)
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self._last = [nan] * len(NAMES)
+        self._skewness = self._kurtosis = self._tail = nan
+        self._mean = Trend(self.window_size)
+        self._spread = Norm(self.window_size)
+        self._white = RollingShare(self.window_size)
+        self._was_white = False
+
+    def update(
+        self,
+        step: int,
+        advantage_mean: float | None = None,
+        advantage_std: float | None = None,
+        advantage_min: float | None = None,
+        advantage_max: float | None = None,
+        advantage_median: float | None = None,
+        advantage_samples: Any = None,
+        **others: float | None,
+    ) -> AdvantageStatisticsMetrics:
+        """Take what was logged at a step, or a sample of raw advantages, which comes first.
+
+        `others` are `advantage_p5`, `_p25`, `_p75`, `_p95`, `_skewness` and `_kurtosis`.
+        """
+        given = dict(zip(NAMES, (advantage_mean, advantage_std, advantage_min, advantage_max, advantage_median), strict=False))
+        metrics = {name: number(name, value) for name, value in {**given, **others}.items()}
+        if advantage_samples is not None:
+            metrics.update(describe(advantage_samples, "advantage_samples"))
+        self.observe(step, metrics)
+        return self.metrics()
+
+    def observe(self, step: int, metrics: Mapping[str, float]) -> None:
+        """As `update`, by the canonical names, without the record."""
+        self._take([(step, metrics)])
+
+    def take_rows(self, rows: Iterable[tuple[int, Mapping[str, float]]]) -> bool:
+        """Take what was logged at several steps; whether there was anything of this in them."""
+        mine = [row for row in rows if "advantage_mean" in row[1] or "advantage_std" in row[1] or "advantage_max" in row[1]]
+        if mine:
+            self._take(mine)
+        return bool(mine)
+
+    def _take(self, rows: Sequence[tuple[int, Mapping[str, float]]]) -> None:
+        self.step = rows[-1][0]
+        spreads, last = [], self._last
+        for _, metrics in rows:
+            get = metrics.get
+            mean, std = get("advantage_mean", nan), get("advantage_std", nan)
+            low, high = get("advantage_min", nan), get("advantage_max", nan)
+            if mean == mean:
+                self.values += 1
+                if -inf < mean < inf:
+                    self._mean.add(mean)
+                if std == std:
+                    self._take_white(-WHITE_MEAN <= mean <= WHITE_MEAN and -WHITE_STD <= std - 1.0 <= WHITE_STD)
+            spread = std if std == std else high - low
+            if spread == spread:
+                spreads.append(spread)
+            if "advantage_skewness" in metrics:
+                self._skewness = _smooth(self._skewness, abs(metrics["advantage_skewness"]))
+            if "advantage_kurtosis" in metrics:
+                self._kurtosis = _smooth(self._kurtosis, metrics["advantage_kurtosis"])
+            if std > 0.0 and high == high:
+                self._tail = _smooth(self._tail, (mean - low if mean - low > high - mean else high - mean) / std)
+            for place, name in PLACES:
+                if name in metrics and (value := metrics[name]) == value:
+                    last[place] = value
+        self._spread.extend(spreads)
+
+    def _take_white(self, white: bool) -> None:
+        share = self._white
+        share.update(white)
+        if white and not self._was_white and share.count >= 2 * WHITE_COUNT and share.share >= WHITE_SHARE:
+            self._was_white = True
+
+    def metrics(self) -> AdvantageStatisticsMetrics:
+        """What is known now, as a record that later updates do not change."""
+        last, spread = self._last, self._spread
+        mean, noise, mean_slope, mean_t, _ = self._mean.line()
+        _, spread_noise, spread_slope, _, _ = spread.trend.line()
+        share = self._white.share
+        whitened = self._white.count >= WHITE_COUNT and share >= WHITE_SHARE
+        size = exp(spread.level) if spread.level == spread.level else nan
+        bias = lasting = nan
+        if not whitened and last[1] == last[1]:
+            bias = abs(last[0]) / last[1] if last[1] > 0.0 else inf if last[0] else 0.0
+            lasting = abs(mean) / size if self.values >= FEW else nan
+        volatility = nan if whitened else noise / size
+        stability = nan if whitened else within(spread_noise, spread.usual)
+        tails = combine((within(self._skewness, SKEWNESS), within(self._kurtosis, KURTOSIS), within(self._tail, TAIL)))
+        normalization = share if self._was_white else nan
+        if last[1] == inf or abs(last[0]) == inf:
+            health: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+        else:
+            health = (within(lasting, BIAS), stability, normalization, tails)
+        faded = (spread.base - spread.level) / DECADE - FADED if self.values >= FEW else nan
+        alive = (10.0**-faded if faded > 0.0 else 1.0 if faded == faded else nan) * (1.0 - spread.dead())
+        quality = (alive if not whitened else nan, within(volatility, 1.0), tails)
+        return make_advantage_metrics(
+            self.step, last[0], last[1], last[2], last[3], last[4], last[5], last[6], last[7], last[8], last[9], last[10],
+            bias, stability, normalization, mean_slope, mean_t, spread_slope, volatility,
+            1.0 if bias == inf else bias / (1.0 + bias), 1.0 - stability, 1.0 - tails, whitened,
+            combine(health), combine(quality), health, quality,
+        )  # fmt: skip
+
+
+def _smooth(old: float, value: float) -> float:
+    """The exponentially weighted mean with one more value; one that is not finite changes nothing."""
+    if value - value != 0.0:
+        return old
+    return value if old != old else old + NEW * (value - old)

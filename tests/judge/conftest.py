@@ -1,0 +1,52 @@
+"""A healthy stream, and what strict JSON is, for the tests of the judge."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def _healthy(steps: int, seed: int = 0) -> list[dict[str, float]]:
+    """PPO that learns: reward up, KL up to its target, entropy slowly down."""
+    rng = random.Random(seed)
+    found = []
+    for step in range(steps):
+        learnt = 1 - math.exp(-step / 150)
+        found.append(
+            {
+                "kl": 0.1 * learnt + abs(rng.gauss(0, 0.01)),
+                "kl_coef": 0.2,
+                "entropy": 2.0 - 0.5 * learnt + rng.gauss(0, 0.05),
+                "reward_mean": learnt + rng.gauss(0, 0.08),
+                "reward_std": 0.5 + rng.gauss(0, 0.03),
+                "policy_grad_norm": math.exp(rng.gauss(-0.5, 0.3)),
+                "value_grad_norm": math.exp(rng.gauss(0.0, 0.3)),
+                "advantage_mean": rng.gauss(0, 0.1),
+                "advantage_std": math.exp(rng.gauss(0.3, 0.1)),
+                "clip_frac": 0.1 + rng.gauss(0, 0.01),
+            }
+        )
+    return found
+
+
+def _assert_strict(value: Any) -> None:
+    """Strict JSON, and nothing but what JSON has."""
+    text = json.dumps(value, allow_nan=False)
+    assert json.loads(text) == value
+
+
+@pytest.fixture(scope="session")
+def healthy() -> Callable[..., list[dict[str, float]]]:
+    """Metrics of a healthy run by the names that `update` takes."""
+    return _healthy
+
+
+@pytest.fixture(scope="session")
+def assert_strict() -> Callable[[Any], None]:
+    """Fail on what is not strict JSON."""
+    return _assert_strict

@@ -1,0 +1,128 @@
+"""The engine takes shortcuts for speed; a loop that takes none must say the same, to the last digit."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+from collections import deque
+from collections.abc import Sequence
+from math import isfinite, nan
+
+import pytest
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.event import Event
+from rldk.detectors.base import View
+from rldk.detectors.table import DETECTORS
+from rldk.judge.engine import KNOBS, Engine
+from rldk.judge.incidents.onset import Recent
+from rldk.signals.series import EARLY, RECENT, Series, SeriesByName
+from rldk.testing.streams import FAULTS, PROFILES, faulty, healthy
+
+
+class PlainSeries(Series):
+    """A series as its documentation says it: every median taken anew, every extreme compared each time."""
+
+    def update(self, value: float, index: int) -> None:
+        self.index, self.last = index, value
+        if not isfinite(value):
+            self.nonfinite += 1
+            self.nonfinite_run += 1
+            return
+        self.n += 1
+        self.ready = self.n >= RECENT
+        self.nonfinite_run = 0
+        self._ring.append(value)
+        self.level = statistics.median_high(self._ring)
+        if self.n <= EARLY:
+            self._early.append(value)
+            if self.n >= RECENT:
+                self._settle(self.n)
+        if self.n == 1:
+            self.first = self.slow = value
+        else:
+            step, off = abs(value - self.previous), value - self.slow
+            self.roughness = step if self.n == 2 else self.roughness + 0.1 * (step - self.roughness)
+            self.slow += 0.05 * off
+            self.spread += 0.05 * (1.2533 * abs(off) - self.spread)
+        self.previous = value
+        if self.n >= RECENT and self.level > self.high:
+            self.high, self.high_index = self.level, index
+            self.high_spread = min(self.spread, 2.5 * self.roughness)
+        if self.n >= RECENT and self.level < self.low:
+            self.low, self.low_index = self.level, index
+
+
+def plain_loop(events: Sequence[Event]) -> list[Anomaly]:
+    """Every event through every detector that it concerns, with a new view each time."""
+    detectors, series, reductions = [kind() for kind in DETECTORS], SeriesByName(), {}
+    watched = {name for detector in detectors for name in (*detector.metrics(), *detector.reads)} | set(KNOBS)
+    steps: deque[int] = deque(maxlen=4)
+    recent = Recent(detectors)
+    anomalies: list[Anomaly] = []
+    standing: dict[str, list[Anomaly]] = {}
+    for index, event in enumerate(events):
+        recent.take(index, event.step, event.metrics)
+        for name, value in event.metrics.items():
+            if name in watched:
+                series.setdefault(name, PlainSeries()).update(value, index)
+        reductions.update(event.model_info.get("reductions", {}))
+        apart = (event.step - events[0].step) / index if index >= 4 else 1.0
+        view = View(event, index, event.step, series, steps[0] if len(steps) == 4 else None, dict(reductions), {})
+        view.steps_a_row = apart if 2.0 <= apart <= 50.0 else 1.0
+        for detector in detectors:
+            if detector.metrics() and not any(name in event.metrics for name in detector.metrics()):
+                continue
+            anomaly = detector.update(view)
+            if anomaly is not None:
+                anomaly.last_good_step = recent.last_good_step(anomaly)
+                anomaly.knobs = {name: series[name].last for name in KNOBS if name in series and series[name].n}
+                anomalies.append(anomaly)
+                standing.setdefault(detector.key, []).append(anomaly)
+            elif not detector.raised:
+                for old in standing.pop(detector.key, ()):
+                    old.cleared_index = index
+        steps.append(event.step)
+    return anomalies
+
+
+def engine(events: Sequence[Event]) -> list[Anomaly]:
+    judge = Engine()
+    for event in events:
+        judge.observe(event)
+    return judge.anomalies
+
+
+def text(anomalies: list[Anomaly]) -> str:
+    return json.dumps([anomaly.to_dict() for anomaly in anomalies], indent=1)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_on_healthy_runs(profile, seed):
+    events = healthy(profile, steps=400, seed=seed)
+    assert text(engine(events)) == text(plain_loop(events))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_on_faulty_runs(fault):
+    for profile in FAULTS[fault].profiles:
+        events = faulty(fault, profile, steps=500, onset=150, seed=5)
+        assert text(engine(events)) == text(plain_loop(events))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_on_wild_values_with_gaps(seed):
+    chance = random.Random(seed)
+    names = sorted({name for kind in DETECTORS for name in (*kind.metrics(), *kind.reads)})
+    pool = [0.0, 1.0, -1.0, 0.5, 3.0, 42.0, 1e-9, 1e6, 1e308, -1e308, nan, float("inf")]
+    events = []
+    for row in range(300):
+        kept = [name for name in names if chance.random() < 0.7]
+        scale = 1.0 if row < 100 else chance.choice([1.0, 1e-4, 300.0])
+        metrics = {
+            name: chance.choice(pool) if chance.random() < 0.05 * seed else chance.gauss(1.0, 0.3) * scale for name in kept
+        }
+        events.append(Event(row, metrics))
+    assert text(engine(events)) == text(plain_loop(events))

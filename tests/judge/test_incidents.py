@@ -1,0 +1,297 @@
+"""Anomalies that belong together, what moved first, the probable cause, and what to do with the run's own numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rldk.core.anomaly import Anomaly
+from rldk.detectors.run.user_limit import UserLimit
+from rldk.detectors.table import BY_TYPE
+from rldk.judge.engine import Engine
+from rldk.judge.incidents.causes import CAUSES
+from rldk.judge.incidents.incident import group_incidents
+from rldk.testing.streams import faulty
+
+
+def anomaly(kind: str, index: int, severity: str = "warning", since: int | None = None, **more: Any) -> Anomaly:
+    given: dict[str, Any] = {"since": index - 2 if since is None else since, "last_good_step": 10 * (index - 6), **more}
+    return Anomaly(kind, severity, "tracker", 10 * index, index, f"{kind} at {index}.", 1.0, 0.5, f"Do about {kind}.", **given)
+
+
+def causes(*kinds: str, events: int = 300) -> list[str]:
+    """The cause and its rivals where these are raised, one row after the other."""
+    (incident,) = group_incidents([anomaly(kind, 100 + number) for number, kind in enumerate(kinds)], events)
+    return [incident.cause, *incident.rivals]
+
+
+def test_no_anomaly_no_incident() -> None:
+    assert group_incidents([], 100) == []
+
+
+def test_near_in_time_is_one_and_far_is_two() -> None:
+    near = group_incidents([anomaly("kl_explosion", 100), anomaly("policy_collapse", 132)], 200)
+    assert [incident.anomalies for incident in near] == [[0, 1]]
+    far = group_incidents([anomaly("kl_explosion", 100, cleared_index=110), anomaly("policy_collapse", 133)], 200)
+    assert [incident.anomalies for incident in far] == [[0], [1]]
+
+
+def test_what_is_near_grows_with_the_run() -> None:
+    pair = [anomaly("kl_explosion", 100, cleared_index=110), anomaly("policy_collapse", 160)]
+    assert len(group_incidents(pair, 300)) == 2
+    assert len(group_incidents(pair, 1000)) == 1
+
+
+def test_a_chain_of_anomalies_is_one() -> None:
+    chain = [anomaly("kl_spike", 100 + 25 * number) for number in range(10)]
+    assert [incident.anomalies for incident in group_incidents(chain, 300)] == [list(range(10))]
+
+
+def test_what_began_near_belongs_together_though_it_was_raised_late() -> None:
+    late = [anomaly("kl_explosion", 100), anomaly("policy_collapse", 200, since=110)]
+    assert len(group_incidents(late, 300)) == 1
+
+
+def test_the_order_of_the_list_does_not_matter() -> None:
+    pair = [anomaly("policy_collapse", 110), anomaly("kl_explosion", 100)]
+    (incident,) = group_incidents(pair, 300)
+    assert incident.anomalies == [1, 0]
+    assert (incident.step, incident.index) == (1000, 100)
+
+
+def test_the_first_mover_is_the_one_whose_condition_began_first() -> None:
+    members = [anomaly("kl_explosion", 100, since=98), anomaly("policy_collapse", 104, since=90)]
+    (incident,) = group_incidents(members, 300)
+    assert incident.first == "policy_collapse"
+
+
+def test_the_worst_severity_is_the_incidents() -> None:
+    members = [anomaly("kl_explosion", 100), anomaly("kl_explosion", 110, "critical")]
+    (incident,) = group_incidents(members, 300)
+    assert incident.severity == "critical"
+    assert (incident.step, incident.index) == (1000, 100), "it began with the warning"
+
+
+def test_evidence_tells_each_type_once_and_its_worst() -> None:
+    members = [
+        anomaly("kl_explosion", 100),
+        anomaly("policy_collapse", 105),
+        anomaly("kl_explosion", 110, "critical"),
+        anomaly("kl_explosion", 112),
+    ]
+    (incident,) = group_incidents(members, 300)
+    assert incident.evidence == ["step 1000, critical at 1100: kl_explosion at 110.", "step 1050: policy_collapse at 105."]
+
+
+def test_what_follows_while_a_critical_stands_is_the_same_incident_and_does_not_change_its_cause() -> None:
+    members = [
+        anomaly("policy_collapse", 100, "critical"),
+        anomaly("dead_reward", 300, "critical"),
+        anomaly("plateau", 400),
+        anomaly("value_divergence", 600, "critical"),
+    ]
+    (incident,) = group_incidents(members, 1000)
+    assert (incident.cause, incident.anomalies) == ("policy_degenerated", [0, 1, 2, 3])
+    assert incident.last_good_step == members[0].last_good_step, "no step after the collapse is good"
+    assert [sentence.split(":")[0] for sentence in incident.evidence] == ["step 1000", "step 3000", "step 4000", "step 6000"]
+
+
+def test_what_comes_after_a_critical_has_cleared_is_another_incident() -> None:
+    members = [anomaly("policy_collapse", 100, "critical", cleared_index=150), anomaly("length_bias", 400)]
+    assert [incident.cause for incident in group_incidents(members, 1000)] == ["policy_degenerated", "length_exploit"]
+
+
+@pytest.mark.parametrize("kind", ["plateau", "vanishing_gradient_anomaly", "dead_reward"])
+def test_what_a_broken_run_is_left_with_is_no_incident_of_its_own(kind: str) -> None:
+    members = [anomaly("learning_rate_too_high", 100, "critical", cleared_index=150), anomaly(kind, 700)]
+    (incident,) = group_incidents(members, 1000)
+    assert incident.cause == "learning_rate_too_high", "and not: raise the learning rate"
+    members[0].severity = "warning"
+    assert len(group_incidents(members, 1000)) == 2
+
+
+@pytest.mark.parametrize("kind", ["throughput_drop", "memory_pressure", "step_regression", "nonfinite_metric"])
+def test_what_no_collapse_brings_about_is_told_by_itself(kind: str) -> None:
+    members = [anomaly("policy_collapse", 100, "critical"), anomaly(kind, 400)]
+    assert [incident.anomalies for incident in group_incidents(members, 1000)] == [[0], [1]]
+    members = [anomaly(kind, 100, "critical"), anomaly("length_bias", 400)]
+    assert [incident.anomalies for incident in group_incidents(members, 1000)] == [[0], [1]]
+
+
+def test_a_warning_that_stands_takes_warnings_of_its_cause_and_no_critical() -> None:
+    standing = anomaly("target_range_anomaly", 50)
+    (incident,) = group_incidents([standing, anomaly("kl_trend_anomaly", 400)], 1000)
+    assert incident.anomalies == [0, 1]
+    assert len(group_incidents([standing, anomaly("kl_explosion", 400, "critical")], 1000)) == 2
+    assert len(group_incidents([standing, anomaly("length_bias", 400)], 1000)) == 2
+    (incident,) = group_incidents([standing, anomaly("target_range_anomaly", 400, "critical")], 1000)
+    assert incident.severity == "critical", "the same defect, grown"
+
+
+def test_what_is_near_to_what_follows_follows_too() -> None:
+    members = [
+        anomaly("policy_collapse", 100, "critical", cleared_index=310),
+        anomaly("plateau", 300),
+        anomaly("length_bias", 350),
+    ]
+    (incident,) = group_incidents(members, 1000)
+    assert (incident.cause, incident.anomalies) == ("policy_degenerated", [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (["nonfinite_metric", "loss_explosion", "policy_collapse"], "numerical_failure"),
+        (["learning_rate_too_high", "clip_saturation", "kl_explosion"], "learning_rate_too_high"),
+        (["exploding_gradient_anomaly", "loss_explosion", "policy_collapse"], "learning_rate_too_high"),
+        (["kl_explosion"], "kl_penalty_too_weak"),
+        (["kl_trend_anomaly", "kl_explosion", "target_range_anomaly"], "kl_penalty_too_weak"),
+        (["reward_hacking", "kl_explosion"], "reward_exploited"),
+        (["kl_explosion", "kl_trend_anomaly", "target_range_anomaly", "reward_hacking"], "reward_exploited"),
+        (["reward_saturation"], "nothing_left_to_learn"),
+        (["reward_saturation", "reward_hacking"], "reward_exploited"),
+        (["kl_spike", "kl_explosion"], "one_update_too_far"),
+        (["kl_explosion", "kl_spike", "kl_trend_anomaly"], "kl_penalty_too_weak"),
+        (["policy_collapse", "kl_trend_anomaly", "target_range_anomaly"], "policy_degenerated"),
+        (["policy_collapse", "dead_reward"], "policy_degenerated"),
+        (["policy_collapse", "length_runaway"], "responses_grow_without_end"),
+        (["length_runaway", "policy_collapse", "plateau"], "responses_grow_without_end"),
+        (["policy_collapse", "entropy_explosion", "length_runaway"], "policy_degenerated"),
+        (["policy_collapse", "plateau"], "policy_degenerated"),
+        (["learning_rate_too_high", "kl_explosion", "value_divergence", "reward_hacking"], "learning_rate_too_high"),
+        (["value_unexplained"], "critic_of_no_use"),
+        (["coef_adaptation_anomaly", "target_range_anomaly", "kl_trend_anomaly"], "kl_controller_unstable"),
+        (["exploding_gradient_anomaly", "gradient_imbalance_anomaly"], "gradients_out_of_balance"),
+        (["length_bias", "length_runaway"], "length_exploit"),
+        (["length_runaway", "eos_starvation"], "responses_grow_without_end"),
+        (["eos_starvation"], "responses_do_not_end"),
+        (["dead_reward", "eos_starvation"], "dead_reward"),
+        (["dead_reward"], "dead_reward"),
+        (["value_divergence", "value_unexplained", "exploding_gradient_anomaly"], "value_function_diverged"),
+        (["plateau"], "nothing_learnt"),
+        (["policy_collapse"], "policy_degenerated"),
+        (["entropy_collapse", "policy_collapse"], "policy_degenerated"),
+        (["train_inference_mismatch", "policy_collapse"], "sampler_out_of_step"),
+        (["negative_kl"], "kl_estimate_wrong"),
+        (["controller_oscillation_anomaly", "controller_overshoot_anomaly"], "kl_controller_unstable"),
+        (["preference_degenerate", "vanishing_gradient_anomaly"], "preference_overfit"),
+        (["throughput_drop"], "machine_trouble"),
+        (["memory_pressure", "throughput_drop"], "machine_trouble"),
+        (["step_regression"], "log_mixed_up"),
+    ],
+)
+def test_the_probable_cause(kinds: list[str], expected: str) -> None:
+    assert causes(*kinds)[0] == expected
+
+
+def test_rivals_come_in_the_order_of_their_weight() -> None:
+    assert causes("reward_hacking", "kl_explosion") == ["reward_exploited", "kl_penalty_too_weak"]
+    assert causes("kl_spike", "kl_explosion")[:2] == ["one_update_too_far", "kl_penalty_too_weak"]
+    assert len(causes("policy_collapse", "kl_explosion", "dead_reward", "value_divergence", "plateau", "length_bias")) == 4
+
+
+def test_a_cause_needs_its_own_sign() -> None:
+    assert "numerical_failure" not in causes("loss_explosion", "exploding_gradient_anomaly")
+    assert "learning_rate_too_high" not in causes("kl_spike", "length_runaway")
+
+
+def test_what_no_cause_explains_is_named_after_itself() -> None:
+    (incident,) = group_incidents([anomaly("user_limit_exceeded", 100)], 300)
+    assert (incident.cause, incident.title) == ("user_limit_exceeded", "user limit exceeded")
+    assert incident.rivals == []
+    assert incident.advice == "Do about user_limit_exceeded."
+
+
+def test_the_advice_has_the_runs_numbers_of_that_moment() -> None:
+    knobs = {"lr": 3e-5, "kl_coef": 0.05, "kl_mean": 0.75}
+    later = {"lr": 9e-5, "kl_coef": 0.9, "kl_mean": 9.0}
+    members = [anomaly("kl_explosion", 100, knobs=knobs), anomaly("kl_explosion", 120, "critical", knobs=later)]
+    (incident,) = group_incidents(members, 300)
+    assert incident.advice == (
+        "Raise the KL coefficient (it was 0.05) three- to tenfold, or lower the learning rate (3e-05); KL was 0.75."
+    )
+
+
+def test_a_knob_that_was_not_logged_is_said_to_be_so() -> None:
+    (incident,) = group_incidents([anomaly("kl_explosion", 100)], 300)
+    assert "it was not logged" in incident.advice
+
+
+def test_the_policys_own_learning_rate_goes_first() -> None:
+    (incident,) = group_incidents([anomaly("learning_rate_too_high", 100, knobs={"lr": 1e-3, "policy_lr": 2e-6})], 300)
+    assert "(it was 2e-06)" in incident.advice
+
+
+def test_the_critics_own_learning_rate_is_named_where_there_is_one() -> None:
+    (incident,) = group_incidents([anomaly("value_divergence", 100, knobs={"lr": 1e-3, "value_lr": 2e-4})], 300)
+    assert "critic's learning rate (it was 0.0002)" in incident.advice
+
+
+def test_a_plateau_has_no_last_good_step_and_takes_none_away() -> None:
+    assert group_incidents([anomaly("plateau", 600)], 1000)[0].last_good_step is None
+    members = [anomaly("policy_collapse", 590, last_good_step=5700), anomaly("plateau", 600, last_good_step=5900)]
+    assert group_incidents(members, 1000)[0].last_good_step == 5700
+    members = [anomaly("plateau", 600, last_good_step=5900), anomaly("policy_collapse", 640, last_good_step=6200)]
+    assert group_incidents(members, 1000)[0].last_good_step is None, "6200 is after the incident's own beginning"
+
+
+def test_where_no_step_was_good_nobody_is_sent_back_to_one() -> None:
+    (incident,) = group_incidents([anomaly("learning_rate_too_high", 3, last_good_step=None, knobs={"lr": 1e-3})], 300)
+    assert incident.advice.startswith("Start again and lower the learning rate (it was 0.001)")
+    (incident,) = group_incidents([anomaly("learning_rate_too_high", 100)], 300)
+    assert incident.advice.startswith("Go back to the last good checkpoint and lower the learning rate")
+
+
+def test_what_has_been_so_for_all_rows_has_no_last_good_step() -> None:
+    assert group_incidents([anomaly("dead_reward", 39, evidence={"rows": 40.0})], 300)[0].last_good_step is None
+    assert group_incidents([anomaly("dead_reward", 100, evidence={"rows": 40.0})], 300)[0].last_good_step is not None
+
+
+def test_the_last_good_step_is_the_earliest_of_all() -> None:
+    members = [anomaly("kl_explosion", 100, last_good_step=940), anomaly("policy_collapse", 110, last_good_step=930)]
+    assert group_incidents(members, 300)[0].last_good_step == 930
+    members.append(anomaly("dead_reward", 112, last_good_step=None))
+    assert group_incidents(members, 300)[0].last_good_step is None
+
+
+def test_every_sign_of_a_cause_is_a_type_that_there_is() -> None:
+    known = {*BY_TYPE, UserLimit.type}
+    for cause in CAUSES:
+        assert {*cause.signs, *cause.needs} <= known, cause.name
+        assert cause.title and cause.advice.format(lr=1, kl_coef=1, kl=1, length=1, value_lr=1, back=1)
+    assert len({cause.name for cause in CAUSES}) == len(CAUSES)
+
+
+@pytest.mark.parametrize("kind", sorted(set(BY_TYPE) - {"advantage_skewness_anomaly"}))
+def test_an_incident_of_one_anomaly_of_any_type(kind: str) -> None:
+    (incident,) = group_incidents([anomaly(kind, 100)], 300)
+    assert incident.cause and incident.title and incident.advice and incident.first == kind
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        ("kl_explosion", {"kl_penalty_too_weak", "learning_rate_too_high"}),
+        ("dead_reward", {"dead_reward"}),
+        ("nonfinite_metric", {"numerical_failure"}),
+        ("preference_degenerate", {"preference_overfit"}),
+        ("throughput_drop", {"machine_trouble"}),
+        ("learning_rate_too_high", {"learning_rate_too_high"}),
+    ],
+)
+def test_simulated_faults_are_put_down_to_their_cause(fault: str, expected: set[str]) -> None:
+    engine = Engine()
+    onset = 1 if fault in ("dead_reward", "learning_rate_too_high") else 200
+    for event in faulty(fault, seed=1, steps=500, onset=onset):
+        engine.observe(event)
+    incidents = group_incidents(engine.anomalies, engine.events)
+    worst = min(incidents, key=lambda incident: (incident.severity != "critical", incident.index))
+    assert worst.cause in expected
+
+
+def test_an_incident_as_others_read_it() -> None:
+    (incident,) = group_incidents([anomaly("plateau", 100)], 300)
+    assert set(incident.to_dict()) >= {
+        "cause", "severity", "step", "index", "anomalies", "evidence", "advice", "last_good_step", "first", "rivals", "title",
+    }  # fmt: skip
