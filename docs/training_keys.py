@@ -18,7 +18,8 @@ STAGES = {
     "PPO": (
         "actor_loss critic_loss reward reward_std reward_min reward_max reward_after_kl kl kl_ref kl_mean_per_sequence "
         "kl_coef target_kl entropy clip_frac value_clip_frac clip_range ratio_mean ratio_std ratio_min ratio_max "
-        "actor_grad_norm critic_grad_norm grad_norm actor_lr critic_lr avg_response_len response_len_std "
+        "actor_grad_norm critic_grad_norm grad_norm actor_weight_change critic_weight_change actor_lr critic_lr "
+        "avg_response_len response_len_std "
         "rollout_length_min rollout_length_max eos_frac truncated_frac length_reward_corr value_mean value_std "
         "return_mean return_std explained_variance advantage_mean advantage_std advantage_min advantage_p5 "
         "advantage_p25 advantage_median advantage_p75 advantage_p95 advantage_max advantage_skewness advantage_kurtosis "

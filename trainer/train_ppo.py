@@ -31,6 +31,7 @@ from rldk.functional.gradients import combined_norm
 from rldk.functional.kl import AdaptiveKL, FixedKL, estimate_kl
 from rldk.functional.masked import masked_mean, masked_sum, masked_var
 from rldk.functional.policy import clip_fraction, entropy_of, policy_loss, selected_logprobs, update_kl, value_loss
+from rldk.functional.weights import WeightSample
 from rollout import Rollout, generate, sampling_noise
 from trainer_utils import (
     Accelerator,
@@ -200,6 +201,9 @@ def main(argv: list[str] | None = None) -> int:
             save_checkpoint(checkpoint_root(args), step, models, optimizers, kept, args.keep_checkpoints)
         accelerator.wait_for_everyone()
 
+    moved = {f"{name}_weight_change": WeightSample(model) for name, model in models.items()}
+    for sample in moved.values():
+        sample.measure()
     stale: tuple[Rollout, list[str]] | None = None  # for the fault of that name: responses, and the prompts they answer
     stopped, step = "", begin
     for step in range(begin + 1, total + 1):
@@ -291,6 +295,8 @@ def main(argv: list[str] | None = None) -> int:
                             break
                     if early or (not finite and args.on_nonfinite == "stop"):
                         break
+                for sample in moved.values():
+                    sample.measure()
                 if faults("slow"):
                     time.sleep(faults("slow"))
 
@@ -300,6 +306,7 @@ def main(argv: list[str] | None = None) -> int:
         }
         metrics |= {"ratio_min": min(done["ratio_min"] for done in seen), "ratio_max": max(done["ratio_max"] for done in seen)}
         metrics |= {"grad_norm": combined_norm(metrics["actor_grad_norm"], metrics["critic_grad_norm"])}
+        metrics |= {name: change for name, sample in moved.items() if (change := sample.read()) is not None}
         metrics |= {"actor_lr": actor_rate, "critic_lr": rate, "clip_range": clip_range, "temperature": temperature}
         metrics |= {"updates": float(len(seen)), "kl_early_stop": float(early)}
         metrics |= {"advantage_normalized": float(not args.no_whiten), "advantage_raw": 1.0}

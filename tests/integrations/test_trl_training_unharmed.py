@@ -67,6 +67,7 @@ PARTS = {
     "the probe of lengths": "rldk.integrations.trl.events.pairs_of",
     "the probe of settings": "rldk.integrations.trl.session.describe_run",
     "the probe of gradients": "rldk.integrations.trl.probes.gradients.combined_norm",
+    "the probe of weights": "rldk.functional.weights.WeightSample.read",
     "the look for the trainer": "rldk.integrations.trl.session.find_trainer",
     "RLDKCallback.took": "rldk.integrations.trl.callbacks.RLDKCallback.took",
     "trackers": "rldk.judge.trackers.all.Trackers.take",

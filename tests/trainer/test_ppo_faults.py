@@ -47,6 +47,8 @@ EFFECTS = {
     "clip_range=0.00001": lambda b, a: a["clip_frac"] > b["clip_frac"] and a["clip_range"] == 1e-5,
     "temperature=0.01": lambda b, a: a["entropy_mean"] < 0.2 * b["entropy_mean"],
     "no_eos": lambda b, a: a["eos_frac"] == 0.0 and a["rollout_length_mean"] == 8.0,
+    "frozen_policy": lambda b, a: a["weight_change"] == 0.0 < b["weight_change"] and a["weight_change_value"] > 0,
+    "frozen_value": lambda b, a: a["weight_change_value"] == 0.0 < b["weight_change_value"] and a["weight_change"] > 0,
     "slow=0.3": lambda b, a: a["step_time"] > 0.3,
 }  # fmt: skip
 

@@ -166,6 +166,14 @@ OPTIMISATION: tuple[Metric, ...] = (
         "update_applied", "gradient", "1 where the optimizer step was applied, 0 where it was skipped for a non-finite gradient", "fraction", "batch", "low",
         aliases="update_successful", areal="ppo_actor/update/update_successful",
     ),
+    metric(
+        "weight_change", "gradient", "relative change of a sample of the policy's weights in an update; exactly 0 where nothing moved", "1", "batch", "both",
+        trainer="actor_weight_change",
+    ),
+    metric(
+        "weight_change_value", "gradient", "relative change of a sample of the value function's weights in an update; exactly 0 where nothing moved", "1", "batch", "both",
+        trainer="critic_weight_change",
+    ),
     metric("nonfinite_count", "gradient", "how many values were not finite", "count", "batch", "high", aliases="nan_count", prime_rl="loss/nan_count"),
     metric(
         "lr", "optimisation", "learning rate", "1", "run", "high",

@@ -78,6 +78,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         session = self._session
         if session is not None and session.maker is not None and self._is_last(session) and not session.is_ppo:
             session.maker.step_ended()
+            session.updated()
         if session is not None and session.is_ppo:
             session.guard.attempt("the log", session.flush)
             if session.stop is not None and not control.should_save and self._is_last(session):

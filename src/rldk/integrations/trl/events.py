@@ -97,6 +97,10 @@ class EventMaker:
         probed |= guard.call("the clock", self._times, event) or {}
         if session.gradients is not None:
             probed |= guard.call("the probe of gradients", session.gradients.read) or {}
+        if session.is_ppo:
+            session.updated()  # its `on_step_end` comes after the log
+        if session.weights is not None:
+            probed |= guard.call("the probe of weights", session.weights.read) or {}
         if session.resources is not None:
             probed |= guard.call("the probe of resources", session.resources.latest) or {}
         if {"policy_loss", "value_loss"} <= event.metrics.keys() and hasattr(session.args, "vf_coef"):

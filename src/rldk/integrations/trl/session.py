@@ -11,7 +11,7 @@ from typing import Any
 from rldk.integrations.trl import processes
 from rldk.integrations.trl.events import EventMaker
 from rldk.integrations.trl.outputs import build_monitors
-from rldk.integrations.trl.probes import GradientProbe, describe_run, find_trainer
+from rldk.integrations.trl.probes import GradientProbe, WeightProbe, describe_run, find_trainer
 from rldk.integrations.trl.wants import merged
 from rldk.monitor import Guard, Monitor, Stop, TrainingStopped
 from rldk.monitor.resources import ResourceSampler
@@ -45,6 +45,7 @@ class Session:
         self.stop: Stop | None = None
         self.closed = self.ending = False
         self.gradients: GradientProbe | None = None
+        self.weights: WeightProbe | None = None
         self.resources: ResourceSampler | None = None
         self.maker: EventMaker | None = None
         self.trainer: Any = lambda: None
@@ -74,6 +75,7 @@ class Session:
         handler = getattr(self.trainer(), "callback_handler", None)
         if handler is not None and sum(isinstance(one, kind) for one in handler.callbacks) == len(self.members):
             self.begin()
+            self.updated()  # nothing is trained yet: this is what the first update is compared with
 
     def begin(self) -> None:
         """Build the monitors and set the probes."""
@@ -88,6 +90,7 @@ class Session:
         self._monitor_of = {id(member): monitor for member, monitor in pairs}
         self.monitors = list(dict.fromkeys(self._monitor_of.values()))
         guard.call("the probe of gradients", self._watch_gradients)
+        self.weights = guard.call("the probe of weights", WeightProbe, self._model, self.optimizer) if self.main else None
         if self.wants.resources and self.main:
             self.resources = ResourceSampler(path=getattr(self.args, "output_dir", None))
             guard.call("the probe of resources", self.resources.start)
@@ -99,6 +102,11 @@ class Session:
         agree = processes.any_of if processes.world_size() > 1 else None
         self.gradients = GradientProbe(self._model, self.is_ppo, self.wants.skip_nonfinite, self._spoilt, self.guard, agree)
         self.gradients.attach(self.optimizer)
+
+    def updated(self) -> None:
+        """The trainer has made an update."""
+        if self.weights is not None:
+            self.guard.call("the probe of weights", self.weights.measure)
 
     def _spoilt(self, said: str) -> None:
         """Gradients are not finite, and the optimizer is about to take them: say it now."""
@@ -154,7 +162,7 @@ class Session:
         if self.closed:
             return
         self.closed = True
-        self.optimizer = None
+        self.optimizer = self.weights = None
         ends: list[tuple[str, Callable[[], None]]] = [("closing", monitor.close) for monitor in self.monitors]
         if self.resources is not None:
             ends.insert(0, ("the probe of resources", self.resources.stop))

@@ -7,9 +7,11 @@ from rldk.integrations.trl.probes.frames import find_trainer, rollout_of
 from rldk.integrations.trl.probes.gradients import GradientProbe
 from rldk.integrations.trl.probes.group import completion_lengths, group_statistics
 from rldk.integrations.trl.probes.rollout import reduce_rollouts, rollout_sample
+from rldk.integrations.trl.probes.weights import WeightProbe
 
 __all__ = [
     "GradientProbe",
+    "WeightProbe",
     "completion_lengths",
     "describe_run",
     "find_trainer",

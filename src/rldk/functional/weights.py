@@ -1,0 +1,108 @@
+"""How far a model's weights move, measured on a small sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module, Parameter
+
+__all__ = ["WeightSample"]
+
+MAX_TENSORS = 4
+MAX_ELEMENTS = 65_536
+_SPARSE = ("embed", "wte", "expert")
+"""Tensors of which a batch moves only some rows, or none."""
+
+
+class WeightSample:
+    """The relative change of a few tensors, `||after - before|| / ||before||` over all of them together.
+
+    The first `measure` keeps a copy of the sample; each later one compares with the copy before it. The sample is taken
+    from the tensors that are trained; where none is, from all, so that a frozen model reads exactly 0. Of a model that is
+    split over processes it is the part on this one.
+
+    Args:
+        model: what to sample.
+        trained: the parameters that the optimizer holds, by `id`; without them those that require a gradient.
+        leave_out: parameters that are not of this model although it contains them, by `id`.
+    """
+
+    def __init__(self, model: Module, trained: Container[int] = (), leave_out: Container[int] = ()) -> None:
+        named = [(name, one) for name, one in model.named_parameters() if id(one) not in leave_out and _is_sampled(one)]
+        learnt = [(name, one) for name, one in named if one.requires_grad]
+        chosen = _choose([pair for pair in learnt if id(pair[1]) in trained] or learnt or named)
+        self._places = [_place_of(model, name) for name in chosen]  # weights may be loaded by replacing a parameter
+        self.names = chosen
+        self._before: Tensor | None = None
+        self._norm: Tensor | None = None
+        self._total: Tensor | None = None
+        self._count = 0
+
+    def measure(self) -> None:
+        """Compare the sample with its last copy, and keep a new one. Nothing waits for the device here."""
+        import torch
+
+        if not self._places:
+            return
+        with torch.no_grad():
+            now = _gathered(self._places)
+            norm = torch.linalg.vector_norm(now)
+            if self._before is not None and self._norm is not None:
+                moved = torch.linalg.vector_norm(now - self._before)
+                change = moved / torch.where(self._norm > 0, self._norm, norm.clamp(min=torch.finfo(norm.dtype).tiny))
+                self._total = change if self._total is None else self._total + change
+                self._count += 1
+            self._before, self._norm = now, norm
+
+    def read(self) -> float | None:
+        """The mean change since the last reading; `None` where nothing was compared since."""
+        if self._total is None:
+            return None
+        mean = self._total.item() / self._count
+        self._total, self._count = None, 0
+        return mean
+
+
+def _is_sampled(parameter: Parameter) -> bool:
+    """Whether its numbers are here and are numbers: not the bytes of a quantised weight, nor an empty shard."""
+    return bool(parameter.is_floating_point() and parameter.numel() and not parameter.is_meta)
+
+
+def _choose(named: Iterable[tuple[str, Parameter]]) -> list[str]:
+    """A few names, matrices first, evenly spaced from first layer to last; of low-rank adapters both halves."""
+    pairs = list(named)
+    pairs = [pair for pair in pairs if pair[1].ndim > 1] or pairs
+    names = [name for name, _ in pairs]
+    names = [name for name in names if not any(word in name.lower() for word in _SPARSE)] or names
+    second = [name for name in names if "lora_B" in name]  # 0 at first, when only these move
+    if second:
+        first = [name for name in names if name not in set(second)]
+        return _spaced(first, MAX_TENSORS // 2) + _spaced(second, MAX_TENSORS // 2)
+    return _spaced(names, MAX_TENSORS)
+
+
+def _spaced(names: list[str], count: int) -> list[str]:
+    if len(names) <= count:
+        return names
+    return [names[round(n * (len(names) - 1) / (count - 1))] for n in range(count)]
+
+
+def _place_of(model: Module, name: str) -> tuple[Module, str]:
+    path, _, leaf = name.rpartition(".")
+    return model.get_submodule(path), leaf
+
+
+def _gathered(places: list[tuple[Module, str]]) -> Tensor:
+    """The sample as one row of float32: it is a copy."""
+    import torch
+
+    parts = []
+    for owner, leaf in places:
+        held: Any = getattr(owner, leaf).detach()
+        held = held.to_local() if hasattr(held, "to_local") else held
+        parts.append(held.reshape(-1)[:: -(-held.numel() // MAX_ELEMENTS) or 1])
+    device = parts[0].device
+    return torch.cat([part.to(device, torch.float32) for part in parts])
