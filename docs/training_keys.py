@@ -23,7 +23,9 @@ STAGES = {
         "rollout_length_min rollout_length_max eos_frac truncated_frac length_reward_corr value_mean value_std "
         "return_mean return_std explained_variance advantage_mean advantage_std advantage_min advantage_p5 "
         "advantage_p25 advantage_median advantage_p75 advantage_p95 advantage_max advantage_skewness advantage_kurtosis "
-        "advantage_normalized advantage_raw temperature updates update_applied kl_early_stop generation_time scoring_time "
+        "advantage_normalized advantage_raw temperature max_response_length num_iterations policy_trainable_params "
+        "dropout_active reference_is_policy distinct_prompts distinct_prompts_frac updates update_applied "
+        "kl_early_stop generation_time scoring_time "
         f"update_time num_tokens_generated {_RATES.removesuffix(' num_tokens')}"
     ),
 }

@@ -31,6 +31,7 @@ from rldk.functional.gradients import combined_norm
 from rldk.functional.kl import AdaptiveKL, FixedKL, estimate_kl
 from rldk.functional.masked import masked_mean, masked_sum, masked_var
 from rldk.functional.policy import clip_fraction, entropy_of, policy_loss, selected_logprobs, update_kl, value_loss
+from rldk.functional.preflight import DistinctCount, digest, has_dropout, shares_weights
 from rldk.functional.weights import WeightSample
 from rollout import Rollout, generate, sampling_noise
 from trainer_utils import (
@@ -165,6 +166,7 @@ def main(argv: list[str] | None = None) -> int:
 
     # 4. Data. Which prompts a step takes is a function of the step.
     prompts = Prompts(load_records(read_config(args.data_config), args.use_prepared), tokenizer, args.max_seq_len)
+    digests = [digest(item["text"].encode()) for item in prompts]
     per_epoch, total = steps_in(len(prompts), local * world, args.epochs, args.max_steps)
 
     # 5. Where an interrupted run had got to.
@@ -201,6 +203,17 @@ def main(argv: list[str] | None = None) -> int:
             save_checkpoint(checkpoint_root(args), step, models, optimizers, kept, args.keep_checkpoints)
         accelerator.wait_for_everyone()
 
+    facts = {
+        "policy_trainable_params": count_parameters(models["actor"]),
+        "reference_is_policy": shares_weights(models["actor"], reference),
+        "dropout_active": has_dropout(models["actor"], try_it=False),
+        "max_response_length": args.max_new_tokens,
+        "num_iterations": args.ppo_epochs,
+        "distinct_prompts_frac": len(set(digests)) / len(digests),
+    }
+    seen_prompts = DistinctCount()
+    for past in range(min(begin, per_epoch)):  # what a resumed run has seen; after an epoch that is all
+        seen_prompts.add(digests[i] for i in batch_indices(len(prompts), local * world, past, args.seed))
     moved = {f"{name}_weight_change": WeightSample(model) for name, model in models.items()}
     for sample in moved.values():
         sample.measure()
@@ -215,7 +228,8 @@ def main(argv: list[str] | None = None) -> int:
         with clock.step():
             # 6. Rollouts: this process's prompts of the step, one noise number for each sample and token.
             rows = slice(rank * local, (rank + 1) * local)
-            batch = prompts.collate([prompts[i] for i in batch_indices(len(prompts), local * world, step - 1, args.seed)[rows]])
+            taken = batch_indices(len(prompts), local * world, step - 1, args.seed)
+            batch = prompts.collate([prompts[i] for i in taken[rows]])
             with clock.span("generation"), accelerator.autocast():
                 noise = sampling_noise(args.seed, step, local * world, args.max_new_tokens)[rows]
                 ids, ids_mask = batch["input_ids"].to(device), batch["attention_mask"].to(device)
@@ -306,6 +320,8 @@ def main(argv: list[str] | None = None) -> int:
         }
         metrics |= {"ratio_min": min(done["ratio_min"] for done in seen), "ratio_max": max(done["ratio_max"] for done in seen)}
         metrics |= {"grad_norm": combined_norm(metrics["actor_grad_norm"], metrics["critic_grad_norm"])}
+        metrics |= {name: float(value) for name, value in facts.items() if value is not None}
+        metrics["distinct_prompts"] = float(seen_prompts.add(digests[i] for i in taken))
         metrics |= {name: change for name, sample in moved.items() if (change := sample.read()) is not None}
         metrics |= {"actor_lr": actor_rate, "critic_lr": rate, "clip_range": clip_range, "temperature": temperature}
         metrics |= {"updates": float(len(seen)), "kl_early_stop": float(early)}

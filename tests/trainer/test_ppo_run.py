@@ -72,6 +72,14 @@ def test_every_step_is_in_the_event_log_once_under_canonical_names(healthy) -> N
     assert all(math.isfinite(value) for event in events for value in numbers(event).values())
 
 
+def test_the_first_event_says_what_is_known_before_anything_is_learnt(healthy) -> None:
+    first, second, *_, last = (event["metrics"] for event in events_of(healthy[0]))
+    names = ("max_response_length", "num_iterations", "dropout_active", "reference_is_policy", "distinct_prompts_frac")
+    assert [first[name] for name in names] == [8.0, 2.0, 0.0, 0.0, 1.0]
+    assert first["policy_trainable_params"] > 1000
+    assert [event["distinct_prompts"] for event in (first, second, last)] == [8, 16, 48]
+
+
 def test_one_event_in_ten_has_samples_with_their_rewards(healthy) -> None:
     from ppo_world import even_words
 

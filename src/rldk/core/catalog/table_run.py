@@ -70,7 +70,14 @@ SETTINGS: tuple[Metric, ...] = (
     metric("policy_trainable_params", "settings", "parameters of the policy that are trained", "count", "run"),
     metric("value_total_params", "settings", "parameters of the value function", "count", "run"),
     metric("value_trainable_params", "settings", "parameters of the value function that are trained", "count", "run"),
-    metric("temperature", "settings", "sampling temperature", "1", "run"),
+    metric("temperature", "settings", "sampling temperature", "1", "run", "both"),
+    metric("max_response_length", "settings", "longest response that is generated", "tokens", "run", "low"),
+    metric("num_generations", "settings", "responses to each prompt: the size of a group", "count", "run", "low"),
+    metric("num_iterations", "settings", "passes over each batch of responses", "count", "run", "high"),
+    metric("distinct_prompts", "settings", "different prompts seen so far (counted up to 65536)", "count", "run", "low"),
+    metric("distinct_prompts_frac", "settings", "share of different prompts among up to 1024 evenly spaced records of the data set", "fraction", "run", "low"),
+    metric("dropout_active", "settings", "1 where the policy drops activations at random while it is trained and judged, 0 where not", "fraction", "run", "high"),
+    metric("reference_is_policy", "settings", "1 where the reference shares the weights that are trained, 0 where it has its own", "fraction", "run", "high"),
 )
 
 RUN: tuple[Metric, ...] = (*MISMATCH, *THROUGHPUT, *RESOURCES, *SETTINGS)

@@ -13,9 +13,12 @@ import numpy as np
 from rldk.core.catalog import Resolution, identify, resolve
 from rldk.core.event import Event
 from rldk.core.jsonio import to_number
+from rldk.functional.preflight import DistinctCount, has_dropout
 from rldk.integrations.trl import processes
 from rldk.integrations.trl.probes import (
     completion_lengths,
+    digests_of_group,
+    digests_of_rollout,
     group_statistics,
     kl_coefficient,
     reduce_rollouts,
@@ -54,6 +57,7 @@ class EventMaker:
         self._steps: list[float] = []
         self._tokens = math.nan
         self._frameworks: dict[tuple[str, ...], str | None] = {}
+        self._prompts = DistinctCount()
         self._made = 0
 
     def make(self, step: int, logs: Mapping[str, Any]) -> Event | None:
@@ -84,6 +88,8 @@ class EventMaker:
     def _probe(self, event: Event, found: Resolution) -> None:
         """Add what the probes have; what was logged counts before what was probed, but for what is logged as something else."""
         session, guard = self.session, self.session.guard
+        if not self._made and "kl_coef" in self.facts:  # without a reference to compare with, dropout does no harm
+            self.facts |= guard.call("the probe of dropout", self._dropout) or {}
         probed: dict[str, float] = dict(self.facts)
         if (coef := guard.call("the probe of settings", kl_coefficient, session.trainer(), session.args)) is not None:
             probed["kl_coef"] = coef
@@ -93,6 +99,7 @@ class EventMaker:
                 probed |= self._rollout(event, wanted)
         elif "reward" in found.sources.values() or found.nulls:
             probed |= guard.call("the probe of the group", self._group, event, wanted) or {}
+            probed |= self._count_prompts(guard.call("the probe of prompts", digests_of_group, session.trainer()) or [])
             probed |= self._lengths()
         probed |= guard.call("the clock", self._times, event) or {}
         if session.gradients is not None:
@@ -111,6 +118,19 @@ class EventMaker:
         event.notes, self.notes = self.notes, []
         self._made += 1
 
+    def _dropout(self) -> dict[str, float]:
+        """Whether the policy drops activations, now that it was trained for the first time and is in the mode for it."""
+        model = getattr(self.session.trainer(), "model", None)
+        if model is None:
+            return {}
+        inner = getattr(model, "module", model)
+        alone = processes.world_size() == 1  # the parts of a model that is spread out answer together or not at all
+        return {"dropout_active": float(has_dropout(getattr(inner, "policy", inner), try_it=alone))}
+
+    def _count_prompts(self, digests: list[int]) -> dict[str, float]:
+        """How many different prompts were seen so far."""
+        return {"distinct_prompts": float(self._prompts.add(digests))} if digests else {}
+
     def _rollout(self, event: Event, wanted: int) -> dict[str, float]:
         """The statistics of a PPO rollout, of all processes: each sends its part, even where its probe has failed."""
         guard = self.session.guard
@@ -119,10 +139,14 @@ class EventMaker:
         ratio = self.session.gradients.ratio if self.session.gradients is not None else None
         if part is not None and ratio is not None and len(ratio):
             part["ratio"] = thinned(ratio)
+        trainer = self.session.trainer()
+        if part is not None and local is not None:
+            pad = getattr(getattr(trainer, "processing_class", None), "pad_token_id", None)
+            part["prompts"] = guard.call("the probe of prompts", digests_of_rollout, local, pad) or []
         parts = [one for one in processes.gathered(part) if one]
         if not parts:
             return {}
-        trainer = self.session.trainer()
+        prompts = [one for part in parts for one in part.pop("prompts")]
         if wanted and local is not None and trainer is not None:
             texts = guard.call("the probe of samples", texts_of, local, trainer, wanted) or []
             event.extra["samples"] = [_short(text) for text in texts]
@@ -132,7 +156,7 @@ class EventMaker:
             count = found["rollout_buffer_pos"]
             event.data_slice = {"tokens_out": round(found["rollout_length_mean"] * count)}
             event.data_slice["tokens_in"] = round(int(local["context_length"]) * count)
-        return found
+        return found | self._count_prompts(prompts)
 
     def _group(self, event: Event, wanted: int) -> dict[str, float]:
         found, records = group_statistics(self.session.trainer())

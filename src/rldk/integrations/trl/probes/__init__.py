@@ -6,6 +6,7 @@ from rldk.integrations.trl.probes.facts import describe_run, kl_coefficient
 from rldk.integrations.trl.probes.frames import find_trainer, rollout_of
 from rldk.integrations.trl.probes.gradients import GradientProbe
 from rldk.integrations.trl.probes.group import completion_lengths, group_statistics
+from rldk.integrations.trl.probes.prompts import digests_of_group, digests_of_rollout
 from rldk.integrations.trl.probes.rollout import reduce_rollouts, rollout_sample
 from rldk.integrations.trl.probes.weights import WeightProbe
 
@@ -14,6 +15,8 @@ __all__ = [
     "WeightProbe",
     "completion_lengths",
     "describe_run",
+    "digests_of_group",
+    "digests_of_rollout",
     "find_trainer",
     "group_statistics",
     "kl_coefficient",

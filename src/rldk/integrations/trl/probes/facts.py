@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rldk.functional.preflight import shares_weights
+from rldk.integrations.trl.probes.prompts import distinct_share
+
 __all__ = ["describe_run", "kl_coefficient"]
 
 
@@ -30,6 +33,11 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
         "clip_range_value": getattr(args, "cliprange_value", None),
         "target_kl": getattr(args, "target_kl", None),
         "temperature": getattr(args, "temperature", None),
+        "max_response_length": _set(args, "response_length", "max_completion_length") if _samples(args) else None,
+        "num_generations": _set(args, "num_generations", "rloo_k"),
+        "num_iterations": _set(args, "num_ppo_epochs", "num_iterations"),
+        "reference_is_policy": _reference_is_policy(trainer, args, policy),
+        "distinct_prompts_frac": distinct_share(getattr(trainer, "train_dataset", None), tokenised=_whitens(args)),
         "batch_size": _batch_size(args),
         "rollout_buffer_size": _set(args, "batch_size", "generation_batch_size"),
         "vocab_size": getattr(getattr(policy, "config", None), "vocab_size", None),
@@ -45,6 +53,21 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
     name = type(trainer).__name__ if trainer is not None else None
     words = {"model_type": getattr(config, "model_type", None), "trainer": name}
     return numbers, {name: str(word) for name, word in words.items() if word}
+
+
+def _samples(args: Any) -> bool:
+    """Whether the trainer has the policy write responses. DPO's settings of some versions limit completions that it reads."""
+    return _set(args, "num_ppo_epochs", "num_generations", "rloo_k") is not None
+
+
+def _reference_is_policy(trainer: Any, args: Any, policy: Any) -> float | None:
+    """Whether the reference is trained with the policy; `None` where there is no reference, or it cannot be told."""
+    reference = getattr(trainer, "ref_model", None)
+    if reference is None:
+        adapted = hasattr(policy, "peft_config") and hasattr(trainer, "ref_model") and kl_coefficient(trainer, args)
+        return 0.0 if adapted else None  # with its adapter off, the policy is the model it began as
+    shared = shares_weights(policy, getattr(reference, "module", reference))
+    return None if shared is None else float(shared)
 
 
 def _parameters(name: str, model: Any) -> dict[str, int]:
