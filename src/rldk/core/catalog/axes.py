@@ -47,7 +47,9 @@ LABEL_KEYS = {
     "seed": ("rng/seed", "seed"),
     "tokens_in": ("data_slice/tokens_in", "tokens_in"),
     "tokens_out": ("data_slice/tokens_out", "tokens_out"),
+    "samples": ("data_slice/samples",),
     "notes": ("notes",),
+    "alerts": ("model_info/alerts",),
 }
 """What else a row may say of itself, and the keys that hold it."""
 

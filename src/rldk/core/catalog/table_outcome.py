@@ -140,6 +140,10 @@ LENGTH: tuple[Metric, ...] = (
            verl="response_length/max", areal="ppo_actor/seq_len/max", ms_swift="completions/max_length", prime_rl="completion_len/max"),
     metric("terminated_length_mean", "length", "mean length of the responses that ended by themselves", "tokens", "sequence", "both", trl_grpo="completions/mean_terminated_length",
            ms_swift="completions/mean_terminated_length"),
+    metric("terminated_length_min", "length", "shortest response that ended by itself", "tokens", "batch", trl_grpo="completions/min_terminated_length",
+           ms_swift="completions/min_terminated_length"),
+    metric("terminated_length_max", "length", "longest response that ended by itself", "tokens", "batch", trl_grpo="completions/max_terminated_length",
+           ms_swift="completions/max_terminated_length"),
     metric(
         "truncated_frac", "length", "share of responses cut off at the length limit", "fraction", "sequence", "high",
         aliases="truncated truncation_rate truncated_rate trunc_frac clipped_ratio no_eos_ratio truncated_ratio truncation_ratio truncated_completions_ratio truncation_frac", trainer="truncated_frac",

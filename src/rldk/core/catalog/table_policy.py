@@ -103,6 +103,12 @@ RATIO: tuple[Metric, ...] = (
     ),
     metric("clip_frac_low", "policy", "share of tokens clipped at the lower bound", "fraction", "token", "high", trl_grpo="clip_ratio/low_mean", ms_swift="clip_ratio/low_mean"),
     metric("clip_frac_high", "policy", "share of tokens clipped at the upper bound", "fraction", "token", "high", trl_grpo="clip_ratio/high_mean", ms_swift="clip_ratio/high_mean"),
+    metric("clip_frac_low_min", "policy", "smallest share of tokens clipped at the lower bound, over the processes", "fraction", "token", trl_grpo="clip_ratio/low_min", ms_swift="clip_ratio/low_min"),
+    metric("clip_frac_high_max", "policy", "largest share of tokens clipped at the upper bound, over the processes", "fraction", "token", trl_grpo="clip_ratio/high_max", ms_swift="clip_ratio/high_max"),
+    metric("chosen_logits_mean", "policy", "mean logit of the preferred answers", "1", "token", trl_dpo="logits/chosen"),
+    metric("rejected_logits_mean", "policy", "mean logit of the answers that were not preferred", "1", "token", trl_dpo="logits/rejected"),
+    metric("updates", "policy", "optimizer steps made from the rollouts of this step", "count", "batch", trainer="updates"),
+    metric("kl_early_stop", "policy", "1 where the updates of the step ended early, since the policy was too far from the old one", "fraction", "batch", trainer="kl_early_stop"),
     metric(
         "clip_frac_dual", "policy", "share of tokens caught by the second clip of dual-clip PPO", "fraction", "token", "high",
         verl="actor/pg_clipfrac_lower", areal="ppo_actor/update/dual_clip_ratio",

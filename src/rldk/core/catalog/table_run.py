@@ -41,6 +41,8 @@ THROUGHPUT: tuple[Metric, ...] = (
     metric("num_tokens", "throughput", "tokens seen so far", "tokens", "run", aliases="total_tokens training_tokens", trainer="num_tokens_generated", trl_grpo="num_tokens", trl_dpo="num_tokens", ms_swift="num_tokens",
            prime_rl="progress/total_tokens"),
     metric("step_tokens", "throughput", "tokens of this step", "tokens", "batch", verl="perf/total_num_tokens", nemo_rl="global_valid_toks", prime_rl="progress/tokens"),
+    metric("scoring_time", "throughput", "seconds spent on score, reference and value", "s", "run", trainer="scoring_time"),
+    metric("epoch_time", "throughput", "minutes that the present epoch has taken", "min", "run", trainer=("epoch_time", "system/epoch_time")),
     metric("eta_minutes", "throughput", "minutes left", "min", "run", trainer="eta_minutes"),
 )
 
@@ -70,6 +72,7 @@ SETTINGS: tuple[Metric, ...] = (
     metric("policy_trainable_params", "settings", "parameters of the policy that are trained", "count", "run"),
     metric("value_total_params", "settings", "parameters of the value function", "count", "run"),
     metric("value_trainable_params", "settings", "parameters of the value function that are trained", "count", "run"),
+    metric("alert_count", "settings", "alerts that came before this event, where nothing else was logged with it", "count", "run"),
     metric("temperature", "settings", "sampling temperature", "1", "run", "both"),
     metric("max_response_length", "settings", "longest response that is generated", "tokens", "run", "low"),
     metric("num_generations", "settings", "responses to each prompt: the size of a group", "count", "run", "low"),
