@@ -34,7 +34,7 @@ from rldk.core.event import Event
 from rldk.detectors.table import DETECTORS
 from rldk.ingest import read_runs
 from rldk.judge.config import ScanConfig
-from rldk.judge.result import judge_run
+from rldk.judge.scan import judge_run
 from rldk.testing.scoring import Alarm, Judged, Label, RunScore, Totals, by_kind, delay_quantiles, score_run, total_scores
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -103,7 +103,7 @@ def scan_rate(count: int) -> tuple[float, float]:
                 file.write(event.to_json() + b"\n")
         code = (
             "import sys, time; began = time.process_time()\n"
-            "from rldk.ingest import read_runs; from rldk.judge.result import judge_run\n"
+            "from rldk.ingest import read_runs; from rldk.judge.scan import judge_run\n"
             "from pathlib import Path; runs = read_runs([Path(sys.argv[1])]).runs; read = time.process_time()\n"
             "n = sum(len(judge_run(run).run) for run in runs); print(n, read - began, time.process_time() - began)"
         )

@@ -12,7 +12,7 @@ from rldk.core.event import Event
 from rldk.dashboard.library import Library
 from rldk.dashboard.quick import cells_of, sketch
 from rldk.ingest import read_runs
-from rldk.judge.result import judge_run
+from rldk.judge.scan import judge_run
 
 from .conftest import settle, work_until, write
 

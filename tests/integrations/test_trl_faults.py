@@ -8,7 +8,7 @@ import pytest
 
 from rldk.core.files import strict
 from rldk.ingest import read_runs
-from rldk.judge.result import judge_run
+from rldk.judge.scan import judge_run
 
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("default")]
 pytest.importorskip("trl")

@@ -23,7 +23,7 @@ from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.ingest import read_runs
 from rldk.judge.config import ScanConfig
 from rldk.judge.engine import Engine
-from rldk.judge.result import judge_run
+from rldk.judge.scan import judge_run
 from rldk.log.writer import EventWriter
 from rldk.testing.streams import FAULTS, faulty, healthy
 

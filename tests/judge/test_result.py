@@ -12,7 +12,8 @@ import pytest
 from rldk.core.event import Event
 from rldk.ingest import read_runs
 from rldk.judge.config import ScanConfig
-from rldk.judge.result import Judgement, judge_run
+from rldk.judge.result import Result
+from rldk.judge.scan import judge_run
 from rldk.testing.streams import faulty, healthy
 
 
@@ -20,7 +21,7 @@ from rldk.testing.streams import faulty, healthy
 def judge(tmp_path: Path) -> Any:
     """Judge a log of these events."""
 
-    def judged(events: list[Event], config: ScanConfig | None = None) -> Judgement:
+    def judged(events: list[Event], config: ScanConfig | None = None) -> Result:
         path = tmp_path / "run_events.jsonl"
         path.write_bytes(b"".join(event.to_json() + b"\n" for event in events))
         (run,) = read_runs(path).runs
@@ -78,8 +79,8 @@ def test_what_was_found_in_a_supervised_log_is_said(judge: Any) -> None:
 def test_healthy(judge: Any, profile: str) -> None:
     found = judge(healthy(profile, 300, seed=0))
     assert (found.verdict, found.incidents, found.would_stop) == ("healthy", [], None)
-    active = len(found.engine.detectors) - len(found.engine.inactive())
-    assert found.reason == f"nothing found by {active} active detectors"
+    active = found.coverage.active
+    assert found.reason == f"nothing found by {active} active checks"
     assert 0 < active < len(found.engine.detectors)
 
 
@@ -101,8 +102,11 @@ def test_critical(judge: Any) -> None:
 def test_a_warning_that_cleared_is_a_warning_still(judge: Any) -> None:
     clip = [0.1] * 20 + [0.8] * 20 + [0.1] * 40
     found = judge([Event(step, {"clip_frac": value, "reward_mean": 0.5 + 0.01 * (step % 3)}) for step, value in enumerate(clip)])
-    assert found.verdict == "warning"
-    assert found.engine.anomalies[0].cleared_index is not None
+    (incident,) = found.incidents
+    assert (found.verdict, found.state, found.status) == ("warning", "recovered", "warning")
+    assert incident.recovered_step == found.anomalies[0].cleared_index is not None  # steps count from 0 as events do
+    assert found.reason == f"1 warning anomaly, recovered at step {incident.recovered_step}"
+    assert found.scores["overall_health"] > 0.7 >= found.worst_scores["overall_health"]
 
 
 def test_the_judgement_as_others_read_it(judge: Any) -> None:

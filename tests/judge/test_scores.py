@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from rldk.core.anomaly import Anomaly
 from rldk.forensics import ComprehensivePPOForensics, ComprehensivePPOMetrics
-from rldk.judge.scores.formulas import ALARMS, PARTS, alarm_factor, clip, combine, named, within
+from rldk.judge.scores.alarms import alarm, alarmed
+from rldk.judge.scores.formulas import PARTS, clip, combine, named, within
 
 PAGE = Path(__file__).parents[2] / "docs" / "scores.md"
 Healthy = Callable[..., list[dict[str, float]]]
@@ -49,10 +50,40 @@ def test_clip() -> None:
     assert math.isnan(clip(math.nan))
 
 
-def test_the_worst_anomaly_that_stands_counts() -> None:
-    assert alarm_factor([]) == 1.0
-    assert alarm_factor(["warning", "warning"]) == ALARMS["warning"]
-    assert alarm_factor(["warning", "critical"]) == ALARMS["critical"]
+def found(kind: str, severity: str, family: str) -> Anomaly:
+    return Anomaly(kind, severity, family, 19, 19, "", 0.0, 0.0, "", 19)
+
+
+anomalies = st.builds(
+    found,
+    st.sampled_from(["kl_explosion", "dead_reward", "entropy_collapse", "nonfinite_metric"]),
+    st.sampled_from(["warning", "critical"]),
+    st.sampled_from(["kl_schedule", "reward", "policy", "run", "probe"]),
+)
+
+
+@given(st.lists(anomalies, max_size=5), anomalies)
+def test_more_evidence_never_raises_a_score_and_a_critical_leaves_at_most_three_tenths(
+    others: list[Anomaly], more: Anomaly
+) -> None:
+    for name in ("overall_health", "training_stability", "convergence_quality", "kl_health"):
+        assert alarm([*others, more], name) <= alarm(others, name) <= 1.0
+    assert alarm([*others, more], "training_stability") <= (0.3 if more.severity == "critical" else 0.7)
+
+
+def test_an_alarm_presses_on_the_scores_of_its_own_family() -> None:
+    kl, reward = found("kl_explosion", "critical", "kl_schedule"), found("dead_reward", "warning", "reward")
+    pressed = {name: alarm([kl], name) for name in ("overall_health", "training_stability", "kl_health", "gradient_health")}
+    assert pressed == {"overall_health": 0.3, "training_stability": 0.3, "kl_health": 0.3, "gradient_health": 1.0}
+    assert (alarm([kl], "convergence_quality"), alarm([reward], "convergence_quality")) == (1.0, 0.7)
+    assert alarm([found("nonfinite_metric", "critical", "run")], "convergence_quality") == 0.3
+    assert alarm([found("low_training_stability", "warning", "scores")], "training_stability") == 1.0, "no score lowers itself"
+
+
+def test_an_alarm_is_evidence_where_there_is_no_other() -> None:
+    assert alarmed(math.nan, 0.3) == 0.3
+    assert math.isnan(alarmed(math.nan, 1.0))
+    assert alarmed(0.5, 0.3) == 0.15
 
 
 def test_every_part_of_every_score_is_shown(healthy: Healthy) -> None:
@@ -81,10 +112,13 @@ def test_overall_scores_are_made_of_their_parts(healthy: Healthy) -> None:
         if metrics.overall_health_score == metrics.overall_health_score:
             trackers = combine(health.values())
             assert metrics.overall_health_score == pytest.approx((trackers if trackers == trackers else 1.0) * alarms)
-        assert metrics.training_stability_score == pytest.approx(
-            combine(shown["training_stability_overall"].values()), nan_ok=True
-        )
-        assert metrics.convergence_quality_score == pytest.approx(combine(shown["convergence_quality"].values()), nan_ok=True)
+        for name, score in (
+            ("training_stability_overall", metrics.training_stability_score),
+            ("convergence_quality", metrics.convergence_quality_score),
+        ):
+            made_of = dict(shown[name])
+            alarms = made_of.pop("alarms")
+            assert score == pytest.approx(combine(made_of.values()) * alarms, nan_ok=True)
 
 
 def test_an_anomaly_that_stands_lowers_the_health() -> None:

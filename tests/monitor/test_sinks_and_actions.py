@@ -90,11 +90,11 @@ def shown(no_color: bool, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_terminal_shows_coverage_alerts_and_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     text = shown(True, monkeypatch)
     assert "\x1b[31m" not in text and "\x07" not in text and "\x1b[1;31m" not in text
-    assert text.count("rldk watches") == 1 and "not judged for want of" in text
+    assert text.count("rldk watches") == 1 and "checks can run" in text and "it is not logged" in text
     assert text.count("above your limit") == 3 + 1  # three of four crossings, and once for the stop
     assert "further user_limit_exceeded alerts are in the log only" in text
     assert "rldk stops the run at step 0" in text and "What to do: Skip it." in text
-    assert text.rstrip().splitlines()[-1].startswith("rldk: warning")
+    assert text.rstrip().splitlines()[-1].count("rldk: critical, 1 critical anomaly") == 1
     assert "\x1b[" in shown(False, monkeypatch)
 
 

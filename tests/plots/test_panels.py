@@ -212,7 +212,7 @@ def test_plot_of_a_run_marks_its_incidents_and_takes_names(broken: Run) -> None:
 
 
 def test_the_panels_of_an_incident_begin_with_its_first_mover(broken: Run) -> None:
-    from rldk.judge.result import judge_run
+    from rldk.judge.scan import judge_run
 
     judged = judge_run(broken)
     assert metrics_of(judged.engine.anomalies)[0] in {"entropy", "kl", "reward", "length", "gradients", "truncated"}

@@ -10,7 +10,7 @@ import pytest
 
 from rldk.core.event import Event
 from rldk.ingest import read_runs
-from rldk.judge.result import judge_run
+from rldk.judge.scan import judge_run
 from rldk.report import Case
 from rldk.testing.streams import faulty, healthy
 

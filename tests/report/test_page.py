@@ -120,14 +120,14 @@ def test_all_standard_panels_scores_and_coverage_are_there(cases: dict[str, Case
     pictures = content.count('<svg xmlns="http://www.w3.org/2000/svg"')
     assert content.count('<figure class="panel"') == pictures
     assert "Overall health 0." in said and "reward held" in said
-    assert "could judge this run" in said and "could not judge, for want of a metric" in said
+    assert "checks could run" in said and "detectors are inactive: a metric is not logged" in said
     assert "target_kl 6" in said
 
 
 def test_a_healthy_run_says_so_and_silence_is_not_health(cases: dict[str, Case]) -> None:
     said = words(page([cases["healthy"]]))
     assert "healthy Nothing found by" in said.replace("healthy healthy", "healthy")
-    assert "none had anything to say" in said and "Silence of the others is no sign of health" in said
+    assert "Nothing was found. Coverage is full" in said and "Silence of the others is no sign of health" in said
 
 
 def test_several_runs_are_compared_the_worst_first(cases: dict[str, Case]) -> None:
@@ -207,7 +207,7 @@ def test_a_long_run_makes_a_page_of_bounded_size(case_of: Callable[..., Case]) -
 
 @pytest.mark.parametrize("present", ["run", "stem"])
 def test_checkpoints_are_taken_from_the_summary_beside_the_log(case_of: Callable[..., Case], present: str) -> None:
-    from rldk.judge.result import judge_run
+    from rldk.judge.scan import judge_run
 
     run = case_of([Event(n, {"reward_mean": 0.1 * n, "kl_mean": 0.1}) for n in range(40)], "my_run").judgement.run
     name = "my_run" if present == "run" else "run"

@@ -9,8 +9,8 @@ from math import isfinite, nan
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.judge.config import ScanConfig
-from rldk.judge.incidents.incident import Incident, group_incidents
-from rldk.judge.result import scores_of, verdict_of
+from rldk.judge.incidents.incident import Incident
+from rldk.judge.result import Result
 
 __all__ = ["CURVES", "History", "RunState"]
 
@@ -80,10 +80,12 @@ class RunState:
         self.last_step = 0
         self._paces: deque[tuple[int, float]] = deque(maxlen=50)
         self._told_minutes = nan
+        self._result: Result | None = None
 
     def take(self, events: list[Event]) -> list[Anomaly]:
         """Take new events; the anomalies that they raise."""
         raised: list[Anomaly] = []
+        self._result = None
         now = time.time()
         for event in events:
             raised += self.judge.take(event)
@@ -103,20 +105,26 @@ class RunState:
         return self.judge.engine.events
 
     @property
+    def result(self) -> Result:
+        """All that is known of the run now."""
+        if self._result is None:
+            self._result = self.judge.result()
+        return self._result
+
+    @property
     def verdict(self) -> tuple[str, str]:
         """The worst that was found, and why."""
-        return verdict_of(self.judge.engine)
+        return self.result.verdict, self.result.reason
 
     @property
     def scores(self) -> dict[str, float]:
         """The scores as they stand."""
-        return scores_of(self.judge) if self.events else {}
+        return self.result.scores
 
     @property
     def incidents(self) -> list[Incident]:
         """What went wrong so far, the first first."""
-        engine = self.judge.engine
-        return group_incidents(engine.anomalies, engine.events)
+        return self.result.incidents
 
     @property
     def seconds_a_step(self) -> float:

@@ -14,8 +14,6 @@ from rldk.core.text import clean
 from rldk.dashboard.quick import Cells, cells_of
 from rldk.dashboard.samples import Samples
 from rldk.forensics import ComprehensivePPOForensics
-from rldk.judge.incidents.incident import group_incidents
-from rldk.judge.result import scores_of, verdict_of
 from rldk.plots.extremes import pick_extremes
 from rldk.plots.growing import GrowingRun
 from rldk.plots.panel import FloatArray
@@ -97,7 +95,7 @@ class Watched:
     def state(self) -> dict[str, Any]:
         """All that the page shows beside curves, and that changes as the run goes on."""
         engine = self.forensics.engine
-        verdict, reason = verdict_of(engine)
+        result = self.forensics.result()
         steps = self.growing.steps
         return {
             "run_id": clean(self.run_id, 300),
@@ -107,12 +105,18 @@ class Watched:
             "last_step": self.last_step,
             "judged": engine.events,
             "sketched": self.sketched if self.sketch is not None else 0,
-            "verdict": verdict,
-            "reason": reason,
-            "scores": scores_of(self.forensics) if engine.events else {},
-            "anomalies": [anomaly.to_dict() for anomaly in engine.anomalies[-_MOST_ANOMALIES:]],
-            "standing": [anomaly.type for anomaly in engine.standing],
-            "incidents": [incident.to_dict() for incident in group_incidents(engine.anomalies, engine.events)],
+            "verdict": result.verdict,
+            "state": result.state,
+            "reason": result.reason,
+            "scores": result.scores,
+            "worst_scores": result.worst_scores,
+            "coverage": result.coverage.sentence,
+            "coverage_level": result.coverage.level,
+            "anomalies": [anomaly.to_dict() for anomaly in result.anomalies[-_MOST_ANOMALIES:]],
+            "machine": [anomaly.to_dict() for anomaly in result.machine[-_MOST_ANOMALIES:]],
+            "standing": [anomaly.type for anomaly in result.standing],
+            "incidents": [incident.to_dict() for incident in result.incidents],
+            "worth_knowing": result.notes,
             "names": [name for name in self.source.names() if name not in DERIVED],
             "drawn": list(self.source.names()),
             "samples": self.samples.total,
@@ -130,7 +134,6 @@ class Watched:
     def analysis(self) -> dict[str, Any]:
         """What trackers and detectors know, with what each detector lacks."""
         found = self.forensics.get_comprehensive_analysis()
-        found["inactive"] = [{"detector": name, "missing": lacking} for name, lacking in self.forensics.engine.inactive()]
         kl = self.forensics.trackers.kl
         if kl is not None and not kl.target_chosen:  # measured against a target that nobody chose
             told = found["trackers"].get("kl_schedule") or {}

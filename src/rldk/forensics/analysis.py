@@ -1,78 +1,97 @@
-"""What forensics says of a run, as dictionaries of strict JSON."""
+"""The contract's dictionaries: views of the one result, as strict JSON."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rldk.core.files import strict
-from rldk.judge.engine import Engine
-from rldk.judge.record import ComprehensivePPOMetrics
+from rldk.judge.judge import Judge
+from rldk.judge.result import Result
 from rldk.judge.trackers.all import Trackers
 from rldk.signals.series import Series
 
 __all__ = ["analysis", "health_summary", "length_bias_analysis"]
 
 VERSION = "2.0"
-DEGRADED = 0.7  # overall health below which a run without anomalies is not called healthy
 _NONE = Series()
+_OVERALL = ("overall_health", "training_stability", "convergence_quality")
+_TRACKER_SCORES = {
+    "kl_schedule": {"kl_health_score": "kl_health", "schedule_health_score": "schedule_health"},
+    "gradient_norms": {"gradient_health_score": "gradient_health"},
+    "advantage_statistics": {
+        "advantage_health_score": "advantage_health",
+        "advantage_quality_score": "advantage_quality",
+    },
+    "length_bias": {"length_bias_score": "length_bias"},
+}
 
 
-def analysis(record: ComprehensivePPOMetrics, trackers: Trackers, engine: Engine) -> dict[str, Any]:
-    """Scores, anomalies, and the summary of each tracker; `trackers` holds those that are switched on."""
-    summaries = {name: tracker.get_summary() for name, tracker in trackers.by_name().items() if tracker is not None}
-    if "length_bias" in summaries:
-        summaries["length_bias"] = length_bias_analysis(trackers)
+def analysis(judge: Judge) -> dict[str, Any]:
+    """Verdict, scores, anomalies, and the summary of each tracker that is switched on."""
+    result = judge.result()
     found = {
         "version": VERSION,
-        "total_steps": engine.events,
-        "first_step": engine.first_step,
-        "last_step": engine.last_step,
-        **_scores(record),
-        "score_parts": record.score_parts,
-        "anomalies": [anomaly.to_dict() for anomaly in engine.anomalies],
-        "trackers": summaries,
-        "inactive": [{"detector": name, "missing": missing} for name, missing in engine.inactive()],
+        "total_steps": judge.engine.events,
+        "first_step": judge.engine.first_step,
+        "last_step": judge.engine.last_step,
+        "verdict": result.verdict,
+        "state": result.state,
+        "reason": result.reason,
+        **_scores(result),
+        "worst_scores": result.worst_scores,
+        "score_parts": result.score_parts or judge.current().score_parts,
+        "anomalies": [anomaly.to_dict() for anomaly in result.anomalies],
+        "machine": [anomaly.to_dict() for anomaly in result.machine],
+        "notes": result.notes,
+        "trackers": _summaries(judge.trackers, result),
+        "coverage": result.coverage.to_dict(),
+        "inactive": [{"detector": name, "missing": missing} for name, missing in result.coverage.inactive],
     }
     return strict(found)  # type: ignore[no-any-return]
 
 
-def health_summary(record: ComprehensivePPOMetrics, engine: Engine) -> dict[str, Any]:
-    """The run in a few numbers. The status is by what stands now: an anomaly that has cleared is history."""
-    severities = [anomaly.severity for anomaly in engine.anomalies]
+def _summaries(trackers: Trackers, result: Result) -> dict[str, Any]:
+    """What each tracker knows, with the scores of the result: under the alarm of an anomaly they are lower."""
+    found = {name: tracker.get_summary() for name, tracker in trackers.by_name().items() if tracker is not None}
+    if "length_bias" in found:
+        found["length_bias"] = length_bias_analysis(trackers)
+    for name, summary in found.items():
+        for key, score in _TRACKER_SCORES[name].items():
+            if score in result.scores:
+                summary[key] = result.scores[score]
+    return found
+
+
+def health_summary(judge: Judge) -> dict[str, Any]:
+    """The run in a few numbers. The status says what the verdict says; `state` is how the run stands now."""
+    result, series = judge.result(), judge.engine.series
+    severities = [anomaly.severity for anomaly in result.anomalies]
     found = {
-        "status": _status(record, engine),
-        **_scores(record),
+        "status": result.status,
+        "verdict": result.verdict,
+        "state": result.state,
+        "reason": result.reason,
+        **_scores(result),
+        "worst_overall_health_score": result.worst_scores.get("overall_health"),
         "total_anomalies": len(severities),
         "critical_anomalies": severities.count("critical"),
         "warning_anomalies": severities.count("warning"),
-        "standing_anomalies": len(engine.standing),
-        "current_step": engine.last_step,
-        "current_kl": engine.series.get("kl_mean", _NONE).last,
-        "current_kl_coef": engine.series.get("kl_coef", _NONE).last,
-        "current_reward_mean": engine.series.get("reward_mean", _NONE).last,
-        "current_entropy": engine.series.get("entropy_mean", _NONE).last,
+        "standing_anomalies": len(result.standing),
+        "machine_findings": len(result.machine),
+        "coverage_level": result.coverage.level,
+        "coverage": result.coverage.sentence,
+        "current_step": judge.engine.last_step,
+        "current_kl": series.get("kl_mean", _NONE).last,
+        "current_kl_coef": series.get("kl_coef", _NONE).last,
+        "current_reward_mean": series.get("reward_mean", _NONE).last,
+        "current_entropy": series.get("entropy_mean", _NONE).last,
     }
     return strict(found)  # type: ignore[no-any-return]
 
 
-def _scores(record: ComprehensivePPOMetrics) -> dict[str, float]:
-    return {
-        "overall_health_score": record.overall_health_score,
-        "training_stability_score": record.training_stability_score,
-        "convergence_quality_score": record.convergence_quality_score,
-    }
-
-
-def _status(record: ComprehensivePPOMetrics, engine: Engine) -> str:
-    """`critical` or `warning` while such an anomaly stands, `warning` also after a critical one."""
-    standing = {anomaly.severity for anomaly in engine.standing}
-    if "critical" in standing:
-        return "critical"
-    if standing or any(anomaly.severity == "critical" for anomaly in engine.anomalies):
-        return "warning"
-    if not any(series.n or series.nonfinite for series in engine.series.values()):
-        return "no_data"
-    return "degraded" if record.overall_health_score < DEGRADED else "healthy"
+def _scores(result: Result) -> dict[str, float | None]:
+    """The three overall scores by the contract's names; those without evidence are `None`."""
+    return {f"{name}_score": result.scores.get(name) for name in _OVERALL}
 
 
 def length_bias_analysis(trackers: Trackers) -> dict[str, Any]:

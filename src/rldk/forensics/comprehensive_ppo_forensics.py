@@ -69,15 +69,15 @@ class ComprehensivePPOForensics(Judge):
 
     def get_anomalies(self) -> list[dict[str, Any]]:
         """All anomalies so far, in the order in which they were raised."""
-        return [strict(anomaly.to_dict()) for anomaly in self.engine.anomalies]
+        return [strict(anomaly.to_dict()) for anomaly in self.anomalies]
 
     def get_comprehensive_analysis(self) -> dict[str, Any]:
         """Scores and their parts, anomalies, and the summary of each tracker."""
-        return analysis(self.current(), self.trackers, self.engine)
+        return analysis(self)
 
     def get_health_summary(self) -> dict[str, Any]:
         """The run in a few numbers, with a status."""
-        return health_summary(self.current(), self.engine)
+        return health_summary(self)
 
     def get_length_bias_analysis(self) -> dict[str, Any]:
         """Length bias by itself."""

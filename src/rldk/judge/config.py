@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rldk.core.catalog import CATALOG, entry_of
 from rldk.core.errors import UsageError
@@ -17,6 +17,8 @@ from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.judge.judge import Judge
 
 __all__ = ["ScanConfig"]
+
+J = TypeVar("J", bound=Judge)
 
 _KEYS = ("detectors", "limits", "kl_target", "kl_target_tolerance")
 
@@ -94,11 +96,31 @@ class ScanConfig:
 
     def judge(self, reductions: Mapping[str, str] | None = None) -> Judge:
         """A judge with these settings, for a run whose KL is reduced as stated."""
-        chosen: dict[str, Any] = {"kl_target": self.kl_target, "kl_target_tolerance": self.kl_target_tolerance}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
-        judge = Judge(**chosen, detectors=self.build())
+        judge = self.build_judge(Judge)
         judge.engine.reductions.update(reductions or {})
         return judge
+
+    def build_judge(
+        self, kind: type[J], options: Mapping[str, Any] | None = None, limits: Mapping[str, Any] | None = None
+    ) -> J:
+        """A judge of this kind, with options and switches of its own and further limits.
+
+        A limit is a number that must not be passed, or `max`, `min` and `severity`. Every mistake is an error now.
+        """
+        chosen: dict[str, Any] = {"kl_target": self.kl_target, "kl_target_tolerance": self.kl_target_tolerance}
+        chosen = {name: value for name, value in chosen.items() if value is not None} | dict(options or {})
+        off = kind(**chosen, detectors=()).switched_off
+        settings = self._extended(chosen.get("length_bias_threshold"), limits or {})
+        wanted = [detector for detector in settings.build() if not off & {detector.tracker, detector.type}]
+        return kind(**chosen, detectors=wanted)
+
+    def _extended(self, length_bias_threshold: float | None, limits: Mapping[str, Any]) -> ScanConfig:
+        """These settings with further limits, and a threshold of length bias unless they have one."""
+        detectors = dict(self.detectors)
+        if length_bias_threshold is not None:
+            detectors["length_bias"] = {"threshold": length_bias_threshold, **detectors.get("length_bias", {})}
+        bounds = {name: dict(bound) if isinstance(bound, Mapping) else {"max": bound} for name, bound in limits.items()}
+        return ScanConfig(detectors, {**self.limits, **bounds}, self.kl_target, self.kl_target_tolerance)
 
 
 def _limit(name: str, given: dict[str, Any]) -> UserLimit:

@@ -12,6 +12,7 @@ from rldk.core.catalog.axes import HELD_OUT
 from rldk.core.event import Event
 from rldk.detectors.base import Detector, Finding, View
 from rldk.detectors.table import DETECTORS
+from rldk.judge.alerts import ALERTS, PASSING, Alert, alerts_in
 from rldk.judge.incidents.onset import Recent
 from rldk.signals.series import Series, SeriesByName, update_all
 
@@ -62,6 +63,7 @@ class Engine:
         self.context = dict(context or {})
         self.reductions = dict(reductions or {})
         self.anomalies: list[Anomaly] = []
+        self.cleared_steps: dict[int, int] = {}  # the step of each event at which something cleared
         self.events = 0
         self.first_step: int | None = None
         self.last_step: int | None = None
@@ -69,6 +71,7 @@ class Engine:
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._recent = Recent(self.detectors)
         self._open: dict[str, list[Anomaly]] = {}
+        self._passing: dict[str, int] = {}  # the event before which each standing alert came last
         read = (name for detector in self.detectors for name in detector.all_metrics())
         self._watched = frozenset((*read, *KNOBS, *follow))
         self._keep_in(SeriesByName())
@@ -94,6 +97,7 @@ class Engine:
         if (info := event.model_info.get("reductions")) and isinstance(info, Mapping) and isinstance(info.get("kl_mean"), str):
             self.reductions["kl_mean"] = info["kl_mean"]
         view = self._view_of(event, index)
+        alerted = self._take_alerts(event) if self._passing or ALERTS in event.model_info else []
         raised: list[Anomaly] = []
         for check, detector in detectors:
             try:
@@ -112,8 +116,7 @@ class Engine:
                 raised.append(anomaly)
                 self._open.setdefault(detector.key, []).append(anomaly)
             elif was and not detector.raised:
-                for open_anomaly in self._open.pop(detector.key, ()):
-                    open_anomaly.cleared_index = index
+                self._clear(detector.key, event.step)
         if raised:
             self._keep(raised)
         self.events = index + 1
@@ -121,7 +124,35 @@ class Engine:
             self.first_step = event.step
         self.last_step = event.step
         self._steps.append(event.step)
+        return [*alerted, *raised] if alerted else raised
+
+    def alert(self, found: Alert) -> Anomaly | None:
+        """Take what was seen between two events, as an anomaly of the next; `None` where the same already stands."""
+        if not found.lasting:
+            self._passing[found.key] = self.events
+        if any(found.severity in (one.severity, "warning") for one in self._open.get(found.key, ())):
+            return None
+        anomaly = found.anomaly(self.events)
+        anomaly.last_good_step = self.last_step
+        self._open.setdefault(found.key, []).append(anomaly)
+        self.anomalies.append(anomaly)
+        return anomaly
+
+    def _take_alerts(self, event: Event) -> list[Anomaly]:
+        """Raise the alerts that the log holds with this event, and clear those that have not come again."""
+        raised = [anomaly for found in alerts_in(event) if (anomaly := self.alert(found)) is not None]
+        for key, last in list(self._passing.items()):
+            if self.events - last >= PASSING:
+                del self._passing[key]
+                self._clear(key, event.step)
         return raised
+
+    def _clear(self, key: str, step: int) -> None:
+        """What was raised under this key is gone with the event of this step."""
+        gone = self._open.pop(key, ())
+        for anomaly in gone:
+            anomaly.cleared_index = self.events
+            self.cleared_steps[self.events] = step
 
     def supplement(self, event: Event) -> list[Anomaly]:
         """Take more of the step that was observed last: it stays one event, as the rows of a step in a log are one."""
@@ -195,6 +226,8 @@ class Engine:
             "detectors": {detector.key: detector.state_dict() for detector in self.detectors},
             "steps": list(self._steps),
             "recent": self._recent.state_dict(),
+            "cleared_steps": [[index, step] for index, step in self.cleared_steps.items()],
+            "passing": dict(self._passing),
             "open": {key: [self.anomalies.index(anomaly) for anomaly in found] for key, found in self._open.items()},
             "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
         }
@@ -214,4 +247,6 @@ class Engine:
         self.anomalies = [Anomaly(**saved) for saved in state["anomalies"]]
         self._steps = deque(state["steps"], _BACK)
         self._recent.load_state_dict(state["recent"])
+        self.cleared_steps = dict(state.get("cleared_steps", ()))
+        self._passing = dict(state.get("passing", {}))
         self._open = {key: [self.anomalies[number] for number in found] for key, found in state["open"].items()}

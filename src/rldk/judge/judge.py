@@ -12,7 +12,10 @@ from rldk.core.files import strict
 from rldk.detectors.base import Detector
 from rldk.detectors.table import DETECTORS
 from rldk.judge.engine import Engine, told_apart
+from rldk.judge.machine import is_machine
 from rldk.judge.record import ComprehensivePPOMetrics, make_metrics
+from rldk.judge.result import Result, result_of
+from rldk.judge.scores.alarms import alarm
 from rldk.judge.scores.overall import FOLLOWED, convergence, health, stability
 from rldk.judge.trackers.advantage_statistics import AdvantageStatisticsTracker
 from rldk.judge.trackers.all import Trackers
@@ -21,6 +24,8 @@ from rldk.judge.trackers.kl_schedule import DEFAULT_KL_TARGET, KLScheduleTracker
 from rldk.judge.trackers.length_bias import LengthBiasTracker
 
 __all__ = ["Judge"]
+
+_OVERALL = ("overall_health", "training_stability", "convergence_quality")
 
 
 class Judge:
@@ -63,8 +68,13 @@ class Judge:
         self._detectors = self._from_table() if detectors is None else list(detectors)
         self.reset()
 
+    @property
+    def switched_off(self) -> set[str]:
+        """The families whose tracker is switched off, and their detectors with it."""
+        return {name for name, tracker in self.trackers.by_name().items() if tracker is None}
+
     def _from_table(self) -> list[Detector]:
-        off = {name for name, tracker in self.trackers.by_name().items() if tracker is None}
+        off = self.switched_off
         given = {"length_bias": {"threshold": self.length_bias_threshold}}
         return [kind(**given.get(kind.type, {})) for kind in DETECTORS if not off & {kind.tracker, kind.type}]
 
@@ -84,6 +94,11 @@ class Judge:
         """Pass an event through trackers and engine, without a record. The event itself is not changed."""
         return self.engine.observe(self.measured(event))
 
+    def take_measured(self, event: Event) -> list[Anomaly]:
+        """Pass an event that `measured` gave through the engine; one of the last event's step is more of that event."""
+        engine = self.engine
+        return engine.supplement(event) if event.step == engine.last_step else engine.observe(event)
+
     def measured(self, event: Event) -> Event:
         """Pass an event through the trackers alone; the event as the engine takes it, with what they found in its responses."""
         if event.model_info.get("phase", "train") != "train":
@@ -96,9 +111,11 @@ class Judge:
 
     def _record(self, event: Event, raised: tuple[dict[str, Any], ...] = ()) -> ComprehensivePPOMetrics:
         kl, gradients, advantages, length = self.trackers.records()
-        healthy, health_parts = health(kl, gradients, advantages, length, self.engine)
-        stable, stability_parts = stability(kl, gradients, advantages, self.engine)
-        converging, convergence_parts = convergence(advantages, self.engine)
+        engine, standing = self.engine, self.standing
+        alarms = (1.0, 1.0, 1.0) if not standing else tuple(alarm(standing, name) for name in _OVERALL)
+        healthy, health_parts = health(kl, gradients, advantages, length, engine, alarms[0])
+        stable, stability_parts = stability(kl, gradients, advantages, engine, alarms[1])
+        converging, convergence_parts = convergence(advantages, engine, alarms[2])
         get = event.metrics.get
         return make_metrics(
             event.step, get("kl_mean", nan), get("kl_coef", nan), get("entropy_mean", nan),
@@ -106,6 +123,25 @@ class Judge:
             healthy, stable, converging, raised, tuple(event.metrics.items()),
             health_parts, stability_parts, convergence_parts,
         )  # fmt: skip
+
+    @property
+    def anomalies(self) -> list[Anomaly]:
+        """All anomalies of the training so far, in the order in which they were raised."""
+        return [anomaly for anomaly in self.engine.anomalies if not is_machine(anomaly)]
+
+    @property
+    def machine(self) -> list[Anomaly]:
+        """What was found of the machine so far."""
+        return [anomaly for anomaly in self.engine.anomalies if is_machine(anomaly)]
+
+    @property
+    def standing(self) -> list[Anomaly]:
+        """The anomalies of the training that stand now."""
+        return [anomaly for anomaly in self.engine.standing if not is_machine(anomaly)]
+
+    def result(self) -> Result:
+        """The verdict, the scores and all that is known now."""
+        return result_of(self)
 
     def current(self) -> ComprehensivePPOMetrics:
         """What is known now: the record of the last update, without that step's own metrics."""

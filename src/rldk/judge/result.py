@@ -1,46 +1,85 @@
-"""The judgement of a finished run: verdict, scores, coverage, anomalies and incidents."""
+"""The result of a judgement: the one object that the terminal, files, the report, the dashboard and the Python API show."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rldk.core.catalog import CATALOG
-from rldk.judge.config import ScanConfig
+from rldk.core.anomaly import Anomaly
+from rldk.judge.coverage import CheckCoverage, coverage_of
 from rldk.judge.engine import Engine
 from rldk.judge.incidents.incident import Incident, group_incidents
-from rldk.judge.judge import Judge
-from rldk.judge.scores.formulas import alarm_factor
+from rldk.judge.scores.alarms import alarm
+from rldk.judge.scores.named_scores import named_scores
+from rldk.judge.verdict import state_of, status_of, verdict_of
 from rldk.runs.run import Run
 
-__all__ = ["Judgement", "judge_run", "scores_of", "verdict_of"]
+if TYPE_CHECKING:
+    from rldk.judge.judge import Judge
 
-_JUDGED = frozenset({"kl", "reward", "advantage", "value", "preference"})
-_ENOUGH_EVENTS = 10
+__all__ = ["Result", "result_of"]
 
 
 @dataclass(slots=True)
-class Judgement:
-    """What a scan says of a run; `score_parts` has what each score is made of."""
+class Result:
+    """What is known of a run, live or finished.
 
-    run: Run
+    `verdict` is the worst that was found over the whole run and `state` how it stands now: `critical` or `warning` while
+    such an anomaly stands, `recovered` where all of them are over, else the verdict. `scores` are those of now and
+    `worst_scores` what the run's anomalies left of them at its worst; `score_parts` says what each is made of. `machine`
+    lists findings about the machine, which change nothing else; `notes` what is worth knowing and no anomaly.
+    """
+
     engine: Engine
     verdict: str
+    state: str
     reason: str
     scores: dict[str, float]
+    worst_scores: dict[str, float]
+    anomalies: list[Anomaly]
     incidents: list[Incident]
+    coverage: CheckCoverage
+    machine: list[Anomaly] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     score_parts: dict[str, dict[str, float]] = field(default_factory=dict)
+    source: Run | None = None
+
+    @property
+    def run(self) -> Run:
+        """The run that was read; a live run has none."""
+        assert self.source is not None, "the result of a live run holds no run"
+        return self.source
+
+    @property
+    def standing(self) -> list[Anomaly]:
+        """The anomalies that stand now."""
+        return [anomaly for anomaly in self.anomalies if anomaly.cleared_index is None]
+
+    @property
+    def status(self) -> str:
+        """The status of a health summary: the verdict, or `degraded` where health is below 0.7 and nothing was critical."""
+        return status_of(self.verdict, self.scores.get("overall_health", nan))
+
+    @property
+    def worst(self) -> Incident | None:
+        """The incident to read first: the first critical one, else the first."""
+        return min(self.incidents, key=lambda incident: (incident.severity != "critical", incident.index), default=None)
 
     @property
     def would_stop(self) -> dict[str, int] | None:
         """Where the first critical was raised: where a run told to stop on it would have stopped."""
-        first = next((anomaly for anomaly in self.engine.anomalies if anomaly.severity == "critical"), None)
+        first = next((anomaly for anomaly in self.anomalies if anomaly.severity == "critical"), None)
         return None if first is None else {"step": first.step, "index": first.index}
 
     def to_dict(self, skipped_lines: int = 0) -> dict[str, Any]:
-        """The judgement as `rldk scan --json` prints it."""
-        run, engine = self.run, self.engine
+        """The result as `rldk scan --json` prints it; that of a live run has no path, adapter, framework and kind."""
+        return {**self._place(skipped_lines), **self._judgement()}
+
+    def _place(self, skipped_lines: int) -> dict[str, Any]:
+        run, engine = self.source, self.engine
+        if run is None:
+            return {"events": engine.events, "first_step": engine.first_step, "last_step": engine.last_step}
         return {
             "path": str(run.path),
             "adapter": run.adapter,
@@ -51,71 +90,56 @@ class Judgement:
             "first_step": int(run.steps[0]) if len(run) else None,
             "last_step": int(run.steps[-1]) if len(run) else None,
             "skipped_lines": skipped_lines,
+        }
+
+    def _judgement(self) -> dict[str, Any]:
+        return {
             "verdict": self.verdict,
+            "state": self.state,
+            "status": self.status,
             "reason": self.reason,
             "scores": self.scores,
-            "coverage": {
-                "metrics": run.coverage.metrics,
-                "reductions": run.coverage.reductions,
-                "unmapped": run.coverage.unmapped,
-                "inactive": [{"detector": name, "missing": lacking} for name, lacking in engine.inactive()],
-            },
-            "anomalies": [anomaly.to_dict() for anomaly in engine.anomalies],
+            "worst_scores": self.worst_scores,
+            "coverage": self.coverage.to_dict(),
+            "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
             "incidents": [incident.to_dict() for incident in self.incidents],
+            "machine": [anomaly.to_dict() for anomaly in self.machine],
             "would_stop": self.would_stop,
-            "notes": run.notes,
+            "notes": self.notes,
         }
 
 
-def judge_run(run: Run, config: ScanConfig | None = None) -> Judgement:
-    """Judge a run from its first event to its last, by the very engine that a live monitor has."""
-    judge = (config or ScanConfig()).judge(run.coverage.reductions)
-    for event in run.events():
-        judge.take(event)
-    engine = judge.engine
-    verdict, reason = verdict_of(engine)
-    incidents = group_incidents(engine.anomalies, engine.events)
-    if verdict == "no_data":
-        return Judgement(run, engine, verdict, reason, {}, incidents)  # a score would say that something was judged
-    return Judgement(run, engine, verdict, reason, scores_of(judge), incidents, judge.current().score_parts)
+def result_of(judge: Judge, run: Run | None = None) -> Result:
+    """The result of what a judge has seen so far; `run` is what was read, where it comes from a log."""
+    engine, anomalies = judge.engine, judge.anomalies
+    if run is None:
+        coverage = coverage_of(engine)
+    else:
+        coverage = coverage_of(engine, run.coverage.metrics, run.coverage.reductions, run.coverage.unmapped)
+    verdict, reason = verdict_of(engine, anomalies, coverage)
+    found = Result(
+        engine, verdict, state_of(verdict, anomalies), reason, {}, {}, anomalies,
+        group_incidents(anomalies, engine.events, engine.cleared_steps), coverage, judge.machine,
+        [*(run.notes if run is not None else ()), *_notes(engine)], source=run,
+    )  # fmt: skip
+    if verdict != "no_data":  # a score would say that something was judged
+        _add_scores(found, judge)
+    return found
 
 
-def scores_of(judge: Judge) -> dict[str, float]:
-    """All scores by name; those without evidence are left out. A tracker's falls while an anomaly of its family stands."""
-    now = judge.current()
-    kl, gradients, advantages, length = judge.trackers.records()
-
-    def family(tracker: str) -> float:
-        return alarm_factor(anomaly.severity for anomaly in judge.engine.standing if anomaly.tracker == tracker)
-
-    found = {
-        "overall_health": now.overall_health_score,
-        "training_stability": now.training_stability_score,
-        "convergence_quality": now.convergence_quality_score,
-        "kl_health": family("kl_schedule") * kl.kl_health_score if kl else nan,
-        "schedule_health": family("kl_schedule") * kl.schedule_health_score if kl else nan,
-        "gradient_health": family("gradient_norms") * gradients.gradient_health_score if gradients else nan,
-        "advantage_health": family("advantage_statistics") * advantages.advantage_health_score if advantages else nan,
-        "advantage_quality": family("advantage_statistics") * advantages.advantage_quality_score if advantages else nan,
-        "length_bias": family("length") * length.length_bias_score if length else nan,
-    }
-    return {name: score for name, score in found.items() if score == score}
+def _add_scores(found: Result, judge: Judge) -> None:
+    standing = found.standing
+    found.scores = named_scores(judge.trackers, judge.engine, standing)
+    worst = named_scores(judge.trackers, judge.engine, found.anomalies)
+    found.worst_scores = {name: min(score, found.scores.get(name, 1.0)) for name, score in worst.items()}
+    parts = judge.current().score_parts
+    for name in found.scores.keys() - {"training_stability"}:  # the parts under that name are those of the gradients' own
+        if name in parts:
+            parts[name].setdefault("alarms", alarm(standing, name))
+    found.score_parts = parts
 
 
-def verdict_of(engine: Engine) -> tuple[str, str]:
-    """The worst that was found; `no_data` where there was nothing to judge by, never `healthy`."""
-    severities = {anomaly.severity for anomaly in engine.anomalies}
-    for severity in ("critical", "warning"):
-        if severity in severities:
-            count = sum(anomaly.severity == severity for anomaly in engine.anomalies)
-            return severity, f"{count} {severity} {'anomaly' if count == 1 else 'anomalies'}"
-    judged = [
-        name
-        for name, series in engine.series.items()
-        if series.n >= _ENOUGH_EVENTS and (entry := CATALOG.get(name)) is not None and entry.group in _JUDGED
-    ]
-    if engine.events < _ENOUGH_EVENTS:
-        return "no_data", f"only {engine.events} event{'' if engine.events == 1 else 's'}: too few to judge"
-    if not judged:
-        return "no_data", "no metric of reinforcement learning to judge by (reward, KL, advantage, value or preference)"
-    return "healthy", f"nothing found by {len(engine.detectors) - len(engine.inactive())} active detectors"
+def _notes(engine: Engine) -> list[str]:
+    """What the detectors find worth knowing, each sentence once."""
+    said = (f"step {note.step}: {note.message}" for note in getattr(engine, "notes", ()))
+    return list(dict.fromkeys(said))

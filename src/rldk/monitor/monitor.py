@@ -7,14 +7,18 @@ import os
 import time
 import weakref
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
+from rldk.judge.alerts import ALERTS, Alert, alerts_text
 from rldk.judge.config import ScanConfig
+from rldk.judge.coverage import coverage_of
+from rldk.judge.result import Result
 from rldk.monitor.actions import Action
-from rldk.monitor.coverage import coverage_line, coverage_of
+from rldk.monitor.coverage import coverage_line
 from rldk.monitor.guard import Guard
 from rldk.monitor.naming import check_run_id, file_of, git_sha, new_run_id
 from rldk.monitor.settings import build_forensics
@@ -93,6 +97,7 @@ class Monitor:
         self.stopper = Stopper(stop_on, confirm, dry_run)
         self.actions = list(actions)
         self.sources: dict[str, str] = {}
+        self._pending: list[Alert] = []
         self._reader = Reader(framework)
         self._started = self._closed = False
         self.log: EventLog | None = None
@@ -114,8 +119,8 @@ class Monitor:
 
     @property
     def anomalies(self) -> list[Anomaly]:
-        """All anomalies so far."""
-        return self.forensics.engine.anomalies
+        """All anomalies of the training so far; what was found of the machine is in `result().machine`."""
+        return self.forensics.anomalies
 
     @property
     def stop(self) -> Stop | None:
@@ -160,20 +165,15 @@ class Monitor:
         if RESPONSES in event.extra:
             event.metrics = seen.metrics
             event.extra = {name: value for name, value in event.extra.items() if name != RESPONSES}
-        if self.log is not None:
-            self.guard.call("event log", self.log.write, event)
-        raised = self.guard.call("detectors", self._engine_takes, seen) or []
+        self._write(event)
+        raised = self.guard.call("detectors", self.forensics.take_measured, seen) or []
         if self.stopper.stop_on is not None:
-            self.guard.call("stopping", self.stopper.look, self.forensics.engine)
+            self.guard.call("stopping", self.stopper.look, self.forensics)
         self._show(event, raised)
         return raised
 
-    def _engine_takes(self, event: Event) -> list[Anomaly]:
-        engine = self.forensics.engine
-        return engine.supplement(event) if event.step == engine.last_step else engine.observe(event)
-
     def _judge(self, event: Event) -> None:
-        self._engine_takes(self.forensics.measured(event))
+        self.forensics.take_measured(self.forensics.measured(event))
 
     def _show(self, event: Event, raised: list[Anomaly]) -> None:
         if not event.metrics.keys() <= self.sources.keys():
@@ -184,6 +184,14 @@ class Monitor:
             for action in self.actions:
                 self.guard.call(action.key, action.take, self, raised)
 
+    def _write(self, event: Event) -> None:
+        """Log an event, with the alerts that came before it; the engine has had those already."""
+        if self._pending and event.step != self.forensics.engine.last_step:
+            event = replace(event, model_info={**event.model_info, ALERTS: alerts_text(self._pending)})
+            self._pending = []
+        if self.log is not None:
+            self.guard.call("event log", self.log.write, event)
+
     def _completed(self, event: Event) -> Event:
         """A new event with its time and this run's id; the given one is not changed."""
         info = {"phase": "train", **event.model_info, "run_id": self.run_id}
@@ -192,15 +200,38 @@ class Monitor:
         when = time.time() if event.wall_time is None else event.wall_time
         return Event(event.step, event.metrics, when, event.rng, event.data_slice, info, event.notes, event.nulls, event.extra)
 
-    def alert(self, step: int, kind: str, message: str, severity: str = "critical", advice: str = "") -> None:
-        """Say at once what was seen between two events, such as a gradient that is not finite, before the weights have it."""
-        if not self.main_process or self._closed:
+    def alert(
+        self, step: int, kind: str, message: str, severity: str = "critical", advice: str = "", *,
+        tracker: str = "probe", lasting: bool = False,
+    ) -> None:  # fmt: skip
+        """Say at once what was seen between two events, such as a gradient that is not finite, before the weights have it.
+
+        An alert is an anomaly: it counts for the verdict, the scores and the decision to stop, and reaches every sink and
+        action. It is over when it has not come again for five events, unless it is `lasting`. The log holds it with the
+        next event, so that a scan of the log finds it too.
+        """
+        if self.main_process and not self._closed:
+            self.guard.call("alert", self._alert, Alert(kind, severity, step, message, advice, tracker, lasting))
+
+    def _alert(self, found: Alert) -> None:
+        self.start()
+        self._pending.append(found)
+        anomaly = self.forensics.engine.alert(found)
+        if anomaly is None:
             return
-        self.guard.call("alert", self.start)
-        record = {"type": kind, "severity": severity, "tracker": "probe", "step": step, "message": message, "advice": advice}
-        record["alert"] = f"{severity} at step {step}: {message}"
         for sink in self.sinks:
-            self.guard.call(sink.key, sink.alert, record)
+            self.guard.call(sink.key, sink.alert, anomaly)
+        for action in self.actions:
+            self.guard.call(action.key, action.take, self, [anomaly])
+
+    def _log_last_alerts(self) -> None:
+        """A critical alert after which no event came, as in a crash, is logged with an event of its own."""
+        last = self.forensics.engine.last_step
+        late = [one for one in self._pending if one.severity == "critical" and (last is None or one.step > last)]
+        if late:
+            event = self._completed(Event(late[-1].step, {"alert_count": float(len(late))}, notes=[one.message for one in late]))
+            self._write(event)
+            self.forensics.take_measured(event)
 
     def saved(self, step: int) -> None:
         """The training has written a checkpoint."""
@@ -210,11 +241,15 @@ class Monitor:
 
     def coverage(self) -> dict[str, Any]:
         """Which metrics come under which keys, which detectors judge by them, and which cannot."""
-        return coverage_of(self.forensics.engine, self.sources, self.guard.broken)
+        return {**coverage_of(self.forensics.engine, self.sources).to_dict(), "failed": dict(self.guard.broken)}
 
     def coverage_line(self) -> str:
         """Coverage in one line."""
         return coverage_line(self.coverage())
+
+    def result(self) -> Result:
+        """The verdict, the scores, the incidents and all else that is known of the run now."""
+        return self.forensics.result()
 
     def summary(self) -> dict[str, Any]:
         """The run as it stands: verdict, scores, incidents, coverage, and the decision to stop."""
@@ -241,6 +276,8 @@ class Monitor:
         self._closed = True
         _open_monitors.discard(self)
         if self.main_process and self._started:
+            if self._pending:
+                self.guard.call("alert", self._log_last_alerts)
             parts: list[Sink | Action] = [*self.sinks, *self.actions]
             self.guard.each((part.key, part.close) for part in (parts if self.log is None else [*parts, self.log]))
 

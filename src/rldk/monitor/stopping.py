@@ -9,8 +9,8 @@ from typing import Any
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.files import strict
-from rldk.judge.engine import Engine
 from rldk.judge.incidents.incident import group_incidents
+from rldk.judge.judge import Judge
 
 __all__ = ["Stop", "Stopper", "TrainingStopped"]
 
@@ -60,16 +60,16 @@ class Stopper:
         self.stop_on, self.confirm, self.dry_run = stop_on, confirm, dry_run
         self.decision: Stop | None = None
 
-    def look(self, engine: Engine) -> Stop | None:
+    def look(self, judge: Judge) -> Stop | None:
         """Look at the run after an event; the decision if it is taken now."""
         if self.stop_on is None or self.decision is not None:
             return None
         wanted = SEVERITIES[SEVERITIES.index(self.stop_on) :]
-        now = engine.events - 1
-        ripe = [one for one in engine.standing if one.severity in wanted and one.index + self.confirm <= now]
+        now = judge.engine.events - 1
+        ripe = [one for one in judge.standing if one.severity in wanted and one.index + self.confirm <= now]
         if not ripe:
             return None
-        self.decision = _decide(min(ripe, key=lambda one: one.index), engine, self.dry_run)
+        self.decision = _decide(min(ripe, key=lambda one: one.index), judge, self.dry_run)
         return self.decision
 
     def state_dict(self) -> dict[str, Any] | None:
@@ -79,9 +79,10 @@ class Stopper:
         self.decision = None if state is None else Stop(**state)
 
 
-def _decide(anomaly: Anomaly, engine: Engine, dry_run: bool) -> Stop:
-    number = next(number for number, one in enumerate(engine.anomalies) if one is anomaly)
-    incidents = group_incidents(engine.anomalies, engine.events)
+def _decide(anomaly: Anomaly, judge: Judge, dry_run: bool) -> Stop:
+    engine, anomalies = judge.engine, judge.anomalies
+    number = next(number for number, one in enumerate(anomalies) if one is anomaly)
+    incidents = group_incidents(anomalies, engine.events, engine.cleared_steps)
     own = next((incident for incident in incidents if number in incident.anomalies), None)
     return Stop(
         engine.last_step or 0, engine.events - 1, anomaly.type, anomaly.severity, anomaly.message, dry_run,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rldk.core.errors import UsageError
-from rldk.judge.result import judge_run
+from rldk.judge.scan import judge_run
 from rldk.plots.build import finish, other_panels, panels_of
 from rldk.plots.clock import check_axis, is_timed
 from rldk.plots.marks import marks_of

@@ -9,7 +9,7 @@ import numpy as np
 from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import entry_of
 from rldk.judge.incidents.incident import Incident
-from rldk.judge.result import Judgement
+from rldk.judge.result import Result
 from rldk.plots import Mark, Panel, RunSource, marks_of, other_panels, panels_of
 from rldk.plots.build import finish
 from rldk.plots.marks import metrics_of
@@ -50,7 +50,7 @@ class Moment:
 class Case:
     """One run of a report."""
 
-    judgement: Judgement
+    judgement: Result
     skipped: int = 0
     kl_target: float | None = None
     buckets: int = BUCKETS
@@ -75,7 +75,7 @@ class Case:
         """What was seen, in the order in which it began: of each type the worst anomaly, since its first condition."""
         worst: dict[str, Anomaly] = {}
         since: dict[str, int] = {}
-        for anomaly in (self.judgement.engine.anomalies[number] for number in incident.anomalies):
+        for anomaly in (self.judgement.anomalies[number] for number in incident.anomalies):
             known = worst.get(anomaly.type)
             if known is None or (anomaly.severity == "critical" and known.severity != "critical"):
                 worst[anomaly.type] = anomaly
@@ -109,7 +109,7 @@ class Case:
         found = [("run", run.run_id), ("log", str(run.path)), ("read as", run.framework or run.adapter), ("kind", run.kind)]
         for name, column in run.labels.items():
             texts = list(dict.fromkeys(cell for cell in column.cells() if cell is not None))
-            if texts and name not in ("notes", "phase", "tokens_in", "tokens_out"):
+            if texts and name not in ("alerts", "notes", "phase", "samples", "tokens_in", "tokens_out"):
                 found.append((name.replace("_", " "), ", ".join(map(_plain, texts[:3])) + (" …" if len(texts) > 3 else "")))
         for name, column in run.columns.items():
             entry = entry_of(name)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rldk.core.text import clean
+from rldk.judge.verdict import VERDICTS
 from rldk.plots.panel import short
 from rldk.report.case import Case, Passed
-from rldk.report.sections import MAIN, TITLES, said
+from rldk.report.sections import MAIN, TITLES, said, until
 
 __all__ = ["markdown"]
 
@@ -20,10 +21,11 @@ def markdown(cases: Sequence[Case], passed_over: Sequence[Passed] = (), pictures
     if not cases:
         told = ["## rldk: no run could be read", ""]
         return "\n".join([*told, *(f"- {_code(path)}: {_words(reason)}" for path, reason in passed_over[:20])]) + "\n"
-    worst = min(cases, key=lambda case: ("critical", "warning", "no_data", "healthy").index(case.judgement.verdict))
+    worst = min(cases, key=lambda case: VERDICTS.index(case.judgement.verdict))
     told = [f"## rldk: {_SIGNS[worst.judgement.verdict]}", "", *_table(cases)]
     for case in cases:
         told += _incidents(case, named=len(cases) > 1)
+        told += _beside(case, named=len(cases) > 1)
     if not any(case.judgement.incidents for case in cases):
         told += ["", "Nothing found." if worst.judgement.verdict == "healthy" else "There was too little to judge by."]
     for path, reason in passed_over[:20]:
@@ -49,7 +51,7 @@ def _incidents(case: Case, named: bool) -> list[str]:
     told = []
     for found in case.judgement.incidents:
         where = f" of {_code(case.judgement.run.run_id, 60)}" if named else ""
-        told += ["", f"### {_words(found.title[:1].upper() + found.title[1:])}: {found.severity} at step {found.step}{where}", ""]
+        told += ["", f"### {_words(found.title[:1].upper() + found.title[1:])}: {found.severity} at step {found.step}{until(found)}{where}", ""]
         for moment in case.story(found):
             first = " (moved first)" if moment.first else ""
             told.append(f"- from step {moment.began}{first}: {_words(moment.anomaly.message)}")
@@ -57,6 +59,15 @@ def _incidents(case: Case, named: bool) -> list[str]:
         told += ["", f"**What to do:** {_words(found.advice, 800)} Last good: {good}."]
         if found.rivals:
             told.append(f"It may also be: {'; '.join(TITLES.get(rival, said(rival)) for rival in found.rivals)}.")
+    return told
+
+
+def _beside(case: Case, named: bool) -> list[str]:
+    """What stands beside the verdict: coverage, and findings about the machine."""
+    judged = case.judgement
+    where = f" of {_code(judged.run.run_id, 60)}" if named else ""
+    told = ["", f"Coverage{where} is {judged.coverage.level}: {_words(judged.coverage.sentence)}."]
+    told += [f"- Machine, step {one.step}: {_words(one.message)}" for one in judged.machine[:10]]
     return told
 
 

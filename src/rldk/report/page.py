@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from rldk._version import __version__
+from rldk.judge.verdict import VERDICTS
 from rldk.plots import DARK, LIGHT, panels_of
 from rldk.plots.panel import Panel, short
 from rldk.report import sections
@@ -34,7 +35,7 @@ class _Figures:
 
 def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "", made: datetime | None = None) -> str:
     """A report as one HTML document, the worst run first. Nothing in it is fetched, and no script but its own can run."""
-    ordered = sorted(cases, key=lambda case: (_RANK[case.judgement.verdict], -len(case.judgement.incidents)))
+    ordered = sorted(cases, key=lambda case: (VERDICTS.index(case.judgement.verdict), -len(case.judgement.incidents)))
     figures = _Figures()
     if not ordered:
         parts = [("trouble", "", _nothing(passed_over))]
@@ -61,9 +62,6 @@ def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: st
         f'<main id="main">{body}</main><footer>Written {when} by rldk {__version__}. <span class="hint">Zoom by dragging over a picture; double-click shows all steps.</span></footer>'
         f"<script>{script}</script></body></html>\n"
     )
-
-
-_RANK = {"critical": 0, "warning": 1, "no_data": 2, "healthy": 3}
 
 
 def _style() -> str:
@@ -107,14 +105,14 @@ def _incidents(case: Case, figures: _Figures, most: int = 4, run: int = 1) -> st
         for number, found in enumerate(judged.incidents, 1)
     )
     if not told:
-        active = len(judged.engine.detectors) - len(judged.engine.inactive())
         said = {
-            "healthy": f"Nothing: {active} detectors looked at this run and none had anything to say.",
+            "healthy": f"Nothing was found. Coverage is {judged.coverage.level}: {judged.coverage.sentence}.",
             "no_data": f"That cannot be told: {judged.reason}. A log of reinforcement learning has at least a reward or a KL; "
             "if yours has them under other names, say which with --field-map KEY=METRIC, and rldk ingest --explain shows what was found.",
         }.get(judged.verdict, "Nothing.")
         told = f'<div class="card"><p>{text(said, 600)}</p></div>'
-    return told + (f'<div class="card">{sections.anomalies(case)}</div>' if judged.engine.anomalies else "")
+    told += f'<div class="card">{sections.anomalies(case)}</div>' if judged.anomalies else ""
+    return told + sections.machine(case)
 
 
 def _panels(panels: list[Panel], figures: _Figures) -> str:
@@ -139,7 +137,8 @@ def _several(cases: Sequence[Case], figures: _Figures) -> list[tuple[str, str, s
     most = 4 if len(cases) <= _FEW else 2 if len(cases) <= _LAID_OVER else 0
     told = []
     for number, case in enumerate(cases, 1):
-        inside = sections.verdict(case, "h3") + (_incidents(case, figures, most, number) if case.judgement.incidents else "")
+        found = case.judgement.incidents or case.judgement.machine
+        inside = sections.verdict(case, "h3") + (_incidents(case, figures, most, number) if found else "")
         inside += f'<div class="card">{sections.checkpoints(case)}</div>' if case.checkpoints else ""
         inside += f'<div class="card"><details><summary>Coverage and configuration</summary>{sections.coverage(case)}{sections.settings(case)}</details></div>'
         told.append(f'<div id="run-{number}" class="run">{inside}</div>')
@@ -153,12 +152,12 @@ def _comparison(cases: Sequence[Case]) -> str:
     rows = []
     for number, case in enumerate(cases):
         judged = case.judgement
-        worst = min(judged.incidents, key=lambda found: (found.severity != "critical", found.index), default=None)
+        worst = judged.worst
         health = judged.scores.get("overall_health")
         swatch = f'<span class="swatch" style="background:var(--rldk-s{number % len(LIGHT.series)})"></span>'
         rows.append((
             f'{swatch}<a href="#run-{number + 1}">{text(judged.run.run_id, 80)}</a>', badge(judged.verdict),
-            text(worst.title if worst else judged.reason, 120), f"{worst.step:,}" if worst else "",
+            text(worst.title + sections.until(worst) if worst else judged.reason, 120), f"{worst.step:,}" if worst else "",
             "" if health is None else f"{health:.2f}", f"{len(judged.run):,}",
             *("" if (value := case.last(name)) is None else short(value) for name, _ in shown),
         ))  # fmt: skip

@@ -11,7 +11,9 @@ from rldk.report.case import Case
 from rldk.report.checkpoints import SHOWN
 from rldk.report.markup import badge, table, text
 
-__all__ = ["anomalies", "checkpoints", "coverage", "incident", "said", "scores", "settings", "verdict"]
+__all__ = [
+    "anomalies", "checkpoints", "coverage", "incident", "machine", "said", "scores", "settings", "until", "verdict",
+]  # fmt: skip
 
 MAIN = {"overall_health": "Overall health", "training_stability": "Training stability", "convergence_quality": "Convergence"}
 TITLES = {cause.name: cause.title for cause in CAUSES}
@@ -21,20 +23,28 @@ _PARTS_OF = {"training_stability": "training_stability_overall"}
 def verdict(case: Case, level: str = "h1") -> str:
     """The first thing to read: is the run well, and if not, what is it, since when, and where was it still good."""
     judged = case.judgement
-    worst = min(judged.incidents, key=lambda found: (found.severity != "critical", found.index), default=None)
+    worst = judged.worst
     if worst is not None:
         good = "" if worst.last_good_step is None else f" Last good step: <b>{worst.last_good_step:,}</b>."
-        lead = f"<b>{text(_sentence(worst.title))}</b>, first seen at step <b>{worst.step:,}</b>.{good}"
+        lead = f"<b>{text(_sentence(worst.title))}</b>, first seen at step <b>{worst.step:,}</b>{until(worst)}.{good}"
     else:
         lead = text(_sentence(judged.reason)) + "."
     more = f" · {case.skipped} lines skipped" if case.skipped else ""
-    notes = "".join(f'<p class="soft">{text(note)}</p>' for note in judged.run.notes[:20])
+    notes = "".join(f'<p class="soft">{text(note)}</p>' for note in judged.notes[:20])
+    notes = f'<h4 class="soft">Worth knowing</h4>{notes}' if notes else ""
+    covered = f"Coverage {judged.coverage.level}: {text(judged.coverage.sentence)}."
     reason = "" if worst is None else f" · {text(judged.reason)}"
     return (
         f'<div class="card verdict {text(judged.verdict)}"><div>{badge(judged.verdict)}'
         f'<{level}>{text(judged.run.run_id, 120)}</{level}><p class="lead">{lead}</p>'
-        f'<p class="soft">{text(case.span())} · read as {text(judged.run.framework or judged.run.adapter)}{reason}{more}</p>{notes}</div>{scores(case)}</div>'
+        f'<p class="soft">{text(case.span())} · read as {text(judged.run.framework or judged.run.adapter)}{reason}{more}</p>'
+        f'<p class="soft">{covered}</p>{notes}</div>{scores(case)}</div>'
     )
+
+
+def until(found: Incident) -> str:
+    """When an incident was over; empty while it stands."""
+    return "" if found.recovered_step is None else f", recovered at step {found.recovered_step:,}"
 
 
 def said(name: str) -> str:
@@ -52,17 +62,19 @@ def scores(case: Case) -> str:
     found = case.judgement.scores
     if not found:
         return '<p class="soft">No scores: there is no evidence to make them of.</p>'
-    meters = "".join(_meter(label, found.get(name)) for name, label in MAIN.items())
+    worst = case.judgement.worst_scores
+    meters = "".join(_meter(label, found.get(name), worst.get(name)) for name, label in MAIN.items())
     parts = "".join(_parts(case, name) for name in found)
     return f'<div><div class="scores">{meters}</div><details><summary>What the scores are made of</summary><div class="parts">{parts}</div></details></div>'
 
 
-def _meter(label: str, value: float | None) -> str:
+def _meter(label: str, value: float | None, worst: float | None) -> str:
     if value is None:
         return f'<div class="score"><div><span>{label}</span><span class="soft">no evidence</span></div><div class="meter"></div></div>'
-    tone = "low" if value < 0.4 else "middle" if value < 0.7 else ""
+    tone = "low" if value < 0.4 else "middle" if value <= 0.7 else ""
+    lower = f' <span class="soft">at worst {worst:.2f}</span>' if worst is not None and worst < value - 0.005 else ""
     return (
-        f'<div class="score"><div><span>{label}</span><b>{value:.2f}</b></div>'
+        f'<div class="score"><div><span>{label}</span><b>{value:.2f}</b>{lower}</div>'
         f'<div class="meter" role="img" aria-label="{value:.2f} of 1"><i class="{tone}" style="width:{100 * value:.0f}%"></i></div></div>'
     )
 
@@ -91,7 +103,7 @@ def incident(case: Case, found: Incident, number: int, figures: str, run: int = 
     good = "there is none in this log" if found.last_good_step is None else f"step {found.last_good_step:,}"
     return (
         f'<article class="card incident {found.severity}" id="incident-{run}-{number}"><header><span class="number-mark">{number}</span>'
-        f"<h3>{text(_sentence(found.title))}</h3>{badge(found.severity)}<span class='soft'>at step {found.step:,}</span></header>"
+        f"<h3>{text(_sentence(found.title))}</h3>{badge(found.severity)}<span class='soft'>at step {found.step:,}{until(found)}</span></header>"
         f'<div class="told"><div><h4>What was seen</h4><ol class="timeline">{"".join(moments)}</ol></div>'
         f'<div class="advice"><h4>What to do</h4><p>{text(found.advice, 800)}</p><h4>Last good</h4><p>{good}</p>'
         + (f"<h4>It may also be</h4><p>{text(rivals)}</p>" if rivals else "")
@@ -108,14 +120,24 @@ def anomalies(case: Case) -> str:
             short(found.value), short(found.threshold),
             "stands" if found.cleared_index is None else f"step {run.steps[min(found.cleared_index, len(run) - 1)]:,}",
         )
-        for found in case.judgement.engine.anomalies[:500]
+        for found in case.judgement.anomalies[:500]
     ]  # fmt: skip
     if not rows:
         return ""
     headings = ("step", "severity", "type", "what was seen", "value", "limit", "until")
-    count = len(case.judgement.engine.anomalies)
+    count = len(case.judgement.anomalies)
     head = "The anomaly in full" if count == 1 else f"All {count} anomalies"
     return f"<details><summary>{head}</summary>{table(headings, rows, numbers=(0, 4, 5), caption='Anomalies')}</details>"
+
+
+def machine(case: Case) -> str:
+    """What was found of the machine, which is no part of the verdict; empty where nothing was."""
+    found = case.judgement.machine
+    rows = "".join(
+        f"<li>step {one.step:,}{'' if one.cleared_index is None else ' (over)'}: {text(one.message)} {text(one.advice)}</li>"
+        for one in found[:50]
+    )
+    return f'<div class="card machine"><h3>Machine (not part of the verdict)</h3><ul>{rows}</ul></div>' if found else ""
 
 
 def checkpoints(case: Case) -> str:
@@ -147,16 +169,15 @@ def coverage(case: Case) -> str:
         (f"<code>{text(name, 80)}</code>", f"<code>{text(key, 120)}</code>", text(covered.reductions.get(name, "")))
         for name, key in covered.metrics.items()
     ]
-    inactive = judged.engine.inactive()
-    total = len(judged.engine.detectors)
-    said = f"<p>{total - len(inactive)} of {total} detectors could judge this run, by {len(rows)} metrics."
+    inactive = judged.coverage.inactive
+    said = f"<p>Coverage is {judged.coverage.level}: {text(judged.coverage.sentence)}."
     said += " Silence of the others is no sign of health.</p>" if inactive else "</p>"
     if inactive:
         lacking = [
             (f"<code>{text(name)}</code>", ", ".join(f"<code>{text(metric, 60)}</code>" for metric in missing))
             for name, missing in inactive
         ]
-        said += f"<details><summary>{len(inactive)} detectors could not judge, for want of a metric</summary>{table(('detector', 'lacks'), lacking, caption='Inactive detectors')}</details>"
+        said += f"<details><summary>{len(inactive)} detectors are inactive: a metric is not logged</summary>{table(('detector', 'lacks'), lacking, caption='Inactive detectors')}</details>"
     if rows:
         said += f"<details><summary>{len(rows)} metrics, and the keys they came from</summary>{table(('metric', 'key in the log', 'by'), rows, caption='Metrics')}</details>"
     if covered.unmapped:

@@ -36,7 +36,6 @@ CURVES = (
 )
 STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
 _SHOWN = 5
-RANK = {"critical": 0, "warning": 1, "no_data": 2, "healthy": 3}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +71,7 @@ def judge_paths(
     from rldk.ingest import read_runs
     from rldk.ingest.paths import expand, size_of
     from rldk.judge.config import ScanConfig
-    from rldk.judge.result import judge_run
+    from rldk.judge.scan import judge_run
 
     config = ScanConfig.from_yaml(args.config) if args.config else ScanConfig()
     paths = expand(args.paths)
@@ -93,12 +92,14 @@ def judge_paths(
 
 def show(judged: list[tuple[Any, int]], passed_over: list[tuple[Path, str]], verbose: bool) -> None:
     """The ranking, the worst first, then each run that has something to tell."""
+    from rldk.judge.verdict import VERDICTS
+
     out = console()
-    judged = sorted(judged, key=lambda pair: (RANK[pair[0].verdict], -len(pair[0].engine.anomalies)))
+    judged = sorted(judged, key=lambda pair: (VERDICTS.index(pair[0].verdict), -len(pair[0].anomalies)))
     if len(judged) > 1:
         _show_ranking(out, [judgement for judgement, _ in judged])
     for judgement, skipped in judged:
-        if len(judged) == 1 or judgement.incidents:
+        if len(judged) == 1 or judgement.incidents or judgement.machine:
             _show_run(out, judgement, skipped, verbose)
     if passed_over:
         show_passed_over(out, passed_over, verbose)
@@ -122,13 +123,13 @@ def _show_ranking(out: Any, judgements: list[Any]) -> None:
     for name in ("verdict", "run", "events", "since step", "cause"):
         table.add_column(name, justify="right" if name in ("events", "since step") else "left", overflow="fold")
     for judgement in judgements:
-        worst = min(judgement.incidents, key=lambda incident: (incident.severity != "critical", incident.index), default=None)
+        worst = judgement.worst
         table.add_row(
             Text(judgement.verdict, style=STYLES[judgement.verdict]),
             clean(judgement.run.run_id),
             str(len(judgement.run)),
             str(worst.step) if worst else "",
-            worst.title if worst else judgement.reason,
+            f"{worst.title}{_until(worst)}" if worst else judgement.reason,
         )
     out.print(table)
 
@@ -140,22 +141,54 @@ def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
 
     run = judgement.run
     out.print()
-    out.print(Text.assemble((judgement.verdict.upper(), STYLES[judgement.verdict]), "  ", (clean(run.run_id), "bold")))
+    over = " (recovered)" if judgement.state == "recovered" else ""
+    out.print(Text.assemble((judgement.verdict.upper(), STYLES[judgement.verdict]), f"{over}  ", (clean(run.run_id), "bold")))
     span = f"steps {run.steps[0]}–{run.steps[-1]}" if len(run) else "no steps"
     read = run.framework or run.adapter
     lost = f"; {counted(skipped, 'line')} skipped" if skipped else ""
     out.print(f"{counted(len(run), 'event')}, {span}, read as {read}; {judgement.reason}{lost}", style="dim")
+    out.print(f"coverage {judgement.coverage.level}: {judgement.coverage.sentence}", style="dim")
     if judgement.scores:
-        shown = ("overall_health", "training_stability", "convergence_quality")
-        named = [f"{name.replace('_', ' ')} {judgement.scores[name]:.2f}" for name in shown if name in judgement.scores]
-        out.print(" · ".join(named), style="dim")
-    for note in (*run.notes, *unplaced(run)):
-        out.print(f"· {clean(note, 400)}", style="dim")
+        out.print(" · ".join(_scores(judgement)), style="dim")
     _show_curves(out, judgement)
     for incident in judgement.incidents:
         _show_incident(out, incident)
+    _show_machine(out, judgement)
+    _show_notes(out, [*judgement.notes, *unplaced(run)])
     if verbose:
         _show_details(out, judgement)
+
+
+def _scores(judgement: Any) -> list[str]:
+    """The three scores as they are now, with what they were at worst where that is lower."""
+    now, worst = judgement.scores, judgement.worst_scores
+    said = []
+    for name in ("overall_health", "training_stability", "convergence_quality"):
+        if name in now:
+            lower = f" (at worst {worst[name]:.2f})" if worst.get(name, 1.0) < now[name] - 0.005 else ""
+            said.append(f"{name.replace('_', ' ')} {now[name]:.2f}{lower}")
+    return said
+
+
+def _until(incident: Any) -> str:
+    return "" if incident.recovered_step is None else f", recovered at step {incident.recovered_step}"
+
+
+def _show_machine(out: Any, judgement: Any) -> None:
+    """Findings about the machine, under a heading of their own: they are no part of the verdict."""
+    if judgement.machine:
+        out.print("\nMachine (not part of the verdict)", style="bold")
+    for finding in judgement.machine:
+        over = "" if finding.cleared_index is None else " (over)"
+        out.print(f"  step {finding.step}{over}: {clean(finding.message, 300)} {finding.advice}")
+
+
+def _show_notes(out: Any, notes: list[str]) -> None:
+    """What is worth knowing and no anomaly."""
+    if notes:
+        out.print("\nWorth knowing", style="dim")
+    for note in notes:
+        out.print(f"· {clean(note, 400)}", style="dim")
 
 
 def _show_curves(out: Any, judgement: Any) -> None:
@@ -191,7 +224,7 @@ def _show_incident(out: Any, incident: Any) -> None:
 
     out.print()
     severity = (f"{incident.severity} ", STYLES[incident.severity])
-    out.print(Text.assemble(severity, f"at step {incident.step}: ", (incident.title, "bold")))
+    out.print(Text.assemble(severity, f"at step {incident.step}: ", (incident.title, "bold"), (_until(incident), "green")))
     for sentence in incident.evidence:
         out.print(f"  {clean(sentence, 300)}")
     if incident.rivals:
@@ -204,17 +237,17 @@ def _show_incident(out: Any, incident: Any) -> None:
 def _show_details(out: Any, judgement: Any) -> None:
     from rich.table import Table
 
-    if judgement.engine.anomalies:
+    if judgement.anomalies:
         table = Table(box=None, header_style="bold", pad_edge=False)
         for name in ("step", "index", "severity", "type", "cleared at"):
             table.add_column(name, justify="right" if name in ("step", "index", "cleared at") else "left")
-        for anomaly in judgement.engine.anomalies:
+        for anomaly in judgement.anomalies:
             cleared = "" if anomaly.cleared_index is None else str(anomaly.cleared_index)
             table.add_row(str(anomaly.step), str(anomaly.index), anomaly.severity, anomaly.type, cleared)
         out.print()
         out.print(table)
-    inactive = judgement.engine.inactive()
+    inactive = judgement.coverage.inactive
     if inactive:
-        out.print("\nCould not judge, for want of a metric:", style="dim")
+        out.print("\nInactive, with the metric that is not logged:", style="dim")
         for name, lacking in inactive:
             out.print(f"  {name}: {', '.join(lacking)}", style="dim")

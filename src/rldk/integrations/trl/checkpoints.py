@@ -68,7 +68,8 @@ class Checkpoints(Sink):
         add_to_summary(self.path, report)
         for problem in report.problems:
             if problem.severity == "critical":
-                self._monitor.alert(step, f"checkpoint_{problem.type}", problem.message, problem.severity, problem.advice)
+                kind = f"checkpoint_{problem.type}"
+                self._monitor.alert(step, kind, problem.message, problem.severity, problem.advice, lasting=True)
 
     def close(self) -> None:
         self.history.close()

@@ -22,6 +22,7 @@ class Incident:
 
     `anomalies` are positions in the run's list of anomalies. `evidence` says in sentences what was seen, as it came: what makes
     the cause first, then what followed from it; `rivals` are the other causes that would explain it, the likelier first.
+    `recovered_step` is the step at which the last of its anomalies was gone, `None` while one stands.
     """
 
     cause: str
@@ -35,18 +36,24 @@ class Incident:
     rivals: list[str]
     advice: str
     last_good_step: int | None
+    recovered_step: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The incident as reports and other tools read it."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def group_incidents(anomalies: Sequence[Anomaly], events: int) -> list[Incident]:
-    """Group anomalies that were raised near each other in time, or while an earlier one stood that they go with."""
-    return [_incident(group, anomalies) for group in group_anomalies(anomalies, events)]
+def group_incidents(
+    anomalies: Sequence[Anomaly], events: int, cleared_steps: Mapping[int, int] | None = None
+) -> list[Incident]:
+    """Group anomalies that were raised near each other in time, or while an earlier one stood that they go with.
+
+    `cleared_steps` has the step of each event at which something cleared, as the engine keeps it.
+    """
+    return [_incident(group, anomalies, cleared_steps or {}) for group in group_anomalies(anomalies, events)]
 
 
-def _incident(group: Group, anomalies: Sequence[Anomaly]) -> Incident:
+def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping[int, int]) -> Incident:
     numbers = [*group.core, *group.late]
     members = [anomalies[number] for number in numbers]
     core = members[: len(group.core)]
@@ -67,7 +74,14 @@ def _incident(group: Group, anomalies: Sequence[Anomaly]) -> Incident:
         [rival.name for rival in ranked[1:4]],
         _advice(cause, first.knobs, good) if cause else first.advice,
         good,
+        _recovered_step(members, cleared_steps),
     )
+
+
+def _recovered_step(members: Sequence[Anomaly], cleared_steps: Mapping[int, int]) -> int | None:
+    """The step at which the last of them was gone; `None` while one stands."""
+    ends = [anomaly.cleared_index for anomaly in members if anomaly.cleared_index is not None]
+    return cleared_steps.get(max(ends)) if ends and len(ends) == len(members) else None
 
 
 def _last_good_step(core: Sequence[Anomaly]) -> int | None:

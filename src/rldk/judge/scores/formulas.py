@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import nan
 
-__all__ = ["ALARMS", "PARTS", "alarm_factor", "clip", "combine", "named", "within"]
+__all__ = ["PARTS", "clip", "combine", "named", "within"]
 
 PARTS: dict[str, tuple[str, ...]] = {
     "kl_health": ("level", "steadiness", "trend"),
@@ -21,14 +21,10 @@ PARTS: dict[str, tuple[str, ...]] = {
     "advantage_quality": ("spread", "steadiness", "distribution"),
     "length_bias": ("correlation",),
     "overall_health": ("kl_health", "schedule_health", "gradient_health", "advantage_health", "length_bias", "alarms"),
-    "training_stability_overall": ("kl", "gradients", "advantages", "entropy"),
-    "convergence_quality": ("reward_held", "reward_gained", "advantage_quality"),
+    "training_stability_overall": ("kl", "gradients", "advantages", "entropy", "alarms"),
+    "convergence_quality": ("reward_held", "reward_gained", "advantage_quality", "alarms"),
 }
 """The parts of each score, in the order in which they are kept."""
-
-ALARMS = {"": 1.0, "warning": 0.7, "critical": 0.3}
-"""By what the overall health is multiplied while an anomaly of that severity stands."""
-
 
 def within(value: float, limit: float) -> float:
     """1 up to the limit, limit / value beyond it; NaN for a NaN."""
@@ -52,11 +48,6 @@ def combine(parts: Iterable[float]) -> float:
     if count < 2:
         return product if count else nan
     return float(product ** (1.0 / count))
-
-
-def alarm_factor(severities: Iterable[str]) -> float:
-    """The factor of the worst anomaly that stands."""
-    return min((ALARMS[severity] for severity in severities), default=1.0)
 
 
 def named(score: str, parts: Sequence[float]) -> dict[str, float]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import nan
 
 from rldk.judge.engine import Engine
-from rldk.judge.scores.formulas import alarm_factor, clip, combine, within
+from rldk.judge.scores.alarms import alarmed
+from rldk.judge.scores.formulas import clip, combine, within
 from rldk.judge.trackers.advantage_statistics_metrics import AdvantageStatisticsMetrics
 from rldk.judge.trackers.gradient_norms_metrics import GradientNormsMetrics
 from rldk.judge.trackers.kl_schedule_metrics import KLScheduleMetrics
@@ -29,8 +30,9 @@ def health(
     advantages: AdvantageStatisticsMetrics | None,
     length: LengthBiasMetrics | None,
     engine: Engine,
+    alarm: float = 1.0,
 ) -> Scored:
-    """Geometric mean of the trackers' health, times the factor of the worst anomaly that stands."""
+    """Geometric mean of the trackers' health, times what the anomalies that stand leave of it."""
     trackers = (
         kl.kl_health_score if kl else nan,
         kl.schedule_health_score if kl else nan,
@@ -39,11 +41,10 @@ def health(
         length.length_bias_score if length else nan,
     )
     score = combine(trackers)
-    standing = engine.standing
-    alarms = alarm_factor(anomaly.severity for anomaly in standing) if standing else 1.0
-    if score != score:
-        score = 1.0 if standing or _judged(engine) else nan
-    return score * alarms, (*trackers, alarms if score == score else nan)
+    if score != score and _judged(engine):
+        score = 1.0
+    score = alarmed(score, alarm)
+    return score, (*trackers, alarm if score == score else nan)
 
 
 def _judged(engine: Engine) -> bool:
@@ -56,8 +57,9 @@ def stability(
     gradients: GradientNormsMetrics | None,
     advantages: AdvantageStatisticsMetrics | None,
     engine: Engine,
+    alarm: float = 1.0,
 ) -> Scored:
-    """How steady KL, gradients, advantages and entropy are."""
+    """How steady KL, gradients, advantages and entropy are, times what the anomalies that stand leave of it."""
     entropy = engine.series.get("entropy_mean")
     wandering = nan
     if entropy is not None and entropy.n >= RECENT:
@@ -69,19 +71,20 @@ def stability(
         advantages.advantage_scale_stability if advantages else nan,
         wandering,
     )
-    return combine(parts), parts
+    score = alarmed(combine(parts), alarm)
+    return score, (*parts, alarm if score == score else nan)
 
 
-def convergence(advantages: AdvantageStatisticsMetrics | None, engine: Engine) -> Scored:
+def convergence(advantages: AdvantageStatisticsMetrics | None, engine: Engine, alarm: float = 1.0) -> Scored:
     """Whether the reward is where its best was, whether it has been gained, and whether there is something to learn from.
 
-    Without a reward there is nothing that converges.
+    Without a reward there is nothing that converges, unless an anomaly of the reward or the policy says that it does not.
     """
     reward = engine.series.get("reward_mean")
     if reward is None or reward.n < 2 * RECENT:
-        return nan, ()
+        return (alarm, (nan, nan, nan, alarm)) if alarm < 1.0 else (nan, ())
     parts = (*_reward(reward), advantages.advantage_quality_score if advantages else nan)
-    return combine(parts), parts
+    return alarmed(combine(parts), alarm), (*parts, alarm)
 
 
 def _reward(reward: Series) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import os
 import time
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
@@ -22,7 +22,7 @@ _PAUSE = 0.5
 
 
 class Alerts(Sink):
-    """Writes every anomaly, and what the probes saw between two events, to a list of alerts.
+    """Writes every anomaly, and what was found of the machine, to a list of alerts.
 
     The file is there from the start, so that an empty list means that nothing was found. It is written again when there is
     something new, at most twice a second, and in full at the end.
@@ -32,7 +32,6 @@ class Alerts(Sink):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._others: list[dict[str, Any]] = []
         self._dirty = True
         self._written = 0.0
 
@@ -49,17 +48,15 @@ class Alerts(Sink):
         if self._dirty and time.monotonic() - self._written >= _PAUSE:
             self._write()
 
-    def alert(self, record: dict[str, Any]) -> None:
-        self._others.append(record)
+    def alert(self, anomaly: Anomaly) -> None:
         self._write()
 
     def close(self) -> None:
         self._write()
 
     def _write(self) -> None:
-        found = [anomaly.to_dict() for anomaly in self._monitor.anomalies]
+        found = [anomaly.to_dict() for anomaly in self._monitor.forensics.engine.anomalies]
         for alert in found:
             alert["alert"] = f"{alert['severity']} at step {alert['step']}: {alert['message']}"
-        ordered = sorted([*self._others, *found], key=lambda alert: int(alert["step"]))  # what was seen first stands first
-        write_json(self.path, strict(ordered))
+        write_json(self.path, strict(found))
         self._dirty, self._written = False, time.monotonic()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
@@ -33,8 +33,8 @@ class Sink:
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         """An event, and the anomalies that it raised."""
 
-    def alert(self, record: dict[str, Any]) -> None:
-        """What was seen between two events: `type`, `severity`, `step`, `message`, `advice`, and one line as `alert`."""
+    def alert(self, anomaly: Anomaly) -> None:
+        """An anomaly that was raised between two events."""
 
     def save(self, step: int) -> None:
         """A checkpoint was saved at this step."""

@@ -38,6 +38,9 @@ class Mirror(Sink):
         for anomaly in raised:
             self.say(anomaly)
 
+    def alert(self, anomaly: Anomaly) -> None:
+        self.say(anomaly)
+
     @abstractmethod
     def open(self, run_id: str, folder: str) -> None:
         """Find the run that is open, or open one."""

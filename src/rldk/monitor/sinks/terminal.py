@@ -62,8 +62,8 @@ class Terminal(Sink):
             word = "would stop" if decision.dry_run else "stops"
             self._console().print(f"rldk {word} the run at step {decision.step}: {clean(decision.message)}", style="bold")
 
-    def alert(self, record: dict[str, Any]) -> None:
-        self._say(record)
+    def alert(self, anomaly: Anomaly) -> None:
+        self._say(anomaly.to_dict())
 
     def _say(self, found: dict[str, Any]) -> None:
         """One alert; a limit that is crossed again and again is said three times, and then no more."""

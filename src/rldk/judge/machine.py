@@ -1,0 +1,18 @@
+"""Findings about the machine, which say nothing of the training: they are listed beside the verdict and never change it."""
+
+from __future__ import annotations
+
+from rldk.core.anomaly import Anomaly
+from rldk.detectors.table import DETECTORS
+
+__all__ = ["MACHINE_TYPES", "is_machine"]
+
+MACHINE_TYPES = frozenset(
+    {"throughput_drop", "memory_pressure"} | {kind.type for kind in DETECTORS if getattr(kind, "machine", False)}
+)
+"""The types of anomalies that are about the machine. A user's own limit on such a metric is not one of them."""
+
+
+def is_machine(anomaly: Anomaly) -> bool:
+    """Whether an anomaly tells of the machine and not of the training."""
+    return anomaly.type in MACHINE_TYPES

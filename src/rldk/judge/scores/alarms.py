@@ -1,0 +1,58 @@
+"""How anomalies press scores down, so that no score can contradict the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rldk.core.anomaly import Anomaly
+
+__all__ = ["ALARMS", "FROM_SCORES", "alarm", "alarmed", "bears_on"]
+
+ALARMS = {"warning": 0.7, "critical": 0.3}
+"""The most that a standing anomaly of that severity leaves of a score that it bears on."""
+
+FURTHER = 0.9
+"""What each further type of anomaly leaves: a score falls as evidence grows."""
+
+FROM_SCORES = "scores"
+"""The family of alerts that were themselves raised by a low score; they do not press it down further."""
+
+_FAMILIES = {
+    "kl_health": frozenset({"kl_schedule"}),
+    "schedule_health": frozenset({"kl_schedule"}),
+    "gradient_health": frozenset({"gradient_norms", "probe"}),
+    "advantage_health": frozenset({"advantage_statistics"}),
+    "advantage_quality": frozenset({"advantage_statistics"}),
+    "length_bias": frozenset({"length"}),
+    "convergence_quality": frozenset({"reward", "policy", "preference", "held_out"}),
+}
+_EVERY_FAMILY = frozenset({"overall_health", "training_stability"})
+_BROKEN = frozenset({"nonfinite_metric"})
+"""What leaves nothing to converge, whatever its family."""
+
+
+def bears_on(anomaly: Anomaly, score: str) -> bool:
+    """Whether an anomaly is evidence against what a score measures: its own family, or anything for health and stability."""
+    if anomaly.tracker == FROM_SCORES:
+        return False
+    if score in _EVERY_FAMILY or (score == "convergence_quality" and anomaly.type in _BROKEN):
+        return True
+    return anomaly.tracker in _FAMILIES.get(score, ())
+
+
+def alarm(anomalies: Iterable[Anomaly], score: str) -> float:
+    """The factor of a score: 1 without anomalies, at most 0.7 with a warning and 0.3 with a critical one among them."""
+    worst: dict[str, float] = {}
+    for anomaly in anomalies:
+        if bears_on(anomaly, score):
+            worst[anomaly.type] = min(worst.get(anomaly.type, 1.0), ALARMS[anomaly.severity])
+    if not worst:
+        return 1.0
+    return float(min(worst.values()) * FURTHER ** (len(worst) - 1))
+
+
+def alarmed(score: float, factor: float) -> float:
+    """A score under an alarm; one without other evidence is the alarm itself, and NaN where there is none."""
+    if score != score:
+        return factor if factor < 1.0 else score
+    return score * factor
