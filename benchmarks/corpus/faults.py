@@ -23,7 +23,8 @@ EVERY = ("ppo", "grpo", "rloo", "dpo", "ours")
 class Fault:
     """One kind of fault; `mid` says that it begins in the middle of the run, `judge_only` that rules never see it.
 
-    `hidden` says that the log is that of a healthy run which learns another task: metrics alone cannot tell.
+    `hidden` says that the log is that of a healthy run which learns another task: metrics alone cannot tell. `later` says
+    that it was added after the first recording: only `settings.ADDED` gives it runs.
     """
 
     trainers: tuple[str, ...]
@@ -33,6 +34,7 @@ class Fault:
     mid: bool = False
     judge_only: bool = False
     hidden: bool = False
+    later: bool = False
 
 
 # Rewards.

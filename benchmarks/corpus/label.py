@@ -2,7 +2,7 @@
 
     python benchmarks/corpus/label.py             # write labels.json and its hash; runs that have a label keep it
     python benchmarks/corpus/label.py --check     # whether the labels on disk are the frozen ones, and follow from the outcomes
-    python benchmarks/corpus/label.py --counts    # how many of each, by split, kind and trainer
+    python benchmarks/corpus/label.py --counts    # how many of each, beside what the corpus must have
     python benchmarks/corpus/label.py --borderline
 
 Only the outcome probe is looked at, and the run's twin: the same setting and seed without the fault. No detector is imported
@@ -16,7 +16,6 @@ import hashlib
 import json
 import statistics
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +23,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from corpus.counts import show_counts
 from corpus.faults import FAULTS
-from corpus.settings import SETTINGS, RunSpec, all_runs, split_of
+from corpus.settings import SETTINGS, RunSpec, all_runs
 from corpus.store import OUTCOME, RECORDED, read_json
 
 LABELS = Path(__file__).with_name("labels.json")
@@ -225,31 +225,6 @@ def frozen() -> bool:
     return hashlib.sha256(LABELS.read_bytes()).hexdigest() == FROZEN.read_text().split()[0]
 
 
-def show_counts(labels: list[dict[str, Any]]) -> None:
-    specs = {one.id: one for one in all_runs()}
-    verdicts = Counter(one["verdict"] for one in labels)
-    faulty = [one for one in labels if one["kind"]]
-    kinds = Counter(one["kind"] for one in faulty)
-    print(f"{len(labels)} runs: {verdicts['HEALTHY']} healthy, {len(faulty)} faulty over {len(kinds)} kinds of fault")
-    print("faulty: " + ", ".join(f"{verdicts[name]} {name}" for name in ("FAILING", "DEGRADED", "HARMLESS")))
-    name, most = kinds.most_common(1)[0]
-    causes = len({one["cause"] for one in faulty})
-    print(f"the most frequent kind is {name}: {most} runs, {most / len(faulty):.1%} of the faulty ones; {causes} causes")
-    split = {one["run"]: split_of(specs[one["run"]]) for one in labels}
-    for part in ("tune", "judge"):
-        counted = Counter(one["verdict"] for one in labels if split[one["run"]] == part)
-        print(f"{part}: " + ", ".join(f"{count} {name}" for name, count in sorted(counted.items())))
-    for about in ("kind", "cause"):
-        tune, judge = ({one[about] for one in faulty if split[one["run"]] == part} for part in ("tune", "judge"))
-        print(f"{about}s that are in judge only: {len(judge - tune)}: {', '.join(sorted(judge - tune))}")
-    trainers = Counter(SETTINGS[one["run"].split("--")[0]].trainer for one in labels)
-    print("trainers: " + ", ".join(f"{count} {name}" for name, count in trainers.most_common()))
-    intervals = Counter(one["log_every"] for one in labels)
-    print("logged every: " + ", ".join(f"{every} updates: {count} runs" for every, count in sorted(intervals.items())))
-    size = sum(path.stat().st_size for path in RECORDED.rglob("*") if path.is_file())
-    print(f"borderline: {sum(bool(one.get('borderline')) for one in labels)} of {len(faulty)}; {size / 2**20:.1f} MiB recorded")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
@@ -259,12 +234,11 @@ def main() -> int:
     args = parser.parse_args()
     if args.counts or args.borderline:
         labels = json.loads((args.draft or LABELS).read_text())
-        if args.counts:
-            show_counts(labels)
+        short = show_counts(labels) if args.counts else 0
         for one in labels if args.borderline else ():
             if one.get("borderline"):
                 print(f"{one['run']:50} {one['verdict']:9} or {' or '.join(one['borderline'])}; {', '.join(one['channels'])}")
-        return 0
+        return short
     outcomes = read_outcomes()
     fresh = {one.id: label(one, outcomes) for one in all_runs() if one.id in outcomes and one.twin.id in outcomes}
     if args.draft:
@@ -279,8 +253,7 @@ def main() -> int:
     labels = [kept.get(name, one) for name, one in fresh.items()]
     LABELS.write_text(written(labels))
     FROZEN.write_text(f"{hashlib.sha256(LABELS.read_bytes()).hexdigest()}  labels.json\n")
-    show_counts(labels)
-    return 0
+    return show_counts(labels)
 
 
 if __name__ == "__main__":

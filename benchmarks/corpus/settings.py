@@ -6,6 +6,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from corpus.faults import FAULTS
 from corpus.plan import Plan, Setting
@@ -62,7 +63,13 @@ _ROWS = [
     ("ours-gpt2", "ours", OURS, "gpt2", "dense", 1e-3, 0.05, {"length": 20, "updates": 60}),
     ("ours-target", "ours", OURS, "llama-small", "binary", 1e-3, 0.1, {"length": 20, "updates": 80, "more": {"kl_target": 0.1, "kl_horizon": 800.0}}),
 ]  # fmt: skip
-SETTINGS = {name: Setting(name, *rest, **more) for name, *rest, more in _ROWS}
+_LATER_ROWS: list[Any] = []
+"""Settings that were added after the first recording: only `ADDED` gives them runs."""
+SETTINGS = {name: Setting(name, *rest, **more) for name, *rest, more in (*_ROWS, *_LATER_ROWS)}
+ADDED: list[tuple[str, int, str, int | None]] = []
+"""Runs that were added after the first recording: setting, seed, fault (empty for none), and the round in whose *judge* split
+the run is (`None` for *tune*). Their twins need no row. A seed from 100 on is one that no other run has: then the twin is
+recorded beside the run, on the same machine. Base models differ a little from machine to machine."""
 
 JUDGE_SETTINGS = frozenset(
     [
@@ -112,7 +119,8 @@ class RunSpec:
     def sister_seeds(self) -> list[RunSpec]:
         """The healthy runs of the same setting: those of the first round, and those of this run's own."""
         first = [RunSpec(self.setting, seed) for seed in (*TUNE_SEEDS, *JUDGE_SEEDS)]
-        own = [one for one in judge_pool(self.seed // 10) if one.setting == self.setting]
+        pool = list(_added_twins()) if self.twin in _added_twins() else judge_pool(self.seed // 10)
+        own = [one for one in pool if one.setting == self.setting]
         return list(dict.fromkeys([*first, *own]))
 
     @property
@@ -132,32 +140,40 @@ class RunSpec:
 
 def judge_pool(number: int) -> list[RunSpec]:
     """The healthy runs of *judge* in a round: settings that no rule sees, and other seeds of those that rules do see."""
-    seeds = [(name, seed) for name in SETTINGS for seed in (*TUNE_SEEDS, *JUDGE_SEEDS)]
+    seeds = [(row[0], seed) for row in _ROWS for seed in (*TUNE_SEEDS, *JUDGE_SEEDS)]
     kept = [(name, seed) for name, seed in seeds if name in JUDGE_SETTINGS or seed in JUDGE_SEEDS]
     return [RunSpec(name, seed + 10 * number) for name, seed in kept]
 
 
 def tune_pool() -> list[RunSpec]:
     """The healthy runs that rules have always been made from."""
-    return [RunSpec(name, seed) for name in SETTINGS if name not in JUDGE_SETTINGS for seed in TUNE_SEEDS]
+    return [RunSpec(row[0], seed) for row in _ROWS if row[0] not in JUDGE_SETTINGS for seed in TUNE_SEEDS]
+
+
+def _added_twins() -> dict[RunSpec, int | None]:
+    """The twins of the runs that were added, with their round."""
+    return {RunSpec(setting, seed): number for setting, seed, _, number in ADDED}
 
 
 def split_of(spec: RunSpec) -> str:
     """*judge* where the run's twin is of the present round; a run and its twin are always in the same split."""
-    return "judge" if spec.twin in judge_pool(ROUND) else "tune"
+    added = _added_twins()
+    return "judge" if spec.twin in judge_pool(ROUND) or (spec.twin in added and added[spec.twin] == ROUND) else "tune"
 
 
 def healthy_runs() -> list[RunSpec]:
-    return [*tune_pool(), *(spec for number in range(ROUND + 1) for spec in judge_pool(number))]
+    drawn = [*tune_pool(), *(spec for number in range(ROUND + 1) for spec in judge_pool(number))]
+    return list(dict.fromkeys([*drawn, *_added_twins()]))
 
 
 def faulty_runs() -> list[RunSpec]:
-    """The faults of *tune*, and those of *judge* in every round."""
-    runs = _spread(tune_pool(), {kind: EACH["tune"] for kind, fault in FAULTS.items() if not fault.judge_only})
-    counts = {kind: EACH["judge_only" if fault.judge_only else "judge"] for kind, fault in FAULTS.items()}
+    """The faults of *tune*, those of *judge* in every round, and those that were added."""
+    drawn = {kind: fault for kind, fault in FAULTS.items() if not fault.later}
+    runs = _spread(tune_pool(), {kind: EACH["tune"] for kind, fault in drawn.items() if not fault.judge_only})
+    counts = {kind: EACH["judge_only" if fault.judge_only else "judge"] for kind, fault in drawn.items()}
     for number in range(ROUND + 1):
         runs += _spread(judge_pool(number), counts)
-    return runs
+    return [*runs, *(RunSpec(setting, seed, kind) for setting, seed, kind, _ in ADDED if kind)]
 
 
 def _spread(pool: list[RunSpec], counts: dict[str, int]) -> list[RunSpec]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import zstandard
 
-__all__ = ["EVENTS", "OUTCOME", "PLAIN", "RECORDED", "read_json", "rounded", "write_run"]
+__all__ = ["EVENTS", "OUTCOME", "PLAIN", "RECORDED", "read_json", "read_text", "rounded", "write_run"]
 
 RECORDED = Path(__file__).parent / "recorded"
 EVENTS, PLAIN, OUTCOME = "events.jsonl.zst", "plain.json.zst", "outcome.json.zst"
