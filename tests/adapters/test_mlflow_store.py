@@ -44,6 +44,9 @@ def fill(uri: str, artifacts: Path) -> dict[str, str]:
             if name == "bad":
                 metrics.append(Metric("bad", BAD[step], at + 1, step * 10))
         client.log_batch(run, metrics=metrics)
+        client.log_param(run, "learning_rate", 10.0**-number)
+        client.log_param(run, "actor/clip_ratio", 0.2)
+        client.log_param(run, "api_key", "abc")
         client.set_terminated(run)
         if name == "gone":
             client.delete_run(run)
@@ -71,6 +74,13 @@ def active_run(files: Path) -> Path:
     """A run of the file store that was not deleted and has a loss; which folder comes first is up to the file system."""
     runs = sorted(path.parents[2] for path in files.glob("*/*/metrics/train/loss"))
     return next(run for run in runs if "lifecycle_stage: active" in (run / "meta.yaml").read_text())
+
+
+def test_parameters_are_the_config_of_their_run_without_secrets(store: Path) -> None:
+    runs = choose(store).runs()
+    assert [run.config["learning_rate"] for run in runs] == [1.0, 0.1, 0.01]
+    assert [run.config["clip_range"] for run in runs] == [0.2, 0.2, 0.2]
+    assert not any("api_key" in run.config.raw for run in runs)
 
 
 def test_runs_are_told_apart_by_id_and_named(store: Path) -> None:

@@ -227,3 +227,17 @@ def test_checksums_are_those_of_tensorboard() -> None:
     draw = random.Random(0)
     texts = [draw.randbytes(draw.choice([4, 5, 63, 64, 65, 127, 128, 129, 191, 700, 5_000])) for _ in range(200)]
     assert masked_crc32c(texts).tolist() == [slow_crc(text) for text in texts]
+
+
+@pytest.mark.parametrize("text", ['{"beta": 0.1, "hub_token": "x"}', "|param|value|\n|-|-|\n|beta|0.1|\n"])
+def test_settings_that_are_logged_as_text_are_the_run_s_config(text: str, tmp_path: Path) -> None:
+    write(tmp_path, {1: {"loss": 1.0}, 2: {"loss": 0.5}})
+    writer = EventFileWriter(str(tmp_path))
+    tensor = tensor_util.make_tensor_proto([text.encode()])
+    metadata = summary_pb2.SummaryMetadata(plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="text"))
+    value = summary_pb2.Summary.Value(tag="args/text_summary", tensor=tensor, metadata=metadata)
+    writer.add_event(event_pb2.Event(wall_time=1.0, step=0, summary=summary_pb2.Summary(value=[value])))
+    writer.close()
+    (run,) = choose(tmp_path).runs()
+    assert dict(run.config) == {"kl_coef": 0.1} and set(run.config.raw) == {"beta"}
+    assert set(run.columns) == {"loss"}

@@ -56,6 +56,18 @@ def test_the_name_the_project_and_the_settings_are_noted(wandb_folder: Path) -> 
     assert run.notes[0] == "W&B run first named 'name of first' of the project 'project' with lr=1e-05"
 
 
+def test_the_settings_of_a_run_are_its_config(wandb_folder: Path, tmp_path: Path) -> None:
+    (run,) = choose(log_of(wandb_folder)).runs()
+    assert run.config["learning_rate"] == 1e-5 and run.config.raw == {"lr": 1e-5, "deep": {"a": 1}}
+    assert all(run.config["learning_rate"] == 1e-5 for run in choose(wandb_folder).runs())
+    files = tmp_path / "run-20250101_000000-abc" / "files"
+    files.mkdir(parents=True)
+    (files / "wandb-summary.json").write_text('{"_step": 3, "_runtime": 2, "_timestamp": 1, "loss": 0.5, "reward": 1.0}')
+    (files / "config.yaml").write_text("wandb_version: 1\n_wandb:\n  value: {a: 1}\nlearning_rate:\n  desc: null\n  value: 0.5\n")
+    (run,) = choose(files.parent).runs()
+    assert dict(run.config) == {"learning_rate": 0.5} and set(run.config.raw) == {"learning_rate"}
+
+
 def test_a_folder_of_runs_and_the_folder_of_a_run(wandb_folder: Path, snapshot: Callable[[Path], Any]) -> None:
     before = snapshot(wandb_folder)
     runs = choose(wandb_folder).runs()

@@ -7,9 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rldk.adapters.formats.settings import settings_beside
 from rldk.adapters.source import Source
 from rldk.core.catalog import AXIS_TARGETS, check_field_map
 from rldk.core.errors import ReadError
+from rldk.core.run_config import RunConfig
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 from rldk.runs.build import build_runs
@@ -28,7 +30,8 @@ class Adapter(ABC):
     A subclass says its `name` and `title`, the `framework` whose keys it reads (`None`: recognised by the keys),
     whether it `can_handle` what it was given, judged by the content, and how to `read` it: flat rows of raw keys, in
     the order of the file. It reports what it could not read to `self.problems`, sets `self.why` to the reason for its
-    answer in `can_handle`, and may add to `self.notes` what a user should know.
+    answer in `can_handle`, and may add to `self.notes` what a user should know, and to `self.settings` what the log says of how
+    a run was started, by the run's name in the rows (`None` for all runs).
     """
 
     name: ClassVar[str]
@@ -50,6 +53,7 @@ class Adapter(ABC):
         self.progress = progress
         self.problems = LineProblems()
         self.notes: list[str] = []
+        self.settings: dict[str | None, Mapping[str, Any]] = {}
         self.why = ""
 
     @abstractmethod
@@ -80,11 +84,17 @@ class Adapter(ABC):
             self.notes.append(f"more than {len(table.names)} different keys: {table.dropped_columns} or more were left out")
         if absent := [key for key in self.field_map if key not in table.names]:
             self.notes.append(f"the field map names {', '.join(map(repr, absent))}, which no row has")
+        beside = RunConfig() if self.source.is_folder else settings_beside(self.source.path)
         for run in runs:
+            run.config = run.config.filled(self._config_of(run.run_id)).filled(beside)
             run.notes[:0] = self.notes
             if run.kind == "supervised":
                 run.notes.append("no RL metrics: this is a log of supervised training")
         return runs
+
+    def _config_of(self, run_id: str) -> RunConfig:
+        names: tuple[str | None, ...] = (run_id, run_id.rpartition("#")[0], None)
+        return next((RunConfig.of(self.settings[name], "the log") for name in names if name in self.settings), RunConfig())
 
     def load(self) -> pd.DataFrame:
         """The runs as one frame: step, wall_time, the canonical metrics, run_id, phase, and what else there is."""

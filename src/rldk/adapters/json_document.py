@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats import console, document
+from rldk.adapters.formats.settings import document_settings
 from rldk.adapters.guesses import placeable
 from rldk.runs.table import TableBuilder
 
@@ -29,7 +30,12 @@ class JsonDocumentAdapter(Adapter):
         return bool(known)
 
     def read(self) -> Iterator[Mapping[str, Any]]:
-        return document.iter_rows(self.source.document(self.problems), self.notes)
+        return document.iter_rows(self._document(), self.notes)
 
     def fill(self, builder: TableBuilder) -> None:
-        document.fill_rows(self.source.document(self.problems), builder, self.notes)
+        document.fill_rows(self._document(), builder, self.notes)
+
+    def _document(self) -> Any:
+        whole = self.source.document(self.problems)
+        self.settings[None] = document_settings(whole)
+        return whole

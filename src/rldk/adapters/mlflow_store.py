@@ -58,6 +58,7 @@ class MLflowAdapter(Adapter):
         names = unique_names({run.run_id: run.name for run in kept})
         files = {run.run_id: self._without_system(run.metric_files()) for run in kept}
         account = FileProgress([path for paths in files.values() for path in paths.values()], self.progress)
+        self.settings.update((names[run.run_id], run.params()) for run in kept)
         for run in kept:
             yield from gather(points_of_run(files[run.run_id], self.problems, account), names[run.run_id])
 
@@ -80,10 +81,20 @@ class MLflowAdapter(Adapter):
         names = unique_names({str(run): None if name is None else str(name) for run, name in runs})
         (every,) = connection.execute("SELECT COUNT(*) FROM runs").fetchone()
         self._say_deleted(every - len(runs))
+        self._read_params(connection, names)
         of_machine = connection.execute("SELECT 1 FROM metrics WHERE key LIKE 'system/%' LIMIT 1").fetchone()
         self._say_system(of_machine is not None)
         for run, points in groupby(self._points(connection, size), itemgetter(0)):
             yield from gather(map(itemgetter(1), points), names.get(run, run))
+
+    def _read_params(self, connection: sqlite3.Connection, names: Mapping[str, str]) -> None:
+        """What each run was started with; databases of before MLflow 1 have no such table."""
+        if not columns_of(connection, "params") >= {"run_uuid", "key", "value"}:
+            return
+        found: dict[str, dict[str, Any]] = {}
+        for run, key, value in connection.execute("SELECT run_uuid, key, value FROM params LIMIT 1000000"):
+            found.setdefault(str(run), {})[str(key)] = value
+        self.settings.update((names[run], params) for run, params in found.items() if run in names)
 
     def _points(self, connection: sqlite3.Connection, size: int) -> Iterator[tuple[str, Point]]:
         """The values of all runs, the runs in the order in which they began."""

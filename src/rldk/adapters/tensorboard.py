@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats.folders import FileProgress, first_bytes, list_folder, report, walk_files
 from rldk.adapters.formats.points import Point, gather
+from rldk.adapters.formats.settings import printed_settings
 from rldk.adapters.formats.tfrecords import iter_records, starts_with_event
 from rldk.core.errors import ReadError, require
 from rldk.log.blocks import Progress, iter_blocks
@@ -22,6 +23,8 @@ _DEPTH = 6
 _LOOK = 5_000
 _FLOAT, _STRING = 1, 7
 _MOST_TAGS = 1_000
+_SETTINGS = ("args/text_summary", "hyperparameters/text_summary", "config/text_summary")
+"""Texts in which Hugging Face, CleanRL and others tell the settings of a run."""
 
 
 class TensorBoardAdapter(Adapter):
@@ -60,8 +63,10 @@ class TensorBoardAdapter(Adapter):
         account = FileProgress([path for files in runs.values() for path in files], self.progress)
         values = _Values()
         for run_id, files in runs.items():
+            values.settings = {}
             points = (point for path in files for point in self._points(path, values, account.of(path)))
             yield from gather(points, run_id)
+            self.settings[run_id] = values.settings
         if values.others:
             self.notes.append(f"{len(values.others)} tag(s) that are no scalars (histograms, images, text) left out")
 
@@ -112,6 +117,7 @@ class _Values:
         self._to_array = require("tensorboard.util.tensor_util", extra="trackers", purpose=purpose).make_ndarray
         self._plugins: dict[str, str] = {}
         self.others: set[str] = set()
+        self.settings: dict[str, Any] = {}
 
     def of_tensor(self, value: Any) -> float | None:
         """The number in a tensor of one element, unless its tag was declared to be something else than a scalar."""
@@ -121,6 +127,8 @@ class _Values:
         number = None
         if value.HasField("tensor") and self._plugins.get(tag, "scalars") == "scalars":
             number = self._number(value.tensor)
+        if tag in _SETTINGS and value.tensor.string_val:
+            self.settings |= printed_settings(value.tensor.string_val[0].decode("utf-8", "replace"))
         if number is None and len(self.others) < _MOST_TAGS:
             self.others.add(tag)
         return number

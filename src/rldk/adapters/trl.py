@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from rldk.adapters.base import Adapter
 from rldk.adapters.events import fill_events, is_event, iter_events
 from rldk.adapters.formats import document, jsonl
+from rldk.adapters.formats.settings import document_settings
 from rldk.adapters.jsonlines import fill_json_lines, iter_json_lines
 from rldk.core.catalog import identify
 from rldk.core.errors import ReadError
@@ -60,7 +61,9 @@ class TRLAdapter(Adapter):
         if layout == "events":
             return iter_events(self)
         if layout == "document":
-            return document.iter_rows(self.source.document(self.problems))
+            whole = self.source.document(self.problems)
+            self.settings[None] = document_settings(whole)
+            return document.iter_rows(whole)
         return iter_json_lines(self)
 
     def fill(self, builder: TableBuilder) -> None:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats.folders import FileProgress, first_bytes, list_folder, report
+from rldk.adapters.formats.settings import read_settings
 from rldk.adapters.formats.wandb_history import RunInfo, iter_history, plain_row
 from rldk.adapters.formats.wandb_records import MAGIC, iter_records
 from rldk.adapters.source import Source
@@ -65,6 +66,7 @@ class WandbAdapter(Adapter):
             report(self.problems, problems, source.path.name)
         if info.note:
             self.notes.append(info.note)
+        self.settings[info.run_id] = info.settings or self._settings_file(source.path.parent / "files")
         summary = source.path.parent / "files" / "wandb-summary.json"
         if empty and summary.is_file():
             yield from self._last_values(Source(summary))
@@ -74,8 +76,15 @@ class WandbAdapter(Adapter):
         if row is None:
             raise ReadError(f"{source.path} is no summary of W&B: an object with `_step`, `_runtime` or `_timestamp`.")
         run_id = _run_id(source.path)
+        self.settings[run_id] = self._settings_file(source.path.parent)
         self.notes.append(f"W&B run {run_id}: only a summary, the last value of each metric, without its history")
         yield {**plain_row(sorted((key, value) for key, value in row.items() if key != "_wandb")), "run_id": run_id}
+
+    def _settings_file(self, folder: Path) -> dict[str, Any]:
+        """What `config.yaml` says, without W&B's own part."""
+        return {
+            key: value for key, value in read_settings(folder / "config.yaml").items() if key not in ("_wandb", "wandb_version")
+        }
 
 
 def _files_of_runs(folder: Path) -> list[Path]:

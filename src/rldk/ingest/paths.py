@@ -16,7 +16,7 @@ __all__ = ["PathsLike", "expand", "files_below", "size_of"]
 PathsLike = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _BESIDE_A_LOG = re.compile(
-    r"(?P<run>.+)_(?:metrics\.csv|alerts\.json|final_report\.json|health_summary\.json|checkpoint_summary\.csv"
+    r"(?P<run>.+)_(?:metrics\.csv|alerts\.json|config\.json|final_report\.json|health_summary\.json|checkpoint_summary\.csv"
     r"|comprehensive_metrics\.(?:csv|json)|comprehensive_analysis(?:_step_\d+)?\.json)"
 )
 _NOT_SEARCHED = frozenset({"__pycache__", "node_modules", "site-packages"})

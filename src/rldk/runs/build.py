@@ -12,6 +12,8 @@ import numpy.typing as npt
 from rldk.core.catalog import CATALOG, Plan, Route, identify, plan_for
 from rldk.core.catalog.axes import LABEL_KEYS, PHASE_KEYS, REDUCTION_KEY, SUMMARY_KEYS
 from rldk.core.catalog.metric import REDUCTIONS, TRANSFORMS
+from rldk.core.jsonio import loads
+from rldk.core.run_config import CONFIG_KEY, RunConfig
 from rldk.runs.held_out import held_out_rows, part_held_out
 from rldk.runs.placing import find_runs, find_steps, find_times, first_words
 from rldk.runs.run import Coverage, Run
@@ -39,6 +41,7 @@ def build_runs(
     columns, coverage = _canonical(table, plan)
     labels = {name: table.column(key) for name, keys in LABEL_KEYS.items() for key in keys if key in table.names}
     stated = first_words(table, (REDUCTION_KEY,))
+    settings = table.column(CONFIG_KEY) if CONFIG_KEY in table.names else None
     phase = first_words(table, (targets.get("phase"), *PHASE_KEYS))
     held_out = np.zeros(table.rows, dtype=bool)
     if phase is not None:
@@ -66,6 +69,7 @@ def build_runs(
                 {key: take(column) for key, column in columns.items()},
                 _coverage_of(coverage, None if stated is None else take(stated)),
                 {key: take(column) for key, column in labels.items()}, [*notes, *split.notes],
+                _config_of(None if settings is None else take(settings)),
             )  # fmt: skip
             _merge_rows_of_a_step(run, held_out[picked])
             _drop_empty(run)
@@ -82,6 +86,14 @@ def _coverage_of(coverage: Coverage, stated: Column | None) -> Coverage:
             if name in own.reductions and word in REDUCTIONS:
                 own.reductions[name] = word
     return own
+
+
+def _config_of(settings: Column | None) -> RunConfig:
+    """The settings that the events of one run hold; those of its last start, where it was resumed."""
+    if settings is None or settings.codes is None or not (settings.codes >= 0).any():
+        return RunConfig()
+    found = loads(settings.words[settings.codes[settings.codes >= 0][-1]].encode())
+    return RunConfig.of(found, "the event log") if isinstance(found, dict) else RunConfig()
 
 
 def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rldk.core.catalog import entry_of
 from rldk.core.catalog.axes import LABEL_KEYS
 from rldk.core.event import Event
+from rldk.core.run_config import RunConfig
 from rldk.runs.table import ABSENT, NULL, NUMBER, Column
 
 if TYPE_CHECKING:
@@ -38,7 +39,10 @@ class Coverage:
 
 @dataclass(slots=True)
 class Run:
-    """One run. `columns` holds the canonical metrics, and under their raw keys those the catalogue has no place for."""
+    """One run. `columns` holds the canonical metrics, and under their raw keys those the catalogue has no place for.
+
+    `config` is what the run was started with, as far as the log or a file beside it says.
+    """
 
     run_id: str
     path: Path
@@ -50,6 +54,7 @@ class Run:
     coverage: Coverage
     labels: dict[str, Column] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    config: RunConfig = field(default_factory=RunConfig)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -92,6 +97,8 @@ class Run:
         for row, (step, (metrics, nulls)) in enumerate(zip(self.steps.tolist(), self._cells(), strict=True)):
             event = Event(step, metrics, None if times[row] != times[row] else times[row], nulls=nulls)
             event.model_info = {**info, "phase": phases[row]}
+            if row == 0 and self.config:
+                event.model_info["config"] = self.config.to_dict()
             for key, cells in labels:
                 if (cell := cells[row]) is not None:
                     _put(event, key, cell)

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from rldk.core.catalog.axes import is_axis
 from rldk.core.jsonio import dumps, loads
+from rldk.core.run_config import CONFIG_KEY
 from rldk.core.text import writable
 from rldk.runs.columns import ABSENT, NULL, NUMBER, TEXT, Chunk, Column, Rows, Table, mixed
 from rldk.runs.lists import statistics_of
@@ -218,7 +219,11 @@ class TableBuilder:
     def _take(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
         """Turn the cells of one key into numbers, or, where they are nested objects, into columns of their own."""
         kinds = set(map(type, cells))
-        if kinds <= _PLAIN:
+        if name == CONFIG_KEY:  # the settings of a run, in one of its rows: no columns of their own
+            for position, cell in enumerate(cells):
+                if type(cell) is dict and (position == 0 or cell != cells[position - 1]):
+                    self._store(name, Chunk(where[position : position + 1], None, TEXT, dumps(cell).decode()))
+        elif kinds <= _PLAIN:
             try:
                 self._store(name, Chunk(where, np.array(cells, dtype=np.float64), NUMBER))
             except OverflowError:
@@ -277,7 +282,10 @@ class TableBuilder:
 
     def _leaves_of(self, name: str, cell: Any, depth: int) -> Iterator[tuple[str, float | None, int, str | None]]:
         """The cells in a value by their path: number, state and words of each."""
-        if type(cell) is dict:
+        if name == CONFIG_KEY:
+            if type(cell) is dict:
+                yield name, None, TEXT, dumps(cell).decode()
+        elif type(cell) is dict:
             for key, value in cell.items():
                 if depth < _MAX_DEPTH:
                     yield from self._leaves_of(f"{name}/{key}", value, depth + 1)

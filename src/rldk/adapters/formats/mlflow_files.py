@@ -6,6 +6,7 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ _FIELD = re.compile(rb"^(\w+):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
 _META_BYTES = 64 << 10
 _MOST_KEYS = 20_000
 _AT_ONCE = 65_536
+_MOST_PARAMS, _PARAM_BYTES = 1_000, 6_000
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,15 @@ class StoredRun:
         """The file of each metric; a key with slashes is a path."""
         root = self.folder / "metrics"
         return {path.relative_to(root).as_posix(): path for path in walk_files(root, depth=8, most=_MOST_KEYS)}
+
+    def params(self) -> dict[str, str]:
+        """What the run was started with, as texts."""
+        root = self.folder / "params"
+        files = list(islice(walk_files(root, depth=8, most=_MOST_KEYS), _MOST_PARAMS)) if root.is_dir() else []
+        return {
+            path.relative_to(root).as_posix(): first_bytes(path, _PARAM_BYTES).decode("utf-8", "replace").strip()
+            for path in files
+        }
 
 
 def find_runs(root: Path) -> Iterator[StoredRun]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
 from rldk.core.errors import require
 from rldk.core.jsonio import loads
+from rldk.core.run_config import clean_settings
 from rldk.log.problems import LineProblems
 
 __all__ = ["RunInfo", "iter_history", "plain_row"]
@@ -17,21 +19,22 @@ _MOST_SETTINGS = 40
 
 
 class RunInfo:
-    """What the file says of its run: its id, and a sentence for people with its name, project and settings."""
+    """What the file says of its run: its id, its settings, and a sentence for people with its name, project and settings."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self.note = ""
+        self.settings: dict[str, Any] = {}
 
     def take(self, run: Any) -> None:
         """Learn from the record of the run."""
         self.run_id = run.run_id or self.run_id
-        settings: dict[str, Any] = {}
         for update in run.config.update:
             key = "/".join(update.nested_key) or update.key
-            value = _parse(update.value_json)
-            if key != "_wandb" and isinstance(value, (str, int, float)) and len(settings) < _MOST_SETTINGS:
-                settings[key] = value
+            if key != "_wandb":
+                self.settings[key] = _parse(update.value_json)
+        plain = {key: value for key, value in clean_settings(self.settings).items() if isinstance(value, (str, int, float))}
+        settings = dict(islice(plain.items(), _MOST_SETTINGS))
         names = [run.display_name and f"named {run.display_name!r}", run.project and f"of the project {run.project!r}"]
         said = ", ".join(f"{key}={value!s:.80}" for key, value in settings.items())
         self.note = " ".join(filter(None, [f"W&B run {self.run_id}", *names])) + (f" with {said}" if said else "")
