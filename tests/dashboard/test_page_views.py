@@ -63,7 +63,7 @@ def test_every_view_draws_what_it_is_for(page: Any) -> None:
     page.run()
     assert not page.exception and "critical" in told(page) and "the KL penalty is too weak" in told(page) and plots(page) >= 5
     for view, most, awaited in (
-        ("Curves", 20, "Learning rate"), ("Analytics", 5, "for want of"), ("Alerts", 2, "kl above 0.1"),
+        ("Curves", 20, "Learning rate"), ("Analytics", 5, "not logged"), ("Alerts", 2, "kl above 0.1"),
         ("Checkpoints", 1, "damaged"), ("Machine", 3, "Throughput"), ("Samples", 0, "&lt;b&gt;2+2?&lt;/b&gt;"),
         ("Export", 0, "What is in view"),
     ):  # fmt: skip

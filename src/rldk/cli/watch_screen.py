@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rldk.cli.output import clean, short_number, sparkline, unicode_terminal
 from rldk.cli.watch_state import CURVES, RunState
 from rldk.core.anomaly import Anomaly
+from rldk.judge.machine import is_machine
+from rldk.judge.scores.alarms import tone_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -18,6 +20,7 @@ __all__ = ["alert_line", "duration", "progress_line", "screen"]
 
 STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
 _MAIN = (("overall_health", "health"), ("training_stability", "stability"), ("convergence_quality", "convergence"))
+_TONES = {"critical": "red", "warning": "yellow", "healthy": "green"}
 _OLD = 60.0
 
 
@@ -81,6 +84,7 @@ def _head(state: RunState, width: int, busy: bool) -> list[Text]:
     facts = [f"step {state.last_step:,}", f"{state.events:,} events"]
     facts += [f"{pace} a step"] if pace else []
     facts += [f"{left} left"] if left else []
+    facts.append(f"coverage {state.result.coverage.level}")
     facts.append("reading" if busy else f"last event {duration(max(0.0, age))} ago")
     title = Text.assemble(
         (f" {verdict.upper()} ", f"{STYLES[verdict]} reverse"), " ", (clean(state.run_id, 60), "bold"), f"  {clean(reason)}"
@@ -93,7 +97,7 @@ def _head(state: RunState, width: int, busy: bool) -> list[Text]:
         if value is None:
             scores.append("no evidence   ", style="dim")
         else:
-            scores.append(f"{_bar(value)} {value:.2f}   ", style="red" if value < 0.4 else "yellow" if value < 0.7 else "green")
+            scores.append(f"{_bar(value)} {value:.2f}   ", style=_TONES[tone_of(value)])
     return [_one_line(line, width) for line in (title, told, scores)]
 
 
@@ -125,12 +129,13 @@ def _incident(state: RunState, width: int) -> list[Text]:
     """The worst incident in a few lines: what, since when, what to do."""
     from rich.text import Text
 
-    worst = min(state.incidents, key=lambda found: (found.severity != "critical", found.index), default=None)
+    worst = state.result.worst
     if worst is None:
         return []
     good = "none in this log" if worst.last_good_step is None else str(worst.last_good_step)
     severity = (f"{worst.severity} ", STYLES[worst.severity])
-    head = Text.assemble(severity, f"at step {worst.step}: ", (worst.title, "bold"), f"; last good step: {good}")
+    over = "" if worst.recovered_step is None else f", recovered at step {worst.recovered_step}"
+    head = Text.assemble(severity, f"at step {worst.step}: ", (worst.title, "bold"), f"{over}; last good step: {good}")
     return [_one_line(head, width), *_wrapped(f"What to do: {worst.advice}", width, 3), Text()]
 
 
@@ -138,10 +143,11 @@ def _alerts(state: RunState, width: int) -> list[Text]:
     from rich.text import Text
 
     lines = []
-    for anomaly in state.judge.engine.anomalies[-50:]:
+    for anomaly in state.judge.engine.anomalies[-50:]:  # those of the machine too, marked as such
         gone = anomaly.cleared_index is not None
         style = "dim" if gone else STYLES[anomaly.severity]
-        line = Text.assemble((f"{anomaly.step:>7}  ", "dim"), (anomaly.type, style), f"  {clean(anomaly.message, 300)}")
+        kind = f"machine: {anomaly.type}" if is_machine(anomaly) else anomaly.type
+        line = Text.assemble((f"{anomaly.step:>7}  ", "dim"), (kind, style), f"  {clean(anomaly.message, 300)}")
         lines.append(_one_line(line.append("  (gone)", "dim") if gone else line, width))
     return lines
 

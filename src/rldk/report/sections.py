@@ -6,6 +6,7 @@ from math import isnan
 
 from rldk.judge.incidents.causes import CAUSES
 from rldk.judge.incidents.incident import Incident
+from rldk.judge.scores.alarms import tone_of
 from rldk.plots.panel import short
 from rldk.report.case import Case
 from rldk.report.checkpoints import SHOWN
@@ -71,7 +72,7 @@ def scores(case: Case) -> str:
 def _meter(label: str, value: float | None, worst: float | None) -> str:
     if value is None:
         return f'<div class="score"><div><span>{label}</span><span class="soft">no evidence</span></div><div class="meter"></div></div>'
-    tone = "low" if value < 0.4 else "middle" if value <= 0.7 else ""
+    tone = {"critical": "low", "warning": "middle"}.get(tone_of(value), "")
     lower = f' <span class="soft">at worst {worst:.2f}</span>' if worst is not None and worst < value - 0.005 else ""
     return (
         f'<div class="score"><div><span>{label}</span><b>{value:.2f}</b>{lower}</div>'

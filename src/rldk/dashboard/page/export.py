@@ -21,7 +21,10 @@ from rldk.plots.png import file_name, png
 
 __all__ = ["as_csv", "as_json", "as_pictures", "draw_export"]
 
-_ABOUT = ("run_id", "verdict", "reason", "scores", "incidents", "anomalies", "rows", "judged", "first_step", "last_step")
+_ABOUT = (
+    "run_id", "verdict", "state", "reason", "scores", "worst_scores", "coverage", "incidents", "anomalies", "machine", "rows",
+    "judged", "first_step", "last_step",
+)  # fmt: skip
 
 
 def draw_export(look: Look) -> None:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from rldk.dashboard.page.context import Look
 from rldk.dashboard.page.words import ago, count, named, number, safe
+from rldk.judge.scores.alarms import tone_of
 
 __all__ = ["draw_header", "draw_scores", "head", "score_tiles"]
 
@@ -34,6 +35,10 @@ def head(look: Look) -> str:
     standing = state.get("standing") or []
     if standing:
         facts.append(f'<span class="{verdict}">{len(standing)} standing {"alert" if len(standing) == 1 else "alerts"}</span>')
+    elif state.get("state") == "recovered":
+        facts.append('<span class="healthy">recovered</span>')
+    if state.get("coverage_level") and verdict != "no_data":
+        facts.append(f'<span data-rldk="coverage">coverage {safe(state["coverage_level"])}: {safe(state["coverage"])}</span>')
     badge = f'<span class="badge {verdict}">{_WORDS.get(verdict, "no verdict yet")}</span>'
     return (
         f'<div class="row"><h1>{safe(look.label, 120)}</h1>{badge}</div>'
@@ -83,11 +88,13 @@ def draw_scores(look: Look) -> None:
 def score_tiles(look: Look) -> str:
     """The scores as HTML; empty while there are none."""
     scores = look.state.get("scores") or {}
-    tiles = [_tile(_SHORT.get(name, named(name)), value) for name, value in scores.items()]
+    worst = look.state.get("worst_scores") or {}
+    tiles = [_tile(_SHORT.get(name, named(name)), value, worst.get(name, value)) for name, value in scores.items()]
     return f'<div class="tiles" data-rldk="scores">{"".join(tiles)}</div>' if tiles else ""
 
 
-def _tile(label: str, value: float) -> str:
-    kind = "healthy" if value >= 0.7 else "warning" if value >= 0.4 else "critical"
-    bar = f'<div class="bar {kind}"><i style="width:{100 * min(max(value, 0.0), 1.0):.0f}%"></i></div>'
-    return f'<div class="tile"><span>{safe(label)}</span><b>{number(round(value, 2))}</b>{bar}</div>'
+def _tile(label: str, value: float, worst: float) -> str:
+    """A score as it is now, with what it was at worst where that is lower."""
+    lower = f'<span class="soft">at worst {number(round(worst, 2))}</span>' if worst < value - 0.005 else ""
+    bar = f'<div class="bar {tone_of(value)}"><i style="width:{100 * min(max(value, 0.0), 1.0):.0f}%"></i></div>'
+    return f'<div class="tile"><span>{safe(label)}</span><b>{number(round(value, 2))}</b>{bar}{lower}</div>'

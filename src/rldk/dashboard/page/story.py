@@ -52,10 +52,12 @@ def incident_card(incident: dict[str, Any], place: int) -> str:
     rivals = ", ".join(named(rival) for rival in incident["rivals"])
     good = incident["last_good_step"]
     last = f"Last good step: {count(good)}." if good is not None else "There is no good step in this log to go back to."
+    over = incident.get("recovered_step")
+    until = "" if over is None else f' <span class="healthy">recovered at step {count(over)}</span>'
     return (
         f'<div class="card {severity}" data-rldk="incident"><h2><span class="flag {severity}">{place}</span> '
         f'<span class="badge {severity}">{severity}</span> '
-        f"step {count(incident['step'])}: {safe(incident['title'])}</h2>"
+        f"step {count(incident['step'])}: {safe(incident['title'])}{until}</h2>"
         f'<p class="soft">Moved first: {safe(named(incident["first"]))}.</p><ul>{evidence}</ul>'
         f"<p><b>What to do.</b> {safe(incident['advice'], 1000)}</p>"
         f'<p class="soft">{f"It may also be: {safe(rivals)}. " if rivals else ""}{last}</p></div>'
@@ -93,6 +95,7 @@ def _draw_tables(look: Look) -> None:
             for anomaly in reversed(anomalies[-200:])
         ]  # fmt: skip
         table(["step", "severity", "type", "what was seen", "value", "now"], rows, numbers=(0, 4))
+    _draw_beside(look)
     written = look.client.ask("alerts", key=look.key)
     if written.get("problem"):
         nothing_to_draw(str(written["problem"]))
@@ -105,6 +108,22 @@ def _draw_tables(look: Look) -> None:
     if notes:
         st.subheader("Notes in the log", anchor=False)
         table(["step", "note"], [[number(step), note] for step, note in reversed(notes)], numbers=(0,))
+
+
+def _draw_beside(look: Look) -> None:
+    """What stands beside the verdict and changes nothing of it: findings about the machine, and what is worth knowing."""
+    machine = look.state.get("machine") or []
+    if machine:
+        st.subheader("Machine (not part of the verdict)", anchor=False)
+        rows = [
+            [number(one["step"]), named(one["type"]), one["message"], "stands" if one["cleared_index"] is None else "cleared"]
+            for one in reversed(machine[-200:])
+        ]
+        table(["step", "type", "what was seen", "now"], rows, numbers=(0,))
+    knowing = look.state.get("worth_knowing") or []
+    if knowing:
+        st.subheader("Worth knowing", anchor=False)
+        nothing_to_draw(" ".join(str(note) for note in knowing[:20]))
 
 
 def _cell(value: Any) -> str:

@@ -72,8 +72,8 @@ def draw_analytics(look: Look) -> None:
         nothing_to_draw("This run has logged none of KL, gradients, advantages or lengths, so there is nothing to analyse.")
     inactive = found.get("inactive") or []
     if inactive:
-        with st.expander(f"{len(inactive)} detectors cannot judge this run"):
-            table(["detector", "for want of"], [[named(one["detector"]), ", ".join(one["missing"])] for one in inactive])
+        with st.expander(f"{len(inactive)} detectors are inactive: a metric is not logged"):
+            table(["detector", "not logged"], [[named(one["detector"]), ", ".join(one["missing"])] for one in inactive])
 
 
 def draw_checkpoints(look: Look) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rldk.core.anomaly import Anomaly
 
-__all__ = ["ALARMS", "FROM_SCORES", "alarm", "alarmed", "bears_on"]
+__all__ = ["ALARMS", "FROM_SCORES", "alarm", "alarmed", "bears_on", "tone_of"]
 
 ALARMS = {"warning": 0.7, "critical": 0.3}
 """The most that a standing anomaly of that severity leaves of a score that it bears on."""
@@ -49,6 +49,11 @@ def alarm(anomalies: Iterable[Anomaly], score: str) -> float:
     if not worst:
         return 1.0
     return float(min(worst.values()) * FURTHER ** (len(worst) - 1))
+
+
+def tone_of(score: float) -> str:
+    """The verdict whose colour a score is shown in: nothing that a standing anomaly has pressed down is green."""
+    return "critical" if score < 0.4 else "warning" if score <= ALARMS["warning"] else "healthy"
 
 
 def alarmed(score: float, factor: float) -> float:
