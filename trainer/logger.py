@@ -257,7 +257,8 @@ def _make_monitor(args: argparse.Namespace, resume_step: int | None, kl_target: 
         _set_aside(Path(args.save_dir) / f"{args.run_id}_events.jsonl")
     forensics = {} if kl_target is None else {"kl_target": kl_target}
     stop_on = None if args.stop_on == "none" else args.stop_on
-    return Monitor(args.save_dir, args.run_id, forensics=forensics, stop_on=stop_on, resume_step=resume_step)
+    settings = {"arguments": f"trainer/train_{args.stage}.py", **vars(args)}
+    return Monitor(args.save_dir, args.run_id, forensics=forensics, run_config=settings, stop_on=stop_on, resume_step=resume_step)
 
 
 def _set_aside(log: Path) -> None:

@@ -34,7 +34,7 @@ NEVER = {"ppo": {"value_policy_loss", "target_kl"}}
 """Fields that this trainer has nothing for: the first is of old logs, and it has no target."""
 
 _FILES = (
-    "events.jsonl metrics.csv alerts.json final_report.json comprehensive_analysis.json health_summary.json "
+    "events.jsonl metrics.csv alerts.json config.json final_report.json comprehensive_analysis.json health_summary.json "
     "comprehensive_metrics.csv comprehensive_metrics.json checkpoint_summary.csv"
 )
 ALL_FILES = _FILES.split()

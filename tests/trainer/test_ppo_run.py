@@ -80,6 +80,23 @@ def test_the_first_event_says_what_is_known_before_anything_is_learnt(healthy) -
     assert [event["distinct_prompts"] for event in (first, second, last)] == [8, 16, 48]
 
 
+def test_the_log_says_what_the_run_was_started_with(healthy) -> None:
+    from rldk.ingest import read_runs
+
+    (run,) = read_runs(healthy[0] / "ppo_events.jsonl").runs
+    wanted = {
+        "learning_rate": 3e-3,
+        "kl_coef": 0.05,
+        "clip_range": 0.2,
+        "num_iterations": 2,
+        "max_response_length": 8,
+        "max_steps": 60,
+    }
+    assert {knob: run.config[knob] for knob in wanted} == wanted
+    assert (run.config.owner, run.config.key_of("num_iterations")) == ("trainer/train_ppo.py", "ppo_epochs")
+    assert json.loads((healthy[0] / "ppo_config.json").read_text())["knobs"] == dict(run.config)
+
+
 def test_one_event_in_ten_has_samples_with_their_rewards(healthy) -> None:
     from ppo_world import even_words
 

@@ -13,6 +13,7 @@ from typing import Any
 from rldk.core.anomaly import Anomaly
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
+from rldk.core.run_config import RunConfig
 from rldk.judge.alerts import ALERTS, Alert, alerts_text
 from rldk.judge.config import ScanConfig
 from rldk.judge.coverage import coverage_of
@@ -21,8 +22,8 @@ from rldk.monitor.actions import Action
 from rldk.monitor.coverage import coverage_line
 from rldk.monitor.guard import Guard
 from rldk.monitor.naming import check_run_id, file_of, git_sha, new_run_id
-from rldk.monitor.settings import build_forensics
-from rldk.monitor.sinks import Alerts, EventLog, FinalReport, MetricsCsv, Sink
+from rldk.monitor.settings import build_forensics, told_settings
+from rldk.monitor.sinks import Alerts, ConfigFile, EventLog, FinalReport, MetricsCsv, Sink
 from rldk.monitor.stopping import Stop, Stopper
 from rldk.monitor.summary import summary_of
 from rldk.runs.rows import RESPONSES, Reader
@@ -58,6 +59,8 @@ class Monitor:
         config: settings of the detectors, as `rldk scan --config` takes them.
         forensics: options of `ComprehensivePPOForensics` (`kl_target`, `window_size`, its switches).
         limits: hard limits of the user's own, by metric: a number that must not be passed, or `{"max": …, "min": …}`.
+        run_config: what the training itself was started with, such as `vars(args)`. It stands in the first event and in
+            `R_config.json`, with the limits and targets given here and without secrets.
         stop_on: `critical` or `warning` to have `stop` set on such an anomaly; `confirm` events later, if it then still stands.
         dry_run: only record where the run would have been stopped (`would_stop`).
         sinks: places to write to, instead of the files that `output_dir` asks for; the event log is always there with a path.
@@ -77,6 +80,7 @@ class Monitor:
         config: ScanConfig | Mapping[str, Any] | None = None,
         forensics: Mapping[str, Any] | None = None,
         limits: Mapping[str, Any] | None = None,
+        run_config: Mapping[str, Any] | None = None,
         stop_on: str | None = None,
         confirm: int = 0,
         dry_run: bool = False,
@@ -93,6 +97,8 @@ class Monitor:
         self.main_process = main_process
         self.guard = Guard(strict)
         self.forensics = build_forensics(config, forensics, limits)
+        self._run_config = dict(run_config or {})
+        self._run_config["rldk"] = {**told_settings(config, forensics, limits), **self._run_config.get("rldk", {})}
         self.forensics.engine.failed = lambda detector, error: self.guard.report(f"detector {detector.key}", error)
         self.stopper = Stopper(stop_on, confirm, dry_run)
         self.actions = list(actions)
@@ -115,6 +121,7 @@ class Monitor:
             MetricsCsv(file_of(folder, run_id, "metrics.csv")),
             Alerts(file_of(folder, run_id, "alerts.json")),
             FinalReport(file_of(folder, run_id, "final_report.json")),
+            ConfigFile(file_of(folder, run_id, "config.json")),
         ]
 
     @property
@@ -197,8 +204,19 @@ class Monitor:
         info = {"phase": "train", **event.model_info, "run_id": self.run_id}
         if (sha := git_sha()) is not None:
             info.setdefault("git_sha", sha)
+        if self._run_config and (config := self._config(info)):
+            info["config"] = config
         when = time.time() if event.wall_time is None else event.wall_time
         return Event(event.step, event.metrics, when, event.rng, event.data_slice, info, event.notes, event.nulls, event.extra)
+
+    def _config(self, info: Mapping[str, Any]) -> dict[str, Any]:
+        """What the run was started with, for its first event; the limits with what their metrics are reduced over."""
+        given, self._run_config = self._run_config, {}
+        if isinstance(own := info.get("config", {}), Mapping):
+            given |= own
+        if given["rldk"] and "reductions" in info:
+            given["rldk"] = {**given["rldk"], "per": dict(info["reductions"])}
+        return RunConfig.of(given).to_dict()
 
     def alert(
         self, step: int, kind: str, message: str, severity: str = "critical", advice: str = "", *,

@@ -8,7 +8,7 @@ from typing import Any
 from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics
 from rldk.judge.config import ScanConfig
 
-__all__ = ["build_forensics"]
+__all__ = ["build_forensics", "told_settings"]
 
 
 def build_forensics(
@@ -19,3 +19,22 @@ def build_forensics(
     """A judge with the settings of a scan, the options and switches of `ComprehensivePPOForensics`, and hard limits."""
     given = config if isinstance(config, ScanConfig) else ScanConfig.from_dict(config or {})
     return given.build_judge(ComprehensivePPOForensics, options, limits)
+
+
+def told_settings(
+    config: ScanConfig | Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    limits: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The same as the log is to hold it (`RunConfig.rldk`), so that a scan judges as the live run does."""
+    given = config if isinstance(config, ScanConfig) else ScanConfig.from_dict(config or {})
+    others = dict(options or {})
+    bounds = {name: dict(bound) if isinstance(bound, Mapping) else {"max": bound} for name, bound in (limits or {}).items()}
+    found = {
+        "limits": {**given.limits, **bounds},
+        "detectors": given.detectors,
+        "kl_target": others.pop("kl_target", given.kl_target),
+        "kl_target_tolerance": others.pop("kl_target_tolerance", given.kl_target_tolerance),
+        "options": others,
+    }
+    return {name: value for name, value in found.items() if value not in (None, {})}

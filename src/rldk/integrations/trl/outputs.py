@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,14 @@ from rldk.integrations.trl.checkpoints import Checkpoints
 from rldk.integrations.trl.wants import Wants, merged
 from rldk.monitor import Monitor
 from rldk.monitor.naming import file_of, new_run_id
-from rldk.monitor.sinks import Alerts, Analysis, EventLog, FinalReport, MetricsCsv, Sink, Terminal, mirror
+from rldk.monitor.sinks import Alerts, Analysis, ConfigFile, EventLog, FinalReport, MetricsCsv, Sink, Terminal, mirror
 
 __all__ = ["build_monitors"]
 
 
-def build_monitors(members: Sequence[Any], args: Any, resume_step: int | None, main: bool) -> list[tuple[Any, Monitor]]:
+def build_monitors(
+    members: Sequence[Any], args: Any, resume_step: int | None, main: bool, settings: Mapping[str, Any]
+) -> list[tuple[Any, Monitor]]:
     """Each callback with its monitor. Callbacks with the same folder share one, unless they name different runs."""
     groups: dict[tuple[Path | None, str | None], list[Any]] = {}
     for member in sorted(members, key=lambda one: (one.wants.output_dir is None, one.wants.run_id is None)):
@@ -23,7 +25,7 @@ def build_monitors(members: Sequence[Any], args: Any, resume_step: int | None, m
     found: list[tuple[Any, Monitor]] = []
     for own in groups.values():
         ordered = [member for member in members if any(member is one for one in own)]
-        monitor = _monitor([member.wants for member in ordered], args, resume_step, main)
+        monitor = _monitor([member.wants for member in ordered], args, resume_step, main, settings)
         found += [(member, monitor) for member in ordered]
     return found
 
@@ -37,12 +39,15 @@ def _group_of(wants: Wants, known: list[tuple[Path | None, str | None]]) -> tupl
     return folder, wants.run_id
 
 
-def _monitor(every: list[Wants], args: Any, resume_step: int | None, main: bool) -> Monitor:
+def _monitor(every: list[Wants], args: Any, resume_step: int | None, main: bool, settings: Mapping[str, Any]) -> Monitor:
     wants = merged(every)
+    told = {"min_scores": wants.least_scores, "stop_on": wants.stop_on}
+    settings = {**settings, "rldk": {name: value for name, value in told.items() if value}}
     run_id = wants.run_id or new_run_id("trl")
     monitor = Monitor(
-        wants.output_dir, run_id, config=wants.config, forensics=wants.forensics, limits=wants.limits, stop_on=wants.stop_on,
-        confirm=wants.confirm, dry_run=wants.dry_run, actions=wants.actions, sinks=[], resume_step=resume_step,
+        wants.output_dir, run_id, config=wants.config, forensics=wants.forensics, limits=wants.limits,
+        run_config=settings, stop_on=wants.stop_on, confirm=wants.confirm, dry_run=wants.dry_run,
+        actions=wants.actions, sinks=[], resume_step=resume_step,
         main_process=main, strict=wants.strict,
     )  # fmt: skip
     logs = _logs(every, wants, run_id, resume_step)
@@ -82,4 +87,5 @@ def _sinks(wants: Wants, run_id: str, args: Any) -> list[Sink]:
         found.append(Checkpoints(folder, args.output_dir))
     if "final_report" in wants.files:
         found.append(FinalReport(file_of(folder, run_id, "final_report.json")))
+        found.append(ConfigFile(file_of(folder, run_id, "config.json")))
     return found

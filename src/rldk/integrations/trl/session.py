@@ -11,7 +11,7 @@ from typing import Any
 from rldk.integrations.trl import processes
 from rldk.integrations.trl.events import EventMaker
 from rldk.integrations.trl.outputs import build_monitors
-from rldk.integrations.trl.probes import GradientProbe, WeightProbe, describe_run, find_trainer
+from rldk.integrations.trl.probes import GradientProbe, WeightProbe, describe_run, describe_settings, find_trainer
 from rldk.integrations.trl.wants import merged
 from rldk.monitor import Guard, Monitor, Stop, TrainingStopped
 from rldk.monitor.resources import ResourceSampler
@@ -86,7 +86,8 @@ class Session:
         tokenizer = getattr(trainer, "processing_class", None)
         facts, words = guard.call("the probe of settings", describe_run, trainer, self.args, self._model, tokenizer) or ({}, {})
         self.maker = EventMaker(self, facts, words)
-        pairs = build_monitors(self.members, self.args, self.resume_step, self.main)
+        settings = guard.call("the probe of settings", describe_settings, trainer, self.args, self._model) or {}
+        pairs = build_monitors(self.members, self.args, self.resume_step, self.main, settings)
         self._monitor_of = {id(member): monitor for member, monitor in pairs}
         self.monitors = list(dict.fromkeys(self._monitor_of.values()))
         guard.call("the probe of gradients", self._watch_gradients)

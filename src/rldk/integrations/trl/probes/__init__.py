@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rldk.integrations.trl.probes.facts import describe_run, kl_coefficient
+from rldk.integrations.trl.probes.facts import describe_run, describe_settings, kl_coefficient
 from rldk.integrations.trl.probes.frames import find_trainer, rollout_of
 from rldk.integrations.trl.probes.gradients import GradientProbe
 from rldk.integrations.trl.probes.group import completion_lengths, group_statistics
@@ -15,6 +15,7 @@ __all__ = [
     "WeightProbe",
     "completion_lengths",
     "describe_run",
+    "describe_settings",
     "digests_of_group",
     "digests_of_rollout",
     "find_trainer",

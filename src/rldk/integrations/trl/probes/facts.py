@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 from rldk.functional.preflight import shares_weights
 from rldk.integrations.trl.probes.prompts import distinct_share
 
-__all__ = ["describe_run", "kl_coefficient"]
+__all__ = ["describe_run", "describe_settings", "kl_coefficient"]
 
 
 def kl_coefficient(trainer: Any, args: Any) -> float | None:
@@ -53,6 +55,23 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
     name = type(trainer).__name__ if trainer is not None else None
     words = {"model_type": getattr(config, "model_type", None), "trainer": name}
     return numbers, {name: str(word) for name, word in words.items() if word}
+
+
+def describe_settings(trainer: Any, args: Any, model: Any) -> dict[str, Any]:
+    """What the trainer was started with: its arguments by their own names, whose they are, its model, and versions."""
+    inner = getattr(model, "module", model)
+    policy = getattr(inner, "policy", inner)
+    given = args.to_dict() if hasattr(args, "to_dict") else vars(args)
+    packages = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("trl", "transformers", "torch", "peft")}
+    adapter = getattr(policy, "peft_config", None)
+    return {
+        "trainer": type(trainer).__name__ if trainer is not None else None,
+        "arguments": type(args).__name__,
+        "model": getattr(getattr(policy, "config", None), "_name_or_path", None),
+        "peft_config": next(iter(adapter.values())).to_dict() if isinstance(adapter, Mapping) and adapter else None,
+        "versions": packages,
+        **given,
+    }
 
 
 def _samples(args: Any) -> bool:
