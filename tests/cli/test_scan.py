@@ -369,3 +369,19 @@ def test_where_all_found_a_place_nothing_is_said_of_it(tmp_path: Path, capsys: C
     path = tmp_path / "run.csv"
     path.write_text("step,loss,kl\n" + "".join(f"{n},0.5,0.01\n" for n in range(12)))
     assert "not placed" not in shown(capsys, str(path))
+
+
+def test_beside_the_verdict_stand_recovery_worst_scores_coverage_and_the_machine(tmp_path: Path, capsys: Capture) -> None:
+    rows = []
+    for step in range(200):
+        clip, pace = (0.8 if 20 <= step < 40 else 0.1), (1000.0 if step < 60 else 90.0)
+        metrics = {"reward_mean": 0.5 + 0.01 * (step % 3), "clip_frac": clip, "tokens_per_second": pace}
+        rows.append({"step": step, "metrics": metrics})
+    path = tmp_path / "run_events.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = shown(capsys, str(path))
+    assert "WARNING (recovered)" in said and said.count(", recovered at step 46") == 2
+    assert "overall health 1.00 (at worst 0.70)" in said
+    assert "coverage weak: " in said and "checks could run; logging " in said
+    assert said.index("Machine (not part of the verdict)") > said.index("What to do")
+    assert "anomaly, recovered" in said, "the machine is not among the anomalies"

@@ -29,7 +29,8 @@ def test_ppo_says_it_before_the_step_and_has_it_on_disk(tmp_path: Path) -> None:
     assert [event["step"] for event in events] == [1, 2, 3, 4, 5]
     assert math.isnan(events[-1]["metrics"]["policy_grad_norm"]) and events[-1]["metrics"]["nonfinite_count"] == 4
     assert "before the optimizer step" in events[-1]["notes"][0].lower()
-    assert [(one.type, one.step, one.severity) for one in found.anomalies] == [("nonfinite_metric", 5, "critical")]
+    raised = [(one.type, one.step, one.severity) for one in found.anomalies]
+    assert raised == [("nonfinite_gradient", 5, "critical"), ("nonfinite_metric", 5, "critical")]
     assert json.loads((found.folder / "run_final_report.json").read_text())["verdict"] == "critical"
 
 

@@ -141,8 +141,8 @@ def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
 
     run = judgement.run
     out.print()
-    over = " (recovered)" if judgement.state == "recovered" else ""
-    out.print(Text.assemble((judgement.verdict.upper(), STYLES[judgement.verdict]), f"{over}  ", (clean(run.run_id), "bold")))
+    now = {judgement.verdict: "", "recovered": " (recovered)"}.get(judgement.state, f" ({judgement.state} now)")
+    out.print(Text.assemble((judgement.verdict.upper(), STYLES[judgement.verdict]), f"{now}  ", (clean(run.run_id), "bold")))
     span = f"steps {run.steps[0]}–{run.steps[-1]}" if len(run) else "no steps"
     read = run.framework or run.adapter
     lost = f"; {counted(skipped, 'line')} skipped" if skipped else ""
