@@ -16,7 +16,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,26 +121,53 @@ def judge_all(labels: Sequence[Label], logs: Sequence[str], peers: Sequence[str]
     return found
 
 
+# The baseline.
+
+MORE_IS_BETTER = ("told", "critical", "degraded_told", "family", "cause", "cause_of_two")
+LESS_IS_BETTER = {"false_critical": 0, "false_any": 0, "early_false": 0, "misleading": 1}
+"""With the runs that may be more: who says more may be wrong once. All else is deterministic and needs no tolerance."""
+ONSET_ERROR = 5
+"""Updates. The onset is known to within the interval of the outcome probe: 3 to 13 updates."""
+
+
+def regressions(was: Mapping[str, Any], now: Totals) -> list[str]:
+    """What is worse than in the baseline, with both figures. What is better is never an error.
+
+    Delays count as so many runs told in time: a judge that tells more runs, some of them late, is not worse.
+    """
+    pairs = {name: (was[name]["count"], getattr(now, name).count) for name in (*MORE_IS_BETTER, *LESS_IS_BETTER)}
+    worse = [name for name in MORE_IS_BETTER if pairs[name][1] < pairs[name][0]]
+    worse += [name for name, more in LESS_IS_BETTER.items() if pairs[name][1] > pairs[name][0] + more]
+    said = [f"{name}: {pairs[name][0]} runs in the baseline, {pairs[name][1]} now" for name in worse]
+    if was["delay_median"] is not None:
+        limit, half = was["delay_median"] + ONSET_ERROR, -(-was["told"]["count"] // 2)
+        soon = sum(delay <= limit for delay in now.delays)
+        said += [f"told within {limit:g} updates: {half} runs in the baseline, {soon} now"] if soon < half else []
+    return said
+
+
 # What people read.
 
 
 def show_totals(title: str, tools: dict[str, Totals]) -> None:
     names = list(tools)
     print(f"\n{title}")
-    print(f"{'':34}" + "".join(f"{name:>26}" for name in names))
+    print(f"{'':37}" + "".join(f"{name:>26}" for name in names))
     rows = {
         "FAILING told": "told", "FAILING told, hidden ones aside": "visible_told", "of these, before the effect": "early",
+        "FAILING told, at or after the onset": "told_after_onset",
         "FAILING critical": "critical", "DEGRADED told": "degraded_told",
         "sound runs with a critical": "false_critical", "sound runs with any alarm": "false_any",
-        "sick runs: alarm before the fault": "early_false", "right family": "family", "right cause": "cause",
+        "sick runs: alarm before the fault": "early_false",
+        "sick runs: alarm before the onset": "alarm_before_onset", "right family": "family", "right cause": "cause",
         "right cause among two": "cause_of_two", "misleading advice": "misleading",
     }  # fmt: skip
     for said, field in rows.items():
-        print(f"{said:34}" + "".join(f"{getattr(tools[name], field)!s:>26}" for name in names))
+        print(f"{said:37}" + "".join(f"{getattr(tools[name], field)!s:>26}" for name in names))
     for said, field in {"delay (updates), median / 90 %": "delays", "delay of the first critical": "critical_delays"}.items():
         cells = [delay_quantiles(getattr(tools[name], field)) for name in names]
-        print(f"{said:34}" + "".join(f"{_pair(cell):>26}" for cell in cells))
-    print(f"{'share of a FAILING run saved':34}" + "".join(f"{tools[name].saved:>26.0%}" for name in names))
+        print(f"{said:37}" + "".join(f"{_pair(cell):>26}" for cell in cells))
+    print(f"{'share of a FAILING run saved':37}" + "".join(f"{tools[name].saved:>26.0%}" for name in names))
 
 
 def _pair(cell: tuple[float | None, float | None]) -> str:
@@ -200,6 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     peers = tuple(open_and_close(peers)) if peers else ()
     logs = [log for log in args.logs.split(",") if log]
     figures: dict[str, Any] = {}
+    if args.write_baseline and (args.split or set(logs) != set(LOGS) or set(peers) != set(PEERS)):
+        parser.error("--write-baseline needs both splits, both logs and all peers")
     if args.reveal:
         args.split = "judge"
     for split in [args.split] if args.split else ["tune", "judge"]:

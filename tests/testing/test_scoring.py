@@ -30,6 +30,14 @@ def test_an_alarm_between_injection_and_onset_is_right_and_without_delay() -> No
     assert score_run(FAILING, said(Alarm(50, "critical", "policy"))).early is False
 
 
+def test_by_the_onset_alone_what_is_said_before_it_is_false_and_tells_nothing() -> None:
+    early, late = Alarm(42, "critical", "policy"), Alarm(60, "warning", "reward")
+    found = [score_run(FAILING, said(*alarms)) for alarms in ((early,), (late,), (early, late), ())]
+    assert [one.told_after_onset for one in found] == [False, True, True, False]
+    assert [one.alarm_before_onset for one in found] == [True, False, True, False]
+    assert total_scores(found).told_after_onset == total_scores(found).alarm_before_onset == Share(2, 4)
+
+
 def test_an_alarm_before_the_injection_is_false_and_tells_nothing() -> None:
     score = score_run(FAILING, said(Alarm(39, "critical", "reward")))
     assert (score.told, score.false_criticals, score.right_family) == (False, 1, None)

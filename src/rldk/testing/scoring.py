@@ -91,11 +91,15 @@ class RunScore:
     """One run, scored. What does not apply to it is `None`: a healthy run is not told, a silent judge has no delay.
 
     `early` says that it was told between the injection and the onset: by the cause, before there was an effect.
+    `told_after_onset` and `alarm_before_onset` hold to the onset alone: what is said before the effect is false, even if it
+    names the cause.
     """
 
     label: Label
     told: bool | None = None
     early: bool | None = None
+    told_after_onset: bool | None = None
+    alarm_before_onset: bool | None = None
     critical: bool | None = None
     false_warnings: int = 0
     false_criticals: int = 0
@@ -130,6 +134,8 @@ def score_run(label: Label, judged: Judged) -> RunScore:
         label,
         told=bool(right),
         early=right[0].step < label.onset if right else None,
+        told_after_onset=any(alarm.step >= label.onset for alarm in right),
+        alarm_before_onset=any(alarm.step < label.onset for alarm in alarms),
         critical=bool(grave),
         false_warnings=len(false) - criticals,
         false_criticals=criticals,
@@ -183,17 +189,20 @@ class Totals:
     Shares are over the runs they can be said of: `told` over the FAILING ones, `family` over those with an alarm after the
     injection, `cause` over those that were told by a judge that names causes, `false` over healthy and harmless runs, `early`
     over those that were told, `visible_told` over the FAILING ones whose fault is not hidden.
-    `early_false` counts sick runs with an alarm before the injection.
+    `early_false` counts sick runs with an alarm before the injection. `told_after_onset` is over the FAILING runs and
+    `alarm_before_onset` over the sick ones.
     """
 
     told: Share
     visible_told: Share
     early: Share
+    told_after_onset: Share
     critical: Share
     degraded_told: Share
     false_critical: Share
     false_any: Share
     early_false: Share
+    alarm_before_onset: Share
     family: Share
     cause: Share
     cause_of_two: Share
@@ -243,11 +252,13 @@ def total_scores(scores: Iterable[RunScore]) -> Totals:
         told=share(failing, lambda one: one.told),
         visible_told=share((one for one in failing if not one.label.hidden), lambda one: one.told),
         early=share(failing, lambda one: one.early),
+        told_after_onset=share(failing, lambda one: one.told_after_onset),
         critical=share(failing, lambda one: one.critical),
         degraded_told=share(degraded, lambda one: one.told),
         false_critical=share(sound, lambda one: one.false_criticals > 0),
         false_any=share(sound, lambda one: one.false_criticals + one.false_warnings > 0),
         early_false=share(sick, lambda one: one.false_criticals + one.false_warnings > 0),
+        alarm_before_onset=share(sick, lambda one: one.alarm_before_onset),
         family=share(sick, lambda one: one.right_family),
         cause=share(sick, lambda one: one.right_cause),
         cause_of_two=share(sick, lambda one: one.right_cause_of_two),
