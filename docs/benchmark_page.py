@@ -11,7 +11,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from corpus.blind import draw, verdict_of  # noqa: E402
+from corpus.blind import agreements  # noqa: E402
+from corpus.counts import only_in_judge  # noqa: E402
 from corpus.faults import FAULTS  # noqa: E402
 from corpus.settings import SETTINGS  # noqa: E402
 from corpus.vocabulary import CAUSES, FAMILIES  # noqa: E402
@@ -19,19 +20,20 @@ from corpus.vocabulary import CAUSES, FAMILIES  # noqa: E402
 BASELINE, LABELS = ROOT / "benchmarks/corpus/baseline.json", ROOT / "benchmarks/corpus/labels.json"
 ROWS = {
     "told": "FAILING runs detected",
-    "visible_told": "FAILING runs detected, hidden ones aside",
+    "visible_told": "FAILING runs detected, without hidden faults",
     "early": "of the detected, before the effect",
+    "told_after_onset": "FAILING runs detected at or after the onset",
     "critical": "FAILING runs with a critical",
     "degraded_told": "DEGRADED runs detected",
     "false_critical": "HEALTHY and HARMLESS runs with a critical",
     "false_any": "HEALTHY and HARMLESS runs with any alarm",
     "early_false": "FAILING and DEGRADED runs with an alarm before the fault",
+    "alarm_before_onset": "FAILING and DEGRADED runs with an alarm before the onset",
     "family": "right family",
     "cause": "right cause, first",
     "cause_of_two": "right cause, first two",
     "misleading": "misleading advice",
 }
-AGREEMENT = ROOT / "benchmarks/corpus/blind_answers.json"
 
 
 def page() -> str:
@@ -41,7 +43,9 @@ def page() -> str:
     names = {"ppo": "TRL PPO", "grpo": "TRL GRPO", "rloo": "TRL RLOO", "dpo": "TRL DPO", "ours": "`trainer/train_ppo.py`"}
     method = METHOD.format(
         runs=len(labels), healthy=verdicts["HEALTHY"], faulty=sum(kinds.values()), kinds=len(kinds),
-        failing=verdicts["FAILING"], degraded=verdicts["DEGRADED"], harmless=verdicts["HARMLESS"], agreed=agreement(),
+        failing=verdicts["FAILING"], degraded=verdicts["DEGRADED"], harmless=verdicts["HARMLESS"],
+        agreed=" and ".join(map(str, agreements())), judge_kinds=len(only_in_judge(labels, "kind")),
+        judge_causes=len(only_in_judge(labels, "cause")),
         borderline=sum(bool(one.get("borderline")) for one in labels),
         trainers=", ".join(f"{count} with {names[name]}" for name, count in trainers.most_common()),
     )  # fmt: skip
@@ -99,12 +103,6 @@ def _detected(results: dict[str, Any]) -> str:
     return ", ".join([*told, *([f"{quiet['of'] - quiet['count']} of {quiet['of']} HARMLESS silent"] if quiet["of"] else [])])
 
 
-def agreement() -> int:
-    """In how many of thirty runs the independent reader agrees with the labels."""
-    given = json.loads(AGREEMENT.read_text())
-    return sum(given["answers"][str(number)] == verdict_of(label) for number, label in enumerate(draw(given["seed"]), 1))
-
-
 RESULTS = """\
 ![FAILING runs detected against HEALTHY and HARMLESS runs with an alarm, for each tool](images/detection.svg)
 
@@ -121,18 +119,19 @@ METHOD = """\
 # Detection accuracy
 
 A monitor must be silent on healthy runs and raise an alarm on failing ones. This page says how often rldk does both, on real
-trainings with known outcomes, beside other tools on the same runs. `make bench-detection` prints the tables below.
+trainings with known outcomes, beside other tools on the same runs. The tables below are those of the recorded baseline.
+`make bench-detection` prints them for the code at hand, within a minute on two cores.
 
 ## Method
 
-**The runs.** {runs} real trainings, recorded with this project: {trainers}. Tiny models of four shapes learn to answer questions
+**The runs.** {runs} real trainings, recorded with this project: {trainers}. TRL is 0.23.1, 1.12.0 or 1.16.0. Tiny models of four shapes learn to answer questions
 about colours with pleasant words. Rewards are dense, 0/1, sparse, of several components, length-penalised, or given by a
 reward model. Learning rates, KL coefficients (0 included), batch sizes, response lengths and logging intervals (1, 5, 10) vary.
 {healthy} runs have no fault. {faulty} have one of {kinds} kinds of fault, from the start or from the middle of the run on. Each
 of these has a *twin*: the same setting and seed without the fault. A run and its twin are equal until the fault begins.
 
 **Two logs.** Each run is recorded twice: the trainer's own log, which a user without rldk has, and rldk's event log with its
-probes. Numbers are stored to six significant digits.
+probes and samples. DPO generates no responses, so its event logs have no samples. Numbers are stored to six significant digits.
 
 **Labels come from outcomes, not from intentions.** About fifteen times per run a probe samples the policy on held-out prompts,
 with the same noise in all runs. It measures the true reward (whatever the fault did to the reward that was trained on), the
@@ -150,21 +149,22 @@ get another label if all limits were 15 % stricter or looser; `python benchmarks
 *onset* is the first update at which a channel leaves the twin's range, in either direction, for two consecutive measurements.
 It is known to within the interval of the probe (3 to 13 updates). The update of the injection is stored beside it.
 
-The labels were frozen (`labels.sha256`) before any rule was changed. An independent reader who saw only curves, samples and
-healthy runs of the same setting labelled thirty random runs without knowing their labels and agreed in {agreed} of 30
-(`python benchmarks/corpus/blind.py score`).
+The labels were frozen (`labels.sha256`) before any rule was changed. Two readers labelled thirty random runs each, from the
+curves, the samples and healthy runs of the same setting, without knowing the labels; the second had read the rules above. They
+agreed with the labels in {agreed} of 30 (`python benchmarks/corpus/blind.py score`).
 
-**Two splits.** Rules are made from *tune* only. *judge* has other seeds, settings that *tune* does not have, and kinds of fault
-whose causes *tune* does not have. The scorer prints only totals for *judge*. `--reveal` shows its runs once and retires them:
-they move to *tune*, and new seeds are recorded in their place. After that, new kinds of fault are needed as well.
+**Two splits.** Rules are made from *tune* only. *judge* has other seeds, and settings, {judge_kinds} kinds of fault and {judge_causes} causes
+that *tune* does not have. The scorer prints only totals for *judge*. `--reveal` shows its runs once and retires them: they move to
+*tune*, and new seeds are recorded in their place. After that, new kinds of fault are needed as well.
 
 **What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
 are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
 how often that happens has a row of its own, and such a detection has a delay of 0. An alarm is *false* on a HEALTHY or HARMLESS
-run, and before the injection. *Right family* is that of the first critical, or of the first warning where there is none. *Right
-cause* is that of the worst incident; one cause of rldk's may stand for up to four of the vocabulary below. *Misleading* is
-advice that would make the run worse, such as "keep this checkpoint, nothing is left to learn" on a failing one. Findings about
-the machine (throughput, memory) are left out.
+run, and before the injection. Two rows count by the onset instead: an alarm before it is not a detection, even if it names the
+cause. *Right family* is that of the first critical, or of the first warning where there is none. *Right cause* is that of the
+worst incident; one cause of rldk's may stand for up to four of the vocabulary below. *Misleading* is advice that would make the
+run worse, such as "keep this checkpoint, nothing is left to learn" on a failing one. Findings about the machine (throughput,
+memory) are left out.
 
 **Peers.** `rlwatch` and `rldoctor` from the registry, each with every input that it takes, under the names it expects; a rolling
 z-score (|z| > 4 against the 25 to 50 rows before); the fixed limits of common guides; and CUSUM (k = 0.5, h = 5). Peers have no
@@ -184,15 +184,23 @@ REST = """\
 - **Tiny models are not large ones.** They learn and break within a hundred updates, and their KL and entropy are large. Public
   logs of 0.5–8 B models (`benchmarks/detection/real.py`) are the check against rules that fit tiny models only.
 - **One task.** All runs share one small world. Faults of data pipelines, sandboxes, tools and inference servers are not in it.
+- **Few runs per kind.** A kind of fault has four runs. Totals carry weight, the rows of the fault table do not.
+- **Recordings repeat on one machine only.** There, the same command gives the same log except for times, resources and paths
+  (`python benchmarks/corpus/record.py --again 5` records five random runs twice and compares). Another processor rounds
+  differently. Then the base models come out slightly different, and so does every run.
+- **Configuration shows early.** Where a fault changes the KL coefficient of GRPO in the middle of a run, the event log has the
+  new coefficient one update before the first update that uses it.
 
 ## How to add a run
 
-1. A setting is a row of `benchmarks/corpus/settings.py`, a kind of fault a row of `benchmarks/corpus/faults.py`.
-2. `make corpus` records what is missing; it can be stopped and started. `python benchmarks/corpus/record.py --again 5` records
-   five random runs a second time and compares them: with one thread on one machine they are equal except for
-   times, resources and paths.
-3. `python benchmarks/corpus/sheet.py out/kind.html --kind NAME` draws the curves. Look at them before the next step.
-4. `python benchmarks/corpus/label.py` labels the new runs and freezes the labels; those that have one keep it.
+1. List the run in `ADDED` of `benchmarks/corpus/settings.py`, with a seed from 100 on. Its twin is recorded beside it. A new kind
+   of fault is a row of `FAULTS` in `benchmarks/corpus/faults.py` with `later=True`, a new setting a row of `_LATER_ROWS`. All other
+   runs stay as they are.
+2. `make corpus` records what is missing. It can be stopped and started again.
+3. `python benchmarks/corpus/label.py --draft out/draft.json` labels without freezing, and
+   `python benchmarks/corpus/sheet.py out/kind.html --kind NAME --labels out/draft.json` draws the curves. Look at them.
+4. `python benchmarks/corpus/label.py` labels the new runs and freezes the labels; runs that have a label keep it. `--counts` prints
+   what the corpus has beside what it must have.
 5. `python benchmarks/detection/score_corpus.py --write-baseline`, then `make docs`.
 
 A judge of your own is scored by the same functions: `rldk.testing.score_run` and `rldk.testing.total_scores`."""

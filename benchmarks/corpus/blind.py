@@ -1,7 +1,7 @@
-"""An independent reader's labels: thirty runs drawn at random, shown without names, and how far the reader agrees.
+"""Independent readers' labels: thirty runs drawn at random, shown without names, and how far each reader agrees.
 
     python benchmarks/corpus/blind.py draw --seed 1 --out out/corpus/blind    # a picture for each run
-    python benchmarks/corpus/blind.py score                                   # compare the reader's answers with the labels
+    python benchmarks/corpus/blind.py score                                   # compare the readers' answers with the labels
 
 The reader sees the curves of the outcome probe and of the log, some samples, and as dashed lines two healthy runs of the same
 setting, the twin among them (for a run without a fault: two other seeds). The answer is FAILING, DEGRADED or SOUND for each: a
@@ -79,17 +79,24 @@ def verdict_of(label: dict[str, Any]) -> str:
     return label["verdict"] if label["verdict"] in ("FAILING", "DEGRADED") else "SOUND"
 
 
+def readings() -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
+    """The answers of each reader by the number of the run, and the labels of the runs."""
+    return [(one["answers"], draw(one["seed"])) for one in json.loads(ANSWERS.read_text())]
+
+
+def agreements() -> list[int]:
+    """In how many of the thirty runs each reader agrees with the labels."""
+    return [sum(said[str(n)] == verdict_of(label) for n, label in enumerate(drawn, 1)) for said, drawn in readings()]
+
+
 def score() -> int:
-    given = json.loads(ANSWERS.read_text())
-    drawn = draw(given["seed"])
-    agreed = 0
-    for number, label in enumerate(drawn, 1):
-        answer, known = given["answers"][str(number)], verdict_of(label)
-        agreed += answer == known
-        if answer != known:
-            print(f"run {number:2}: the reader says {answer}, the label {known}")
-    print(f"agreement: {agreed} of {len(drawn)}")
-    return int(agreed < ENOUGH)
+    for reader, (given, drawn) in enumerate(readings(), 1):
+        for number, label in enumerate(drawn, 1):
+            if given[str(number)] != verdict_of(label):
+                print(f"reader {reader}, run {number:2}: the reader says {given[str(number)]}, the label {verdict_of(label)}")
+    for reader, agreed in enumerate(agreements(), 1):
+        print(f"agreement of reader {reader}: {agreed} of {sum(DRAWN.values())} (at least {ENOUGH})")
+    return int(min(agreements()) < ENOUGH)
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from corpus.settings import SETTINGS, all_runs, split_of
 from corpus.store import EVENTS, PLAIN, RECORDED, read_json, read_text
 
-__all__ = ["ASKED", "missing", "show_counts"]
+__all__ = ["ASKED", "missing", "only_in_judge", "show_counts"]
 
 Label = dict[str, Any]
 AT_LEAST = {"HEALTHY": 120, "faulty": 250, "kinds": 35, "FAILING": 150, "DEGRADED": 30, "HARMLESS": 30, "kinds only in judge": 10}
@@ -82,10 +82,17 @@ ASKED = {
 
 def counted(labels: Sequence[Label]) -> dict[str, int]:
     """The numbers that `AT_LEAST` is about."""
-    splits, kinds = _splits(), Counter(one["kind"] for one in labels if one["kind"])
-    tune, judge = ({one["kind"] for one in labels if splits[one["run"]] == part} for part in ("tune", "judge"))
-    found = {"faulty": sum(kinds.values()), "kinds": len(kinds), "kinds only in judge": len(judge - tune)}
+    kinds = Counter(one["kind"] for one in labels if one["kind"])
+    only = only_in_judge(labels, "kind")
+    found = {"faulty": sum(kinds.values()), "kinds": len(kinds), "kinds only in judge": len(only)}
     return found | Counter(one["verdict"] for one in labels)
+
+
+def only_in_judge(labels: Sequence[Label], about: str) -> list[str]:
+    """The kinds or causes of fault that no run of *tune* has."""
+    splits = _splits()
+    tune, judge = ({one[about] for one in labels if splits[one["run"]] == part} for part in ("tune", "judge"))
+    return sorted(judge - tune)
 
 
 def missing(labels: Sequence[Label]) -> list[str]:
@@ -130,8 +137,8 @@ def show_counts(labels: Sequence[Label]) -> int:
         verdicts = Counter(one["verdict"] for one in labels if splits[one["run"]] == part)
         print(f"{part}: " + ", ".join(f"{count} {name}" for name, count in sorted(verdicts.items())))
     for about in ("kind", "cause"):
-        tune, judge = ({one[about] for one in faulty if splits[one["run"]] == part} for part in ("tune", "judge"))
-        print(f"{about}s in judge only, {len(judge - tune)} of {len(judge | tune)}: {', '.join(sorted(judge - tune))}")
+        only = only_in_judge(labels, about)
+        print(f"{about}s in judge only, {len(only)} of {len({one[about] for one in faulty})}: {', '.join(only)}")
     trainers = Counter(f"{(setting := SETTINGS[one['run'].split('--')[0]]).trainer} {setting.trl}" for one in labels)
     print("trainer and TRL: " + ", ".join(f"{count} {name}" for name, count in trainers.most_common()))
     intervals = Counter(one["log_every"] for one in labels)
