@@ -7,7 +7,7 @@ from typing import Any
 
 from rldk.core.errors import UsageError
 
-__all__ = ["SEVERITIES", "Anomaly"]
+__all__ = ["SEVERITIES", "Anomaly", "Note"]
 
 SEVERITIES = ("warning", "critical")
 """A critical is one for which a competent person would stop the run."""
@@ -19,7 +19,8 @@ class Anomaly:
 
     `index` is the position of the event in the run at which it was raised, `since` that at which its condition began,
     and `cleared_index` that at which it was gone again (`None`: it is still there). `evidence` holds the numbers that
-    speak for it, `knobs` what the learning rate, the KL coefficient and their like stood at when it was raised.
+    speak for it, `knobs` what the learning rate, the KL coefficient and their like stood at when it was raised. `clause`
+    names the condition of its detector that held.
     """
 
     type: str
@@ -36,6 +37,7 @@ class Anomaly:
     cleared_index: int | None = None
     last_good_step: int | None = None
     knobs: dict[str, float] = field(default_factory=dict)
+    clause: str = ""
 
     def __post_init__(self) -> None:
         if self.severity not in SEVERITIES:
@@ -58,4 +60,20 @@ class Anomaly:
             "cleared_index": self.cleared_index,
             "last_good_step": self.last_good_step,
             "knobs": dict(self.knobs),
+            "clause": self.clause,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something worth knowing that is no defect: a choice that may be meant, or an odd thing that is normal."""
+
+    type: str
+    clause: str
+    step: int
+    index: int
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The note as reports and other tools read it."""
+        return {"type": self.type, "clause": self.clause, "step": self.step, "index": self.index, "message": self.message}

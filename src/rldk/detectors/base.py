@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import inspect
 import re
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rldk.core.anomaly import SEVERITIES, Anomaly
+from rldk.core.anomaly import SEVERITIES, Anomaly, Note
 from rldk.core.errors import UsageError
-from rldk.core.event import Event
 from rldk.core.stats.base import Statistic
-from rldk.signals.series import EMPTY, Series, SeriesByName
+from rldk.signals.view import LEAST_ROWS, View
 
-__all__ = ["COMMON_SETTINGS", "SECTIONS", "Detector", "Finding", "Setting", "View"]
+__all__ = ["COMMON_SETTINGS", "NOTE", "SECTIONS", "Clause", "Detector", "Finding", "Setting", "View"]
 
-LEAST_ROWS = 8
+NOTE = "note"
+"""The severity of a clause that is worth knowing and no defect."""
+_RANK = {NOTE: 0, "warning": 1, "critical": 2}
 MOST_CRITICALS = 10  # times that a defect is raised which keeps coming back; after that all has been said
 SECTIONS = ("What it catches", "Why it matters", "When it misfires", "What to do", "References")
 """What the documentation of every detector says."""
@@ -56,48 +56,32 @@ COMMON_SETTINGS = {
 """What can be set for every detector, beside `severity`, which overrules its own."""
 
 
-@dataclass(slots=True)
-class View:
-    """A run as a detector sees it after an event: the event, its place, and the series of all metrics so far.
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One named condition of a detector.
 
-    `earlier_step` is the step some events back, before a median of the last five could have moved; `None` near the start.
-    `steps_a_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
-    rows wait for fewer of these, which are further apart and mostly means of what lies between.
-    `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
-    the run, such as `kl_target` where the user or the log states one.
+    Args:
+        says: the condition in a sentence that a user can read.
+        severity: `note`, `warning` or `critical`; the most that the clause is raised with.
+        basis: where its numbers come from: a definition, a source, or the corpus.
+        persist: for how many steps it must hold; overwhelming evidence needs one.
+        least: how many rows that is at least, where a row stands for several steps.
     """
 
-    event: Event
-    index: int
-    step: int
-    series: SeriesByName
-    earlier_step: int | None = None
-    reductions: Mapping[str, str] = field(default_factory=dict)
-    context: Mapping[str, Any] = field(default_factory=dict)
-    steps_a_row: float = 1.0
-    get: Callable[[str], Series] = field(init=False, repr=False, compare=False)
-    """The series of a metric; an empty one if it was never logged. Bound once: rules ask a hundred times an event."""
-
-    def __post_init__(self) -> None:
-        self.get = self.series.__getitem__
-
-    def rows(self, steps: float, least: int = LEAST_ROWS) -> float:
-        """How many rows stand for so many steps: as many, or in a sparse log fewer, but no fewer than `least`."""
-        return steps if self.steps_a_row == 1.0 or steps < least else max(steps / self.steps_a_row, least)
-
-    def first(self, *names: str) -> Series:
-        """The series of the first of these metrics that has values."""
-        get = self.get
-        for name in names:
-            found = get(name)
-            if found.n:
-                return found
-        return EMPTY
+    says: str
+    severity: str
+    basis: str
+    persist: int = 1
+    least: int = 2
 
 
 @dataclass(slots=True)
 class Finding:
-    """A condition that holds now; `confirmed` skips the wait for persistence where the damage is beyond doubt."""
+    """A condition that holds now; `confirmed` skips the wait for persistence where the damage is beyond doubt.
+
+    `clause` names the condition. Detectors with clauses leave the severity empty to take that of the clause, and `persist` 0
+    to wait as long as the clause says.
+    """
 
     severity: str
     value: float
@@ -105,26 +89,31 @@ class Finding:
     message: str
     evidence: dict[str, float] = field(default_factory=dict)
     confirmed: bool = False
+    clause: str = ""
+    persist: float = 0.0
 
 
 class Detector(Statistic):
     """A rule about one defect.
 
     A subclass says its `type` (the name of the defect), its `tracker` (the family), what metrics it `needs` (each group
-    lists metrics of which one must be there), its `settings`, and in `check` whether its condition holds after this
-    event. `check` is called only for events that hold one of the metrics of `watches` (by default all of `needs`);
-    other metrics that it looks at, where they are there, are named in `reads`.
+    lists metrics of which one must be there), its `settings`, its `clauses`, and in `find` which of these hold after this
+    event. It is asked only for events that hold one of the metrics of `watches` (by default all of `needs`);
+    other metrics that it looks at, where they are there, are named in `reads`. A detector of a single condition may
+    implement `check` in place of `find`, and waits `persist` checks.
 
     The base raises an anomaly when the condition has held for `persist` checks in a row, raises again only if the
     severity grows from warning to critical, and clears it when the condition has been gone for `clear` checks. A defect
     that comes back within `rearm` checks of its clearing is still the same one and is not raised anew, and none is raised
-    more than ten times.
+    more than ten times. What clears within its run is kept as over; a `passing` defect, such as a plateau that ends, is taken
+    back altogether. `machine` marks findings about the machine, which say nothing of the training.
 
     Settings and state live in `__slots__`, so that a detector is saved and restored with the run.
     """
 
     __slots__ = (
-        "_bad", "_good", "_good_step", "_since", "_worst", "calm", "cap", "idle", "raised", "since_clear", "times", "wait",
+        "_bad", "_good", "_good_step", "_holding", "_noted", "_since", "_worst", "calm", "cap", "idle", "own_wait", "raised",
+        "since_clear", "times", "wait",
     )  # fmt: skip
 
     type: ClassVar[str]
@@ -138,9 +127,13 @@ class Detector(Statistic):
     least_rows: ClassVar[int] = LEAST_ROWS  # of `persist`, where a row stands for several steps
     rearm: ClassVar[int] = 50
     most_raises: ClassVar[int] = 3
+    machine: ClassVar[bool] = False
+    passing: ClassVar[bool] = False
+    clauses: ClassVar[Mapping[str, Clause]] = {}
     settings: ClassVar[Mapping[str, Setting]] = {}
 
     wait: int
+    own_wait: bool  # whether the user has set how long it waits, which then holds for all clauses
     calm: int
     cap: str
     _good_step: int | None
@@ -152,6 +145,8 @@ class Detector(Statistic):
     idle: bool  # neither raised nor about to be, and not lately cleared
     since_clear: int
     times: int
+    _holding: dict[str, list[int]]  # by clause: for how many checks it has held, since which event, and the last good step
+    _noted: list[str]
 
     def __init__(self, **given: Any) -> None:
         unknown = sorted(set(given) - set(self.settings) - set(COMMON_SETTINGS) - {"severity"})
@@ -161,6 +156,7 @@ class Detector(Statistic):
         for name, setting in self.settings.items():
             setattr(self, name, setting.check(f"{self.type}.{name}", given.get(name, setting.default)))
         self.wait = int(COMMON_SETTINGS["persist"].check(f"{self.type}.persist", given.get("persist", self.persist)))
+        self.own_wait = "persist" in given
         self.calm = int(COMMON_SETTINGS["clear"].check(f"{self.type}.clear", given.get("clear", self.clear)))
         self.cap = given.get("severity", "")
         if self.cap not in ("", *SEVERITIES):
@@ -175,15 +171,45 @@ class Detector(Statistic):
     def reset(self) -> None:
         super().reset()
         self._bad = self._good = self.times = 0
+        self._holding, self._noted = {}, []
         self._since = -1
         self._good_step = None
         self._worst = self.raised = ""
         self.since_clear = 1 << 30
         self.idle = True
 
-    @abstractmethod
+    def find(self, view: View) -> Sequence[Finding]:
+        """The findings of all clauses that hold after this event; empty if none does."""
+        raise NotImplementedError
+
     def check(self, view: View) -> Finding | None:
-        """The condition's finding if it holds after this event, else `None`."""
+        """The worst finding whose clause has held for long enough, else `None`."""
+        found = self.find(view)
+        if not found:
+            if self._holding:
+                self._holding = {}
+            return None
+        before, self._holding = self._holding, {}
+        worst: Finding | None = None
+        for finding in found:
+            clause = self.clauses[finding.clause]
+            finding.severity = finding.severity or clause.severity
+            earlier = -1 if view.earlier_step is None else view.earlier_step
+            held, since, good = before.get(finding.clause, (0, view.index, earlier))
+            self._holding[finding.clause] = [held + 1, since, good]
+            wait = self.wait if self.own_wait else finding.persist or clause.persist
+            if held + 1 < view.rows(wait, clause.least) and not finding.confirmed:
+                continue
+            if worst is None or _RANK[finding.severity] > _RANK[worst.severity]:
+                worst = finding
+        if worst is None:
+            return None
+        _, since, good = self._holding[worst.clause]
+        if not self._bad:
+            self._since, self._good_step = since, None if good < 0 else good
+            self._bad = 1
+        worst.confirmed = True
+        return worst
 
     @classmethod
     def metrics(cls) -> tuple[str, ...]:
@@ -201,12 +227,16 @@ class Detector(Statistic):
         """What it lacks to be active: for each group of which no metric is there, its names."""
         return ["|".join(group) for group in cls.needs if not any(name in present for name in group)]
 
-    def update(self, view: View) -> Anomaly | None:
-        """Look at the run after an event; an anomaly if the defect is raised now, or grows to critical."""
+    def update(self, view: View) -> Anomaly | Note | None:
+        """Look at the run after an event; an anomaly if the defect is raised now, or grows to critical; or a note."""
         return self.settle(view, self.check(view))
 
-    def settle(self, view: View, finding: Finding | None) -> Anomaly | None:
+    def settle(self, view: View, finding: Finding | None) -> Anomaly | Note | None:
         """Take what `check` found. With nothing found and `idle` there is nothing to do, and no need to call this."""
+        if finding is not None and finding.severity == NOTE:
+            note, finding = self._note(view, finding), None
+            if note is not None and self.idle:
+                return note
         if finding is None:
             self._bad = 0
             if self.raised:
@@ -239,11 +269,18 @@ class Detector(Statistic):
         self.times += 1
         return self._anomaly(view, finding)
 
+    def _note(self, view: View, finding: Finding) -> Note | None:
+        """What is worth knowing is said once."""
+        if finding.clause in self._noted:
+            return None
+        self._noted.append(finding.clause)
+        return Note(self.type, finding.clause, view.step, view.index, finding.message)
+
     def _anomaly(self, view: View, finding: Finding) -> Anomaly:
         return Anomaly(
             self.type, finding.severity, self.tracker, view.step, view.index, finding.message,
             finding.value, finding.threshold, self.advice_for(view, finding), self._since, finding.evidence,
-            last_good_step=self._good_step,
+            last_good_step=self._good_step, clause=finding.clause,
         )  # fmt: skip
 
     def advice_for(self, view: View, finding: Finding) -> str:

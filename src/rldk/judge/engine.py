@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rldk.core.anomaly import Anomaly
+from rldk.core.anomaly import Anomaly, Note
 from rldk.core.catalog.axes import HELD_OUT
 from rldk.core.event import Event
 from rldk.detectors.base import Detector, Finding, View
 from rldk.detectors.table import DETECTORS
 from rldk.judge.alerts import ALERTS, PASSING, Alert, alerts_in
 from rldk.judge.incidents.onset import Recent
+from rldk.signals.reward import CHANNELS, COMPONENT, SCORES
 from rldk.signals.series import Series, SeriesByName, update_all
 
 __all__ = ["Engine", "told_apart"]
@@ -63,6 +64,7 @@ class Engine:
         self.context = dict(context or {})
         self.reductions = dict(reductions or {})
         self.anomalies: list[Anomaly] = []
+        self.notes: list[Note] = []
         self.cleared_steps: dict[int, int] = {}  # the step of each event at which something cleared
         self.events = 0
         self.first_step: int | None = None
@@ -73,7 +75,8 @@ class Engine:
         self._open: dict[str, list[Anomaly]] = {}
         self._passing: dict[str, int] = {}  # the event before which each standing alert came last
         read = (name for detector in self.detectors for name in detector.all_metrics())
-        self._watched = frozenset((*read, *KNOBS, *follow))
+        watched = frozenset((*read, *KNOBS, *follow))
+        self._watched = watched if watched.isdisjoint(SCORES) else watched.union(SCORES, CHANNELS)
         self._keep_in(SeriesByName())
 
     def _keep_in(self, series: SeriesByName) -> None:
@@ -81,6 +84,7 @@ class Engine:
         self.series = series
         self._plans: dict[tuple[str, ...], _Plan] = {}
         self._view = View(Event(0), 0, 0, series, None, self.reductions, self.context)
+        self._follows_reward = not self._watched.isdisjoint(SCORES)
         self._looked_up = SeriesByName({name: series[name] for name in self._watched})  # found without a miss, logged or not
         self._view.get = self._looked_up.__getitem__
 
@@ -97,6 +101,8 @@ class Engine:
         if (info := event.model_info.get("reductions")) and isinstance(info, Mapping) and isinstance(info.get("kl_mean"), str):
             self.reductions["kl_mean"] = info["kl_mean"]
         view = self._view_of(event, index)
+        if self._follows_reward:
+            view.reward.update(view)
         alerted = self._take_alerts(event) if self._passing or ALERTS in event.model_info else []
         raised: list[Anomaly] = []
         for check, detector in detectors:
@@ -105,18 +111,20 @@ class Engine:
                 if finding is None and detector.idle:
                     continue
                 was = detector.raised
-                anomaly = detector.settle(view, finding)
+                said = detector.settle(view, finding)
             except Exception as error:
                 if self.failed is None:
                     raise
                 self._drop(detector)
                 self.failed(detector, error)
                 continue
-            if anomaly is not None:
-                raised.append(anomaly)
-                self._open.setdefault(detector.key, []).append(anomaly)
+            if isinstance(said, Note):
+                self.notes.append(said)
+            elif said is not None:
+                raised.append(said)
+                self._open.setdefault(detector.key, []).append(said)
             elif was and not detector.raised:
-                self._clear(detector.key, event.step)
+                self._clear(detector.key, event.step, taken_back=detector.passing)
         if raised:
             self._keep(raised)
         self.events = index + 1
@@ -147,12 +155,17 @@ class Engine:
                 self._clear(key, event.step)
         return raised
 
-    def _clear(self, key: str, step: int) -> None:
-        """What was raised under this key is gone with the event of this step."""
-        gone = self._open.pop(key, ())
+    def _clear(self, key: str, step: int, taken_back: bool = False) -> None:
+        """What was raised under this key is gone with the event of this step.
+
+        A defect that was only passing is taken back: a late learner is healthy once it learns.
+        """
+        gone = self._open.pop(key, [])
         for anomaly in gone:
             anomaly.cleared_index = self.events
             self.cleared_steps[self.events] = step
+        if taken_back:
+            self.anomalies = [anomaly for anomaly in self.anomalies if not any(anomaly is one for one in gone)]
 
     def supplement(self, event: Event) -> list[Anomaly]:
         """Take more of the step that was observed last: it stays one event, as the rows of a step in a log are one."""
@@ -187,7 +200,7 @@ class Engine:
     def _plan(self, names: tuple[str, ...]) -> _Plan:
         """Which series such an event moves, and which detectors have something new to look at."""
         series, present = self.series, frozenset(names)
-        followed = [name for name in names if name in self._watched]
+        followed = [name for name in names if name in self._watched or name.startswith(COMPONENT)]
         for name in followed:
             if name not in series:
                 series[name] = self._looked_up[name] = Series()
@@ -230,6 +243,8 @@ class Engine:
             "passing": dict(self._passing),
             "open": {key: [self.anomalies.index(anomaly) for anomaly in found] for key, found in self._open.items()},
             "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
+            "notes": [note.to_dict() for note in self.notes],
+            "reward": self._view.reward.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -241,6 +256,8 @@ class Engine:
             series[name] = Series()
             series[name].load_state_dict(saved)
         self._keep_in(series)
+        self._view.reward.load_state_dict(state["reward"])
+        self.notes = [Note(**saved) for saved in state["notes"]]
         for detector in self.detectors:
             if detector.key in state["detectors"]:
                 detector.load_state_dict(state["detectors"][detector.key])

@@ -13,6 +13,7 @@ __all__ = ["EARLY", "EMPTY", "RECENT", "Series", "SeriesByName", "update_all"]
 
 RECENT = 5
 EARLY = 20
+ALIKE = 1e-6  # share of its size by which two values may differ and be the same number
 
 
 class Series(Statistic):
@@ -27,11 +28,17 @@ class Series(Statistic):
       the distance from a slow mean, which sees slow swings too, and takes a steady rise for noise.
     - `high_spread` is the noise when `high` was reached: the spread, but no more than 2.5 times the roughness, which no
       trend inflates.
+    - `swing` is the mean distance of values five rows apart: that of independent rows is the roughness, and slow swings make
+      it larger.
+    - `same` counts how many values in a row, up to the last, were the same number (to six digits), and `repeats` all values
+      that were the same as the one before. `sameness` is the chance of the present run, by how often values repeated before.
+    - `noise` is the standard deviation of a row about the trend, from the roughness.
     """
 
     __slots__ = (
-        "_early", "_ring", "base", "first", "high", "high_index", "high_spread", "index", "last", "level", "low",
-        "low_index", "n", "nonfinite_run", "previous", "ready", "roughness", "scale", "slow", "spread", "start",
+        "_early", "_ring", "base", "first", "high", "high_index", "high_spread", "index", "last", "level", "low", "low_index",
+        "n", "nonfinite_run", "previous", "ready", "repeats", "roughness", "same", "scale", "slow", "spread", "start",
+        "swing",
     )  # fmt: skip
     n: int
     ready: bool
@@ -50,8 +57,11 @@ class Series(Statistic):
     roughness: float
     slow: float
     spread: float
+    swing: float
     high_spread: float
     nonfinite_run: int
+    same: int
+    repeats: int
     _ring: deque[float]
     _early: list[float]
 
@@ -60,12 +70,12 @@ class Series(Statistic):
 
     def reset(self) -> None:
         super().reset()
-        self.n = self.nonfinite_run = 0
+        self.n = self.nonfinite_run = self.same = self.repeats = 0
         self.ready = False
         self.index = self.high_index = self.low_index = -1
         self.last = self.previous = self.first = self.level = self.start = self.base = self.scale = nan
         self.roughness = self.slow = nan
-        self.spread = self.high_spread = 0.0
+        self.spread = self.high_spread = self.swing = 0.0
         self.high, self.low = -inf, inf
         self._ring = deque(maxlen=RECENT)
         self._early = []
@@ -79,12 +89,20 @@ class Series(Statistic):
         self.n = n = self.n + 1
         before = self.previous
         self.last = self.previous = value
+        if n > RECENT:
+            self.swing += (abs(value - self._ring[0]) - self.swing) / (n - RECENT)
         self._ring.append(value)
         self._early.append(value)
         if n == 1:
             self.first = self.slow = value
+            self.same = 1
         else:
             step = abs(value - before)
+            if step <= ALIKE * abs(value):
+                self.same += 1
+                self.repeats += 1
+            else:
+                self.same = 1
             self.roughness = step if n == 2 else self.roughness + 0.1 * (step - self.roughness)
             off = value - self.slow
             self.slow += 0.05 * off
@@ -116,6 +134,20 @@ class Series(Statistic):
             spread = sum(abs(value - middle) for value in early) / n / 1.18
         self.base, self.scale = middle, 1.4826 * spread
 
+    @property
+    def noise(self) -> float:
+        """Standard deviation of a row about the trend: of independent rows, the mean step between neighbours times 0.886."""
+        return 0.886 * self.roughness
+
+    @property
+    def sameness(self) -> float:
+        """The chance of as many equal values in a row, if values repeat as often as they did before; 1 for a series of one."""
+        before = self.n - self.same
+        if before < 1:
+            return 1.0
+        usual = (self.repeats - (self.same - 1) + 0.5) / (before + 1.0)  # Jeffreys' estimate: never 0, never 1
+        return float(min(max(usual, 0.05), 0.999) ** (self.same - 1))
+
     def values(self) -> list[float]:
         """The last values, at most 5, the oldest first."""
         return list(self._ring)
@@ -143,12 +175,20 @@ def update_all(followed: Iterable[tuple[Any, Series]], values: Any, index: int) 
         series.n = n + 1
         roughness, slow, spread, step = series.roughness, series.slow, series.spread, value - series.previous
         off = value - slow
-        series.roughness = roughness + 0.1 * ((step if step > 0.0 else -step) - roughness)
+        if step < 0.0:
+            step = -step
+        if step <= ALIKE * (value if value > 0.0 else -value):
+            series.same += 1
+            series.repeats += 1
+        else:
+            series.same = 1
+        series.roughness = roughness + 0.1 * (step - roughness)
         series.slow = slow + 0.05 * off
         series.spread = spread + 0.05 * (1.2533 * (off if off > 0.0 else -off) - spread)
         series.last = series.previous = value
         ring, level = series._ring, series.level
         oldest = ring[0]
+        series.swing += 0.04 * (abs(value - oldest) - series.swing)
         ring.append(value)
         if oldest < level > value or oldest > level < value or oldest == value:
             continue  # one left and one came on the same side of the median: it is what it was

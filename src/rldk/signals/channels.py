@@ -1,0 +1,160 @@
+"""What the policy shows of itself beside the reward, and which of these channels have left their range.
+
+A reward that rises says nothing here: these are the channels that tell learning from gaming the reward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+from rldk.signals.kl import kl_level
+from rldk.signals.reward import score_of
+from rldk.signals.view import View, once_per_event
+
+__all__ = ["CHANNEL_METRICS", "Sign", "damage", "ending_share", "harm", "reward_has_fallen"]
+
+CHANNEL_METRICS = (
+    "entropy_mean", "vocab_size", "truncated_frac", "eos_frac", "eos_count", "rollout_length_mean", "reward_std", "kl_mean",
+    "kl_coef", "target_kl", "entropy_sequence", "eval_perplexity", "eval_accuracy", "eval_reward_mean", "grad_norm",
+    "policy_grad_norm", "chosen_logp_mean",
+)  # fmt: skip
+"""All metrics that `damage` looks at."""
+ENTROPY_GONE, ENTROPY_SHARE = 0.02, 0.1
+"""Entropy (nats per token) and share of its start below which a policy writes one text. Healthy language models of public
+runs end between 0.006 and 2, but those below 0.02 began below 0.3."""
+ENTROPY_RISE = 1.0
+"""Nats per token by which no healthy run of the corpus, and none of the public ones, rose above its start and doubled."""
+SURELY = 0.95  # share of endings in the first row that counts as the start, though it is one row
+LENGTH_FACTOR = 4.0
+GRADIENT_FACTOR = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A channel that has left its range, in words. A strong one is damage by itself."""
+
+    channel: str
+    words: str
+    strong: bool = True
+
+
+def ending_share(view: View) -> tuple[float, float]:
+    """The share of responses that end by themselves: now, and at its best; 1 and 1 where it is not logged."""
+    ended, cut, count = view.get("eos_frac"), view.get("truncated_frac"), view.get("eos_count")
+    if ended.n >= 3:
+        return ended.level, max(ended.high, ended.first if ended.first > SURELY else 0.0)
+    if cut.n >= 3:
+        return 1.0 - cut.level, 1.0 - min(cut.low, cut.first if cut.first < 1.0 - SURELY else 1.0)
+    if count.n >= 3:
+        best = max(count.high, count.first)
+        return (count.level / best, 1.0) if best > 0.0 else (0.0, 0.0)
+    return 1.0, 1.0
+
+
+@once_per_event
+def damage(view: View) -> tuple[Sign, ...]:
+    """The channels that have left their range, each once."""
+    found = (
+        _entropy(view), _ending(view), _length(view), _kl(view), _held_out(view), _spread(view), _gradients(view), _chosen(view),
+    )  # fmt: skip
+    return tuple(sign for sign in found if sign is not None)
+
+
+def reward_has_fallen(view: View) -> bool:
+    """Whether the reward has lost half of what it gained, beyond its noise: what other channels are corroborated by."""
+    score, reward = score_of(view), view.reward
+    return score.n >= 8 and reward.lost(score) > max(0.5 * reward.gain, 4.0 * reward.noise) > 0.0
+
+
+def harm(view: View, besides: str = "") -> list[str]:
+    """What is damaged, in words: strong signs of channels other than `besides`, and a reward that has fallen."""
+    words = [sign.words for sign in damage(view) if sign.strong and sign.channel != besides]
+    if reward_has_fallen(view):
+        words.append(f"the reward fell from {view.reward.best:.3g} to {score_of(view).level:.3g}")
+    return words
+
+
+def _entropy(view: View) -> Sign | None:
+    entropy = view.get("entropy_mean")
+    if entropy.n < 3 or entropy.low < 0.0:  # below 0 it is that of continuous actions
+        return None
+    start = entropy.first if entropy.n < 5 else max(entropy.first, entropy.start)
+    level = entropy.level
+    if level < ENTROPY_GONE and level < ENTROPY_SHARE * start:
+        return Sign("entropy", f"entropy fell from {start:.3g} to {level:.2g}")
+    start = min(entropy.first, start)
+    if level > start + ENTROPY_RISE and level > 2.0 * start:
+        return Sign("entropy", f"entropy rose from {start:.3g} to {level:.3g}")
+    vocabulary = view.get("vocab_size").last
+    if vocabulary > 1.0 and level > 0.9 * log(vocabulary):
+        return Sign("entropy", f"entropy is {level:.3g}, and drawing words at random gives {log(vocabulary):.3g}")
+    return None
+
+
+def _ending(view: View) -> Sign | None:
+    now, best = ending_share(view)
+    if best > 0.5 and now < 0.1:
+        return Sign("ending", f"responses that end by themselves fell from {best:.0%} to {now:.0%}")
+    if best > 0.5 and now < 0.3:
+        return Sign("ending", f"responses that end by themselves fell from {best:.0%} to {now:.0%}", strong=False)
+    return None
+
+
+def _length(view: View) -> Sign | None:
+    length = view.get("rollout_length_mean")
+    if not length.ready or not length.start > 0.0:
+        return None
+    usual = (length.start, length.base)
+    if length.level > max(LENGTH_FACTOR * max(usual), max(usual) + 3.0 * length.scale):
+        return Sign("length", f"responses grew from {length.start:.3g} to {length.level:.3g} tokens", strong=False)
+    if length.level < 0.2 * min(usual):
+        return Sign("length", f"responses shrank from {length.start:.3g} to {length.level:.3g} tokens", strong=False)
+    return None
+
+
+def _kl(view: View) -> Sign | None:
+    level = kl_level(view)
+    if level.strain > 1.0:
+        return Sign("kl", f"KL from the reference is {level.words}")
+    if level.strain > 0.5:
+        return Sign("kl", f"KL from the reference is {level.words}", strong=False)
+    return None
+
+
+def _held_out(view: View) -> Sign | None:
+    perplexity = view.get("eval_perplexity")
+    if perplexity.n >= 3 and perplexity.last > 2.0 * perplexity.first > 0.0:
+        return Sign("held_out", f"held-out perplexity rose from {perplexity.first:.3g} to {perplexity.last:.3g}")
+    for name in ("eval_accuracy", "eval_reward_mean"):
+        series = view.get(name)
+        best = max(series.high, series.first)
+        lost, room = best - series.level, max(best - min(series.low, series.first), 0.0)
+        if series.n >= 4 and lost > max(0.6 * room, 4.0 * series.noise) and lost > 0.2 * abs(best):
+            return Sign("held_out", f"held-out {name.removeprefix('eval_')} fell from {best:.3g} to {series.level:.3g}")
+    return None
+
+
+def _spread(view: View) -> Sign | None:
+    spread = view.get("reward_std")
+    if spread.ready and spread.level < 0.02 * spread.base and spread.slow < 0.5 * spread.base:
+        return Sign("spread", "the spread of rewards is gone", strong=False)
+    return None
+
+
+def _chosen(view: View) -> Sign | None:
+    chosen = view.get("chosen_logp_mean")
+    if chosen.n >= 3 and chosen.first < 0.0 and chosen.level < 2.0 * chosen.first - 1.0:
+        return Sign("preference", f"the log-probability of chosen answers fell from {chosen.first:.3g} to {chosen.level:.3g}")
+    return None
+
+
+def _gradients(view: View) -> Sign | None:
+    grad = view.first("grad_norm", "policy_grad_norm")
+    if grad.n < 10 or not grad.base > 0.0:
+        return None
+    if grad.level > GRADIENT_FACTOR * max(grad.start, grad.base):
+        return Sign("gradients", f"gradient norm rose from {grad.base:.3g} to {grad.level:.3g}", strong=False)
+    if grad.level < 1e-5 * grad.base:
+        return Sign("gradients", f"gradient norm fell from {grad.base:.3g} to {grad.level:.2g}", strong=False)
+    return None

@@ -1,0 +1,104 @@
+"""In what unit a run logs its KL, what it aims at, and what is usual: the same for all rules about KL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+
+from rldk.signals.view import View, once_per_event
+
+__all__ = [
+    "LIMIT", "USUAL_SEQUENCE", "USUAL_TOKEN", "KlLevel", "adapts", "coefficient", "in_numbers", "kl_level", "target_of",
+    "unit_of",
+]  # fmt: skip
+
+UNITS = {"token": "token", "sequence": "response"}
+LIMIT = {"token": 3.0, "sequence": 50.0, "": 10.0}
+"""Nats beyond which policy and reference have nothing in common. Per token: the largest of 110 healthy runs of the corpus is
+2.7, of public ones 1.3; a policy that collapsed or became noise is at 4 to 9. Per response, where the length is not logged:
+healthy ones reach 29."""
+USUAL_TOKEN = 0.3
+"""Nats per token up to which healthy runs go: most stay between 0.0001 and 0.3."""
+USUAL_SEQUENCE = 15.0
+"""Nats per response up to which healthy runs go: adaptive controllers usually aim at 6."""
+
+
+def target_of(view: View) -> float:
+    """The KL that the run aims at: the user's word, else what the log says beside a coefficient; NaN if unknown.
+
+    Without a coefficient a logged `target_kl` is that of the early stop, which is about old and new policy.
+    """
+    given = view.context.get("kl_target")
+    if given is None:
+        logged = view.series.get("target_kl")
+        if logged is None or "kl_coef" not in view.series:
+            return nan
+        given = logged.last
+    return float(given) if given > 0.0 else nan
+
+
+def unit_of(view: View) -> str:
+    """`token` or `sequence`; empty where the log does not say it and nothing gives it away.
+
+    A target below 1 is one by token, and a run that begins above 1 counts by sequence.
+    """
+    unit = view.reductions.get("kl_mean", "")
+    if unit == "token" or unit == "sequence":
+        return unit
+    target = target_of(view)
+    if target > 0.0:
+        return "sequence" if target >= 1.0 else "token"
+    return "sequence" if view.get("kl_mean").start > 1.0 else ""
+
+
+def adapts(view: View) -> bool:
+    """Whether the coefficient has ever moved; one that never did is a choice."""
+    coef = view.get("kl_coef")
+    return coef.n >= 5 and coef.high > coef.low
+
+
+def coefficient(view: View) -> str:
+    """` (now 0.05)` after the words "KL coefficient", where the run logs it."""
+    coef = view.get("kl_coef")
+    return f" (now {coef.last:.3g})" if coef.n else ""
+
+
+def in_numbers(unit: str) -> str:
+    """The unit in words, for messages."""
+    return f"nats per {UNITS[unit]}" if unit else "nats (the log does not say whether per token or per response)"
+
+
+@dataclass(frozen=True, slots=True)
+class KlLevel:
+    """The KL to the reference now, in the unit that says most, and how many times its natural limit that is."""
+
+    value: float
+    unit: str
+    strain: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.value:.3g} {in_numbers(self.unit)}"
+
+
+def mean_length(view: View) -> float:
+    """The mean length of responses in tokens: as logged, or from the entropies per response and per token; NaN if unknown."""
+    length = view.get("rollout_length_mean")
+    if length.n:
+        return length.level
+    whole, token = view.get("entropy_sequence"), view.get("entropy_mean")
+    if whole.n < 8 or whole.low <= 0.0 or not token.start > 0.1:
+        return nan  # where it was ever negative, padding was counted
+    return max(whole.start / token.start, whole.level / max(token.level, 0.1))  # rather too long than too short
+
+
+@once_per_event
+def kl_level(view: View) -> KlLevel:
+    """The level of the KL, per token where the length of responses is known; NaN before there are three values."""
+    kl = view.get("kl_mean")
+    if kl.n < 3:
+        return KlLevel(nan, "", nan)
+    unit, level = unit_of(view), kl.level
+    if unit == "sequence" and (length := mean_length(view)) > 0.0:
+        unit, level = "token", level / length
+    return KlLevel(level, unit, level / LIMIT[unit])

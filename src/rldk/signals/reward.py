@@ -1,0 +1,230 @@
+"""The course of the reward: its best, what was lost since, and whether the reward itself was changed."""
+
+from __future__ import annotations
+
+from math import inf, nan
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rldk.core.stats.base import Statistic
+from rldk.core.stats.slope import least_squares
+from rldk.signals.series import RECENT, Series
+
+if TYPE_CHECKING:
+    from rldk.signals.view import View
+
+__all__ = ["CHANNELS", "COMPONENT", "SCORES", "SLOW_NOISE", "RewardSignal", "score_of"]
+
+SCORES = ("reward_mean", "accuracy")
+"""What is trained for: the reward, or where none is logged the share of right answers."""
+CHANNELS = ("kl_mean", "entropy_mean", "rollout_length_mean")
+"""What the policy shows of itself beside the reward: where it stays, the policy has not changed."""
+COMPONENT = "reward_function_mean/"
+"""How the mean of each reward function is named."""
+JUMP = 6.0  # times its noise by which the reward changes from one row to the next when its definition changes
+STILL = 4.0  # times its noise by which a channel of the policy may move meanwhile
+AFTER_JUMP = 50  # rows for which other quantities may follow a reward that was changed
+HELD = 3  # rows for which a level must hold to be the best
+CONFIRM = 4  # rows after which a jump that lasted is a fact
+SLOW_NOISE = 0.16  # share of a row's spread that a mean over some twenty rows still has
+
+
+def score_of(view: View) -> Series:
+    """The series of what is trained for."""
+    return view.first(*SCORES)
+
+
+class RewardSignal(Statistic):
+    """Best, fall and jumps of the reward. Nothing here depends on the zero or the scale of the reward.
+
+    - `best` is the highest median of five rows that was held for three, and `noise` that of a row at that time.
+    - `dip` is the deepest fall below the best that the run has come back from: what is no deeper may pass again.
+    - `best_slow` and `noise_slow` are the same of a mean over some twenty rows, for rewards whose rows differ too much.
+    - `shift` is by how much the reward was moved by jumps that the policy has no part in: the reward of one row differs by
+      six times its noise from the rows before, stays there, and KL, entropy and length stay as they were. Best and start
+      move along, so that an offset is no fall.
+    - `flipped` is the row of a jump to minus the value before, and `respread` the factor by which the spread between
+      responses changed with the jump: an offset leaves it as it was.
+    - `trend` is the t value of a straight line through all rows: below 2 it is no more than chance explains.
+    """
+
+    __slots__ = (
+        "_before", "_channels", "_fall", "_levels", "_m2", "_mean", "_n", "_opening", "_rows", "_since", "_spread", "_sxy",
+        "best", "best_slow", "dip", "flipped", "jump", "jump_index", "noise", "noise_slow", "respread", "shift", "start",
+    )  # fmt: skip
+    best: float
+    noise: float
+    best_slow: float
+    dip: float
+    _fall: float
+    noise_slow: float
+    start: float
+    shift: float
+    jump: float
+    jump_index: int
+    flipped: int
+    respread: float
+    _spread: float
+    _opening: float
+    _before: list[float]
+    _channels: list[float]
+    _levels: list[float]
+    _rows: list[float]
+    _since: int
+    _n: int
+    _mean: float
+    _m2: float
+    _sxy: float
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self.best = self.best_slow = -inf
+        self.noise = self.noise_slow = self.dip = self._fall = 0.0
+        self.start = self.jump = nan
+        self.shift, self.respread, self._spread = 0.0, 1.0, nan
+        self.jump_index = self.flipped = self._since = -1
+        self._opening = inf
+        self._n = 0
+        self._mean = self._m2 = self._sxy = 0.0
+        self._before, self._channels, self._levels, self._rows = [], [], [], []
+
+    def update(self, view: View) -> None:
+        """Take the event of `view` into account, after its series were moved on."""
+        series = score_of(view)
+        if series.index != view.index or not series.n or series.nonfinite_run:
+            return
+        if series.n <= 2:
+            self._opening = min(self._opening, series.last)
+        if series.n == RECENT:
+            self.start = series.start
+        if self._since >= 0:
+            self._follow_jump(view, series)
+        elif series.n > RECENT:
+            self._look_for_jump(view, series)
+        self._before = [series.level, max(series.noise, 0.886 * series.swing), series.slow]
+        self._channels = [value for name in CHANNELS for value in (view.get(name).level, view.get(name).noise)]
+        self._spread = view.get("reward_std").level
+        if self._since < 0:
+            self._add_to_trend(series.last - self.shift)
+            if series.ready:
+                self._take_best(series)
+
+    @property
+    def rise(self) -> float:
+        """By how much a line through all rows rises from the first to the last; NaN for fewer than ten."""
+        n = self._n
+        return least_squares(n, n * (n * n - 1) / 12.0, self._sxy, self._m2)[0] * (n - 1) if n >= 2 * RECENT else nan
+
+    def _add_to_trend(self, value: float) -> None:
+        self._n = n = self._n + 1
+        before = self._mean
+        self._mean = mean = before + (value - before) / n
+        self._m2 += (value - before) * (value - mean)
+        self._sxy += 0.5 * (n - 1) * (value - before)
+
+    @property
+    def trend(self) -> float:
+        """The t value of a line through all rows; infinite where they lie on it, NaN for fewer than ten."""
+        n = self._n
+        return least_squares(n, n * (n * n - 1) / 12.0, self._sxy, self._m2)[2] if n >= 2 * RECENT else nan
+
+    def _take_best(self, series: Series) -> None:
+        self._levels = [*self._levels[1 - HELD :], series.level]
+        held = min(self._levels)
+        if held > self.best and (len(self._levels) == HELD or self.best == -inf):
+            self.best = held
+            self.noise = max(series.noise, 0.886 * series.swing)
+            self.dip = max(self.dip, self._fall)  # it fell that far, and came back
+            self._fall = 0.0
+        self._fall = max(self._fall, self.best - series.level) if self.best > -inf else 0.0
+        if self.best - series.level < 0.4 * self._fall:
+            self.dip, self._fall = max(self.dip, self._fall), 0.0
+        if series.n >= 2 * RECENT and series.slow > self.best_slow and not self.was_changed(series.index):
+            self.best_slow, self.noise_slow = series.slow, SLOW_NOISE * series.spread
+
+    def _look_for_jump(self, view: View, series: Series) -> None:
+        """The responses of this row were sampled before the policy could learn from a new reward: it must not have moved."""
+        level, noise, _ = self._before
+        size = abs(series.last - level)
+        large = size > JUMP * noise > 0.0 and size > 0.4 * (series.high - series.low)
+        if large and series.n > 2 * RECENT and self._policy_stayed(view):
+            self._since = view.index
+            self._rows = [level, noise, self._spread, series.last]
+
+    def _follow_jump(self, view: View, series: Series) -> None:
+        """Wait until it is clear whether a jump lasts."""
+        self._rows.append(series.last)
+        level, noise, spread, *after = self._rows
+        if len(after) < CONFIRM:
+            return
+        since, self._since = self._since, -1
+        middle = median(after)
+        if min((value - level) * (1.0 if middle > level else -1.0) for value in after) < 0.5 * JUMP * noise:
+            return  # one of the rows is back already
+        self.jump, self.jump_index = middle - level, since
+        self.shift += self.jump
+        self.best += self.jump
+        self._levels = []
+        self.best_slow = -inf  # the mean over many rows has to come along first
+        self.start += self.jump
+        now = view.get("reward_std").last
+        self.respread = now / spread if spread > 0.0 and now == now else 1.0
+        if abs(level) > 5.0 * noise and abs(middle + level) < 0.25 * abs(level) + 2.0 * noise:
+            self.flipped = since
+
+    def _policy_stayed(self, view: View) -> bool:
+        """Whether KL, entropy and length, as far as they are logged, are where they were; unknown where none is."""
+        known = 0
+        for place, name in enumerate(CHANNELS):
+            before, noise = self._channels[2 * place : 2 * place + 2]
+            now = view.get(name).last
+            if before != before or now != now:
+                continue
+            known += 1
+            if abs(now - before) > max(STILL * noise, 0.15 * abs(before)):
+                return False
+        return known > 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether no jump is being looked into."""
+        return self._since < 0
+
+    @property
+    def gain(self) -> float:
+        """By how much the best is above the start."""
+        return self.best - self.start
+
+    def lost(self, series: Series) -> float:
+        """By how much the level is below its best; 0 before there is one, and while a jump is being looked into."""
+        return max(self.best - series.level, 0.0) if self._since < 0 and self.best > -inf else 0.0
+
+    def lost_slow(self, series: Series) -> float:
+        """The same of the mean over some twenty rows."""
+        return max(self.best_slow - series.slow, 0.0) if self._since < 0 and self.best_slow > -inf else 0.0
+
+    def lost_at_once(self, series: Series) -> float:
+        """By how much the best median is below both of the first two rows: what fell before there was a median."""
+        return max(self._opening - self.best, 0.0) if self.best > -inf else 0.0
+
+    def row_noise(self, series: Series) -> float:
+        """The noise of a row: that at the best, or that of now where it has grown since, as after a change of scale."""
+        return max(self.noise, 0.8 * series.noise, 1e-12)
+
+    def improves(self, series: Series) -> bool:
+        """Whether the reward thrives, or has an upward trend beyond chance."""
+        return self.thrives(series) or (series.n >= 2 * RECENT and self.trend > 2.0 and self.lost(series) < 0.5 * self.gain)
+
+    def was_changed(self, index: int) -> bool:
+        """Whether the reward itself was changed lately: what depends on its scale has to settle anew."""
+        return 0 <= self.jump_index > index - AFTER_JUMP
+
+    def thrives(self, series: Series) -> bool:
+        """Whether the reward has risen beyond its noise and is near its best."""
+        gain = self.gain
+        if series.n < 2 * RECENT or not gain > 3.0 * self.noise:
+            return False
+        return self.lost(series) < max(0.25 * gain, 1.5 * self.noise)

@@ -1,0 +1,72 @@
+"""A run as signals and detectors see it after an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from rldk.core.event import Event
+from rldk.signals.reward import RewardSignal
+from rldk.signals.series import EMPTY, Series, SeriesByName
+
+__all__ = ["LEAST_ROWS", "View", "once_per_event"]
+
+LEAST_ROWS = 8
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class View:
+    """The event, its place, the series of all metrics so far, and the signals that are kept from event to event.
+
+    `earlier_step` is the step some events back, before a median of the last five could have moved; `None` near the start.
+    `steps_a_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
+    steps wait for fewer of these rows, which are further apart and mostly means of what lies between.
+    `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
+    the run, such as `kl_target` where the user or the log states one.
+    """
+
+    event: Event
+    index: int
+    step: int
+    series: SeriesByName
+    earlier_step: int | None = None
+    reductions: Mapping[str, str] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+    steps_a_row: float = 1.0
+    reward: RewardSignal = field(default_factory=RewardSignal)
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    get: Callable[[str], Series] = field(init=False, repr=False, compare=False)
+    """The series of a metric; an empty one if it was never logged. Bound once: rules ask a hundred times per event."""
+
+    def __post_init__(self) -> None:
+        self.get = self.series.__getitem__
+
+    def rows(self, steps: float, least: int = LEAST_ROWS) -> float:
+        """How many rows stand for so many steps: as many, or in a sparse log fewer, but no fewer than `least`."""
+        return steps if self.steps_a_row == 1.0 or steps < least else max(steps / self.steps_a_row, least)
+
+    def first(self, *names: str) -> Series:
+        """The series of the first of these metrics that has values."""
+        get = self.get
+        for name in names:
+            found = get(name)
+            if found.n:
+                return found
+        return EMPTY
+
+
+def once_per_event(measure: Callable[[View], _T]) -> Callable[[View], _T]:
+    """Measure a signal when it is first asked for after an event, and give the same answer to all who ask after that."""
+
+    def read(view: View) -> _T:
+        found = view.memo.get(measure)
+        if found is not None and found[0] is view.event:
+            return found[1]  # type: ignore[no-any-return]
+        value = measure(view)
+        view.memo[measure] = (view.event, value)
+        return value
+
+    read.__name__, read.__doc__, read.__module__ = measure.__name__, measure.__doc__, measure.__module__
+    return read
