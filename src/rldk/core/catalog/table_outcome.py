@@ -9,7 +9,7 @@ __all__ = ["OUTCOME"]
 REWARD: tuple[Metric, ...] = (
     metric(
         "reward_mean", "reward", "mean score of the responses before any KL penalty", "reward", "sequence", "low",
-        aliases="reward mean_reward rewards_mean avg_reward score mean_score scores_mean rewards reward_avg episodic_return ep_rew_mean reward_scalar task_reward raw_reward proxy_reward proxy_score proxy reward_total",
+        aliases="reward mean_reward rewards_mean avg_reward score mean_score scores_mean rewards reward_avg episodic_return ep_rew_mean reward_scalar task_reward raw_reward proxy_reward proxy_score proxy reward_total avg_return average_return rewards_avg avg_r_total average_reward avg_episode_reward mean_episode_reward episode_reward_mean avg_ep_reward reward_trace reward_history reward_curve",
         trainer="reward",
         trl_ppo="objective/scores", trl_grpo="reward", trl_old=("ppo/rewards/mean", "ppo/mean_scores", "env/reward_mean"),
         verl="critic/score/mean", openrlhf=("reward", "rollout/reward_mean"), nemo_rl="reward", areal="ppo_actor/task_reward",

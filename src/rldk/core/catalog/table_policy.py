@@ -10,7 +10,7 @@ KL: tuple[Metric, ...] = (
     metric(
         "kl_mean", "kl", "KL divergence of the policy from the reference model", "nats", "token", "high",
         estimator="k1 (may be slightly negative) or k3 (never negative)",
-        aliases="kl kl_ref ref_kl kl_div kl_divergence kl_loss kl_penalty mean_kl avg_kl objective_kl objective_kl_div kl_to_ref kl_reference",
+        aliases="kl kl_ref ref_kl kl_div kl_divergence kl_loss kl_penalty mean_kl avg_kl kl_avg avg_kl_divergence objective_kl objective_kl_div kl_to_ref kl_reference",
         trainer="kl_ref",
         trl_ppo=Key("objective/kl", per="sequence", estimator="k1 or k3"),
         trl_grpo=Key("kl", estimator="k3"),
