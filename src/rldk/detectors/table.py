@@ -24,10 +24,12 @@ from rldk.detectors.kl.controller_overshoot_anomaly import ControllerOvershootAn
 from rldk.detectors.kl.controller_responsiveness_anomaly import ControllerResponsivenessAnomaly
 from rldk.detectors.kl.kl_explosion import KlExplosion
 from rldk.detectors.kl.kl_penalty_off import KlPenaltyOff
+from rldk.detectors.kl.kl_penalty_too_strong import KlPenaltyTooStrong
 from rldk.detectors.kl.kl_spike import KlSpike
 from rldk.detectors.kl.kl_trend_anomaly import KlTrendAnomaly
 from rldk.detectors.kl.kl_volatility_anomaly import KlVolatilityAnomaly
 from rldk.detectors.kl.negative_kl import NegativeKl
+from rldk.detectors.kl.reference_wrong import ReferenceWrong
 from rldk.detectors.kl.target_range_anomaly import TargetRangeAnomaly
 from rldk.detectors.length.eos_starvation import EosStarvation
 from rldk.detectors.length.length_bias import LengthBias
@@ -37,22 +39,29 @@ from rldk.detectors.policy.clip_saturation import ClipSaturation
 from rldk.detectors.policy.entropy_collapse import EntropyCollapse
 from rldk.detectors.policy.entropy_explosion import EntropyExplosion
 from rldk.detectors.policy.ratio_explosion import RatioExplosion
+from rldk.detectors.policy.temperature_wrong import TemperatureWrong
 from rldk.detectors.policy.train_inference_mismatch import TrainInferenceMismatch
 from rldk.detectors.preference.preference_degenerate import PreferenceDegenerate
+from rldk.detectors.preference.preference_unlearnt import PreferenceUnlearnt
 from rldk.detectors.reward.dead_reward import DeadReward
 from rldk.detectors.reward.held_out_collapse import HeldOutCollapse
 from rldk.detectors.reward.missing_reward import MissingReward
 from rldk.detectors.reward.plateau import Plateau
 from rldk.detectors.reward.policy_collapse import PolicyCollapse
+from rldk.detectors.reward.reward_changed import RewardChanged
 from rldk.detectors.reward.reward_hacking import RewardHacking
 from rldk.detectors.reward.reward_saturation import RewardSaturation
 from rldk.detectors.reward.sparse_reward import SparseReward
 from rldk.detectors.run.learning_rate_too_high import LearningRateTooHigh
+from rldk.detectors.run.learning_rate_too_low import LearningRateTooLow
 from rldk.detectors.run.loss_explosion import LossExplosion
 from rldk.detectors.run.memory_pressure import MemoryPressure
 from rldk.detectors.run.nonfinite_metric import NonfiniteMetric
+from rldk.detectors.run.policy_frozen import PolicyFrozen
 from rldk.detectors.run.step_regression import StepRegression
 from rldk.detectors.run.throughput_drop import ThroughputDrop
+from rldk.detectors.run.too_few_prompts import TooFewPrompts
+from rldk.detectors.run.weights_replaced import WeightsReplaced
 from rldk.detectors.value.value_divergence import ValueDivergence
 from rldk.detectors.value.value_unexplained import ValueUnexplained
 
@@ -65,6 +74,8 @@ DETECTORS: tuple[type[Detector], ...] = (
     NegativeKl,
     KlTrendAnomaly,
     KlPenaltyOff,
+    KlPenaltyTooStrong,
+    ReferenceWrong,
     KlVolatilityAnomaly,
     TargetRangeAnomaly,
     ControllerResponsivenessAnomaly,
@@ -76,6 +87,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     ValueUnexplained,
     # reward
     PolicyCollapse,
+    RewardChanged,
     DeadReward,
     MissingReward,
     SparseReward,
@@ -88,6 +100,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     EntropyExplosion,
     ClipSaturation,
     RatioExplosion,
+    TemperatureWrong,
     TrainInferenceMismatch,
     # length
     LengthRunaway,
@@ -96,6 +109,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     EosStarvation,
     # preference
     PreferenceDegenerate,
+    PreferenceUnlearnt,
     # gradients
     ExplodingGradient,
     VanishingGradient,
@@ -116,6 +130,10 @@ DETECTORS: tuple[type[Detector], ...] = (
     # run
     LossExplosion,
     LearningRateTooHigh,
+    LearningRateTooLow,
+    PolicyFrozen,
+    WeightsReplaced,
+    TooFewPrompts,
     NonfiniteMetric,
     StepRegression,
     ThroughputDrop,

@@ -45,6 +45,8 @@ class AdvantageScale(Detector):
         normal, level = std.base, std.level
         if (normal <= self.fall * level and level <= self.rise * normal) or std.n < BASELINE:
             return None
+        if view.reward.was_changed(view.index):
+            return None  # the reward itself has another scale
         if not normal > 0.0 or whitened(view) or (level < normal and std.slow > 0.5 * normal):
             return None  # small batches touch 0
         limit = self.rise * normal if level > normal else normal / self.fall

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import own_norm
-from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage
+from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.reward import SCORES
 from rldk.signals.series import Series
 
 __all__ = ["ExplodingGradient"]
@@ -33,9 +34,7 @@ class ExplodingGradient(Detector):
     type: ClassVar[str] = "exploding_gradient_anomaly"
     tracker: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (WATCHED,)
-    reads: ClassVar = (
-        "reward_mean", "entropy_mean", "kl_mean", "truncated_frac", "rollout_length_mean", "reward_std", "policy_lr", "lr",
-    )  # fmt: skip
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Lower the learning rate and clip the gradient norm at 1; look for outliers among rewards and advantages."
     )
@@ -64,9 +63,9 @@ class ExplodingGradient(Detector):
         return None
 
     def _judge(self, view: View, name: str, level: float, own: float) -> Finding | None:
-        signs = signs_of_damage(view)
-        if reward_has_fallen(view):
-            signs.append("the reward has fallen")
+        if view.reward.was_changed(view.index):
+            return None  # the reward itself has another scale
+        signs = harm(view, besides="gradients")
         if level <= self.healthy and not signs:
             return None
         lasts = self._bad >= self.lasting

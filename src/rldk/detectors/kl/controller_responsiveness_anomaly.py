@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.kl.units import adapts, coefficient, target_of
+from rldk.signals.kl import adapts, coefficient, target_of
 
 __all__ = ["ControllerResponsivenessAnomaly"]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, unit_of
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, unit_of
+from rldk.signals.reward import SCORES
 
 __all__ = ["KlSpike"]
 
@@ -36,12 +38,25 @@ class KlSpike(Detector):
     type: ClassVar[str] = "kl_spike"
     tracker: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
-    reads: ClassVar = ("grad_norm", "policy_grad_norm", "target_kl", "kl_coef")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = (
         "Clip gradients and the log-ratio of single tokens, and look at that batch: cut-off or padded responses, a wrong mask."
     )
     persist: ClassVar[int] = 1
     clear: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "leap": Clause(
+            "the KL leaps to five times its mean and stays there", "warning",
+            "corpus: a settled KL of healthy runs does not leap",
+        ),
+        "spikes": Clause(
+            "single values of the KL are ten times its level, and gradients or another channel follow", "warning",
+            "TRL pull request 6550: the k3 estimate explodes with single tokens",
+        ),
+        "outliers": Clause(
+            "single values of the KL are ten times its level", NOTE, "healthy runs have such outliers of the estimate",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "leap": Setting(5.0, "times its recent mean to which the level must leap", least=1.5),
         "factor": Setting(10.0, "times the level that make a single value a spike", least=2.0),
@@ -83,7 +98,7 @@ class KlSpike(Detector):
         if self._leaps < 5 or (level < TINY_SEQUENCE and unit_of(view) != "token"):
             return None
         message = f"KL leapt to {level:.3g} from {mean:.3g} within a few rows, and is still there."
-        return Finding("warning", level, self.leap * mean, message, {"kl": level, "kl_before": mean})
+        return Finding("warning", level, self.leap * mean, message, {"kl": level, "kl_before": mean}, clause="leap")
 
     def _spiked(self, view: View, value: float) -> Finding | None:
         """A single value has jumped; it counts with others, or by its size."""
@@ -104,4 +119,6 @@ class KlSpike(Detector):
         if torn:
             why += f", with a gradient norm of {grad.last:.3g} (usually {grad.level:.3g})"
         message = f"KL jumped to {value:.3g} from a level of {normal:.3g}{why}."
-        return Finding("warning", value, limit, message, {"kl": value, "level": normal, "spikes": float(len(spikes))})
+        clause = "spikes" if torn or harm(view, besides="kl") else "outliers"
+        evidence = {"kl": value, "level": normal, "spikes": float(len(spikes))}
+        return Finding(self.clauses[clause].severity, value, limit, message, evidence, clause=clause)

@@ -6,8 +6,9 @@ from itertools import pairwise
 from typing import ClassVar
 
 from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.kl.harm import READS, harms
-from rldk.detectors.kl.units import USUAL_SEQUENCE, USUAL_TOKEN, coefficient, in_numbers, unit_of
+from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.kl import coefficient, in_numbers, unit_of
+from rldk.signals.reward import SCORES
 
 __all__ = ["KlTrendAnomaly"]
 
@@ -19,8 +20,8 @@ class KlTrendAnomaly(Detector):
     """The KL is above what is usual, has been rising for ninety rows, and gathers pace.
 
     What it catches: the mean KL of about ten rows, read every fifteen, rose in at least five of the last six readings, half
-        again in all, by 1.3 times as much in the later half as in the earlier one, and is now above what healthy runs
-        reach (0.3 nats a token, 15 a response).
+        again in all, by 1.3 times as much in the later half as in the earlier one, and is now above what most
+        healthy runs reach (1 nat per token, 25 per response).
     Why it matters: every run leaves its reference, fast at first and then slower, until the penalty holds it. One that
         goes ever faster beyond the usual has nothing that holds it: it is on its way to an explosion.
     When it misfires: a run without a KL penalty may drift on for long and be well. Where the log does not say whether it
@@ -33,13 +34,13 @@ class KlTrendAnomaly(Detector):
     type: ClassVar[str] = "kl_trend_anomaly"
     tracker: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
-    reads: ClassVar = (*READS, "kl_coef", "target_kl")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Raise the KL coefficient, or lower the learning rate."
     persist: ClassVar[int] = 1
     clear: ClassVar[int] = 20
     settings: ClassVar = {
-        "token": Setting(USUAL_TOKEN, "nats a token above which a rise matters", least=0.0),
-        "sequence": Setting(USUAL_SEQUENCE, "nats a response above which a rise matters", least=0.0),
+        "token": Setting(1.0, "nats per token above which a rise matters", least=0.0),
+        "sequence": Setting(25.0, "nats per response above which a rise matters", least=0.0),
         "rise": Setting(1.5, "how many times its value of ninety rows ago it must be", least=1.0),
         "pace": Setting(1.3, "rise of the later half over that of the earlier one", least=0.0),
     }
@@ -68,7 +69,7 @@ class KlTrendAnomaly(Detector):
             return None
         unit = unit_of(view)
         limit = self.sequence if unit == "sequence" else self.token
-        if not level > limit or not (unit or harms(view)[1] or level > self.sequence):
+        if not level > limit or not (unit or harm(view, besides="kl") or level > self.sequence):
             return None
         first = self._readings[0]
         message = f"KL rose from {first:.3g} to {level:.3g} {in_numbers(unit)} in {EVERY * (KEPT - 1)} rows and gathers pace."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.kl.units import in_numbers, unit_of
+from rldk.signals.kl import in_numbers, unit_of
 
 __all__ = ["NegativeKl"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.kl.units import coefficient, target_of
+from rldk.signals.kl import coefficient, target_of
 
 __all__ = ["TargetRangeAnomaly"]
 
@@ -14,7 +14,7 @@ class TargetRangeAnomaly(Detector):
     """The KL stays outside of the range that the run aims at.
 
     What it catches: a KL outside of `kl_target` plus or minus `kl_target_tolerance` for twenty rows on end, once it has had
-        thirty rows to get there. Where only the target is known, a KL above twice of it.
+        thirty rows to get there. Where only the target is known, a KL above three times of it.
     Why it matters: the target is the user's word on how far the policy may go. Above it the policy moves more freely than
         intended; below it the penalty holds back learning.
     When it misfires: a target in another unit than the log (0.1 a token against a sum over the response) is never met; set
@@ -34,7 +34,7 @@ class TargetRangeAnomaly(Detector):
     clear: ClassVar[int] = 10
     settings: ClassVar = {
         "arrival": Setting(30, "rows that the KL has to reach the range", least=0),
-        "factor": Setting(2.0, "times the target that is too high where no tolerance is known", least=1.0),
+        "factor": Setting(3.0, "times the target that is too high where no tolerance is known", least=1.0),
     }
     arrival: float
     factor: float

@@ -2,51 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.reward.course import reward_has_risen
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import damage, ending_share
+from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EosStarvation"]
 
 
 class EosStarvation(Detector):
-    """Hardly any response ends by itself, and the reward does not rise.
+    """Responses no longer end by themselves, or never did.
 
-    What it catches: from the start, or after a time when they did, responses no longer end with the end token, for long,
-        while the reward is no better than at the start.
-    Why it matters: a response that is cut off is scored on half an answer; most rewards then say nothing.
-    When it misfires: base models and tasks with a fixed length fill the limit and may learn all the same; a reward that
-        rises is left alone.
-    What to do: raise the length limit, check the stop tokens and the chat template, or start from a model tuned to stop.
-    References: TRL's `missing_eos_penalty`.
+    What it catches: the share of responses that emit the end token falls from most of them to hardly any, whatever the reward
+        does; or no response has ended since the first row.
+    Why it matters: a response that is cut off is scored on half an answer. A policy that stops ending its responses has
+        found that length pays, or has lost the end token.
+    When it misfires: base models and tasks with a fixed length fill the limit from the start and may learn all the same:
+        while the reward rises that is a warning. So is a loss of endings of a model that seldom ended, while the reward is
+        near its best and nothing else left its range.
+    What to do: raise the length limit, check the stop tokens and the chat template, penalise responses that are cut off, or
+        start from a model tuned to stop.
+    References: TRL's `missing_eos_penalty`; Yu et al. 2025, DAPO (overlong reward shaping).
     """
 
     __slots__ = ("share",)
     type: ClassVar[str] = "eos_starvation"
     tracker: ClassVar[str] = "length"
-    needs: ClassVar = (("eos_frac", "eos_count", "truncated_frac"), ("reward_mean",))
-    watches: ClassVar = ("eos_frac", "eos_count", "truncated_frac")
+    needs: ClassVar = (("eos_frac", "eos_count", "truncated_frac"),)
+    reads: ClassVar = SCORES
     advice: ClassVar[str] = "Raise the length limit, check stop tokens and chat template, or start from a model tuned to stop."
-    persist: ClassVar[int] = 30
-    clear: ClassVar[int] = 10
+    clear: ClassVar[int] = 8
+    clauses: ClassVar = {
+        "stopped": Clause(
+            "responses that ended no longer do", "critical",
+            "public and own runs: the end-token count fell below a tenth of its best in 6 failing runs and no healthy one, and "
+            "nine in ten responses became truncated in 13 failing and 2 healthy ones", persist=6, least=2,
+        ),
+        "fewer": Clause(
+            "half of the responses that ended no longer do", "warning",
+            "corpus: healthy runs lose no more than a third of their endings", persist=12, least=3,
+        ),
+        "never": Clause(
+            "no response has ended since the first row, and the reward does not rise", "critical",
+            "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy one", persist=20, least=6,
+        ),
+        "never_yet": Clause(
+            "no response has ended since the first row", "warning", "as above", persist=8, least=4,
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.02, "share of responses that end, below which they count as not ending", least=0.0, most=1.0)
+        "share": Setting(0.1, "share of responses that end, below which they count as not ending", least=0.0, most=1.0)
     }
     share: float
 
-    def check(self, view: View) -> Finding | None:
-        ended, count, cut = view.get("eos_frac"), view.get("eos_count"), view.get("truncated_frac")
-        if ended.ready:
-            share = ended.level
-        elif cut.ready:
-            share = 1.0 - cut.level
-        elif count.ready:
-            share = 0.0 if count.level == 0.0 else 1.0
-        else:
-            return None
-        if share > self.share or not view.get("reward_mean").ready or reward_has_risen(view):
-            return None
-        some = "None" if share < 0.005 else f"Only {share:.0%}"
-        message = f"{some} of the responses end by themselves, and the reward does not rise."
-        return Finding("warning", share, self.share, message, {"ending": share})
+    def find(self, view: View) -> Sequence[Finding]:
+        now, best = ending_share(view)
+        evidence = {"ending": now, "ending_best": best}
+        if best <= 0.02:
+            message = "No response has emitted the end token since the first row."
+            score = score_of(view)
+            found = [Finding("", now, self.share, message, evidence, clause="never_yet")]
+            if not (score.n >= 8 and view.reward.gain > 3.0 * view.reward.noise):
+                found.append(Finding("", now, self.share, message, evidence, clause="never"))
+            return found
+        if best < 0.3 or not now < 0.5 * best:
+            return ()
+        message = f"Responses that end by themselves fell from {best:.0%} to {now:.0%}."
+        if now > self.share * best:
+            return (Finding("", now, 0.5 * best, message, evidence, clause="fewer"),)
+        thrives = view.reward.thrives(score_of(view))
+        others = [sign for sign in damage(view) if sign.channel not in ("ending", "length", "spread")]
+        severity = "warning" if thrives and not others and best < 0.8 else ""
+        return (Finding(severity, now, self.share, message, evidence, clause="stopped"),)

@@ -2,55 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import ending_share
 
 __all__ = ["LengthBias"]
 
 DOUBT = 0.3  # of the step from row to row; the mean over some twenty rows errs by half of that
 PRECISE = 0.1  # change from row to row below which a median of five rows errs by a twentieth
+GROWN = 2.0
 
 
 class LengthBias(Detector):
     """Longer responses are rewarded more, whatever they say.
 
-    What it catches: the rank correlation of response length with reward has been at or above the threshold for some ten
-        updates, or five where it hardly varies, by more than its noise (that of a batch of eight errs by 0.4). It is
+    What it catches: a rank correlation of response length with reward, beyond its noise, that is so high that length all but
+        decides the reward; or one above the threshold for long, or while responses have doubled in length or stop ending. It is
         measured over the latest responses where they are given to the forensics (`response_data`), or as the run logs it
         (`length_reward_corr`).
     Why it matters: what the reward pays for is what the policy will learn; a reward that grows with length is gamed by
         writing more long before anything else is learnt.
-    When it misfires: where a right answer takes more words than a wrong one, the correlation is earned; it is therefore a
-        warning only. A negative one is not reported: wrong answers that ramble until they are cut off are common in
-        healthy runs.
+    When it misfires: where a right answer takes more words than a wrong one, the correlation is earned: healthy runs of the
+        corpus reach 0.7 for a while, without growing. A negative one is not reported: wrong answers that ramble until they
+        are cut off are common in healthy runs.
     What to do: control the reward for length or normalise it by length, penalise over-long responses, and read the
         longest ones that score well.
     References: Singhal et al. 2023, A Long Way to Go: Investigating Length Correlations in RLHF.
     """
 
-    __slots__ = ("threshold",)
+    __slots__ = ("alone", "threshold")
     type: ClassVar[str] = "length_bias"
     tracker: ClassVar[str] = "length"
     needs: ClassVar = (("length_reward_corr",),)
-    reads: ClassVar = ("rollout_length_mean",)
+    reads: ClassVar = ("rollout_length_mean", "truncated_frac", "eos_frac", "eos_count")
     advice: ClassVar[str] = (
         "Control the reward for length, or normalise it by it; penalise over-long responses; read the longest that score well."
     )
-    persist: ClassVar[int] = 5
+    clauses: ClassVar = {
+        "pays_and_grows": Clause(
+            "length all but decides the reward, and responses stop ending", "critical",
+            "corpus: rewards for length; no healthy run", persist=5, least=2,
+        ),
+        "decides": Clause(
+            "length all but decides the reward", "warning",
+            "corpus: healthy runs reach 0.7, rewards for length 0.88 and more", persist=5, least=3,
+        ),
+        "lasting": Clause(
+            "longer responses are rewarded more, for long", "warning",
+            "Singhal et al. 2023; correlations of healthy runs of the corpus do not last that long", persist=70, least=20,
+        ),
+        "grows": Clause(
+            "longer responses are rewarded more, and they have doubled or stop ending", "warning",
+            "Singhal et al. 2023; the corpus has healthy correlations of 0.6 without growth", persist=5, least=3,
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
-        "threshold": Setting(0.35, "rank correlation of length and reward", least=0.0, most=1.0),
+        "threshold": Setting(0.35, "rank correlation of length and reward, where responses grow", least=0.0, most=1.0),
+        "alone": Setting(0.75, "rank correlation that is reported without growth", least=0.0, most=1.0),
     }
     threshold: float
+    alone: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         correlation = view.get("length_reward_corr")
+        if not correlation.ready:
+            return ()
         lasting = correlation.level if correlation.roughness < PRECISE else correlation.slow - DOUBT * correlation.roughness
-        if not min(correlation.level, lasting) >= self.threshold or not correlation.ready:
-            return None
+        value = min(correlation.level, lasting)
+        if not value >= min(self.threshold, self.alone):
+            return ()
         length = view.get("rollout_length_mean")
-        message = f"Length and reward have a rank correlation of {correlation.level:.2f}: longer responses are rewarded more."
+        now, best = ending_share(view)
+        unending = best > 0.5 and now < 0.6 * best
+        grown = length.ready and length.level > GROWN * length.start
+        message = f"Length and reward have a rank correlation of {correlation.level:.2f}: longer responses are rewarded more"
         evidence = {"length_reward_corr": correlation.level, "correlation_start": correlation.start}
         if length.ready:
             evidence |= {"length_start": length.start, "length": length.level}
-        return Finding("warning", correlation.level, self.threshold, message, evidence)
+        found = []
+        if value >= self.alone:
+            found.append(Finding("", correlation.level, self.alone, f"{message}.", evidence, clause="decides"))
+            if unending:
+                also = f"{message}, and responses that end by themselves fell to {now:.0%}."
+                found.append(Finding("", correlation.level, self.alone, also, evidence, clause="pays_and_grows"))
+        if value >= self.threshold:
+            found.append(Finding("", correlation.level, self.threshold, f"{message}.", evidence, clause="lasting"))
+        if value >= self.threshold and (grown or unending):
+            also = f"{message}, and they grow."
+            found.append(Finding("", correlation.level, self.threshold, also, evidence, clause="grows"))
+        return found

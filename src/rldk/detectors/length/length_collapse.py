@@ -2,64 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.reward.course import AtBest, reward_has_fallen, reward_has_risen
-from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["LengthCollapse"]
 
+NOTHING = 4.0  # tokens up to which a length limit leaves no room for an answer
+
 
 class LengthCollapse(Detector):
-    """Responses have shrunk to a few tokens, and the reward has nothing to show for it.
+    """Responses have shrunk to a few tokens, or are cut off after a few.
 
-    What it catches: the mean length has fallen to a small share of its start and stays there, while the reward is no better
-        than before. Critical while the reward has fallen with it.
-    Why it matters: a policy that answers with nothing has found the cheapest way to avoid a penalty.
-    When it misfires: a length penalty, or a task with short answers, shortens responses rightly; with a reward that rises it
-        is not reported, nor where a reward has fallen whose answers were as short when it was at its best, or long before.
-    What to do: take back the length penalty or the penalty on the end token, and check that empty answers score worst.
+    What it catches: a mean length that has fallen to a fifth of its start and stays there. Critical where the reward has
+        fallen meanwhile, or a strong channel (entropy, KL) left its range. Also a limit that cuts off every response after
+        four tokens or fewer.
+    Why it matters: a policy that answers with nothing has found the cheapest way to avoid a penalty; one that may not say
+        more cannot learn to.
+    When it misfires: a length penalty, or a task with short answers, shortens responses rightly: with a reward near its
+        best and nothing else out of range it is a note.
+    What to do: take back the length penalty or the penalty on the end token, check that empty answers score worst, and raise the
+        length limit.
     References: none.
     """
 
-    __slots__ = ("_at_best", "_rest", "share")
+    __slots__ = ("share",)
     type: ClassVar[str] = "length_collapse"
     tracker: ClassVar[str] = "length"
-    needs: ClassVar = (("rollout_length_mean",),)
-    reads: ClassVar = ("reward_mean",)
-    advice: ClassVar[str] = "Take back the length penalty, and check that empty or trivial answers score worst."
-    persist: ClassVar[int] = 8
+    needs: ClassVar = (("rollout_length_mean", "max_response_length"),)
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
+    advice: ClassVar[str] = (
+        "Take back the length penalty, raise the length limit, and check that empty or trivial answers score worst."
+    )
+    clear: ClassVar[int] = 8
+    clauses: ClassVar = {
+        "with_damage": Clause(
+            "responses shrank to a fifth while the reward fell or another channel left its range", "critical",
+            "corroboration by an independent channel", persist=4, least=2,
+        ),
+        "shrunk": Clause(
+            "responses shrank to a fifth, and the reward is no better for it", "warning",
+            "corpus: healthy runs keep 40 % of their length", persist=8, least=3,
+        ),
+        "brief": Clause("responses shrank to a fifth while the reward rose", NOTE, "as above", persist=8, least=3),
+        "cut_short": Clause(
+            "every response is cut off after four tokens or fewer", "critical",
+            "definition: no answer fits", persist=5, least=3,
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.2, "share of its start below which the length counts as collapsed", least=0.0, most=1.0)
     }
     share: float
-    _at_best: AtBest
-    _rest: LaggedLevel
 
-    def reset(self) -> None:
-        super().reset()
-        self._at_best = AtBest(1)
-        self._rest = LaggedLevel()
-
-    def check(self, view: View) -> Finding | None:
-        if view.get("reward_mean").high_index != self._at_best.seen:
-            self._at_best.update(view, "rollout_length_mean")
-        length = view.get("rollout_length_mean")
-        n = length.n
-        if n % QUICK == 0 or n % SLOW == 0:
-            self._rest.read(n, length.level)
-        if n < 10 or length.level >= self.share * length.start:
-            return None
-        if reward_has_risen(view):
-            return None
-        fallen = reward_has_fallen(view)
-        if fallen and length.level > 0.7 * self._at_best.levels[0]:
-            return None  # as short when the reward was at its best
-        if fallen and self.raised != "critical" and length.level > 0.7 * self._rest.before():
-            return None  # as short long before the reward fell
-        severity = "critical" if fallen else "warning"
-        message = f"Responses shrank from {length.start:.4g} to {length.level:.4g} tokens, and the reward is no better for it."
-        return Finding(
-            severity, length.level, self.share * length.start, message, {"length_start": length.start, "length": length.level}
-        )
+    def find(self, view: View) -> Sequence[Finding]:
+        length, cut = view.get("rollout_length_mean"), view.get("truncated_frac")
+        limit = view.get("max_response_length").last
+        if 0.0 < limit <= NOTHING or (cut.n >= 3 and cut.level > 0.9 and 0.0 < length.level <= NOTHING):
+            most = limit if 0.0 < limit <= NOTHING else length.level
+            message = f"Responses are cut off after {most:.3g} tokens."
+            return (Finding("", most, NOTHING, message, {"length": most}, clause="cut_short"),)
+        if not length.ready or not length.level < self.share * length.start:
+            return ()
+        damaged = harm(view, besides="length")
+        message = f"Responses shrank from {length.start:.4g} to {length.level:.4g} tokens on average"
+        evidence = {"length_start": length.start, "length": length.level}
+        threshold = self.share * length.start
+        if damaged:
+            why = " and ".join(damaged)
+            return (Finding("", length.level, threshold, f"{message}, while {why}.", evidence, clause="with_damage"),)
+        clause = "brief" if view.reward.improves(score_of(view)) else "shrunk"
+        return (Finding("", length.level, threshold, f"{message}.", evidence, clause=clause),)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 
 __all__ = ["ClipSaturation"]
 
 
-class ClipSaturation(Detector):
-    """Most tokens of an update are clipped: the steps are far larger than PPO trusts.
+NARROW, WIDE = 0.01, 5.0  # clip ranges that leave no room, and that clip nothing; recipes use 0.1 to 0.4
 
-    What it catches: half of the tokens or more hit the clip range, for long.
-    Why it matters: a clipped token has no gradient: the update is made by the few that are left, and the ratio between old
-        and new policy has left the region in which PPO's estimate holds.
-    When it misfires: off-policy methods with many epochs on one batch clip a fifth to a third as a matter of course.
+
+class ClipSaturation(Detector):
+    """Most tokens of an update are clipped, or the clip range leaves no room.
+
+    What it catches: a third of the tokens or more hit the clip range, for long. A clip range below 0.01. One above 5 is a note.
+    Why it matters: a clipped token has no gradient: the update is made by the few that are left. Either the ratio between old
+        and new policy has left the region in which PPO's estimate holds, or the range allows for no step at all.
+    When it misfires: off-policy methods with many epochs on one batch clip a fifth to a quarter as a matter of course.
     What to do: lower the learning rate, take fewer epochs or minibatches per batch, or widen the clip range if it was set
         very tight.
     References: Schulman et al. 2017, Proximal Policy Optimization Algorithms.
@@ -24,20 +28,36 @@ class ClipSaturation(Detector):
     __slots__ = ("share",)
     type: ClassVar[str] = "clip_saturation"
     tracker: ClassVar[str] = "policy"
-    needs: ClassVar = (("clip_frac",),)
-    reads: ClassVar = ("clip_range", "policy_lr", "lr")
+    needs: ClassVar = (("clip_frac", "clip_range"),)
+    reads: ClassVar = ("policy_lr", "lr")
     advice: ClassVar[str] = "Lower the learning rate, take fewer epochs per batch, or widen the clip range if it is very tight."
-    persist: ClassVar[int] = 8
-    settings: ClassVar = {"share": Setting(0.5, "share of clipped tokens", least=0.0, most=1.0)}
+    clauses: ClassVar = {
+        "saturated": Clause(
+            "a third of the tokens are clipped", "warning",
+            "ranges of real runs: healthy ones clip up to 25 %, failing ones up to 97 %", persist=8, least=3,
+        ),
+        "narrow": Clause("the clip range is below 0.01", "warning", "recipes use 0.1 to 0.4", persist=1, least=1),
+        "wide": Clause("the clip range is above 5", NOTE, "a ratio of 6 is never clipped: PPO without a clip",
+        persist=1, least=1),
+    }  # fmt: skip
+    settings: ClassVar = {"share": Setting(0.35, "share of clipped tokens", least=0.0, most=1.0)}
     share: float
 
-    def check(self, view: View) -> Finding | None:
-        clip = view.get("clip_frac")
-        if not clip.ready or clip.level < self.share:
-            return None
-        message = f"{clip.level:.0%} of the tokens are clipped."
-        return Finding("warning", clip.level, self.share, message, {"clip_frac": clip.level})
+    def find(self, view: View) -> Sequence[Finding]:
+        clip, limit = view.get("clip_frac"), view.get("clip_range").last
+        found = []
+        if clip.ready and clip.level >= self.share:
+            message = f"{clip.level:.0%} of the tokens are clipped."
+            found.append(Finding("", clip.level, self.share, message, {"clip_frac": clip.level}, clause="saturated"))
+        if 0.0 < limit < NARROW:
+            message = f"The clip range is {limit:.3g}: it leaves no room to learn."
+            found.append(Finding("", limit, NARROW, message, clause="narrow"))
+        elif limit > WIDE:
+            found.append(Finding("", limit, WIDE, f"The clip range is {limit:.3g}: nothing is clipped.", clause="wide"))
+        return found
 
     def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.clause == "narrow":
+            return "Set the clip range (`cliprange`, `epsilon`) to 0.1 to 0.3."
         lr = view.first("policy_lr", "lr")
-        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice
+        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice

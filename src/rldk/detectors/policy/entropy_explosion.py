@@ -2,54 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import log
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.reward.course import reward_has_fallen
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EntropyExplosion"]
 
+TEXT = 4.0  # nats per token beyond which an entropy that has doubled is no text: good models write with 0.1 to 2
+
 
 class EntropyExplosion(Detector):
-    """The policy's entropy has risen far above where it started: it writes noise.
+    """The policy's entropy is far above where it started, or near that of words drawn at random.
 
-    What it catches: the entropy by token is several times its start and above what text has. Good language models write
-        with 0.1 to 2 nats a token; 4 and more is near to drawing words at random (the uniform distribution over a
-        vocabulary of 50 000 has 10.8).
+    What it catches: an entropy by token that has risen by a nat and doubled; and one near the logarithm of the vocabulary, which
+        is that of words drawn at random, from the first row on.
     Why it matters: a policy that has come apart does not come back, since random text earns no reward to learn from.
-    When it misfires: a run that explores may double or triple a small entropy and be well; it is therefore asked to
-        exceed an absolute rise as well, and is critical only beyond what text has, or while the reward falls with it.
-    What to do: stop, go back to the last good checkpoint, lower the learning rate or the entropy bonus, and clip the
-        gradients; look at the samples around the onset.
+    When it misfires: a run that explores may double or triple a small entropy and be well; it is therefore asked to rise by
+        an absolute amount as well. While the reward is near its best it is a warning.
+    What to do: stop, go back to the last good checkpoint, lower the learning rate, the sampling temperature or the entropy
+        bonus, and clip the gradients; look at the samples around the onset.
     References: Cui et al. 2025, The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models.
     """
 
-    __slots__ = ("factor", "rise", "text_limit")
+    __slots__ = ("factor", "rise")
     type: ClassVar[str] = "entropy_explosion"
     tracker: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
-    reads: ClassVar = ("reward_mean",)
+    reads: ClassVar = (*SCORES, "vocab_size")
     advice: ClassVar[str] = (
-        "Go back to the last good checkpoint, lower the learning rate or the entropy bonus, and clip gradients."
+        "Go back to the last good checkpoint; lower the learning rate, the temperature or the entropy bonus, and clip gradients."
     )
+    clauses: ClassVar = {
+        "exploded": Clause(
+            "the entropy rose by a nat and doubled", "critical",
+            "public and own runs: 5 failing runs, no healthy one", persist=4, least=2,
+        ),
+        "rising": Clause(
+            "the entropy rose by 0.6 nats and by half, and the reward does not improve", "warning",
+            "corpus: healthy runs stay within 0.5 nats of their start", persist=10, least=3,
+        ),
+        "random": Clause(
+            "the entropy is that of words drawn at random", "critical",
+            "definition: ln(vocabulary) is the entropy of a uniform choice", persist=3, least=2,
+        ),
+        "near_random": Clause(
+            "the entropy is near that of words drawn at random", "warning",
+            "definition, at three quarters of ln(vocabulary); language models write with a tenth of it", persist=5, least=2,
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(4.0, "how many times its start the entropy must be", least=1.0),
+        "factor": Setting(2.0, "how many times its start the entropy must be", least=1.0),
         "rise": Setting(1.0, "by how many nats it must have risen", least=0.0),
-        "text_limit": Setting(4.0, "nats a token beyond which it is noise whatever else happens", least=0.0),
     }
     factor: float
     rise: float
-    text_limit: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         entropy = view.get("entropy_mean")
-        if not entropy.ready:
-            return None
-        normal = min(entropy.start, entropy.base)
-        limit = max(self.factor * normal, normal + self.rise)
-        if entropy.level < limit:
-            return None
-        noise = entropy.level > self.text_limit
-        severity = "critical" if noise or reward_has_fallen(view) else "warning"
-        message = f"Entropy is {entropy.level:.3g} nats a token, {entropy.level / max(normal, 1e-12):.3g} times its start."
-        return Finding(severity, entropy.level, limit, message, {"entropy_start": normal, "entropy": entropy.level})
+        if entropy.n < 3:
+            return ()
+        level, found = entropy.level, []
+        start = min(entropy.first, entropy.start, entropy.base) if entropy.ready else entropy.first
+        evidence = {"entropy_start": start, "entropy": level}
+        message = f"Entropy rose from {start:.3g} to {level:.3g} nats per token."
+        if level > start + 0.6 and level > 1.5 * start and not view.reward.improves(score_of(view)):
+            found.append(Finding("", level, start + 0.6, message, evidence, clause="rising"))
+        if level > start + self.rise and level > self.factor * start:
+            excused = view.reward.thrives(score_of(view)) and level < TEXT
+            found.append(Finding("warning" if excused else "", level, start + self.rise, message, evidence, clause="exploded"))
+        vocabulary = view.get("vocab_size").last
+        if vocabulary > 1.0 and level > 0.75 * log(vocabulary):
+            most = log(vocabulary)
+            message = f"Entropy is {level:.3g} nats per token; words drawn at random have {most:.3g}."
+            clause = "random" if level > 0.93 * most else "near_random"
+            found.append(Finding("", level, 0.75 * most, message, evidence, clause=clause))
+        return found

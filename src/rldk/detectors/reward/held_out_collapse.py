@@ -1,80 +1,96 @@
-"""What the model could do on data it is not trained on is lost."""
+"""What the model could do on data it is not trained on is lost, or never changes."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from math import inf, isfinite
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.series import Series
 
 __all__ = ["HeldOutCollapse"]
 
-MEASURES = {"eval_accuracy": "accuracy", "eval_reward_mean": "reward"}
-LEAST = 3  # measurements before there is a best to fall from
-AGAIN = 3  # in a row that are low, from which on it is critical
+MEASURES = {"eval_accuracy": "Held-out accuracy", "eval_reward_mean": "Held-out reward", "accuracy": "Accuracy"}
+LEAST = 4  # measurements before there is something to fall from
+RARE = 5.0  # steps per row from which on an accuracy is measured, rather than counted over the batch
+PERFECT = 0.98
+CHANCE = 1e-3  # of so many equal measurements, by how often they repeated before
 
 
 class HeldOutCollapse(Detector):
-    """Accuracy or reward on held-out data has lost a large part of its best, and does not come back.
+    """Accuracy or reward on the same questions has lost a large part of its best, or is the same number again and again.
 
-    What it catches: two measurements in a row that are both below the best pair in a row by two fifths of it (or of all that
-        had been gained since the first), and by more than their usual changes. At the third it is critical.
+    What it catches: the median of the latest measurements is below the best by a large part of all that the measure has ever
+        varied by, and by more than its noise; an accuracy, by a quarter of its best or more. Also a measure that is the very
+        same number in eight measurements in a row, though it is not perfect: the policy gives the same answers, whatever it
+        is trained on.
     Why it matters: the reward in training is noisy, is chosen by the sampler and can be hacked; what is measured on the same
         questions again and again is the model itself.
-    When it misfires: a held-out set that is drawn anew each time, or of a few dozen questions, jumps; the wait for a pair, and
-        for changes beyond the usual, is there for that. A change of the evaluation itself looks the same.
+    When it misfires: a held-out set that is drawn anew each time, or of a few dozen questions, jumps; the wait for changes
+        beyond the usual is there for that. A change of the evaluation itself looks the same.
     What to do: stop, go back to the checkpoint before the fall, lower the learning rate or raise the KL penalty.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
-    __slots__ = ("_best", "_change", "_low", "lost", "noises")
+    __slots__ = ("lost", "noises")
     type: ClassVar[str] = "held_out_collapse"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (tuple(MEASURES),)
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty, and read samples."
     )
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 2
+    clauses: ClassVar = {
+        "lost": Clause(
+            "held-out quality has lost a quarter of its best, and most of its range", "critical",
+            "an accuracy over a hundred questions errs by 5 points; a quarter of the best is beyond chance", persist=2, least=2,
+        ),
+        "slipping": Clause(
+            "held-out quality has lost a tenth of its best, and most of its range", "warning",
+            "as above, at three times its noise", persist=3, least=3,
+        ),
+        "pinned": Clause(
+            "held-out quality is the same number again and again", "critical",
+            "a policy that changes does not give the same number of right answers eight times in a row", persist=2, least=2,
+        ),
+        "repeats": Clause(
+            "held-out quality has been the same number five times", "warning", "as above, at five", persist=1, least=1,
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
-        "lost": Setting(0.4, "share of its best that must be lost", least=0.1, most=1.0),
-        "noises": Setting(4.0, "times the usual change from one measurement to the next", least=0.0),
+        "lost": Setting(0.25, "share of its best that must be lost", least=0.1, most=1.0),
+        "noises": Setting(4.0, "times its noise by which it must have fallen", least=0.0),
     }
     lost: float
     noises: float
-    _best: list[float]
-    _change: list[float]
-    _low: list[int]
 
-    def reset(self) -> None:
-        super().reset()
-        self._best = [-inf] * len(MEASURES)
-        self._change = [0.0] * len(MEASURES)
-        self._low = [0] * len(MEASURES)
+    def find(self, view: View) -> Sequence[Finding]:
+        found: list[Finding] = []
+        for name, words in MEASURES.items():
+            series = view.get(name)
+            if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_a_row < RARE:
+                continue  # in every row of a dense log: that of the batch
+            if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
+                found += self._pinned(series, words) or self._fallen(series, words)
+        return found
 
-    def check(self, view: View) -> Finding | None:
-        worst = None
-        for place, (name, word) in enumerate(MEASURES.items()):
-            if name in view.event.metrics and isfinite(view.event.metrics[name]):
-                finding = self._measured(view, place, name, word)
-                worst = finding if worst is None or (finding and finding.severity == "critical") else worst
-        return worst
+    def _fallen(self, series: Series, words: str) -> list[Finding]:
+        best = max(series.high, series.first)
+        lost, whole = best - series.level, best - min(series.low, series.first)
+        noise = max(series.noise, 1e-12)
+        if not lost > max(0.6 * whole, 0.1 * abs(best)) or not lost > 3.0 * noise:
+            return []
+        message = f"{words} fell from {best:.3g} to {series.level:.3g} and stays there."
+        evidence = {"best": best, "now": series.level}
+        found = [Finding("", series.level, 0.9 * best, message, evidence, clause="slipping")]
+        if lost > self.lost * abs(best) and lost > self.noises * noise:
+            found.append(Finding("", series.level, best - self.lost * abs(best), message, evidence, clause="lost"))
+        return found
 
-    def _measured(self, view: View, place: int, name: str, word: str) -> Finding | None:
-        series = view.get(name)
-        now, best = series.last, self._best[place]
-        room = max(self.lost * max(abs(best), best - series.first), self.noises * self._change[place])
-        if series.n <= LEAST or best - now <= room:
-            recent = series.values()
-            self._low[place] = 0
-            changes = [abs(after - before) for before, after in pairwise(recent)]
-            self._change[place] = sum(changes) / max(len(changes), 1)
-            self._best[place] = max(best, min(recent[-2:])) if series.n > 1 else -inf
-            return None
-        self._low[place] += 1
-        if self._low[place] < AGAIN - 1:
-            return None
-        severity = "critical" if self._low[place] >= AGAIN else "warning"
-        message = f"Held-out {word} fell from {best:.3g} to {now:.3g} and stays there."
-        return Finding(severity, now, best - room, message, {"best": best, "now": now})
+    @staticmethod
+    def _pinned(series: Series, words: str) -> list[Finding]:
+        if series.same < 5 or series.last >= PERFECT or (series.same < series.n and series.sameness > CHANCE):
+            return []
+        message = f"{words} has been {series.last:.4g} in {series.same} measurements in a row."
+        clause = "pinned" if series.same >= 8 else "repeats"
+        return [Finding("", series.last, 5.0, message, {"rows": float(series.same)}, clause=clause)]

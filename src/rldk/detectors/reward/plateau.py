@@ -2,128 +2,134 @@
 
 from __future__ import annotations
 
-from statistics import median
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.core.stats import RollingSlope
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.kl import kl_level
+from rldk.signals.reward import score_of
 
 __all__ = ["Plateau"]
 
-BLOCK = 50
-LEAST = 5
-FEW = 3  # rows of a block, where a row stands for very many steps
-LEAST_BLOCKS, MOST_BLOCKS = 8, 40
+MOVED, FAR = 0.3, 0.6
+"""KL (nats per token) that says the policy has moved, and moved far. Healthy runs of the corpus that moved that far had a
+reward whose trend was beyond chance (t above 2) by the fiftieth update."""
+STILL = 5e-4
+"""KL (nats per token) after fifty updates that says the policy has not moved."""
+SMALL = 0.15
+"""Share of the spread between responses by which the reward of a whole run may rise and have learnt nothing."""
+NO_UPDATE = 1e-7
+"""KL of an update with several optimizer steps that says nothing was changed; healthy updates have 1e-4 to 0.02."""
 
 
 class Plateau(Detector):
     """The reward is where it began: nothing was learnt.
 
-    What it catches: after some hundred steps, a line through the means of blocks of fifty neither rises nor falls by more
-        than chance explains, or by no more than a tenth of what responses differ by; and the first block is like the rest.
-        Sooner, if the KL from the reference is next to nothing as well. A log with a row every ten steps has blocks of
-        five rows.
+    What it catches: a straight line through all rewards that rises no more than chance explains (t below 2), after fifty updates
+        if the policy has meanwhile left its reference (it moves, but not towards the reward) or has not moved at all, and
+        after six hundred in any case.
     Why it matters: the run pays for itself only if something changes.
     When it misfires: a reward that is high from the start has little to gain and is left alone. Slow tasks learn late: it is
-        a warning, said once.
+        taken back as soon as the reward rises.
     What to do: where the policy has hardly moved, raise the learning rate, lower the KL penalty, and check that gradients
         reach the weights (frozen layers, an adapter that is not trained); where it has, check that the reward tells better
-        from worse and that prompts are neither too hard nor too easy.
+        from worse, that each reward is given to the response it was made for, and that it is not mostly noise.
     References: none.
     """
 
-    __slots__ = ("_count", "_first_step", "_mean", "_means", "rows", "size", "small", "still", "t")
+    __slots__ = ("lasting", "rows", "t")
     type: ClassVar[str] = "plateau"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
-    reads: ClassVar = ("policy_lr", "lr", "kl_mean", "reward_std")
+    reads: ClassVar = ("policy_lr", "lr", "kl_mean", "rollout_length_mean", "kl_update", "kl_coef", "target_kl", "reward_std")
     advice: ClassVar[str] = (
-        "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and the reward discriminates."
+        "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and that the reward tells "
+        "better from worse."
     )
-    persist: ClassVar[int] = 1
-    clear: ClassVar[int] = 50
+    clear: ClassVar[int] = 3
     most_raises: ClassVar[int] = 1
+    passing: ClassVar[bool] = True
+    clauses: ClassVar = {
+        "drifts_far": Clause(
+            "the policy has left its reference by far, and the reward is no better for it", "critical",
+            "corpus: random and shuffled rewards; no healthy run that moved 0.6 nats per token had a flat reward",
+            persist=10, least=4,
+        ),
+        "drifts": Clause(
+            "the policy moves away from its reference, and the reward is no better for it", "warning",
+            "corpus: as above, at 0.3 nats per token", persist=6, least=3,
+        ),
+        "frozen": Clause(
+            "updates change nothing, and the reward has no trend", "critical",
+            "corpus: learning rates a thousandth of what is sane; healthy updates move the policy by 1e-4 to 0.02 nats",
+            persist=8, least=4,
+        ),
+        "still": Clause(
+            "after fifty updates neither the policy nor the reward has moved", "warning",
+            "corpus: learning rates a thousandth of what is sane", persist=10, least=4,
+        ),
+        "flat": Clause(
+            "after hundreds of updates the reward has no trend", "warning",
+            "public runs: healthy ones show a trend (t above 2) after 300 updates", persist=20, least=8,
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
-        "rows": Setting(600, "steps with a reward before it is judged; a fifth less if the policy has not moved", least=200),
+        "rows": Setting(40, "updates with a reward before it is judged", least=10),
+        "lasting": Setting(600, "updates after which a reward without a trend is reported whatever the policy does", least=100),
         "t": Setting(2.0, "t value of the trend below which there is none: one in twenty by chance", least=0.0),
-        "small": Setting(0.1, "gain, in spreads between responses, that is none", least=0.0),
-        "still": Setting(0.005, "KL by token (100 times as much by sequence) below which the policy has not moved", least=0.0),
     }
     rows: float
-    still: float
+    lasting: float
     t: float
-    small: float
-    size: int
-    _first_step: int
-    _count: int
-    _mean: float
-    _means: list[float]
 
-    def reset(self) -> None:
-        super().reset()
-        self.size = BLOCK
-        self._first_step = self._count = 0
-        self._mean = 0.0
-        self._means = []
+    def find(self, view: View) -> Sequence[Finding]:
+        series = score_of(view)
+        if series.n < view.rows(self.rows, 15):
+            return ()
+        trend = view.reward.trend
+        small = series.n >= view.rows(self.lasting, 60) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
+        if not (trend < self.t or small) or series.noise == 0.0 or self._is_high(view) or self._learnt_at_once(view):
+            return ()
+        clause = self._clause(view, view.first("reward_mean").n)
+        if not clause:
+            return ()
+        kl = kl_level(view)
+        moved = f"KL from the reference is {kl.words}" if kl.value == kl.value else "the KL is not logged"
+        message = f"After {series.n} rows the reward has no trend beyond chance (t = {trend:.2g}), and {moved}."
+        return (Finding("", trend, self.t, message, {"t": trend}, clause=clause),)
 
-    def check(self, view: View) -> Finding | None:
-        reward = view.get("reward_mean")
-        value = reward.last
-        if value - value != 0.0:
-            return None
-        if reward.n <= LEAST:
-            self._see_gap(view, reward.n)
-        self._count = count = self._count + 1
-        self._mean += (value - self._mean) / count
-        if count < self.size:
-            return None
-        self._means.append(self._mean)
-        self._count, self._mean = 0, 0.0
-        if len(self._means) > MOST_BLOCKS:
-            del self._means[2]  # the first hundred are the start, the rest a window
-        kl = view.get("kl_mean")
-        limit = self.still * (100.0 if view.reductions.get("kl_mean") == "sequence" else 1.0)
-        moved = not (kl.ready and abs(kl.level) < limit)
-        rows = self.rows if moved else 0.8 * self.rows
-        few = self.size == FEW and reward.n >= LEAST_BLOCKS * FEW and view.step - self._first_step >= rows
-        if reward.n * BLOCK < self.size * rows and not few:
-            return None
-        return self._judge(reward.n, moved, view.get("reward_std").level)
+    def _clause(self, view: View, rows: int) -> str:
+        kl = kl_level(view)
+        per_token = kl.value if kl.unit == "token" else kl.strain  # of 50 nats per response, or 10 of no known unit
+        if per_token > FAR and view.reward.trend < 1.5:
+            return "drifts_far"
+        if per_token > MOVED:
+            return "drifts"
+        update = view.get("kl_update")
+        idle = update.ready and 0.0 <= update.level < NO_UPDATE
+        if idle and kl.unit and abs(kl.value) < STILL and rows >= view.rows(1.4 * self.rows, 20):
+            return "frozen"
+        if kl.unit and abs(kl.value) < STILL and (idle or rows >= view.rows(3 * self.rows, 30)):
+            return "still"
+        return "flat" if rows >= view.rows(self.lasting, 60) else ""
 
-    def _see_gap(self, view: View, count: int) -> None:
-        """From the first rows: a row that stands for several steps makes blocks of fewer rows.
+    @staticmethod
+    def _is_high(view: View) -> bool:
+        """Whether most of a share of right answers was there from the start: little is left to gain."""
+        series, spread = score_of(view), view.get("reward_std")
+        return 0.7 < series.base <= 1.0 and series.high <= 1.0 + 1e-6 and not spread.level > 0.5
 
-        Three at least; and five where a row is more than a block, since a step is then no update but a sample.
-        """
-        if count == 1:
-            self._first_step = view.step
-        gap = (view.step - self._first_step) / (LEAST - 1)
-        if count == LEAST and gap > 1.0:
-            self.size = max(FEW, round(BLOCK / gap)) if gap <= BLOCK else LEAST
-
-    def _judge(self, count: int, moved: bool, spread: float) -> Finding | None:
-        """A line through the blocks' means: no plateau where it rises or falls by more than their scatter explains."""
-        means = self._means
-        if 0.7 < 0.5 * (means[0] + means[1]) <= 1.0 and not spread > 0.5:  # a share of right answers has no wider spread
-            return None
-        line = RollingSlope(len(means))
-        for mean in means:
-            line.update(mean)
-        slope, error, t = line.fit()
-        gain = slope * (len(means) - 1)
-        if error == 0.0 or not (abs(t) < self.t or abs(gain) < self.small * spread) or self._learnt_at_once(spread):
-            return None
-        still = "" if moved else ", and the policy has hardly moved from the reference"
-        message = f"After {count} rewards their trend is {gain:.2g} in all, no more than chance explains (t = {t:.2g}){still}."
-        return Finding("warning", t, self.t, message, {"gain": gain, "t": t})
-
-    def _learnt_at_once(self, spread: float) -> bool:
-        """Whether all that was learnt was learnt in the first block: a line through the rest sees nothing of it."""
-        first, *rest = self._means
-        usual = median(rest)
-        scatter = 1.4826 * median(abs(mean - usual) for mean in rest)
-        return abs(usual - first) > max(3.0 * scatter, self.small * spread if spread == spread else 0.0)
+    @staticmethod
+    def _learnt_at_once(view: View) -> bool:
+        """Whether all that was learnt was learnt in the first rows: a line through the rest sees little of it."""
+        series = score_of(view)
+        return series.slow - series.start > 2.0 * series.noise
 
     def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.clause.startswith("drifts"):
+            return (
+                "Check that each reward is given to the response it was made for, that it tells better from worse, and that it "
+                "is not mostly noise: score the same responses twice."
+            )
         lr = view.first("policy_lr", "lr")
-        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice
+        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice

@@ -2,157 +2,140 @@
 
 from __future__ import annotations
 
-from math import inf
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.core.anomaly import Anomaly
-from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.reward.course import CHANNELS, AtBest, reward_has_fallen, signs_of_damage, signs_since_first
-from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
-from rldk.signals.series import EARLY, RECENT, Series
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, damage
+from rldk.signals.reward import SCORES, SLOW_NOISE, score_of
+from rldk.signals.series import RECENT
 
 __all__ = ["PolicyCollapse"]
 
-OPENING = 2  # rows that tell where a run began, in which all is lost before there is a median of five
-SHORT = 60  # rows of a log in which a mean over twenty of them comes too late
-SURE = 1.0  # times the noise by which a mean of twenty rows is below another, where there is another sign
-ALONE = 4.0  # times the noise by which a fall stands out without having lasted, or another sign
+SPREADS = 4.0  # early spreads that stand for what could be lost, where little was gained
+FROM_START = 9.0  # times its noise by which a reward that never rose must fall to be critical by itself
+CORROBORATED = 3.0  # times its noise by which it must have fallen where another channel left its range
 
 
 class PolicyCollapse(Detector):
-    """The reward has lost most of its best level and does not come back.
+    """The reward has lost most of what it had and does not come back.
 
-    What it catches: the median of the last five rewards is below half of the best such median (or has lost half of what
-        was gained), by more than four times the run's own noise, and stays there; by two and a half times, if it has stayed
-        there for long, or if another sign of damage has come with it. Also three quarters of what the first two rows had,
-        lost for good within the first five, with another sign of damage since the first row. Where rows differ too much for
-        that, a mean over some twenty of them that has lost half of its best for as long.
+    What it catches: the median of five rewards has lost a large share of what was gained (or of four early spreads, if that is
+        more), by several times the noise of a row, and stays there. Where rows differ too much for that, a mean over
+        some twenty of them. Where all was lost within the first rows, the first two stand for the best. With another channel
+        out of its range (entropy, KL, endings, held-out quality) less of a fall is enough.
     Why it matters: a policy that has fallen off its optimum seldom climbs back: what it samples now is what it learns from.
-    When it misfires: deep dips that recover within a few rows are normal and are waited out; a change of the data (a
-        curriculum) may lower the reward for good, which is a warning until the reward is below its start for long, or
-        another sign of damage comes with it. What stood so when the reward was at its best is no such sign.
+    When it misfires: deep dips that recover within a few rows are normal and are waited out. A change of the data (a
+        curriculum) may lower the reward for good. A change of the reward itself is no fall: where the reward jumps in one row
+        and KL, entropy and length stay, best and start move along.
     What to do: stop, go back to the checkpoint before the fall, lower the learning rate or raise the KL penalty, and read
         samples from both sides of the fall.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
-    __slots__ = (
-        "_at_best", "_fell", "_good_before", "_length", "_low", "_opening", "best", "best_noise", "deep", "lasting", "lost",
-        "share",
-    )  # fmt: skip
+    __slots__ = ("noises", "share")
     type: ClassVar[str] = "policy_collapse"
     tracker: ClassVar[str] = "reward"
-    needs: ClassVar = (("reward_mean",),)
-    reads: ClassVar = CHANNELS
+    needs: ClassVar = (SCORES,)
+    reads: ClassVar = CHANNEL_METRICS
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty; read samples."
     )
-    persist: ClassVar[int] = 7
-    least_rows: ClassVar[int] = 3
+    clear: ClassVar[int] = 8
+    clauses: ClassVar = {
+        "lost": Clause(
+            "the reward has lost 60 % of its gain, by seven times its noise", "critical",
+            "corpus and public runs: 15 failing and 2 healthy runs (both an offset of the reward, which is now set apart)",
+            persist=8, least=3,
+        ),
+        "lost_on_average": Clause(
+            "the mean over twenty rows has lost 60 % of its gain, beyond its noise", "critical",
+            "as `lost`, for rewards whose rows are single questions", persist=20, least=8,
+        ),
+        "lost_with_damage": Clause(
+            "the reward has lost 40 % of its gain while another channel left its range", "critical",
+            "corroboration by an independent channel; none of the healthy runs of the corpus", persist=4, least=2,
+        ),
+        "lost_at_once": Clause(
+            "the reward of the first rows was lost within five rows, while another channel left its range", "critical",
+            "learning rates of 30 and 100 times what is sane lose everything in one update", persist=3, least=2,
+        ),
+        "slipping_on_average": Clause(
+            "the mean over twenty rows has lost half of its gain, beyond its noise", "warning",
+            "as `lost_on_average`; the mean over twenty rows errs by a sixth of the spread of a row", persist=20, least=8,
+        ),
+        "slipping": Clause(
+            "the reward has lost 45 % of its gain, by five times its noise", "warning",
+            "corpus: dips of healthy runs recover within ten updates", persist=12, least=4,
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.5, "share of the best reward that must be lost", least=0.1, most=1.0),
-        "deep": Setting(0.75, "share beyond which (or below the start) a lasting fall is critical", least=0.1, most=1.0),
-        "lasting": Setting(25, "rewards for which a fall without another sign must last; twice that to be critical", least=8),
+        "share": Setting(0.6, "share of what was gained that must be lost", least=0.1, most=1.0),
+        "noises": Setting(7.0, "times the noise of a row by which it must have fallen", least=1.0),
     }
     share: float
-    deep: float
-    lasting: float
-    lost: int
-    best: float
-    best_noise: float
-    _at_best: AtBest
-    _length: LaggedLevel
-    _low: int
-    _opening: float
-    _fell: int
-    _good_before: int | None
+    noises: float
 
-    def reset(self) -> None:
-        super().reset()
-        self._at_best = AtBest(len(CHANNELS))
-        self._length = LaggedLevel()
-        self._fell, self._good_before = -1, None
-        self.lost = self._low = 0
-        self._opening = inf
-        self.best = -inf
-        self.best_noise = 0.0
+    def find(self, view: View) -> Sequence[Finding]:
+        series, reward = score_of(view), view.reward
+        if series.n < RECENT + 2:
+            return ()
+        found = [*self._fallen(view), *self._fallen_slowly(view)]
+        if not found and reward.lost_at_once(series) > 0.0:
+            found = self._fallen_at_once(view)
+        return found
 
-    def check(self, view: View) -> Finding | None:
-        reward = view.get("reward_mean")
-        n, high = reward.n, reward.high
-        if n % QUICK == 0 or n % SLOW == 0:
-            self._length.read(n, view.get("rollout_length_mean").level)
-        if reward.high_index != self._at_best.seen:
-            self._at_best.update(view, *CHANNELS)
-        if reward.slow > self.best and n >= EARLY:
-            self.best, self.best_noise = reward.slow, reward.spread
-        if n <= OPENING:
-            self._opening = min(self._opening, reward.last)
-        if self.best - reward.slow <= self.share * abs(self.best) or not self._slow_mean_has_fallen(reward, SURE):
-            self._low = 0
-        else:
-            self._low += 1
-        if high - reward.level <= self.share * abs(high) or not reward_has_fallen(view, self.share):
-            self.lost = 0
-            if self._low >= self.lasting:
-                return self._low_on_average(view, reward)
-            return self._fallen_at_once(view, reward) if self._opening > high else None
-        self.lost += 1
-        if self.lost == 1:
-            self._fell, self._good_before = view.index, view.earlier_step
-        signs = signs_of_damage(view, self._at_best, self._length.before())
-        if signs or reward_has_fallen(view, self.share, ALONE):
-            patience = max(8.0, min(self.lasting, 0.2 * reward.n))  # a short log has few rows, each of many steps
-        elif self._slow_mean_has_fallen(reward):
-            patience = self.lasting
-        else:
-            return None
-        if self.lost < patience + self.least_rows - view.rows(self.wait, self.least_rows) and not signs:
-            return None  # what is left of the patience, `persist` waits for
-        worse = reward_has_fallen(view, self.deep) or reward.level < reward.start - reward.high_spread
-        lasting = self.lost >= 2 * patience and worse and (reward.n < SHORT or self._slow_mean_has_fallen(reward))
-        severity = "critical" if signs or lasting else "warning"
-        also = f", while {' and '.join(signs)}" if signs else ""
-        message = f"Reward fell from {reward.high:.4g} to {reward.level:.4g} and has stayed down for {self.lost} rows{also}."
-        threshold = reward.high - self.share * max(abs(reward.high), reward.high - reward.start)
-        return Finding(
-            severity, reward.level, threshold, message, {"best": reward.high, "reward": reward.level, "rows_down": self.lost}
-        )
+    def _fallen(self, view: View) -> list[Finding]:
+        series, reward = score_of(view), view.reward
+        lost = reward.lost(series)
+        noise = reward.row_noise(series)
+        if not lost > CORROBORATED * noise:
+            return []
+        risen = reward.gain > SPREADS * noise
+        whole = max(reward.gain, SPREADS * min(series.scale, 2.5 * noise))
+        evidence = {"best": reward.best, "reward": series.level, "lost": lost}
+        fell = f"The reward fell from {reward.best:.4g} to {series.level:.4g}"
+        signs = damage(view)
+        strong = [sign.words for sign in signs if sign.strong]
+        found = []
+        if strong and lost > 0.4 * whole:
+            message = f"{fell}, while {' and '.join(strong)}."
+            found.append(Finding("", series.level, reward.best - 0.4 * whole, message, evidence, clause="lost_with_damage"))
+        limit = self.noises if risen else FROM_START
+        if lost > self.share * whole and lost > max(limit * noise, 1.3 * reward.dip):
+            text = f"{fell} and stays down."
+            limit, patience = reward.best - self.share * whole, self._patience(series.n)
+            found.append(Finding("", series.level, limit, text, evidence, clause="lost", persist=patience))
+        if lost > 0.45 * whole and lost > max(5.0 * noise, 1.1 * reward.dip):
+            text = f"{fell} and stays down."
+            found.append(Finding("", series.level, reward.best - 0.45 * whole, text, evidence, clause="slipping"))
+        return found
 
-    def _low_on_average(self, view: View, reward: Series) -> Finding | None:
-        """A reward whose rows differ so much that only its mean shows the fall: one question a row, right or wrong."""
-        signs = signs_of_damage(view, self._at_best, self._length.before())
-        if not signs and not self._slow_mean_has_fallen(reward):
-            return None
-        self._fell, self._good_before = view.index - self._low, None
-        severity = "critical" if signs or self._low >= 2 * self.lasting else "warning"
-        also = f", while {' and '.join(signs)}" if signs else ""
-        fell = f"fell from {self.best:.4g} to {reward.slow:.4g}"
-        message = f"The mean reward {fell} and has stayed down for {self._low} rows{also}."
-        evidence = {"best": self.best, "reward": reward.slow, "rows_down": self._low}
-        return Finding(severity, reward.slow, (1.0 - self.share) * self.best, message, evidence)
+    @staticmethod
+    def _patience(rows: int) -> float:
+        """For how long a fall by itself is waited out: a tenth of the run so far, since dips of long runs are longer."""
+        return min(max(8.0, 0.1 * rows), 30.0)
 
-    def _fallen_at_once(self, view: View, reward: Series) -> Finding | None:
-        """Whether all was lost within the first rows, before there was a median of five, and never came back."""
-        opening, best = self._opening, reward.high
-        noise = 5.0 * min(reward.scale, reward.roughness)  # each has the fall itself in it, and the second forgets it
-        if reward.n < 2 * RECENT or not opening - best > max(self.deep * abs(opening), noise):
-            return None
-        signs = signs_since_first(view)
-        if not signs:
-            return None
-        self._fell, self._good_before = reward.high_index, None
-        level, limit = reward.level, opening - self.deep * abs(opening)
-        message = f"Reward fell from {opening:.4g} or more to {level:.4g} within the first rows, while {' and '.join(signs)}."
-        return Finding("critical", level, limit, message, {"best": opening, "reward": level})
+    def _fallen_slowly(self, view: View) -> list[Finding]:
+        series, reward = score_of(view), view.reward
+        lost, spread = reward.lost_slow(series), max(reward.noise_slow / SLOW_NOISE, 1.2 * series.noise)
+        gain = reward.best_slow - reward.start
+        if series.n < 30 or not lost > max(0.5 * gain, 2.0 * spread) or not spread > 0.0:
+            return []
+        sure = lost > (2.5 if any(sign.strong for sign in damage(view)) else 5.0) * spread
+        clause = "lost_on_average" if lost > 0.6 * gain and sure else "slipping_on_average"
+        message = f"The mean reward fell from {reward.best_slow:.4g} to {series.slow:.4g} and stays down."
+        evidence = {"best": reward.best_slow, "reward": series.slow, "lost": lost}
+        return [Finding("", series.slow, reward.best_slow - 0.6 * gain, message, evidence, clause=clause)]
 
-    def _anomaly(self, view: View, finding: Finding) -> Anomaly:
-        """It is since the reward fell, however long that was waited out."""
-        anomaly = super()._anomaly(view, finding)
-        anomaly.since, anomaly.last_good_step = self._fell, self._good_before
-        return anomaly
-
-    def _slow_mean_has_fallen(self, reward: Series, noises: float = 1.5) -> bool:
-        """Whether the mean over some twenty rows has lost its share too, which single rows of 0 and 1 hardly move."""
-        drop = self.best - reward.slow
-        return drop > max(self.share * abs(self.best), self.share * (self.best - reward.start), noises * self.best_noise)
+    def _fallen_at_once(self, view: View) -> list[Finding]:
+        series, reward = score_of(view), view.reward
+        lost = reward.lost_at_once(series)
+        strong = [sign.words for sign in damage(view) if sign.strong]
+        if not strong or not lost > 4.0 * max(series.noise, 1e-12):
+            return []
+        opening = reward.best + lost
+        fell = f"The reward fell from {opening:.4g} or more to {series.level:.4g} within the first rows"
+        message = f"{fell}, while {' and '.join(strong)}."
+        evidence = {"best": opening, "reward": series.level, "lost": lost}
+        return [Finding("", series.level, reward.best, message, evidence, clause="lost_at_once")]

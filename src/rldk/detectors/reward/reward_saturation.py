@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 
 __all__ = ["RewardSaturation"]
 
@@ -15,8 +15,8 @@ class RewardSaturation(Detector):
     What it catches: the reward is at its best level and its spread below half a percent of what it was, for long; or below
         two percent while the KL grows to more than twice what it was when the ceiling was reached.
     Why it matters: there is nothing left to learn from this reward; each further step is drift, and drift breaks text.
-    When it misfires: a solved task is a success; the warning says that the run may end here.
-    What to do: stop here and keep the checkpoint; take harder prompts, or a finer reward; raise the KL penalty if going on.
+    When it misfires: a solved task is a success: where the KL stays, it is a note that the run may end here.
+    What to do: read samples; if the full score is earned, take harder prompts or a finer reward, or end the run here.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
@@ -26,7 +26,16 @@ class RewardSaturation(Detector):
     needs: ClassVar = (("reward_mean",), ("reward_std",))
     reads: ClassVar = ("kl_mean",)
     watches: ClassVar = ("reward_std",)
-    advice: ClassVar[str] = "Keep this checkpoint and stop, take harder prompts or a finer reward, or raise the KL penalty."
+    advice: ClassVar[str] = (
+        "Read samples; if the full score is earned, take harder prompts or a finer reward, or end the run here."
+    )
+    clauses: ClassVar = {
+        "solved": Clause("all responses score alike, at the best reward", NOTE, "definition: no spread, no gradient"),
+        "drifting": Clause(
+            "all responses score alike at the best reward, and the KL goes on growing", "warning",
+            "Gao et al. 2023: the gold score turns while the proxy is at its ceiling",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.02, "share of its first spread below which the rewards count as all alike", least=0.0, most=0.5),
         "rows": Setting(30, "rows for which that must have lasted", least=5),
@@ -60,4 +69,6 @@ class RewardSaturation(Detector):
         also = f", while KL grew from {self.kl_then:.3g} to {kl.level:.3g}" if drifting else ""
         rows = self.rows_full
         message = f"All responses have scored alike ({reward.level:.4g}) for {rows} rows{also}: nothing is left to learn."
-        return Finding("warning", spread.level, self.share * spread.base, message, {"spread": spread.level, "rows": float(rows)})
+        severity, clause = ("warning", "drifting") if drifting else (NOTE, "solved")
+        evidence = {"spread": spread.level, "rows": float(rows)}
+        return Finding(severity, spread.level, self.share * spread.base, message, evidence, clause=clause)

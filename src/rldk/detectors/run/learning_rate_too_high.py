@@ -2,151 +2,133 @@
 
 from __future__ import annotations
 
-from math import inf, nan
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage, signs_since_first
-from rldk.signals.series import RECENT
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.reward import SCORES
 
 __all__ = ["LearningRateTooHigh"]
 
-WATCHED = ("kl_update", "clip_frac", "ratio_std", "kl_mean", "policy_lr", "lr")
-BEFORE = ("kl_update", "kl_mean", "grad_norm", "policy_grad_norm")
-AFTER = 100
+RATES = ("policy_lr", "lr")
+ABSURD = 0.5  # no optimizer of language models survives it
+HIGH = 5e-3
+SANE = 1e-3  # the most that recipes use for language models, adapters included
+JUMP, LEAP = 4.0, 9.0
+SETTLED = 5  # rows with a learning rate after which a jump is no warm-up
 
 
 class LearningRateTooHigh(Detector):
-    """The policy's steps are far too large from the first row on, or since the learning rate jumped.
+    """The learning rate is beyond what training survives, has jumped, or the updates show it.
 
-    What it catches: among the first twenty rows, three with an update that moved the policy by more than 0.1 nats a token
-        (1e-4 to 0.02 is usual), clipped most of the tokens, or spread the ratio by more than 1; or a KL from the reference
-        beyond 1 nat a token (100 a sequence) in three of these rows. Also a learning rate that jumps to five times its highest,
-        followed by damage within a hundred rows. Of a log with a row for several steps, one such row is enough if entropy or
-        spread of rewards are gone since the first row and the reward is below it. It is critical once the reward, the
-        entropy or the length is damaged too.
+    What it catches: a learning rate above 0.005, or above 0.5, where it is critical at once. One that jumps above four times its
+        highest after the warm-up. Updates that move the policy by more than 0.1 nats per token again and again (1e-4 to 0.02
+        is usual). Each is critical once the reward, the entropy, the KL or the length is damaged too.
     Why it matters: the damage is done in the first rows, and the run then looks calm: a policy that has collapsed no longer
         moves, its KL is frozen and its entropy 0.
-    When it misfires: lone large updates are normal, so three are asked for. Warm-up raises the learning rate step by step
-        and never to five times its highest at once.
-    What to do: lower the learning rate three to ten times, warm it up, take fewer epochs a batch, and set a target for the
+    When it misfires: lone large updates are normal, so a median is judged. Warm-up raises the learning rate step by step, and
+        restarts of a schedule return to its highest, not above. Models of a few hundred parameters take rates above 0.005.
+    What to do: lower the learning rate three to ten times, warm it up, take fewer epochs per batch, and set a target for the
         KL of an update at which its epochs end.
     References: Huang et al. 2022, The 37 Implementation Details of Proximal Policy Optimization.
     """
 
-    __slots__ = (
-        "before",
-        "clip_limit",
-        "far",
-        "hot",
-        "hot_limit",
-        "jump",
-        "jump_factor",
-        "known",
-        "rows",
-        "start",
-        "update_limit",
-    )
+    __slots__ = ("_highest", "_jumped", "_rows", "high", "update_limit")
     type: ClassVar[str] = "learning_rate_too_high"
     tracker: ClassVar[str] = "run"
-    needs: ClassVar = (WATCHED,)
-    reads: ClassVar = (
-        "entropy_mean", "reward_mean", "truncated_frac", "rollout_length_mean", "reward_std", "grad_norm", "policy_grad_norm",
-    )  # fmt: skip
+    needs: ClassVar = (("kl_update", "policy_lr", "lr"),)
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = (
-        "Lower the learning rate three to ten times, warm it up, take fewer epochs a batch, and set a target for the update's KL."
+        "Lower the learning rate three to ten times, warm it up, take fewer epochs per batch, and set a target for the KL of an "
+        "update."
     )
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "absurd": Clause(
+            "the learning rate is above 0.5", "critical", "no optimizer of language models survives it", persist=1, least=1,
+        ),
+        "leapt": Clause(
+            "the learning rate leapt tenfold above its highest, beyond 0.001", "critical",
+            "healthy language-model runs use 1e-7 to 1e-3, and schedules do not leap", persist=1, least=1,
+        ),
+        "jumped": Clause(
+            "the learning rate jumped above four times its highest", "warning", "schedules do not jump after their warm-up",
+            persist=1, least=1,
+        ),
+        "high_with_damage": Clause(
+            "the learning rate is above 0.005 or has jumped, and another channel left its range", "critical",
+            "corroboration by an independent channel", persist=3, least=2,
+        ),
+        "high": Clause(
+            "the learning rate is above 0.005", "warning",
+            "ranges of real runs: healthy ones use up to 3e-4, tiny models up to 2e-3", persist=1, least=1,
+        ),
+        "large_updates_with_damage": Clause(
+            "updates are far too large, and another channel left its range", "critical",
+            "corroboration by an independent channel",
+            persist=3, least=2,
+        ),
+        "large_updates": Clause(
+            "updates move the policy by more than 0.12 nats per token, again and again", "warning",
+            "ranges of real runs: 16 failing runs and no healthy one", persist=4, least=2,
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
-        "update_limit": Setting(0.1, "KL of an update that is far too large, in nats a token", least=0.0),
-        "clip_limit": Setting(0.5, "share of clipped tokens that is far too large", least=0.0, most=1.0),
-        "start": Setting(20, "rows that count as the start", least=3),
-        "hot_limit": Setting(3, "rows of the start that must be too large", least=1),
-        "jump_factor": Setting(5.0, "how many times its highest the learning rate jumps to", least=1.0),
+        "update_limit": Setting(0.12, "KL of an update that is far too large, in nats per token", least=0.0),
+        "high": Setting(HIGH, "learning rate that is too high", least=0.0),
     }
     update_limit: float
-    clip_limit: float
-    start: float
-    hot_limit: float
-    jump_factor: float
-    rows: int
-    hot: int
-    far: int
-    jump: int
-    before: list[float]
-    known: list[str]
+    high: float
+    _highest: float
+    _rows: int
+    _jumped: float
 
     def reset(self) -> None:
         super().reset()
-        self.rows = self.hot = self.far = 0
-        self.jump = -RECENT
-        self.before = [nan] * len(BEFORE)
-        self.known = []
+        self._highest = self._jumped = 0.0
+        self._rows = 0
 
-    def check(self, view: View) -> Finding | None:
-        self.rows = rows = self.rows + 1
-        if rows <= self.start:
-            self._count(view)
-        lr = view.get("policy_lr")
-        if not lr.n:
-            lr = view.get("lr")
-        if inf > lr.last > self.jump_factor * lr.high > 0.0 and not 0 < rows - self.jump < RECENT:
-            self.jump = rows
-            self.before = [view.get(name).level for name in BEFORE]
-            self.known = _signs(view)
-        if self.jump > 0:
-            return self._since_jump(view, lr.last)
-        if self.hot >= self.hot_limit or self.far >= self.hot_limit:
-            return self._since_start(view, _signs(view))
-        if self.hot and view.steps_a_row >= self.hot_limit and (signs := _since_first(view)):
-            return self._since_start(view, signs)  # one row of several large updates, and what they did
-        return None
+    def find(self, view: View) -> Sequence[Finding]:
+        found = self._rate(view)
+        update = view.get("kl_update")
+        if update.n >= 3 and update.level > self.update_limit:
+            message = f"Updates move the policy by {update.level:.3g} nats per token; 1e-4 to 0.02 is usual"
+            evidence = {"kl_update": update.level}
+            found.append(Finding("", update.level, self.update_limit, f"{message}.", evidence, clause="large_updates"))
+            if damaged := harm(view):
+                text = f"{message}, and {' and '.join(damaged)}."
+                found.append(Finding("", update.level, self.update_limit, text, evidence, clause="large_updates_with_damage"))
+        return found
 
-    def _count(self, view: View) -> None:
-        """See whether this row's update was far beyond what is usual, or has brought the policy far already."""
-        now = view.event.metrics
-        limits = (("kl_update", self.update_limit), ("clip_frac", self.clip_limit), ("ratio_std", 1.0))
-        self.hot += any(limit < now.get(name, nan) < inf for name, limit in limits)
-        limit = 1.0 if view.reductions.get("kl_mean") == "token" else 100.0
-        self.far += limit < now.get("kl_mean", nan) < inf and view.get("kl_mean").first < 0.1 * limit
-
-    def _since_start(self, view: View, signs: list[str]) -> Finding | None:
-        if self.rows > AFTER and not view.get("kl_update").level > self.update_limit:
-            return None
-        new = len(signs) - (self.hot < self.hot_limit and "KL has exploded" in signs)  # a channel speaks once
-        count = max(self.hot, self.far)
-        also = f", and {' and '.join(signs)}" if signs else ""
-        first = min(self.rows, int(self.start))
-        message = f"{count} of the first {first} updates were far too large{also}."
-        evidence = {"rows_too_large": float(count), "signs": float(len(signs))}
-        severity = "critical" if new and self._bad >= RECENT else "warning"
-        return Finding(severity, float(count), self.hot_limit, message, evidence)
-
-    def _since_jump(self, view: View, lr: float) -> Finding | None:
-        if self.rows - self.jump > AFTER:
-            return None
-        signs = [sign for sign in _signs(view) if sign not in self.known]
-        for name, before in zip(BEFORE, self.before, strict=True):
-            level = view.get(name).level
-            if level > 10.0 * before > 0.0:
-                signs.append(f"{name} went from {before:.2g} to {level:.2g}")
-        if not signs:
-            return None
-        message = f"The learning rate jumped to {lr:.2g}, and {' and '.join(signs)}."
-        severity = "critical" if len(signs) >= 2 else "warning"
-        return Finding(severity, lr, self.jump_factor, message, {"lr": lr, "signs": float(len(signs))})
+    def _rate(self, view: View) -> list[Finding]:
+        series = view.first(*RATES)
+        rate = series.last
+        if series.index != view.index or not 0.0 < rate < float("inf"):
+            return []
+        before = self._highest
+        self._rows += 1
+        self._highest = max(before, rate)
+        if self._rows > SETTLED and rate > JUMP * before > 0.0:
+            self._jumped = before
+        found = []
+        evidence = {"lr": rate}
+        if rate > ABSURD:
+            message = f"The learning rate is {rate:.3g}."
+            found.append(Finding("", rate, ABSURD, message, evidence, clause="absurd"))
+        if self._jumped and rate > JUMP * self._jumped:
+            message = f"The learning rate jumped from {self._jumped:.3g} to {rate:.3g}."
+            leapt = rate > LEAP * self._jumped and rate > SANE
+            found.append(Finding("", rate, JUMP * self._jumped, message, evidence, clause="leapt" if leapt else "jumped"))
+        if rate > self.high:
+            message = f"The learning rate is {rate:.3g}; recipes use 1e-7 to 1e-3."
+            found.append(Finding("", rate, self.high, message, evidence, clause="high"))
+        if found and (damaged := harm(view)):
+            text = f"The learning rate is {rate:.3g}, and {' and '.join(damaged)}."
+            found.append(Finding("", rate, self.high, text, evidence, clause="high_with_damage"))
+        return found
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        lr = view.first("policy_lr", "lr")
-        return f"{self.advice} It is {lr.last:.2g} now." if lr.n else self.advice
+        lr = view.first(*RATES)
+        return f"{self.advice} It is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
 
-
-def _signs(view: View) -> list[str]:
-    return [*signs_of_damage(view), *(["the reward has fallen"] if reward_has_fallen(view) else [])]
-
-
-def _since_first(view: View) -> list[str]:
-    """What the first rows have lost already, where the reward is below the first one."""
-    reward = view.get("reward_mean")
-    return signs_since_first(view) if reward.ready and reward.level < reward.first else []

@@ -7,7 +7,8 @@ from math import inf
 from typing import ClassVar
 
 from rldk.detectors.base import Detector, Finding, Setting, View
-from rldk.detectors.reward.course import reward_has_fallen, signs_of_damage
+from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.reward import SCORES
 
 __all__ = ["LossExplosion"]
 
@@ -35,9 +36,7 @@ class LossExplosion(Detector):
     type: ClassVar[str] = "loss_explosion"
     tracker: ClassVar[str] = "run"
     needs: ClassVar = (("loss", "policy_loss"),)
-    reads: ClassVar = (
-        "reward_mean", "entropy_mean", "kl_mean", "truncated_frac", "rollout_length_mean", "reward_std", "policy_lr", "lr",
-    )  # fmt: skip
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the first leap, bound the ratio on both sides and the KL term, clip the gradient norm, "
         "and lower the learning rate."
@@ -82,9 +81,7 @@ class LossExplosion(Detector):
         return Finding("critical" if len(spikes) >= RECUR else "warning", loss.last, limit, message, evidence)
 
     def _shifted(self, view: View, level: float, own: float, limit: float) -> Finding:
-        signs = signs_of_damage(view)
-        if reward_has_fallen(view):
-            signs.append("the reward has fallen")
+        signs = harm(view)
         vast = level > max(self.floor, self.factor * own)
         severity = "critical" if ((vast or signs) and self._bad >= 5) or len(self.spikes) >= RECUR else "warning"
         also = f", while {' and '.join(signs)}" if signs else ""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, View
+from rldk.detectors.base import Clause, Detector, Finding, View
 from rldk.signals.series import Series
 
 __all__ = ["NonfiniteMetric"]
@@ -25,15 +26,15 @@ GAP = 10
 class NonfiniteMetric(Detector):
     """A loss, gradient norm, KL, entropy or reward is NaN or infinite.
 
-    What it catches: a value that is not finite, or that no 32-bit number holds, in a metric that training is made of. Once
-        is a warning; a loss twice in a row, or with two other metrics in one row, is critical, and so is a gradient norm
-        beside a loss of exactly 0, which is how trainers write a NaN. Gradient norms alone are critical after eight in a
-        row, other metrics after ten.
+    What it catches: a value that is not finite, or that no 32-bit number holds, in a metric that training is made of, from the
+        first row on. A loss is critical at once, unless the trainer says that it skipped the update; so is a gradient norm
+        beside a loss of exactly 0, which is how trainers write a NaN. A reward is critical when it is not finite for the
+        third time in a row, or in most of the rows. Gradient norms alone are critical after eight in a row, other metrics
+        after ten.
     Why it matters: one NaN that reaches the optimizer is in every weight after the step, and nothing after it is training.
     When it misfires: mixed precision with a loss scaler skips steps with an infinite gradient, several in a row at the
-        start, which is a warning here and no more. Some write NaN where they have not measured: metrics other than losses
-        and gradient norms are let be until five numbers were seen, and where such gaps keep passing. Spreads of a batch of
-        one are NaN by definition and not watched.
+        start, which is a warning here and no more. Some write NaN where they have not measured: a metric other than these that
+        keeps alternating with numbers is ignored. Spreads of a batch of one are NaN by definition and not watched.
     What to do: stop, go back to a checkpoint from before, and find the first non-finite value: the reward function, a
         log of 0, a division by a spread of 0, half precision that overflows. Skip steps with non-finite gradients.
     References: Hugging Face's `logging_nan_inf_filter` hides a NaN loss and leaves it in `grad_norm`.
@@ -47,41 +48,54 @@ class NonfiniteMetric(Detector):
         "Go back to a checkpoint from before, find the first non-finite value (reward function, log of 0, half precision), "
         "and skip steps with non-finite gradients."
     )
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 3
+    clauses: ClassVar = {
+        "loss": Clause("a loss is not finite", "critical", "definition: its gradient is not finite", persist=1, least=1),
+        "reward": Clause("the reward is not finite, row after row", "critical", "definition: the advantage is not finite",
+        persist=1, least=1),
+        "others": Clause(
+            "a metric is not finite for many rows", "critical", "a gap in a log is shorter than ten rows", persist=1, least=1,
+        ),
+        "once": Clause("a metric is not finite", "warning", "definition", persist=1, least=1),
+    }  # fmt: skip
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         metrics = view.event.metrics
         if -HUGE < sum(metrics.values()) < HUGE and -HUGE < metrics.get("reward_mean", 0.0) < HUGE:
-            return None  # each of them is, but for two that make up for each other
+            return ()  # each of them is, but for two that make up for each other
         bad = [
             name for name in WATCHED if name in metrics and not abs(metrics[name]) < HUGE and not _is_gap(name, view.get(name))
         ]
         if not bad:
-            return None
-        runs = {name: view.get(name).nonfinite_run for name in bad}
+            return ()
+        runs = {name: max(view.get(name).nonfinite_run, 1) for name in bad}
         longest = max(runs.values())
-        severity = "critical" if self._is_lost(view, runs) else "warning"
         shown = ", ".join(bad[:4]) + (" …" if len(bad) > 4 else "")
-        what = f"not finite ({longest} in a row)" if longest else "beyond any number that training can hold"
+        finite = not view.get(bad[0]).nonfinite_run
+        what = "beyond any number that training can hold" if finite else f"not finite ({longest} in a row)"
         message = f"{shown} {'is' if len(bad) == 1 else 'are'} {what}."
-        return Finding(severity, metrics[bad[0]], 0.0, message, {"metrics": float(len(bad)), "in_a_row": float(longest)})
+        if bad == ["reward_mean"]:
+            message = f"The reward is {metrics['reward_mean']:g} ({longest} rows in a row): the reward function returns it."
+        evidence = {"metrics": float(len(bad)), "in_a_row": float(longest)}
+        return (Finding("", metrics[bad[0]], 0.0, message, evidence, clause=self._clause(view, runs)),)
 
     @staticmethod
-    def _is_lost(view: View, runs: dict[str, int]) -> bool:
+    def _clause(view: View, runs: dict[str, int]) -> str:
         """Whether what is not finite has reached the weights, as far as can be told."""
-        losses = [run for name, run in runs.items() if name in LOSSES]
+        if any(name in LOSSES for name in runs):
+            return "once" if view.event.metrics.get("update_applied") == 0.0 and max(runs.values()) == 1 else "loss"
         norms = [run for name, run in runs.items() if name in NORMS]
-        if losses:
-            return max(losses) >= 2 or len(runs) >= 3
         if norms:
             hidden = view.event.metrics.get("loss") == 0.0 or len(runs) > len(norms)
-            return max(norms) >= (2 if hidden else CALIBRATION)
-        return max(runs.values()) >= GAP
+            return "others" if max(norms) >= (2 if hidden else CALIBRATION) else "once"
+        reward = view.get("reward_mean")
+        if "reward_mean" in runs and (runs["reward_mean"] >= 3 or reward.nonfinite > max(2, reward.n)):
+            return "reward"
+        return "others" if max(runs.values()) >= GAP or len(runs) >= 3 else "once"
 
 
 def _is_gap(name: str, series: Series) -> bool:
-    """Whether a metric is measured in some rows only and NaN in the others: few numbers yet, or many gaps that have passed."""
-    if name in LOSSES or name in NORMS:
+    """Whether a metric is measured in some rows only and NaN in the others: gaps that keep passing."""
+    if name in LOSSES or name in NORMS or name == "reward_mean":
         return False
-    return series.n < 5 or series.nonfinite - series.nonfinite_run > 0.2 * series.n
+    return series.nonfinite - series.nonfinite_run > 0.2 * series.n or (series.n < 5 and series.nonfinite_run < 3)

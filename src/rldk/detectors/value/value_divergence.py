@@ -48,6 +48,8 @@ class ValueDivergence(Detector):
         level = loss.level
         if not level > self.factor * loss.base or loss.n < 10:
             return None
+        if view.reward.was_changed(view.index):
+            return None  # the reward itself has changed: the value function must learn it anew
         normal = max(loss.start, loss.base)
         if not level > self.factor * normal > 0.0:
             return None

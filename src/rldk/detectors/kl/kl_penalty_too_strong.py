@@ -1,0 +1,67 @@
+"""The KL penalty leaves no room to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.reward import score_of
+
+__all__ = ["KlPenaltyTooStrong"]
+
+MEASURABLE = 0.02  # KL from which on its penalty tells the coefficient
+
+
+class KlPenaltyTooStrong(Detector):
+    """The KL coefficient is many times what any recipe uses.
+
+    What it catches: a KL coefficient of 2 or more, as configured or as the penalty and the KL in the log imply; critical from 5
+        on, once the reward has shown no trend.
+    Why it matters: the noise of the penalty drowns the reward, and each step away from the reference costs more than any
+        reward can pay.
+    When it misfires: adaptive controllers reach 1 to 2 for a while; DPO's beta is not judged, since it is not a penalty
+        beside a reward.
+    What to do: lower the coefficient (`kl_coef`, `beta`) to 0.01 to 0.1.
+    References: Ziegler et al. 2019 (0.03 to 0.2); TRL's defaults 0.05 (PPO) and 0 to 0.04 (GRPO).
+    """
+
+    __slots__ = ("strong",)
+    type: ClassVar[str] = "kl_penalty_too_strong"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("reward_mean",), ("kl_coef", "kl_penalty_reward"))
+    reads: ClassVar = ("kl_mean",)
+    advice: ClassVar[str] = "Lower the KL coefficient (`kl_coef`, `beta`) to 0.01 to 0.1."
+    clear: ClassVar[int] = 5
+    clauses: ClassVar = {
+        "holds_back": Clause(
+            "the KL coefficient is 5 or more, and the reward does not rise", "critical",
+            "recipes use 0 to 0.5; at 5 a KL of 0.2 nats costs as much as a right answer pays", persist=10, least=4,
+        ),
+        "strong": Clause(
+            "the KL coefficient is 2 or more", "warning", "recipes use 0 to 0.5", persist=2, least=1,
+        ),
+    }  # fmt: skip
+    settings: ClassVar = {"strong": Setting(2.0, "KL coefficient that is too strong", least=0.0)}
+    strong: float
+
+    def find(self, view: View) -> Sequence[Finding]:
+        coef = self._coefficient(view)
+        if not coef >= self.strong:
+            return ()
+        message = f"The KL coefficient is {coef:.3g}; recipes use 0 to 0.5."
+        found = [Finding("", coef, self.strong, message, {"coef": coef}, clause="strong")]
+        if coef >= 2.5 * self.strong and score_of(view).n >= 10 and not view.reward.trend > 2.0:
+            text = f"{message[:-1]}, and the reward has no upward trend."
+            found.append(Finding("", coef, self.strong, text, {"coef": coef}, clause="holds_back"))
+        return found
+
+    @staticmethod
+    def _coefficient(view: View) -> float:
+        coef = view.get("kl_coef")
+        if coef.n:
+            return coef.level
+        penalty, kl = view.get("kl_penalty_reward"), view.get("kl_mean")
+        if penalty.n < 3 or penalty.index != kl.index or not abs(kl.last) > MEASURABLE:
+            return 0.0
+        return -penalty.last / kl.last

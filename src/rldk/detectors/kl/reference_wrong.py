@@ -1,0 +1,79 @@
+"""The reference is not the model that training started from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
+from rldk.signals.kl import unit_of
+from rldk.signals.reward import SCORES, score_of
+
+__all__ = ["ReferenceWrong"]
+
+ZERO = 1e-6
+FIRST = {"token": 0.1, "sequence": 1.0, "": 1.0}
+
+
+class ReferenceWrong(Detector):
+    """The KL is zero although the policy moves, or is far from zero before it has moved.
+
+    What it catches: a KL that stays at exactly zero while rewards or updates show that the policy changes: the reference is the
+        policy itself. A KL of a nat per response in the first row, before the first update, is a note: the reference is another
+        model, dropout is active, or the row comes after many updates.
+    Why it matters: a penalty on a KL of zero holds nothing. A foreign reference pulls the policy towards another model.
+    When it misfires: a policy that does not move has a KL of zero too; `policy_frozen` says so.
+    What to do: load the reference as a model of its own, from the weights that training starts from, and switch dropout off
+        where log-probabilities are taken.
+    References: TRL copies the model for the reference unless it is given one.
+    """
+
+    __slots__ = ()
+    type: ClassVar[str] = "reference_wrong"
+    tracker: ClassVar[str] = "kl_schedule"
+    needs: ClassVar = (("kl_mean", "reference_is_policy", "dropout_active"),)
+    reads: ClassVar = (*SCORES, "kl_update", "weight_change", "kl_coef", "target_kl", "entropy_mean")
+    advice: ClassVar[str] = "Load the reference as a model of its own, from the weights that training starts from."
+    clear: ClassVar[int] = 5
+    clauses: ClassVar = {
+        "is_the_policy": Clause(
+            "the KL stays zero while the policy moves", "warning",
+            "definition: the KL of two models is zero only if they are the same", persist=10, least=4,
+        ),
+        "shares_weights": Clause(
+            "the reference is the policy", "warning", "definition: as the trainer's objects say", persist=2, least=1,
+        ),
+        "dropout": Clause(
+            "dropout is active while log-probabilities are taken", NOTE, "TRL switches it off by default; the KL then has noise",
+            persist=1, least=1,
+        ),
+        "is_another": Clause(
+            "the KL is far from zero in the first row", NOTE,
+            "public and own runs: 9 failing and no healthy run above 1 nat per response; harmless in the corpus",
+            persist=1, least=1,
+        ),
+    }  # fmt: skip
+
+    def find(self, view: View) -> Sequence[Finding]:
+        if view.get("reference_is_policy").last == 1.0:
+            message = "The reference model is the policy itself: the KL stays zero, and its penalty holds nothing."
+            return (Finding("", 1.0, 0.0, message, clause="shares_weights"),)
+        if view.get("dropout_active").last == 1.0 and "dropout" not in self._noted:
+            message = "Dropout is active in the policy: its log-probabilities differ from pass to pass."
+            return (Finding("", 1.0, 0.0, message, clause="dropout"),)
+        kl = view.get("kl_mean")
+        if kl.n == 1 and view.index == 0 and view.step <= 1 and kl.first > FIRST[unit_of(view)]:
+            message = f"KL is {kl.first:.3g} in the first row: the reference is another model, or dropout is active."
+            return (Finding("", kl.first, FIRST[unit_of(view)], message, {"kl": kl.first}, clause="is_another"),)
+        if kl.n >= 5 and max(abs(kl.high), abs(kl.low), abs(kl.last)) < ZERO and self._moves(view):
+            message = "KL stays zero although the policy moves: the reference is the policy itself."
+            return (Finding("", kl.level, ZERO, message, {"kl": kl.level}, clause="is_the_policy"),)
+        return ()
+
+    @staticmethod
+    def _moves(view: View) -> bool:
+        score, update, weights = score_of(view), view.get("kl_update"), view.get("weight_change")
+        if weights.n:
+            return weights.level > 0.0
+        gained = score.n >= 10 and view.reward.gain > 4.0 * view.reward.noise > 0.0
+        return gained or (update.ready and update.level > 1e-6)

@@ -1,0 +1,50 @@
+"""The sampling temperature is far from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import Clause, Detector, Finding, View
+
+__all__ = ["TemperatureWrong"]
+
+
+class TemperatureWrong(Detector):
+    """Responses are sampled at a temperature that leaves nothing to explore, or nothing of the language.
+
+    What it catches: a sampling temperature below 0.3 or above 1.6; below 0.15 or above 2.2 it is critical.
+    Why it matters: near 0 all responses to a prompt are the same, and no reward differs from another. Far above 1 the text is
+        noise, and what is learnt holds for text that nobody will ever sample.
+    When it misfires: schedules that end at a low temperature; evaluation that is logged as training.
+    What to do: sample at 0.7 to 1.2, with 1 as the default: then the policy that is sampled is the one that is trained.
+    References: TRL and verl sample at 1.0 by default.
+    """
+
+    __slots__ = ()
+    type: ClassVar[str] = "temperature_wrong"
+    tracker: ClassVar[str] = "policy"
+    needs: ClassVar = (("temperature",),)
+    advice: ClassVar[str] = "Sample at a temperature of 0.7 to 1.2 (`temperature`)."
+    clear: ClassVar[int] = 3
+    clauses: ClassVar = {
+        "absurd": Clause(
+            "the temperature is below 0.15 or above 2.2", "critical",
+            "definition: at 0.15 a word that is half as likely as the best is drawn once in a hundred times", persist=1, least=1,
+        ),
+        "unusual": Clause(
+            "the temperature is below 0.3 or above 1.6", "warning", "frameworks and recipes sample between 0.6 and 1.2",
+            persist=1, least=1,
+        ),
+    }  # fmt: skip
+
+    def find(self, view: View) -> Sequence[Finding]:
+        value = view.get("temperature").last
+        if not (0.0 <= value < 0.3 or value > 1.6):
+            return ()
+        clause = "absurd" if value < 0.15 or value > 2.2 else "unusual"
+        message = f"Responses are sampled at a temperature of {value:.3g}."
+        return (Finding("", value, 1.0, message, {"temperature": value}, clause=clause),)
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        return f"{self.advice} It is {finding.value:.3g} now."

@@ -1,0 +1,63 @@
+"""Preference training does not learn the preference, or unlearns the language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+
+__all__ = ["PreferenceUnlearnt"]
+
+
+class PreferenceUnlearnt(Detector):
+    """Chosen answers become unlikely, or are never told from rejected ones.
+
+    What it catches: chosen answers whose log-probability has fallen by as much as it was at the start: the model unlearns what it
+        should prefer. And a share of pairs in the right order that stays near a half after many updates.
+    Why it matters: the loss falls while the model forgets how to write; or nothing in the pairs can be learnt.
+    When it misfires: a moderate fall of chosen answers goes with most DPO runs and is not reported. Hard pairs take long.
+    What to do: lower the learning rate, raise beta, or add a supervised term on the chosen answers; where nothing is learnt,
+        read pairs: are labels random or swapped?
+    References: Razin et al. 2024, Unintentional Unalignment; Pal et al. 2024, Smaug (DPO-Positive).
+    """
+
+    __slots__ = ("lost",)
+    type: ClassVar[str] = "preference_unlearnt"
+    tracker: ClassVar[str] = "preference"
+    needs: ClassVar = (("chosen_logp_mean", "preference_accuracy"),)
+    reads: ClassVar = ("preference_margin", "policy_lr", "lr")
+    advice: ClassVar[str] = "Lower the learning rate, raise beta, or add a supervised term on the chosen answers; read pairs."
+    clear: ClassVar[int] = 8
+    clauses: ClassVar = {
+        "displaced": Clause(
+            "chosen answers are far less likely than at the start", "critical",
+            "corpus: healthy runs keep within 20 % of their log-probability; learning rates far too high double it",
+            persist=6, least=3,
+        ),
+        "sinking": Clause(
+            "chosen answers are less likely than at the start", "warning", "as above, at half of it", persist=10, least=4,
+        ),
+        "undecided": Clause(
+            "chosen answers are not told from rejected ones", "warning",
+            "corpus: healthy runs order three quarters of the pairs after fifty updates", persist=15, least=5,
+        ),
+    }  # fmt: skip
+    settings: ClassVar = {"lost": Setting(1.0, "share of its size by which the log-probability must have fallen", least=0.1)}
+    lost: float
+
+    def find(self, view: View) -> Sequence[Finding]:
+        found = []
+        chosen, accuracy = view.get("chosen_logp_mean"), view.get("preference_accuracy")
+        if chosen.ready and chosen.start < 0.0:
+            start = max(chosen.start, chosen.first)
+            lost = (start - chosen.level) / max(abs(start), 1.0)
+            if lost > 0.5 * self.lost:
+                message = f"The log-probability of chosen answers fell from {start:.4g} to {chosen.level:.4g}."
+                evidence = {"chosen_start": start, "chosen": chosen.level}
+                clause = "displaced" if lost > self.lost else "sinking"
+                found.append(Finding("", chosen.level, (1.0 + self.lost) * start, message, evidence, clause=clause))
+        if accuracy.n >= view.rows(50, 10) and 0.4 < accuracy.slow < 0.6:
+            message = f"After {accuracy.n} rows {accuracy.slow:.0%} of the pairs are in the right order: no more than chance."
+            found.append(Finding("", accuracy.slow, 0.6, message, {"accuracy": accuracy.slow}, clause="undecided"))
+        return found

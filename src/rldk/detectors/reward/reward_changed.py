@@ -1,0 +1,70 @@
+"""The reward was changed, and the policy was not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
+from rldk.signals.reward import CHANNELS, SCORES, RewardSignal
+
+__all__ = ["RewardChanged"]
+
+
+class RewardChanged(Detector):
+    """The reward jumped from one row to the next while the policy stayed as it was.
+
+    What it catches: a reward that differs from the rows before by six times its noise, and stays there, while KL, entropy and
+        length are where they were. A jump to minus the value before is a reward whose sign was flipped.
+    Why it matters: the policy is now pulled towards something else. With a flipped sign it unlearns what it has learnt.
+    When it misfires: an offset or a new scale does no harm to methods that compare responses with each other, so it is a
+        note. Where neither KL, entropy nor length is logged, a jump is taken for a fall of the policy.
+    What to do: look for what changed at that step: the reward function, its weights, its normalisation, the reward model
+        or its server. If the sign is wrong, go back to the checkpoint before.
+    References: none.
+    """
+
+    __slots__ = ()
+    type: ClassVar[str] = "reward_changed"
+    tracker: ClassVar[str] = "reward"
+    needs: ClassVar = (SCORES, CHANNELS)
+    watches: ClassVar = SCORES
+    advice: ClassVar[str] = (
+        "Look for what changed at that step (reward function, weights, normalisation, reward model); if the sign is wrong, go "
+        "back to the checkpoint before."
+    )
+    clear: ClassVar[int] = 1 << 30
+    clauses: ClassVar = {
+        "flipped": Clause(
+            "the reward jumped to minus its value while the policy stayed", "critical",
+            "definition: a change of sign maps every reward to minus itself",
+        ),
+        "worse": Clause(
+            "the reward jumped down and its spread changed, while the policy stayed", "warning",
+            "an offset leaves the spread between responses as it was", persist=1, least=1,
+        ),
+        "shifted": Clause(
+            "the reward jumped while the policy stayed", NOTE,
+            "definition: rewards that move together leave the differences between responses as they were",
+        ),
+    }  # fmt: skip
+
+    def find(self, view: View) -> Sequence[Finding]:
+        reward = view.reward
+        if reward.jump_index < 0:
+            return ()
+        return (Finding("", reward.jump, 0.0, *self._said(reward)),)
+
+    @staticmethod
+    def _said(reward: RewardSignal) -> tuple[str, dict[str, float], bool, str]:
+        """Message, evidence, whether it is confirmed, and clause."""
+        evidence = {"jump": reward.jump, "respread": reward.respread}
+        stayed = "while KL, entropy and length stayed"
+        if reward.flipped >= 0:
+            jumped = "The reward jumped to minus its value within one row"
+            return f"{jumped}, {stayed}: its sign was flipped.", evidence, False, "flipped"
+        if reward.jump < 0.0 and not 0.6 < reward.respread < 1.6:
+            fell = f"The reward fell by {-reward.jump:.3g} within one row and its spread changed {reward.respread:.2g}-fold"
+            return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "worse"
+        moved = f"The reward jumped by {reward.jump:.3g} within one row"
+        return f"{moved}, {stayed}: the reward changed, not the policy.", evidence, False, "shifted"

@@ -1,0 +1,83 @@
+"""The learning rate is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.reward import SCORES, score_of
+
+__all__ = ["LearningRateTooLow"]
+
+RATES = ("policy_lr", "lr")
+
+
+class LearningRateTooLow(Detector):
+    """The learning rate is zero, or has decayed to nothing while the run goes on.
+
+    What it catches: a learning rate of exactly zero since the first row, beyond any warm-up; one below a thousandth of its
+        highest for a twentieth of the run and more.
+    Why it matters: every step costs as before, and nothing is learnt.
+    When it misfires: a log that prints `0.0000` for 5e-6 looks the same: where the reward rises or the KL grows, the rate is
+        taken for rounded. A schedule that ends near zero is there for its last few percent only.
+    What to do: set the learning rate, check the number of steps that the schedule was made for, and that the scheduler is
+        stepped once per update.
+    References: cosine and linear schedules are below a thousandth of their peak in their last two percent.
+    """
+
+    __slots__ = ("_gone", "_highest", "_rows", "share")
+    type: ClassVar[str] = "learning_rate_too_low"
+    tracker: ClassVar[str] = "run"
+    needs: ClassVar = (RATES,)
+    reads: ClassVar = (*SCORES, "kl_mean", "weight_change")
+    advice: ClassVar[str] = "Set the learning rate, and check the number of steps that its schedule was made for."
+    clear: ClassVar[int] = 3
+    clauses: ClassVar = {
+        "zero": Clause(
+            "the learning rate has been zero since the first row", "critical", "definition: nothing is updated",
+            persist=10, least=3,
+        ),
+        "gone": Clause(
+            "the learning rate is below a thousandth of its highest, and the run goes on", "warning",
+            "schedules reach that in their last two percent", persist=8, least=3,
+        ),
+    }  # fmt: skip
+    settings: ClassVar = {"share": Setting(1e-3, "share of its highest below which a learning rate is gone", least=0.0, most=1.0)}
+    share: float
+    _highest: float
+    _gone: int
+    _rows: int
+
+    def reset(self) -> None:
+        super().reset()
+        self._highest = 0.0
+        self._gone = self._rows = 0
+
+    def find(self, view: View) -> Sequence[Finding]:
+        series = view.first(*RATES)
+        rate = series.last
+        if series.index != view.index or not rate >= 0.0:
+            return ()
+        self._rows += 1
+        self._highest = max(self._highest, rate)
+        if self._highest == 0.0:
+            if _moves(view):
+                return ()
+            message = "The learning rate has been 0 since the first row."
+            return (Finding("", rate, 0.0, message, {"lr": rate}, clause="zero"),)
+        self._gone = self._gone + 1 if rate < self.share * self._highest else 0
+        if not self._gone or self._gone < 0.05 * self._rows:
+            return ()
+        message = f"The learning rate is {rate:.2g}, down from {self._highest:.3g}, and the run goes on."
+        return (Finding("", rate, self.share * self._highest, message, {"lr": rate, "highest": self._highest}, clause="gone"),)
+
+
+def _moves(view: View) -> bool:
+    """Whether the policy learns all the same: then the rate was rounded when it was printed."""
+    score, kl = score_of(view), view.get("kl_mean")
+    weights = view.get("weight_change")
+    if weights.n:
+        return weights.level > 0.0
+    learns = score.n >= 8 and view.reward.gain > 4.0 * view.reward.noise > 0.0
+    return learns or (kl.ready and abs(kl.level) > 1e-4)

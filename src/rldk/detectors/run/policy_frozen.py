@@ -1,0 +1,111 @@
+"""The optimizer does not change the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from typing import ClassVar
+
+from rldk.detectors.base import Clause, Detector, Finding, View
+from rldk.signals.series import Series
+
+__all__ = ["PolicyFrozen"]
+
+ZERO = 1e-6  # nats: a KL below it is rounding
+LN2 = log(2.0)
+GRADIENTS = ("policy_grad_norm", "grad_norm")
+
+
+class PolicyFrozen(Detector):
+    """The weights do not change, although training goes on.
+
+    What it catches: no trainable parameters; weights that do not change from update to update; a KL from the reference that stays
+        zero over many updates; a gradient norm of exactly zero in every row while the rewards differ; a preference margin that
+        stays zero.
+    Why it matters: the run costs as before, and nothing is learnt.
+    When it misfires: a reference that is the policy itself gives a KL of zero as well; the advice names both. A gradient norm of
+        0 in some of the rows is normal (it is that of the last micro-step). A KL of an update of zero is normal with one
+        update per batch, and is not looked at.
+    What to do: check which parameters require gradients (frozen layers, an adapter that is not attached), that they are the
+        optimizer's, and that the precision of the weights holds the updates (bf16 loses those below 0.4 % of a weight).
+    References: ms-swift issues 5571 and 5890 (gradient of 0 from the first row while rewards vary).
+    """
+
+    __slots__ = ()
+    type: ClassVar[str] = "policy_frozen"
+    tracker: ClassVar[str] = "run"
+    needs: ClassVar = (
+        ("policy_trainable_params", "weight_change", "kl_mean", "grad_norm", "policy_grad_norm", "preference_margin"),
+    )
+    reads: ClassVar = ("reward_std", "reward_zero_std_frac", "kl_coef", "loss", "policy_lr", "lr", "preference_accuracy")
+    advice: ClassVar[str] = (
+        "Check which parameters require gradients and are the optimizer's, that the reference is a model of its own, and that "
+        "the precision of the weights holds the updates."
+    )
+    clear: ClassVar[int] = 3
+    clauses: ClassVar = {
+        "no_parameters": Clause(
+            "the policy has no trainable parameters", "critical", "definition", persist=1, least=1,
+        ),
+        "weights_still": Clause(
+            "the weights have not changed since the first update", "critical", "definition: a relative change of exactly 0",
+            persist=6, least=3,
+        ),
+        "kl_still": Clause(
+            "the KL stays zero over many updates", "critical",
+            "definition: the KL of the policy to its own start is zero only if it has not moved", persist=15, least=4,
+        ),
+        "no_gradient": Clause(
+            "the gradient norm is zero in every row while rewards differ", "critical",
+            "ranges of real runs: 5 failing runs and no healthy one; ms-swift issues 5571 and 5890", persist=10, least=4,
+        ),
+        "margin_still": Clause(
+            "the preference margin stays zero", "critical", "definition: the margin of two equal models is zero",
+            persist=10, least=4,
+        ),
+        "loss_still": Clause(
+            "the preference loss does not leave ln 2", "warning", "definition: ln 2 is the loss of a margin of zero",
+            persist=40, least=8,
+        ),
+    }  # fmt: skip
+
+    def find(self, view: View) -> Sequence[Finding]:
+        found = []
+        if view.get("policy_trainable_params").last == 0.0:
+            found.append(Finding("", 0.0, 1.0, "The policy has no trainable parameters.", clause="no_parameters"))
+        weights = view.get("weight_change")
+        if weights.n >= 3 and _is_zero(weights, 0.0):
+            found.append(Finding("", 0.0, 0.0, "The weights have not changed since the first update.", clause="weights_still"))
+        elif not weights.n:
+            found += self._by_traces(view)
+        return found
+
+    def _by_traces(self, view: View) -> list[Finding]:
+        """Where the weights are not watched: what a policy that moves would leave."""
+        found = []
+        kl, grad, margin = view.get("kl_mean"), view.first(*GRADIENTS), view.get("preference_margin")
+        if kl.n >= 5 and _is_zero(kl, ZERO) and _rewards_differ(view):
+            message = f"KL from the reference has stayed zero for {kl.n} rows: the policy does not move."
+            found.append(Finding("", kl.level, ZERO, message, {"kl": kl.level, "rows": float(kl.n)}, clause="kl_still"))
+        if grad.n >= 5 and _is_zero(grad, 0.0) and _rewards_differ(view):
+            message = f"The gradient norm has been 0 in all {grad.n} rows, although rewards differ."
+            found.append(Finding("", 0.0, 0.0, message, {"rows": float(grad.n)}, clause="no_gradient"))
+        if margin.n >= 4 and _is_zero(margin, 1e-9):
+            message = "The margin between chosen and rejected answers has stayed zero: the policy does not move."
+            found.append(Finding("", margin.level, 0.0, message, clause="margin_still"))
+        elif margin.n >= 8 and abs(view.get("loss").level - LN2) < 2e-3 and abs(margin.level) < 5e-3:
+            message = f"The preference loss is {view.get('loss').level:.4g} after {margin.n} rows; it began at ln 2 = 0.6931."
+            found.append(Finding("", view.get("loss").level, LN2, message, clause="loss_still"))
+        return found
+
+
+def _is_zero(series: Series, most: float) -> bool:
+    high, low = (series.high, series.low) if series.ready else (series.level, series.level)
+    return max(abs(high), abs(low), abs(series.last), abs(series.first)) <= most
+
+
+def _rewards_differ(view: View) -> bool:
+    groups, spread = view.get("reward_zero_std_frac"), view.get("reward_std")
+    if groups.n:
+        return groups.level < 0.9
+    return spread.level > 1e-6 if spread.n else True

@@ -1,0 +1,53 @@
+"""The data has hardly any different prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+
+__all__ = ["TooFewPrompts"]
+
+ROWS = 10  # rows after which the prompts of a run have shown themselves
+
+
+class TooFewPrompts(Detector):
+    """The policy sees the same few prompts again and again.
+
+    What it catches: after ten rows, no more than four different prompts; or a data set of which less than a twentieth are
+        different prompts.
+    Why it matters: the policy learns these answers by heart, the reward rises, and nothing carries over to other prompts.
+    When it misfires: a test of the set-up on one prompt is meant so.
+    What to do: check how the data set is built and shuffled, and that its column of prompts is the right one.
+    References: none.
+    """
+
+    __slots__ = ("few",)
+    type: ClassVar[str] = "too_few_prompts"
+    tracker: ClassVar[str] = "run"
+    needs: ClassVar = (("distinct_prompts", "distinct_prompts_frac"),)
+    reads: ClassVar = ("dataset_size",)
+    advice: ClassVar[str] = "Check how the data set is built and shuffled, and that its column of prompts is the right one."
+    clear: ClassVar[int] = 3
+    clauses: ClassVar = {
+        "few": Clause(
+            "no more than four different prompts were seen", "warning", "definition: there is nothing to generalise from",
+        ),
+        "repeated": Clause(
+            "less than a twentieth of the records are different prompts", NOTE,
+            "repeating prompts is common, to this extent it is seldom meant",
+        ),
+    }  # fmt: skip
+    settings: ClassVar = {"few": Setting(4, "number of different prompts that is too few", least=1)}
+    few: float
+
+    def find(self, view: View) -> Sequence[Finding]:
+        prompts, share = view.get("distinct_prompts"), view.get("distinct_prompts_frac").last
+        if prompts.n >= ROWS and prompts.last <= self.few:
+            message = f"The run has seen {prompts.last:.0f} different prompts in {prompts.n} rows."
+            return (Finding("", prompts.last, self.few, message, clause="few"),)
+        if share < 0.05 and view.get("dataset_size").last >= 20:
+            message = f"{share:.1%} of the records of the data set are different prompts."
+            return (Finding("", share, 0.05, message, clause="repeated"),)
+        return ()

@@ -1,0 +1,84 @@
+"""The weights were changed by something other than the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import ClassVar
+
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.reward import SCORES, score_of
+
+__all__ = ["WeightsReplaced"]
+
+BEFORE, AFTER = 6, 3  # rows that tell how far training had come, and that tell it is back
+BACK = 0.5  # share of that distance which is left where it fell back
+DISTANCES = {"kl_mean": 0.05, "preference_margin": 0.01}
+"""What tells how far the policy has come from its start, and from which size on a fall of it is no chance."""
+
+
+class WeightsReplaced(Detector):
+    """The policy is suddenly another one: old weights were loaded, or the weights were overwritten.
+
+    What it catches: a change of the weights in one update of many times the usual; a KL from the reference, or a preference
+        margin, that halves from one row to the next and stays there, together with the reward where one is logged.
+    Why it matters: what was learnt since the weights were saved is lost, and nothing else in the log says so.
+    When it misfires: a KL that spiked falls back too, so it is compared with the median of six rows before, and must stay.
+    What to do: check what was loaded at that step (a resume, a sync of the sampler, an average of weights), and resume from
+        the newest checkpoint.
+    References: none.
+    """
+
+    __slots__ = ("_recent", "factor")
+    type: ClassVar[str] = "weights_replaced"
+    tracker: ClassVar[str] = "run"
+    needs: ClassVar = (("weight_change", *DISTANCES),)
+    reads: ClassVar = SCORES
+    advice: ClassVar[str] = (
+        "Check what was loaded at that step (a resume, a sync, an average), and resume from the newest checkpoint."
+    )
+    clear: ClassVar[int] = 1 << 30
+    clauses: ClassVar = {
+        "leap": Clause(
+            "the weights changed by thirty times the usual in one update", "warning",
+            "optimizers bound an update by the learning rate; healthy updates vary by a factor of three", persist=1, least=1,
+        ),
+        "fell_back": Clause(
+            "the KL or the preference margin fell back towards its start within a row, and the reward with it", "warning",
+            "definition: the KL to the reference, or the margin, is how far training has come", persist=1, least=1,
+        ),
+    }  # fmt: skip
+    settings: ClassVar = {"factor": Setting(30.0, "times its level that the change of the weights must be", least=2.0)}
+    factor: float
+    _recent: dict[str, list[float]]
+
+    def reset(self) -> None:
+        super().reset()
+        self._recent = {name: [] for name in DISTANCES}
+
+    def find(self, view: View) -> Sequence[Finding]:
+        found = []
+        weights = view.get("weight_change")
+        if weights.n > 2 * BEFORE and weights.index == view.index and weights.last > self.factor * weights.level > 0.0:
+            message = f"The weights changed by {weights.last:.2g} of their size in one update; {weights.level:.2g} is usual."
+            found.append(Finding("", weights.last, self.factor * weights.level, message, clause="leap"))
+        for name, noticeable in DISTANCES.items():
+            series = view.get(name)
+            if series.index == view.index and not series.nonfinite_run:
+                found += self._fell_back(view, name, series.last, noticeable)
+        return found
+
+    def _fell_back(self, view: View, name: str, value: float, noticeable: float) -> list[Finding]:
+        recent = self._recent[name] = [*self._recent[name][1 - BEFORE - AFTER :], value]
+        if len(recent) < BEFORE + AFTER:
+            return []
+        before, after = median(recent[:BEFORE]), max(recent[BEFORE:])
+        if not before > noticeable or not after < BACK * min(recent[:BEFORE]):
+            return []
+        score, reward = score_of(view), view.reward
+        if score.n and not reward.best - score.last > max(0.4 * reward.gain, 3.0 * reward.noise):
+            return []
+        what = "KL" if name == "kl_mean" else "The preference margin"
+        also = ", and the reward fell with it" if score.n else ""
+        message = f"{what} fell from {before:.3g} to {after:.3g} from one row to the next{also}: other weights were loaded."
+        return [Finding("", after, BACK * before, message, {"before": before}, clause="fell_back")]
