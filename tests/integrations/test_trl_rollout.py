@@ -108,3 +108,16 @@ def test_norms_of_small_and_large_gradients_are_those_of_all_together() -> None:
     assert {name: found[name] for name in norms} == pytest.approx(norms, rel=1e-5)
     assert found["grad_norm"] == pytest.approx(math.hypot(*norms.values()), rel=1e-5)
     assert [len(part) for part in probe._small] == [3, 2] and [len(part) for part in probe._large] == [1, 0]
+
+
+def test_a_prompt_has_one_digest_however_far_it_is_padded_and_different_ones_have_different() -> None:
+    from rldk.integrations.trl.probes.prompts import digests_of_rollout
+
+    torch.manual_seed(0)
+    prompts = torch.randint(1, 1000, (500, 40))
+    prompts[1] = prompts[0]
+    prompts[3] = prompts[2].flip(0)  # the same tokens in another order
+    narrow = digests_of_rollout({"query_responses": torch.cat([prompts, prompts], 1), "context_length": 40}, pad=0)
+    padded = torch.cat([torch.zeros(500, 300, dtype=torch.long), prompts], 1)
+    assert digests_of_rollout({"query_responses": padded, "context_length": 340}, pad=0) == narrow
+    assert narrow[0] == narrow[1] and len(set(narrow)) == 499
