@@ -65,23 +65,16 @@ CAUSES = {
 }
 
 NAMES = {
-    "numerical_failure": ("numerical_failure", "reward_nonfinite"),
-    "kl_penalty_too_weak": ("kl_penalty_too_weak",),
     "one_update_too_far": ("learning_rate_too_high", "too_many_epochs", "weights_replaced", "clip_range_wrong"),
-    "reward_exploited": ("reward_exploited", "reward_pays_for_length"),
-    "length_exploit": ("reward_pays_for_length",),
-    "responses_grow_without_end": ("reward_pays_for_length", "responses_cannot_end"),
-    "responses_do_not_end": ("responses_cannot_end", "responses_cut_short"),
-    "dead_reward": ("reward_constant", "reward_missing", "reward_ignores_response"),
-    "value_function_diverged": ("value_diverged", "value_overwritten"),
     "critic_of_no_use": ("value_frozen",),
     "gradients_out_of_balance": ("value_diverged", "advantages_unscaled"),
     "nothing_learnt": ("learning_rate_too_low", "policy_frozen", "gradient_clip_too_tight", "precision_too_low"),
     "policy_degenerated": ("weights_replaced",),
     "sampler_out_of_step": ("rollouts_stale",),
     "kl_estimate_wrong": ("reference_wrong", "dropout_active"),
-    "kl_controller_unstable": ("kl_controller_unstable",),
     "preference_overfit": ("preference_beta_wrong",),
+    "labels_noisy": ("labels_noisy", "labels_swapped"),
+    "value_diverged": ("value_diverged", "value_overwritten"),
 }
 """rldk's cause -> the causes of the vocabulary that it names, where the names differ."""
 

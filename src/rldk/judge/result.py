@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rldk.core.anomaly import Anomaly
 from rldk.judge.coverage import CheckCoverage, coverage_of
 from rldk.judge.engine import Engine
+from rldk.judge.incidents.advice import Setup
 from rldk.judge.incidents.incident import Incident, group_incidents
 from rldk.judge.scores.alarms import alarm
 from rldk.judge.scores.named_scores import named_scores
@@ -119,12 +120,16 @@ def result_of(judge: Judge, run: Run | None = None) -> Result:
     verdict, reason = verdict_of(engine, anomalies, coverage)
     found = Result(
         engine, verdict, state_of(verdict, anomalies), reason, {}, {}, anomalies,
-        group_incidents(anomalies, engine.events, engine.cleared_steps), coverage, judge.machine,
+        group_incidents(anomalies, engine.events, engine.cleared_steps, _setup(run)), coverage, judge.machine,
         [*(run.notes if run is not None else ()), *_notes(engine)], source=run,
     )  # fmt: skip
     if verdict != "no_data":  # a score would say that something was judged
         _add_scores(found, judge)
     return found
+
+
+def _setup(run: Run | None) -> Setup:
+    return Setup() if run is None else Setup(run.framework, run.config)
 
 
 def _add_scores(found: Result, judge: Judge) -> None:

@@ -46,7 +46,7 @@ class KlPenaltyTooStrong(Detector):
     strong: float
 
     def find(self, view: View) -> Sequence[Finding]:
-        coef = self._coefficient(view)
+        coef = self._coefficient(view) if score_of(view).n else 0.0
         if not coef >= self.strong:
             return ()
         message = f"The KL coefficient is {coef:.3g}; recipes use 0 to 0.5."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
@@ -33,7 +34,7 @@ class LengthCollapse(Detector):
     type: ClassVar[str] = "length_collapse"
     tracker: ClassVar[str] = "length"
     needs: ClassVar = (("rollout_length_mean", "max_response_length"),)
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "rollout_length_max")
     advice: ClassVar[str] = (
         "Take back the length penalty, raise the length limit, and check that empty or trivial answers score worst."
     )
@@ -61,6 +62,8 @@ class LengthCollapse(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         length, cut = view.get("rollout_length_mean"), view.get("truncated_frac")
         limit = view.get("max_response_length").last
+        longest = view.get("rollout_length_max")
+        limit = limit if limit > 0.0 else longest.high if longest.first <= NOTHING else nan  # longer ones were never seen
         if 0.0 < limit <= NOTHING or (cut.n >= 3 and cut.level > 0.9 and 0.0 < length.level <= NOTHING):
             most = limit if 0.0 < limit <= NOTHING else length.level
             message = f"Responses are cut off after {most:.3g} tokens."

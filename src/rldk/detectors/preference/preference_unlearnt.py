@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 
 __all__ = ["PreferenceUnlearnt"]
 
@@ -14,7 +14,7 @@ class PreferenceUnlearnt(Detector):
     """Chosen answers become unlikely, or are never told from rejected ones.
 
     What it catches: chosen answers whose log-probability has fallen by as much as it was at the start: the model unlearns what it
-        should prefer. And a share of pairs in the right order that stays near a half after many updates.
+        should prefer. A share of pairs in the right order that stays near a half after many updates. A beta of 2 or more.
     Why it matters: the loss falls while the model forgets how to write; or nothing in the pairs can be learnt.
     When it misfires: a moderate fall of chosen answers goes with most DPO runs and is not reported. Hard pairs take long.
     What to do: lower the learning rate, raise beta, or add a supervised term on the chosen answers; where nothing is learnt,
@@ -26,7 +26,7 @@ class PreferenceUnlearnt(Detector):
     type: ClassVar[str] = "preference_unlearnt"
     tracker: ClassVar[str] = "preference"
     needs: ClassVar = (("chosen_logp_mean", "preference_accuracy"),)
-    reads: ClassVar = ("preference_margin", "policy_lr", "lr")
+    reads: ClassVar = ("preference_margin", "policy_lr", "lr", "kl_coef")
     advice: ClassVar[str] = "Lower the learning rate, raise beta, or add a supervised term on the chosen answers; read pairs."
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
@@ -42,12 +42,17 @@ class PreferenceUnlearnt(Detector):
             "chosen answers are not told from rejected ones", "warning",
             "corpus: healthy runs order three quarters of the pairs after fifty updates", persist=15, least=5,
         ),
+        "beta_huge": Clause(
+            "beta is 2 or more", "warning", "recipes use 0.01 to 0.5; beyond, the margin is decided after a step",
+            persist=1, least=1,
+        ),
+        "beta_tiny": Clause("beta is below 0.002", NOTE, "nothing holds the policy near its reference", persist=1, least=1),
     }  # fmt: skip
     settings: ClassVar = {"lost": Setting(1.0, "share of its size by which the log-probability must have fallen", least=0.1)}
     lost: float
 
     def find(self, view: View) -> Sequence[Finding]:
-        found = []
+        found = self._beta(view)
         chosen, accuracy = view.get("chosen_logp_mean"), view.get("preference_accuracy")
         if chosen.ready and chosen.start < 0.0:
             start = max(chosen.start, chosen.first)
@@ -61,3 +66,12 @@ class PreferenceUnlearnt(Detector):
             message = f"After {accuracy.n} rows {accuracy.slow:.0%} of the pairs are in the right order: no more than chance."
             found.append(Finding("", accuracy.slow, 0.6, message, {"accuracy": accuracy.slow}, clause="undecided"))
         return found
+
+    @staticmethod
+    def _beta(view: View) -> list[Finding]:
+        beta = view.get("kl_coef").last
+        if beta >= 2.0:
+            return [Finding("", beta, 2.0, f"Beta is {beta:.3g}; recipes use 0.01 to 0.5.", {"beta": beta}, clause="beta_huge")]
+        if 0.0 < beta < 2e-3:
+            return [Finding("", beta, 2e-3, f"Beta is {beta:.3g}; recipes use 0.01 to 0.5.", {"beta": beta}, clause="beta_tiny")]
+        return []

@@ -82,6 +82,8 @@ class NonfiniteMetric(Detector):
     @staticmethod
     def _clause(view: View, runs: dict[str, int]) -> str:
         """Whether what is not finite has reached the weights, as far as can be told."""
+        if "reward_mean" in runs and (runs["reward_mean"] >= 3 or any(name in LOSSES for name in runs)):
+            return "reward"
         if any(name in LOSSES for name in runs):
             return "once" if view.event.metrics.get("update_applied") == 0.0 and max(runs.values()) == 1 else "loss"
         norms = [run for name, run in runs.items() if name in NORMS]
@@ -89,7 +91,7 @@ class NonfiniteMetric(Detector):
             hidden = view.event.metrics.get("loss") == 0.0 or len(runs) > len(norms)
             return "others" if max(norms) >= (2 if hidden else CALIBRATION) else "once"
         reward = view.get("reward_mean")
-        if "reward_mean" in runs and (runs["reward_mean"] >= 3 or reward.nonfinite > max(2, reward.n)):
+        if "reward_mean" in runs and reward.nonfinite > max(2, reward.n):
             return "reward"
         return "others" if max(runs.values()) >= GAP or len(runs) >= 3 else "once"
 

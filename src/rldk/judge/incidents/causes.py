@@ -10,11 +10,16 @@ __all__ = ["CAUSES", "TITLES", "Cause"]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A probable cause; `signs` weighs the anomalies that speak for it, more if they came first, or against it: a policy
-    that has become noise is far from the reference whatever the penalty.
+    """A probable cause.
 
-    `needs` names anomalies of which at least one must be there. `advice` may use the run's numbers at that moment: `{lr}`,
-    `{value_lr}`, `{kl_coef}`, `{kl}`, `{length}`; and `{back}`, which is where to go back to.
+    `signs` weighs the anomalies that speak for it, more if they came first, or against it: a policy that has become noise is far
+    from the reference whatever the penalty. A sign is a type (`kl_explosion`) or one clause of it
+    (`kl_penalty_off.negative`), which then replaces the weight of the type. `needs` names signs of which at least one must
+    be there.
+
+    `advice` may name knobs, which become what the user's framework calls them, with their value: `{lr}`, `{value_lr}`,
+    `{kl_coef}`, `{epochs}`, `{clip}`, `{grad_clip}`, `{temperature}`, `{length}`, `{batch}`; and `{back}`, which is where to go
+    back to.
     """
 
     name: str
@@ -25,112 +30,245 @@ class Cause:
 
 
 CAUSES: tuple[Cause, ...] = (
+    # What the first rows or a setting say outright.
     Cause(
-        "numerical_failure", "numerical failure",
-        {"nonfinite_metric": 4.0, "loss_explosion": 0.5, "exploding_gradient_anomaly": 0.5},
-        "{back}, skip steps whose gradients are not finite, and look for a log of 0, a division by "
-        "a spread of 0, or half precision that overflows; lower the learning rate ({lr}).",
-        needs=("nonfinite_metric",),
+        "kl_penalty_negative", "the KL penalty pays for leaving the reference",
+        {"kl_penalty_off.negative": 20.0, "kl_penalty_off.pays": 20.0},
+        "Make {kl_coef} positive: 0.01 to 0.1.", needs=("kl_penalty_off.negative", "kl_penalty_off.pays"),
+    ),
+    Cause(
+        "temperature_wrong", "the sampling temperature is far from 1",
+        {"temperature_wrong": 16.0},
+        "Set {temperature} to 1, or between 0.7 and 1.2.", needs=("temperature_wrong",),
     ),
     Cause(
         "learning_rate_too_high", "the learning rate is too high",
         {
-            "learning_rate_too_high": 3.0, "loss_explosion": 2.0, "exploding_gradient_anomaly": 1.5, "clip_saturation": 1.0, "ratio_explosion": 1.0,
-            "entropy_explosion": 1.5, "policy_collapse": 0.7, "kl_spike": 0.5, "gradient_stability_anomaly": 0.5, "length_runaway": 0.3, "entropy_collapse": 0.5,
+            "learning_rate_too_high": 12.0, "learning_rate_too_high.large_updates": 2.5,
+            "learning_rate_too_high.large_updates_with_damage": 3.0, "loss_explosion": 2.0, "exploding_gradient_anomaly": 1.5,
+            "clip_saturation": 1.0, "clip_saturation.narrow": 0.0, "ratio_explosion": 1.0, "entropy_explosion": 1.5,
+            "policy_collapse": 0.7, "policy_collapse.lost_at_once": 2.0, "kl_spike": 0.5, "gradient_stability_anomaly": 0.5,
+            "length_runaway": 0.3, "entropy_collapse": 1.0, "kl_explosion": 0.5, "preference_unlearnt.displaced": 1.0,
         },
-        "{back} and lower the learning rate (it was {lr}) three- to tenfold; clip gradients at 1; take "
-        "fewer epochs per batch.",
-        needs=("learning_rate_too_high", "loss_explosion", "exploding_gradient_anomaly", "ratio_explosion", "clip_saturation", "entropy_explosion", "policy_collapse"),
+        "{back} and lower {lr} three- to tenfold; clip gradients ({grad_clip}) at 1; take fewer epochs per batch ({epochs}).",
+        needs=(
+            "learning_rate_too_high", "loss_explosion", "exploding_gradient_anomaly", "ratio_explosion", "clip_saturation.saturated",
+            "entropy_explosion", "policy_collapse", "entropy_collapse", "preference_unlearnt.displaced",
+        ),
     ),
     Cause(
-        "kl_penalty_too_weak", "the KL penalty is too weak",
-        {"kl_explosion": 3.0, "kl_penalty_off": 3.0, "kl_trend_anomaly": 1.0, "target_range_anomaly": 1.0, "coef_adaptation_anomaly": 0.5, "controller_responsiveness_anomaly": 1.0,
-         "reward_hacking": 0.7, "reward_saturation": 0.7, "policy_collapse": 0.3, "exploding_gradient_anomaly": 0.3, "entropy_explosion": -2.0},
-        "Raise the KL coefficient (it was {kl_coef}) three- to tenfold, or lower the learning rate ({lr}); KL was {kl}.",
-        needs=("kl_explosion", "kl_penalty_off", "kl_trend_anomaly", "target_range_anomaly", "coef_adaptation_anomaly", "controller_responsiveness_anomaly"),
+        "learning_rate_too_low", "the learning rate is too low",
+        {"learning_rate_too_low": 12.0, "plateau.frozen": 3.0, "plateau.still": 2.5, "policy_frozen.loss_still": 3.0,
+         "policy_frozen": 1.0},
+        "Raise {lr}, and check the number of steps that its schedule was made for.",
+        needs=("learning_rate_too_low", "plateau.frozen", "plateau.still", "policy_frozen.loss_still"),
     ),
     Cause(
-        "one_update_too_far", "one update went too far",
-        {"kl_spike": 3.0, "kl_explosion": 2.0, "policy_collapse": 0.3, "kl_trend_anomaly": -1.5, "entropy_explosion": -2.0, "nonfinite_metric": -2.0},
-        "Look at the batch of that step (rewards, lengths), clip gradients at 1, and lower the learning rate (it was {lr}) or the "
-        "epochs per batch; go back to the last good checkpoint if the KL ({kl}) does not come down.",
-        needs=("kl_spike",),
+        "kl_penalty_too_strong", "the KL penalty is too strong",
+        {"kl_penalty_too_strong": 12.0, "plateau.still": 0.5},
+        "Lower {kl_coef} to 0.01 to 0.1.", needs=("kl_penalty_too_strong",),
+    ),
+    Cause(
+        "reference_wrong", "the reference is the policy itself",
+        {"reference_wrong": 9.0, "policy_frozen.kl_still": 1.0},
+        "Load the reference as a model of its own, from the weights that training starts from.",
+        needs=("reference_wrong", "policy_frozen.kl_still"),
+    ),
+    Cause(
+        "policy_frozen", "the policy does not move",
+        {"policy_frozen": 6.0, "policy_frozen.loss_still": 2.0, "plateau.frozen": 2.0, "plateau.still": 2.0,
+         "vanishing_gradient_anomaly": 1.0, "learning_rate_too_low": -2.0, "policy_collapse": -3.0, "entropy_collapse": -3.0,
+         "dead_reward": -2.0},
+        "Check which parameters require gradients (frozen layers, an adapter that is not attached), that they are the "
+        "optimizer's, that {lr} is not 0, and that the precision of the weights holds the updates.",
+        needs=("policy_frozen", "plateau.frozen", "plateau.still"),
+    ),
+    Cause(
+        "precision_too_low", "updates are rounded away by the precision of the weights",
+        {"policy_frozen.weights_still": 3.0, "policy_frozen.margin_still": 3.0, "policy_frozen.loss_still": 2.2, "policy_frozen.kl_still": 2.0},
+        "Keep the weights in 32 bits, or raise {lr}: bf16 loses updates below 0.4 % of a weight.",
+        needs=("policy_frozen.weights_still", "policy_frozen.margin_still", "policy_frozen.loss_still", "policy_frozen.kl_still"),
+    ),
+    Cause(
+        "clip_range_wrong", "the clip range leaves no room",
+        {"clip_saturation.narrow": 10.0, "clip_saturation.saturated": 1.5},
+        "Set {clip} to 0.1 to 0.3.", needs=("clip_saturation",),
+    ),
+    Cause(
+        "too_few_prompts", "the data has hardly any different prompts",
+        {"too_few_prompts": 10.0},
+        "Check how the data set is built and shuffled, and that its column of prompts is the right one.",
+        needs=("too_few_prompts",),
+    ),
+    Cause(
+        "weights_replaced", "other weights were loaded",
+        {"weights_replaced": 6.0, "policy_collapse.slipping": 0.5, "policy_collapse.slipping_on_average": 0.5},
+        "Check what was loaded at that step (a resume, a sync, an average of weights), and resume from the newest checkpoint.",
+        needs=("weights_replaced", "policy_collapse.slipping", "policy_collapse.slipping_on_average"),
+    ),
+    # The reward function.
+    Cause(
+        "reward_nonfinite", "the reward function returns NaN or infinity",
+        {"nonfinite_metric.reward": 9.0, "missing_reward": 0.5},
+        "Find the responses whose reward is not finite (a log of 0, a division by 0, a parser that fails), and give them the "
+        "least reward instead.",
+        needs=("nonfinite_metric.reward",),
+    ),
+    Cause(
+        "numerical_failure", "numerical failure",
+        {"nonfinite_metric": 6.0, "nonfinite_metric.reward": 1.0, "nonfinite_gradient": 6.0, "loss_explosion": 0.5,
+         "exploding_gradient_anomaly": 0.5},
+        "{back}, skip steps whose gradients are not finite, and look for a log of 0, a division by a spread of 0, or half "
+        "precision that overflows; lower {lr}.",
+        needs=("nonfinite_metric", "nonfinite_gradient"),
+    ),
+    Cause(
+        "reward_missing", "responses get no reward",
+        {"missing_reward": 8.0, "nonfinite_metric.reward": 3.0},
+        "Look at the responses without a reward; mend the reward function (a parser, a time limit, a service), or return the "
+        "least reward instead of nothing.",
+        needs=("missing_reward", "nonfinite_metric.reward"),
+    ),
+    Cause(
+        "reward_flipped", "the reward has the wrong sign",
+        {"reward_changed.flipped": 12.0},
+        "Go back to the checkpoint before the flip, and mend the sign of the reward.", needs=("reward_changed.flipped",),
+    ),
+    Cause(
+        "reward_changed", "the reward itself was changed",
+        {"reward_changed.worse": 6.0, "advantage_scale_anomaly": 0.5, "value_divergence": 0.5},
+        "Look for what changed at that step: the reward function, its weights, its normalisation, the reward model or its server.",
+        needs=("reward_changed.worse",),
+    ),
+    Cause(
+        "reward_constant", "every response gets the same reward",
+        {"dead_reward": 4.0, "dead_reward.dead_groups": 2.0, "dead_reward.hardly_any_groups": 1.0, "sparse_reward": 2.0,
+         "plateau": 0.3, "eos_starvation": 0.3, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -2.0,
+         "entropy_collapse": -3.0, "entropy_explosion": -3.0, "learning_rate_too_high": -3.0, "kl_explosion": -0.5},
+        "Score a few responses by hand: can the answer be parsed, may responses end before the length limit, does the reward "
+        "tell better from worse? Begin with prompts that the model solves sometimes.",
+        needs=("dead_reward", "sparse_reward"),
+    ),
+    Cause(
+        "reward_ignores_response", "the reward depends on the prompt only, or groups are too easy or too hard",
+        {"dead_reward.dead_groups": 5.0, "dead_reward.hardly_any_groups": 3.0, "dead_reward.no_spread": 0.5, "sparse_reward": 1.0,
+         "entropy_collapse": -3.0, "learning_rate_too_high": -3.0},
+        "Score two different responses to one prompt by hand: they must differ. Drop prompts that are always or never solved.",
+        needs=("dead_reward.dead_groups", "dead_reward.hardly_any_groups"),
+    ),
+    Cause(
+        "reward_random", "the reward has nothing to do with the response",
+        {"plateau.drifts": 4.0, "plateau.drifts_far": 5.0, "plateau.flat": 1.0, "reward_changed.worse": 3.0, "kl_explosion": 0.3},
+        "Check that each reward is given to the response it was made for, and that it tells better from worse: score the same "
+        "responses twice, and a good one beside a bad one.",
+        needs=("plateau.drifts", "plateau.drifts_far", "plateau.flat", "reward_changed.worse"),
+    ),
+    Cause(
+        "reward_too_noisy", "the reward is mostly noise",
+        {"plateau.drifts": 3.5, "plateau.drifts_far": 4.5, "plateau.flat": 0.5, "advantage_volatility_anomaly": 0.5},
+        "Raise {batch}, average several scores per response, or take a reward that is less noisy.",
+        needs=("plateau.drifts", "plateau.drifts_far", "plateau.flat"),
+    ),
+    # What the policy does with the reward.
+    Cause(
+        "reward_pays_for_length", "the reward pays for length",
+        {"length_bias": 5.0, "length_runaway": 1.5, "eos_starvation.stopped": 2.0, "eos_starvation.fewer": 2.0,
+         "reward_hacking": 1.0, "entropy_collapse": -2.0, "learning_rate_too_high": -4.0, "policy_collapse": -2.0},
+        "Normalise the reward by length or penalise over-long responses ({length}); compare rewards among responses of one length.",
+        needs=("length_bias", "eos_starvation.stopped", "eos_starvation.fewer"),
     ),
     Cause(
         "reward_exploited", "the reward is being exploited",
-        {"reward_hacking": 7.0, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5, "entropy_collapse": 0.5,
-         "learning_rate_too_high": -5.0},
-        "Read samples; go back to the checkpoint where held-out quality held; mend what the reward fails to see, and raise the KL "
-        "coefficient (it was {kl_coef}).",
-        needs=("reward_hacking", "reward_saturation"),
+        {"reward_hacking": 5.0, "reward_hacking.hollow": 6.0, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5,
+         "entropy_collapse": 0.5, "held_out_collapse": 1.0, "eos_starvation.stopped": 0.7, "learning_rate_too_high": -5.0},
+        "Read samples; go back to the checkpoint where held-out quality held; mend what the reward fails to see, and raise "
+        "{kl_coef}.",
+        needs=("reward_hacking", "reward_saturation", "eos_starvation.stopped"),
     ),
     Cause(
-        "nothing_left_to_learn", "the reward is at its ceiling",
-        {"reward_saturation": 2.5, "vanishing_gradient_anomaly": 0.5, "gradient_flow_anomaly": 0.5, "policy_collapse": -2.0},
-        "Read samples: if the full score is earned, stop here and keep this checkpoint, or go on with harder prompts or a finer "
-        "reward; if it is not, mend the reward.",
-        needs=("reward_saturation",),
+        "responses_cut_short", "the length limit cuts every response",
+        {"length_collapse.cut_short": 9.0, "eos_starvation.never": 1.5, "eos_starvation.never_yet": 1.0},
+        "Raise {length}.", needs=("length_collapse.cut_short", "eos_starvation.never", "eos_starvation.never_yet"),
     ),
     Cause(
-        "length_exploit", "the reward pays for length",
-        {"length_bias": 2.5, "length_runaway": 1.0},
-        "Normalise the reward by length or penalise over-long responses (they were {length} tokens); compare reward among "
-        "responses of one length.",
-        needs=("length_bias",),
-    ),
-    Cause(
-        "responses_grow_without_end", "responses grow until the length limit cuts them",
-        {"length_runaway": 3.0, "eos_starvation": 1.0, "policy_collapse": 0.7, "entropy_explosion": -2.0},
-        "{back}; penalise over-long responses (they were {length} tokens) and leave those that were cut "
-        "off out of the loss; check that the end token is trained on; raise the KL coefficient ({kl_coef}).",
-        needs=("length_runaway",),
-    ),
-    Cause(
-        "responses_do_not_end", "responses do not end",
-        {"eos_starvation": 2.0, "length_runaway": 0.5, "dead_reward": 1.2},
-        "Raise the length limit (responses were {length} tokens), check stop tokens and chat template, or start from a model "
-        "that was tuned to stop.",
+        "responses_cannot_end", "responses do not end",
+        {"eos_starvation.never": 4.0, "eos_starvation.never_yet": 4.0, "eos_starvation.stopped": 1.6, "eos_starvation.fewer": 1.2,
+         "length_runaway": 1.0, "dead_reward": 0.5, "policy_collapse": 0.3, "entropy_explosion": -2.0,
+         "learning_rate_too_high": -3.0},
+        "Check stop tokens and chat template, and that the end token is trained on and not masked; raise {length}; penalise "
+        "responses that are cut off.",
         needs=("eos_starvation",),
     ),
     Cause(
-        "dead_reward", "the reward carries no signal",
-        {"dead_reward": 3.0, "missing_reward": 2.0, "sparse_reward": 2.0, "plateau": 0.5, "eos_starvation": 0.4, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -1.0},
-        "Score a few responses by hand, check the parsing of answers, and begin with prompts that the model solves sometimes.",
-        needs=("dead_reward", "missing_reward", "sparse_reward"),
+        "kl_penalty_too_weak", "the KL penalty is too weak",
+        {"kl_penalty_off.lost": 8.0, "kl_explosion": 2.5, "kl_trend_anomaly": 1.0, "target_range_anomaly": 1.0,
+         "coef_adaptation_anomaly": 0.5, "controller_responsiveness_anomaly": 1.0, "reward_hacking": 0.7, "reward_saturation": 0.7,
+         "policy_collapse": 0.3, "exploding_gradient_anomaly": 0.3, "entropy_explosion": -2.0, "plateau": -1.0,
+         "learning_rate_too_high": -1.0},
+        "Raise {kl_coef} three- to tenfold, or lower {lr}.",
+        needs=(
+            "kl_explosion", "kl_penalty_off.lost", "kl_trend_anomaly", "target_range_anomaly", "coef_adaptation_anomaly",
+            "controller_responsiveness_anomaly",
+        ),
     ),
     Cause(
-        "value_function_diverged", "the value function has diverged",
-        {"value_divergence": 4.0, "value_unexplained": 1.0, "gradient_imbalance_anomaly": 0.7, "advantage_scale_anomaly": 0.7, "advantage_bias_anomaly": 0.5},
-        "Lower the critic's learning rate (it was {value_lr}), clip value updates and their gradients, normalise rewards; let the "
-        "critic warm up before the policy moves.",
+        "one_update_too_far", "one update went too far",
+        {"kl_spike": 3.0, "kl_explosion": 0.5, "policy_collapse": 0.3, "kl_trend_anomaly": -1.5, "entropy_explosion": -2.0,
+         "nonfinite_metric": -2.0},
+        "Look at the batch of that step (rewards, lengths), clip gradients ({grad_clip}) at 1, and lower {lr} or the epochs per "
+        "batch ({epochs}); go back to the last good checkpoint if the KL does not come down.",
+        needs=("kl_spike",),
+    ),
+    Cause(
+        "too_many_epochs", "each batch is used for too many updates",
+        {"learning_rate_too_high.large_updates": 2.2, "learning_rate_too_high.large_updates_with_damage": 2.2,
+         "clip_saturation.saturated": 1.5, "ratio_explosion": 1.0},
+        "Take fewer epochs per batch ({epochs}), and end them when an update has moved the policy by 0.02 to 0.1 nats per token.",
+        needs=("learning_rate_too_high.large_updates", "learning_rate_too_high.large_updates_with_damage", "clip_saturation.saturated"),
+    ),
+    Cause(
+        "nothing_left_to_learn", "the reward is at its ceiling",
+        {"reward_saturation": 2.5, "vanishing_gradient_anomaly": 0.5, "gradient_flow_anomaly": 0.5, "policy_collapse": -2.0,
+         "reward_changed": -3.0},
+        "Read samples: if the full score is earned, go on with harder prompts or a finer reward, or end the run; if it is not, "
+        "mend the reward.",
+        needs=("reward_saturation",),
+    ),
+    Cause(
+        "value_diverged", "the value function has diverged",
+        {"value_divergence": 4.0, "value_unexplained": 1.0, "gradient_imbalance_anomaly": 0.7, "advantage_scale_anomaly": 0.7,
+         "advantage_bias_anomaly": 0.5},
+        "Lower {value_lr}, clip value updates and their gradients, normalise rewards; let the critic warm up before the policy "
+        "moves.",
         needs=("value_divergence",),
     ),
     Cause(
         "critic_of_no_use", "the critic explains nothing",
         {"value_unexplained": 2.0, "advantage_bias_anomaly": 0.7, "advantage_trend_anomaly": 0.5},
-        "Look at the value loss: if it falls, raise the critic's learning rate (it was {value_lr}) or its epochs; if it stays or "
-        "grows, lower it, normalise rewards, and loosen the clipping of values.",
+        "Look at the value loss: if it falls, raise {value_lr} or its epochs; if it stays or grows, lower it, normalise rewards, "
+        "and loosen the clipping of values.",
         needs=("value_unexplained",),
     ),
     Cause(
         "gradients_out_of_balance", "policy and value gradients have come apart",
         {"gradient_imbalance_anomaly": 3.0, "gradient_balance_anomaly": 1.5, "ratio_trend_anomaly": 1.5, "value_divergence": -1.0},
-        "Lower the coefficient of the side that dominates or its learning rate (the critic's was {value_lr}), normalise returns, and "
-        "clip the two norms separately.",
+        "Lower the coefficient of the side that dominates or its learning rate ({value_lr}), normalise returns, and clip the two "
+        "norms separately.",
         needs=("gradient_imbalance_anomaly", "gradient_balance_anomaly", "ratio_trend_anomaly"),
     ),
     Cause(
-        "nothing_learnt", "the policy does not move",
-        {"plateau": 2.5, "vanishing_gradient_anomaly": 1.0, "gradient_flow_anomaly": 0.5, "policy_collapse": -2.0, "entropy_collapse": -2.0,
-         "length_runaway": -2.0, "length_collapse": -2.0, "learning_rate_too_high": -2.0, "dead_reward": -1.0, "preference_degenerate": -1.0},
-        "Raise the learning rate (it was {lr}), lower the KL coefficient ({kl_coef}), and check that gradients reach the weights.",
+        "nothing_learnt", "nothing is learnt",
+        {"plateau": 2.0, "vanishing_gradient_anomaly": 1.5, "gradient_flow_anomaly": 0.5, "policy_collapse": -2.0,
+         "entropy_collapse": -2.0, "length_runaway": -2.0, "length_collapse": -2.0, "learning_rate_too_high": -2.0,
+         "dead_reward": -1.0, "preference_degenerate": -1.0},
+        "Raise {lr}, lower {kl_coef}, and check that gradients reach the weights.",
         needs=("plateau", "vanishing_gradient_anomaly"),
     ),
     Cause(
         "policy_degenerated", "the policy has degenerated",
-        {"policy_collapse": 2.0, "entropy_collapse": 1.6, "entropy_explosion": 2.0, "held_out_collapse": 1.5, "length_collapse": 1.0, "length_runaway": 0.5},
-        "{back}; lower the learning rate (it was {lr}), raise the KL coefficient ({kl_coef}), and read "
-        "samples from both sides of the fall.",
+        {"policy_collapse": 2.0, "entropy_collapse": 1.6, "entropy_explosion": 2.0, "held_out_collapse": 2.0, "length_collapse": 1.0,
+         "length_collapse.cut_short": 0.0, "length_runaway": 0.5},
+        "{back}; lower {lr}, raise {kl_coef}, and read samples from both sides of the fall.",
         needs=("policy_collapse", "entropy_collapse", "entropy_explosion", "held_out_collapse", "length_collapse", "length_runaway"),
     ),
     Cause(
@@ -147,17 +285,31 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "kl_controller_unstable", "the KL controller is out of tune",
-        {"controller_oscillation_anomaly": 2.5, "controller_overshoot_anomaly": 2.0, "controller_responsiveness_anomaly": 1.0, "coef_adaptation_anomaly": 1.8,
-         "kl_volatility_anomaly": 0.8, "target_range_anomaly": 0.3},
-        "Lengthen the controller's horizon if it swings, shorten it if it lags, and check that it is on if the coefficient does not "
-        "move; the coefficient was {kl_coef} and KL {kl}.",
-        needs=("controller_oscillation_anomaly", "controller_overshoot_anomaly", "controller_responsiveness_anomaly", "coef_adaptation_anomaly"),
+        {"controller_oscillation_anomaly": 2.5, "controller_overshoot_anomaly": 2.0, "controller_responsiveness_anomaly": 1.0,
+         "coef_adaptation_anomaly": 1.8, "kl_volatility_anomaly": 0.8, "target_range_anomaly": 0.3},
+        "Lengthen the controller's horizon if it swings, shorten it if it lags, and check that it is on if the coefficient does "
+        "not move.",
+        needs=(
+            "controller_oscillation_anomaly", "controller_overshoot_anomaly", "controller_responsiveness_anomaly",
+            "coef_adaptation_anomaly",
+        ),
     ),
     Cause(
         "preference_overfit", "preference training has gone too far",
-        {"preference_degenerate": 3.0},
-        "Stop earlier, raise beta, lower the learning rate (it was {lr}), or add a supervised term on the chosen answers.",
-        needs=("preference_degenerate",),
+        {"preference_degenerate": 3.0, "preference_unlearnt.displaced": 2.0, "preference_unlearnt.sinking": 2.0},
+        "Stop earlier, raise {kl_coef}, lower {lr}, or add a supervised term on the chosen answers.",
+        needs=("preference_degenerate", "preference_unlearnt.displaced", "preference_unlearnt.sinking"),
+    ),
+    Cause(
+        "preference_beta_wrong", "beta of preference training is far too large",
+        {"preference_unlearnt.beta_huge": 8.0, "preference_degenerate": 1.0, "preference_unlearnt.displaced": 1.0},
+        "Set {kl_coef} to 0.05 to 0.5.",
+        needs=("preference_unlearnt.beta_huge", "preference_degenerate", "preference_unlearnt.displaced"),
+    ),
+    Cause(
+        "labels_noisy", "preference pairs have the wrong order",
+        {"preference_unlearnt.undecided": 4.0},
+        "Read pairs: is the chosen answer the better one?", needs=("preference_unlearnt.undecided",),
     ),
     Cause(
         "machine_trouble", "the machine is in trouble",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
+from rldk.judge.incidents.advice import Setup, advice_for
 from rldk.judge.incidents.causes import CAUSES, Cause
 from rldk.judge.incidents.grouping import Group, group_anomalies
 
@@ -44,16 +45,21 @@ class Incident:
 
 
 def group_incidents(
-    anomalies: Sequence[Anomaly], events: int, cleared_steps: Mapping[int, int] | None = None
+    anomalies: Sequence[Anomaly],
+    events: int,
+    cleared_steps: Mapping[int, int] | None = None,
+    setup: Setup | None = None,
 ) -> list[Incident]:
     """Group anomalies that were raised near each other in time, or while an earlier one stood that they go with.
 
-    `cleared_steps` has the step of each event at which something cleared, as the engine keeps it.
+    `cleared_steps` has the step of each event at which something cleared, as the engine keeps it; `setup` what is known of the
+    run beside its log, so that advice can name the user's own knobs.
     """
-    return [_incident(group, anomalies, cleared_steps or {}) for group in group_anomalies(anomalies, events)]
+    groups = group_anomalies(anomalies, events)
+    return [_incident(group, anomalies, cleared_steps or {}, setup or Setup()) for group in groups]
 
 
-def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping[int, int]) -> Incident:
+def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping[int, int], setup: Setup) -> Incident:
     numbers = [*group.core, *group.late]
     members = [anomalies[number] for number in numbers]
     core = members[: len(group.core)]
@@ -72,7 +78,7 @@ def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping
         first.type,
         _evidence(members),
         [rival.name for rival in ranked[1:4]],
-        _advice(cause, first.knobs, good) if cause else first.advice,
+        advice_for(cause, first.knobs, good, setup) if cause else first.advice,
         good,
         _recovered_step(members, cleared_steps),
     )
@@ -95,16 +101,25 @@ def _last_good_step(core: Sequence[Anomaly]) -> int | None:
 
 def _rank(members: Sequence[Anomaly], first: Anomaly) -> list[Cause]:
     """The causes that fit, by the weight of the anomalies that speak for them; the first mover counts for more."""
-    types = {anomaly.type for anomaly in members}
+    clauses: dict[str, set[str]] = {}
+    for anomaly in members:
+        clauses.setdefault(anomaly.type, set()).add(anomaly.clause)
+    said = {*clauses, *(f"{kind}.{clause}" for kind, names in clauses.items() for clause in names)}
     weights = []
     for position, cause in enumerate(CAUSES):
-        if cause.needs and not types & set(cause.needs):
+        if cause.needs and said.isdisjoint(cause.needs):
             continue
-        weight = sum(cause.signs.get(kind, 0.0) for kind in types)
-        weight += (_FIRST_BONUS - 1.0) * cause.signs.get(first.type, 0.0)
+        weight = sum(_weight(cause, kind, names) for kind, names in clauses.items())
+        weight += (_FIRST_BONUS - 1.0) * _weight(cause, first.type, {first.clause})
         if weight > 0:
             weights.append((-weight, position, cause))
     return [cause for _, _, cause in sorted(weights, key=lambda row: row[:2])]
+
+
+def _weight(cause: Cause, kind: str, clauses: set[str]) -> float:
+    """How much a type of anomaly speaks for a cause: by its clauses where the cause names them, else by the type."""
+    whole = cause.signs.get(kind, 0.0)
+    return max((cause.signs.get(f"{kind}.{clause}", whole) for clause in clauses), key=abs, default=whole)
 
 
 def _evidence(members: Sequence[Anomaly]) -> list[str]:
@@ -119,17 +134,3 @@ def _evidence(members: Sequence[Anomaly]) -> list[str]:
         f"step {first[kind].step}{'' if anomaly is first[kind] else f', critical at {anomaly.step}'}: {anomaly.message}"
         for kind, anomaly in worst.items()
     ]
-
-
-def _advice(cause: Cause, knobs: Mapping[str, float], good: int | None) -> str:
-    """The cause's advice with the run's numbers of that moment in it."""
-
-    def then(*names: str) -> str:
-        found = next((knobs[name] for name in names if name in knobs), None)
-        return "not logged" if found is None else f"{found:.3g}"
-
-    length, critic = then("rollout_length_mean"), then("value_lr", "lr")
-    return cause.advice.format(
-        lr=then("policy_lr", "lr"), kl_coef=then("kl_coef"), kl=then("kl_mean"), length=length, value_lr=critic,
-        back="Start again" if good is None else "Go back to the last good checkpoint",
-    )  # fmt: skip
