@@ -47,6 +47,7 @@ def settings_beside(log: Path) -> RunConfig:
     others = [path for path in entries if path.suffix == log.suffix and path.name != log.name and not _is_settings(path.name)]
     if log.name in _ALONE or not others:
         own += [path for path in entries if path.stem in _NAMES and path.suffix in _ENDINGS]
+        own.append(log.absolute().parent / ".hydra" / "config.yaml")
     found = RunConfig()
     for path in own:
         if path.name != log.name and (given := read_settings(path)):
