@@ -56,6 +56,20 @@ def where(judge: Callable[..., list[Anomaly]]) -> Callable[..., list[tuple[int, 
 
 
 @pytest.fixture
+def told() -> Callable[..., list[tuple[int, str, str]]]:
+    """Put columns through a detector; the rows at which it raises or notes, with the severities and the clauses."""
+
+    def said(
+        detector: Detector, columns: Columns, reductions: Mapping[str, str] | None = None
+    ) -> list[tuple[int, str, str]]:
+        engine = run(detector, columns, reductions)
+        raised = [(anomaly.index, anomaly.severity, anomaly.clause) for anomaly in engine.anomalies]
+        return sorted(raised + [(note.index, "note", note.clause) for note in engine.notes])
+
+    return said
+
+
+@pytest.fixture
 def broken_off() -> Callable[..., list[Anomaly]]:
     """Like `judge`, with the state written as JSON and read into a new engine at a row."""
 

@@ -11,13 +11,14 @@ from math import isfinite, nan
 
 import pytest
 
-from rldk.core.anomaly import Anomaly
+from rldk.core.anomaly import Anomaly, Note
 from rldk.core.event import Event
 from rldk.detectors.base import View
 from rldk.detectors.table import DETECTORS
 from rldk.judge.engine import KNOBS, Engine
 from rldk.judge.incidents.onset import Recent
-from rldk.signals.series import EARLY, RECENT, Series, SeriesByName
+from rldk.signals.reward import CHANNELS, COMPONENT, SCORES, RewardSignal
+from rldk.signals.series import ALIKE, EARLY, RECENT, Series, SeriesByName
 from rldk.testing.streams import FAULTS, PROFILES, faulty, healthy
 
 
@@ -33,6 +34,12 @@ class PlainSeries(Series):
         self.n += 1
         self.ready = self.n >= RECENT
         self.nonfinite_run = 0
+        if self.n > RECENT:  # a plain mean while the baseline is made, an exponential one after
+            off = abs(value - self._ring[0]) - self.swing
+            self.swing += off / (self.n - RECENT) if self.n <= EARLY else 0.04 * off
+        alike = self.n > 1 and abs(value - self.previous) <= ALIKE * abs(value)
+        self.same = self.same + 1 if alike else 1
+        self.repeats += alike
         self._ring.append(value)
         self.level = statistics.median_high(self._ring)
         if self.n <= EARLY:
@@ -54,48 +61,56 @@ class PlainSeries(Series):
             self.low, self.low_index = self.level, index
 
 
-def plain_loop(events: Sequence[Event]) -> list[Anomaly]:
+def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
     """Every event through every detector that it concerns, with a new view each time."""
     detectors, series, reductions = [kind() for kind in DETECTORS], SeriesByName(), {}
-    watched = {name for detector in detectors for name in (*detector.metrics(), *detector.reads)} | set(KNOBS)
+    watched = {name for detector in detectors for name in detector.all_metrics()}.union(KNOBS, SCORES, CHANNELS)
     steps: deque[int] = deque(maxlen=4)
     recent = Recent(detectors)
+    reward = RewardSignal()
     anomalies: list[Anomaly] = []
+    notes: list[Note] = []
     standing: dict[str, list[Anomaly]] = {}
     for index, event in enumerate(events):
         recent.take(index, event.step, event.metrics)
         for name, value in event.metrics.items():
-            if name in watched:
+            if name in watched or name.startswith(COMPONENT):
                 series.setdefault(name, PlainSeries()).update(value, index)
         reductions.update(event.model_info.get("reductions", {}))
         apart = (event.step - events[0].step) / index if index >= 4 else 1.0
         view = View(event, index, event.step, series, steps[0] if len(steps) == 4 else None, dict(reductions), {})
         view.steps_a_row = apart if 2.0 <= apart <= 50.0 else 1.0
+        view.reward = reward
+        reward.update(view)
         for detector in detectors:
             if detector.metrics() and not any(name in event.metrics for name in detector.metrics()):
                 continue
             anomaly = detector.update(view)
-            if anomaly is not None:
+            if isinstance(anomaly, Note):
+                notes.append(anomaly)
+            elif anomaly is not None:
                 anomaly.last_good_step = recent.last_good_step(anomaly)
                 anomaly.knobs = {name: series[name].last for name in KNOBS if name in series and series[name].n}
                 anomalies.append(anomaly)
                 standing.setdefault(detector.key, []).append(anomaly)
-            elif not detector.raised:
+            if not detector.raised:
                 for old in standing.pop(detector.key, ()):
                     old.cleared_index = index
+                    if detector.passing:
+                        anomalies = [one for one in anomalies if one is not old]
         steps.append(event.step)
-    return anomalies
+    return anomalies, notes
 
 
-def engine(events: Sequence[Event]) -> list[Anomaly]:
+def engine(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
     judge = Engine()
     for event in events:
         judge.observe(event)
-    return judge.anomalies
+    return judge.anomalies, judge.notes
 
 
-def text(anomalies: list[Anomaly]) -> str:
-    return json.dumps([anomaly.to_dict() for anomaly in anomalies], indent=1)
+def text(said: tuple[list[Anomaly], list[Note]]) -> str:
+    return json.dumps([[one.to_dict() for one in kind] for kind in said], indent=1)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -115,7 +130,7 @@ def test_on_faulty_runs(fault):
 @pytest.mark.parametrize("seed", range(6))
 def test_on_wild_values_with_gaps(seed):
     chance = random.Random(seed)
-    names = sorted({name for kind in DETECTORS for name in (*kind.metrics(), *kind.reads)})
+    names = sorted({name for kind in DETECTORS for name in kind.all_metrics()})
     pool = [0.0, 1.0, -1.0, 0.5, 3.0, 42.0, 1e-9, 1e6, 1e308, -1e308, nan, float("inf")]
     events = []
     for row in range(300):

@@ -202,8 +202,8 @@ class Detector(Statistic):
                 continue
             if worst is None or _RANK[finding.severity] > _RANK[worst.severity]:
                 worst = finding
-        if worst is None:
-            return None
+        if worst is None or worst.severity == NOTE:
+            return worst
         _, since, good = self._holding[worst.clause]
         if not self._bad:
             self._since, self._good_step = since, None if good < 0 else good
@@ -233,10 +233,9 @@ class Detector(Statistic):
 
     def settle(self, view: View, finding: Finding | None) -> Anomaly | Note | None:
         """Take what `check` found. With nothing found and `idle` there is nothing to do, and no need to call this."""
+        note = None
         if finding is not None and finding.severity == NOTE:
             note, finding = self._note(view, finding), None
-            if note is not None and self.idle:
-                return note
         if finding is None:
             self._bad = 0
             if self.raised:
@@ -247,7 +246,7 @@ class Detector(Statistic):
             elif self.since_clear < self.rearm:
                 self.since_clear += 1
             self.idle = not self.raised and self.since_clear >= self.rearm
-            return None
+            return note
         self.idle = False
         self._good = 0
         if not self._bad:

@@ -123,7 +123,7 @@ class Engine:
             elif said is not None:
                 raised.append(said)
                 self._open.setdefault(detector.key, []).append(said)
-            elif was and not detector.raised:
+            if was and not detector.raised:
                 self._clear(detector.key, event.step, taken_back=detector.passing)
         if raised:
             self._keep(raised)
