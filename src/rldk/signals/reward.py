@@ -112,6 +112,11 @@ class RewardSignal(Statistic):
             if series.ready:
                 self._take_best(series)
 
+    def sure_trend(self, series: Series) -> float:
+        """The trend where rows that hang together count for fewer: their swings over five rows are larger."""
+        slow = 0.886 * series.swing
+        return self.trend * (series.noise / slow if slow > series.noise > 0.0 else 1.0)
+
     @property
     def rise(self) -> float:
         """By how much a line through all rows rises from the first to the last; NaN for fewer than ten."""

@@ -22,7 +22,7 @@ class PolicyCollapse(Detector):
 
     What it catches: the median of five rewards has lost a large share of what was gained (or of four early spreads, if that is
         more), by several times the noise of a row, and stays there. Where rows differ too much for that, a mean over
-        some twenty of them. Where all was lost within the first rows, the first two stand for the best. With another channel
+        some twenty of them. A reward that falls from the start at an even pace, beyond chance. Where all was lost within the first rows, the first two stand for the best. With another channel
         out of its range (entropy, KL, endings, held-out quality) less of a fall is enough.
     Why it matters: a policy that has fallen off its optimum seldom climbs back: what it samples now is what it learns from.
     When it misfires: deep dips that recover within a few rows are normal and are waited out. A change of the data (a
@@ -60,6 +60,14 @@ class PolicyCollapse(Detector):
             "the reward of the first rows was lost within five rows, while another channel left its range", "critical",
             "learning rates of 30 and 100 times what is sane lose everything in one update", persist=3, least=2,
         ),
+        "declines_far": Clause(
+            "the reward falls from the start, far beyond chance", "critical",
+            "a line through all rows with t below -14, and four times the noise of a row lost", persist=10, least=4,
+        ),
+        "declines": Clause(
+            "the reward falls from the start, beyond chance", "warning",
+            "a line through all rows with t below -6: one in a million by chance", persist=10, least=4,
+        ),
         "slipping_on_average": Clause(
             "the mean over twenty rows has lost half of its gain, beyond its noise", "warning",
             "as `lost_on_average`; the mean over twenty rows errs by a sixth of the spread of a row", persist=20, least=8,
@@ -80,7 +88,7 @@ class PolicyCollapse(Detector):
         series, reward = score_of(view), view.reward
         if series.n < RECENT + 2:
             return ()
-        found = [*self._fallen(view), *self._fallen_slowly(view)]
+        found = [*self._fallen(view), *self._fallen_slowly(view), *self._declining(view)]
         if not found and reward.lost_at_once(series) > 0.0:
             found = self._fallen_at_once(view)
         return found
@@ -127,6 +135,19 @@ class PolicyCollapse(Detector):
         message = f"The mean reward fell from {reward.best_slow:.4g} to {series.slow:.4g} and stays down."
         evidence = {"best": reward.best_slow, "reward": series.slow, "lost": lost}
         return [Finding("", series.slow, reward.best_slow - 0.6 * gain, message, evidence, clause=clause)]
+
+    def _declining(self, view: View) -> list[Finding]:
+        """A fall at an even pace, which neither a best nor a jump shows."""
+        series, reward = score_of(view), view.reward
+        if series.n < view.rows(30, 12) or not reward.settled:
+            return []
+        t = reward.sure_trend(series)
+        if not t < -6.0:
+            return []
+        far = t < -14.0 and reward.start - series.slow > 4.0 * series.noise
+        message = f"The reward falls: from {reward.start:.4g} at the start to {series.slow:.4g} (t = {t:.3g})."
+        evidence = {"best": reward.start, "reward": series.slow, "t": t}
+        return [Finding("", series.slow, -6.0, message, evidence, clause="declines_far" if far else "declines")]
 
     def _fallen_at_once(self, view: View) -> list[Finding]:
         series, reward = score_of(view), view.reward

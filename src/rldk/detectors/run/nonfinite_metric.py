@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
 from rldk.signals.series import Series
 
 __all__ = ["NonfiniteMetric"]
@@ -56,7 +56,8 @@ class NonfiniteMetric(Detector):
         "others": Clause(
             "a metric is not finite for many rows", "critical", "a gap in a log is shorter than ten rows", persist=1, least=1,
         ),
-        "once": Clause("a metric is not finite", "warning", "definition", persist=1, least=1),
+        "again": Clause("a metric is not finite twice in a row", "warning", "definition", persist=1, least=1),
+        "once": Clause("a metric is not finite in one row", NOTE, "trainers skip such a step or response", persist=1, least=1),
     }  # fmt: skip
 
     def find(self, view: View) -> Sequence[Finding]:
@@ -82,18 +83,21 @@ class NonfiniteMetric(Detector):
     @staticmethod
     def _clause(view: View, runs: dict[str, int]) -> str:
         """Whether what is not finite has reached the weights, as far as can be told."""
-        if "reward_mean" in runs and (runs["reward_mean"] >= 3 or any(name in LOSSES for name in runs)):
+        longest = max(runs.values())
+        few = "again" if longest >= 2 else "once"
+        if view.event.metrics.get("update_applied") == 0.0 and longest == 1:
+            return few  # the trainer has skipped the update
+        losses = any(name in LOSSES for name in runs)
+        reward = view.get("reward_mean")
+        if "reward_mean" in runs and (losses or runs["reward_mean"] >= 3 or reward.nonfinite > max(2, reward.n)):
             return "reward"
-        if any(name in LOSSES for name in runs):
-            return "once" if view.event.metrics.get("update_applied") == 0.0 and max(runs.values()) == 1 else "loss"
+        if losses:
+            return "loss"
         norms = [run for name, run in runs.items() if name in NORMS]
         if norms:
             hidden = view.event.metrics.get("loss") == 0.0 or len(runs) > len(norms)
-            return "others" if max(norms) >= (2 if hidden else CALIBRATION) else "once"
-        reward = view.get("reward_mean")
-        if "reward_mean" in runs and reward.nonfinite > max(2, reward.n):
-            return "reward"
-        return "others" if max(runs.values()) >= GAP or len(runs) >= 3 else "once"
+            return "others" if max(norms) >= (2 if hidden else CALIBRATION) else few
+        return "others" if longest >= GAP or len(runs) >= 3 else few
 
 
 def _is_gap(name: str, series: Series) -> bool:
