@@ -15,6 +15,7 @@ from rldk.signals.reward import SCORES
 __all__ = ["KlExplosion"]
 
 ABSURD = 5.0  # times the limit, where no wait is needed
+RESTED = 1e-3  # share of the limit below which a KL has not settled: the policy has not begun to move
 
 
 class KlExplosion(Detector):
@@ -82,7 +83,7 @@ class KlExplosion(Detector):
         high = aims and series.level > self.target_factor * target
         if series.n % SLOW == 0:
             self._lagged.read(series.n, series.level)
-        settled = self._settled(kl)
+        settled = self._settled(kl, series.level)
         risen = series.level > self.settled_factor * settled
         if not (kl.strain > 0.5 * self.limit or high or risen):
             return ()
@@ -106,13 +107,13 @@ class KlExplosion(Detector):
             found.append(Finding("", kl.value, kl.value / kl.strain, message, evidence, confirmed=sure, clause="beyond_any"))
         return found
 
-    def _settled(self, kl: KlLevel) -> float:
-        """Where the KL was at rest a hundred rows ago; infinite where it was not, or is too small to matter now."""
+    def _settled(self, kl: KlLevel, level: float) -> float:
+        """Where the KL was at rest a hundred rows ago; infinite where it was not, had not begun, or is too small to matter."""
         readings = self._lagged.slow
         if len(readings) < 5 or not kl.strain > 0.03:
             return inf
         low, high = min(readings[:2]), max(readings[:2])
-        return high if 0.0 < high <= 2.0 * low else inf
+        return high if RESTED * level / kl.strain < high <= 2.0 * low else inf
 
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("lr", "policy_lr")

@@ -21,9 +21,10 @@ class PolicyCollapse(Detector):
     """The reward has lost most of what it had and does not come back.
 
     What it catches: the median of five rewards has lost a large share of what was gained (or of four early spreads, if that is
-        more), by several times the noise of a row, and stays there. Where rows differ too much for that, a mean over
-        some twenty of them. A reward that falls from the start at an even pace, beyond chance. Where all was lost within the first rows, the first two stand for the best. With another channel
-        out of its range (entropy, KL, endings, held-out quality) less of a fall is enough.
+        more), by several times the noise of a row, and stays there. Where rows differ too much for that, a mean over some
+        twenty of them. Where all was lost within the first rows, the first two stand for the best. With another channel
+        out of its range (entropy, KL, endings, held-out quality) less of a fall is enough. A reward that falls from the start
+        at an even pace, beyond chance.
     Why it matters: a policy that has fallen off its optimum seldom climbs back: what it samples now is what it learns from.
     When it misfires: deep dips that recover within a few rows are normal and are waited out. A change of the data (a
         curriculum) may lower the reward for good. A change of the reward itself is no fall: where the reward jumps in one row
