@@ -92,7 +92,7 @@ class DeadReward(Detector):
             found += [Finding("", score.last, 0.0, message, evidence, clause=name) for name in ("constant", clause)]
         if gone:
             message = f"No response scores better than another: the spread of rewards is {spread.level:.2g}" + (
-                f", from {spread.start:.3g} at the start." if _has_spread_at_start(spread) else f", and the reward stays{where}."
+                f", from {spread.first:.3g} in the first row." if _has_spread_at_start(spread) else f", and the reward stays{where}."
             )
             found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="no_spread"))
         if dead:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, harm
 
 __all__ = ["RewardSaturation"]
 
@@ -24,7 +25,7 @@ class RewardSaturation(Detector):
     type: ClassVar[str] = "reward_saturation"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",), ("reward_std",))
-    reads: ClassVar = ("kl_mean",)
+    reads: ClassVar = CHANNEL_METRICS
     watches: ClassVar = ("reward_std",)
     advice: ClassVar[str] = (
         "Read samples; if the full score is earned, take harder prompts or a finer reward, or end the run here."
@@ -66,6 +67,8 @@ class RewardSaturation(Detector):
         least = view.rows(self.rows)
         if self.rows_full < least or not (drifting or self.rows_alike >= least):
             return None
+        if not drifting and harm(view):
+            return None  # a reward that was gamed is at its ceiling too
         also = f", while KL grew from {self.kl_then:.3g} to {kl.level:.3g}" if drifting else ""
         rows = self.rows_full
         message = f"All responses have scored alike ({reward.level:.4g}) for {rows} rows{also}: nothing is left to learn."

@@ -50,7 +50,7 @@ CAUSES: tuple[Cause, ...] = (
             "policy_collapse": 0.7, "policy_collapse.lost_at_once": 2.0, "kl_spike": 0.5, "gradient_stability_anomaly": 0.5,
             "length_runaway": 0.3, "entropy_collapse": 1.0, "kl_explosion": 0.5, "preference_unlearnt.displaced": 1.0,
         },
-        "{back} and lower {lr} three- to tenfold; clip gradients ({grad_clip}) at 1; take fewer epochs per batch ({epochs}).",
+        "{back} and lower {lr} three- to tenfold; set {grad_clip} to 1, and lower {epochs} per batch.",
         needs=(
             "learning_rate_too_high", "loss_explosion", "exploding_gradient_anomaly", "ratio_explosion", "clip_saturation.saturated",
             "entropy_explosion", "policy_collapse", "entropy_collapse", "preference_unlearnt.displaced",
@@ -174,7 +174,7 @@ CAUSES: tuple[Cause, ...] = (
         "reward_pays_for_length", "the reward pays for length",
         {"length_bias": 5.0, "length_runaway": 1.5, "eos_starvation.stopped": 2.0, "eos_starvation.fewer": 2.0,
          "reward_hacking": 1.0, "entropy_collapse": -2.0, "learning_rate_too_high": -4.0, "policy_collapse": -2.0},
-        "Normalise the reward by length or penalise over-long responses ({length}); compare rewards among responses of one length.",
+        "Normalise the reward by length or penalise over-long responses; compare rewards among responses of one length.",
         needs=("length_bias", "eos_starvation.stopped", "eos_starvation.fewer"),
     ),
     Cause(
@@ -215,15 +215,15 @@ CAUSES: tuple[Cause, ...] = (
         "one_update_too_far", "one update went too far",
         {"kl_spike": 3.0, "kl_explosion": 0.5, "policy_collapse": 0.3, "kl_trend_anomaly": -1.5, "entropy_explosion": -2.0,
          "nonfinite_metric": -2.0},
-        "Look at the batch of that step (rewards, lengths), clip gradients ({grad_clip}) at 1, and lower {lr} or the epochs per "
-        "batch ({epochs}); go back to the last good checkpoint if the KL does not come down.",
+        "Look at the batch of that step (rewards, lengths), set {grad_clip} to 1, and lower {lr} or {epochs} per batch; go "
+        "back to the last good checkpoint if the KL does not come down.",
         needs=("kl_spike",),
     ),
     Cause(
         "too_many_epochs", "each batch is used for too many updates",
         {"learning_rate_too_high.large_updates": 2.2, "learning_rate_too_high.large_updates_with_damage": 2.2,
          "clip_saturation.saturated": 1.5, "ratio_explosion": 1.0},
-        "Take fewer epochs per batch ({epochs}), and end them when an update has moved the policy by 0.02 to 0.1 nats per token.",
+        "Lower {epochs} per batch, and end them when an update has moved the policy by 0.02 to 0.1 nats per token.",
         needs=("learning_rate_too_high.large_updates", "learning_rate_too_high.large_updates_with_damage", "clip_saturation.saturated"),
     ),
     Cause(
@@ -252,8 +252,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "gradients_out_of_balance", "policy and value gradients have come apart",
         {"gradient_imbalance_anomaly": 3.0, "gradient_balance_anomaly": 1.5, "ratio_trend_anomaly": 1.5, "value_divergence": -1.0},
-        "Lower the coefficient of the side that dominates or its learning rate ({value_lr}), normalise returns, and clip the two "
-        "norms separately.",
+        "Lower the coefficient of the side that dominates or {value_lr}, normalise returns, and clip the two norms separately.",
         needs=("gradient_imbalance_anomaly", "gradient_balance_anomaly", "ratio_trend_anomaly"),
     ),
     Cause(
