@@ -91,9 +91,8 @@ class DeadReward(Detector):
             clause = "constant_early" if score.same >= score.n else "constant_of_late"
             found += [Finding("", score.last, 0.0, message, evidence, clause=name) for name in ("constant", clause)]
         if gone:
-            message = f"No response scores better than another: the spread of rewards is {spread.level:.2g}" + (
-                f", from {spread.first:.3g} in the first row." if _has_spread_at_start(spread) else f", and the reward stays{where}."
-            )
+            also = f"from {spread.first:.3g} in the first row" if spread.first > 1e-6 else f"and the reward stays{where}"
+            message = f"No response scores better than another: the spread of rewards is {spread.level:.2g}, {also}."
             found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="no_spread"))
         if dead:
             message = f"{groups.level:.0%} of the groups have responses that all score alike."
@@ -104,10 +103,6 @@ class DeadReward(Detector):
 
 def _has_spread(spread: Series) -> bool:
     return spread.n > 0 and not _is_gone(spread)
-
-
-def _has_spread_at_start(spread: Series) -> bool:
-    return spread.first > 1e-6
 
 
 def _is_gone(spread: Series) -> bool:

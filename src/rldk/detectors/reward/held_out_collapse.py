@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -71,13 +72,14 @@ class HeldOutCollapse(Detector):
             if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_a_row < RARE:
                 continue  # in every row of a dense log: that of the batch
             if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
-                found += self._pinned(series, words) or self._fallen(series, words)
+                found += [*self._pinned(series, words), *self._fallen(series, words)]
         return found
 
     def _fallen(self, series: Series, words: str) -> list[Finding]:
         best = max(series.high, series.first)
         lost, whole = best - series.level, best - min(series.low, series.first)
-        noise = max(series.noise, 1e-12)
+        recent = [abs(after - before) for before, after in pairwise(series.values())]
+        noise = max(0.886 * sum(recent) / max(len(recent), 1), 0.5 * series.noise, 1e-12)  # the fall itself is no noise
         if not lost > max(0.6 * whole, 0.1 * abs(best)) or not lost > 3.0 * noise:
             return []
         message = f"{words} fell from {best:.3g} to {series.level:.3g} and stays there."
