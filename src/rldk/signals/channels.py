@@ -12,7 +12,7 @@ from rldk.signals.kl import kl_level
 from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
-__all__ = ["CHANNEL_METRICS", "Sign", "damage", "ending_share", "harm", "reward_has_fallen"]
+__all__ = ["CHANNEL_METRICS", "Sign", "damage", "ending_share", "harm", "policy_moves", "reward_has_fallen"]
 
 CHANNEL_METRICS = (
     "entropy_mean", "vocab_size", "truncated_frac", "eos_frac", "eos_count", "rollout_length_mean", "reward_std", "kl_mean",
@@ -28,6 +28,7 @@ ENTROPY_RISE = 1.0
 SURELY = 0.95  # share of endings in the first row that counts as the start, though it is one row
 LENGTH_FACTOR = 4.0
 GRADIENT_FACTOR = 10.0
+STILL = 1e-12  # relative change of the weights up to which they stay as they are: float32 rounds at 6e-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,15 @@ def damage(view: View) -> tuple[Sign, ...]:
         _entropy(view), _ending(view), _length(view), _kl(view), _held_out(view), _spread(view), _gradients(view), _chosen(view),
     )  # fmt: skip
     return tuple(sign for sign in found if sign is not None)
+
+
+def policy_moves(view: View) -> bool:
+    """Whether the policy changes, whatever its KL says: by its weights where they are watched, else by reward and updates."""
+    weights, score, update = view.get("weight_change"), score_of(view), view.get("kl_update")
+    if weights.n:
+        return weights.level > STILL
+    learns = score.n >= 10 and view.reward.gain > 4.0 * view.reward.noise > 0.0
+    return learns or (update.ready and update.level > 1e-6)
 
 
 def reward_has_fallen(view: View) -> bool:

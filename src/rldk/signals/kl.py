@@ -8,8 +8,8 @@ from math import nan
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "LIMIT", "USUAL_SEQUENCE", "USUAL_TOKEN", "KlLevel", "adapts", "coefficient", "in_numbers", "kl_level", "target_of",
-    "unit_of",
+    "LIMIT", "USUAL_SEQUENCE", "USUAL_TOKEN", "KlLevel", "adapts", "coefficient", "in_numbers", "is_measured", "kl_level",
+    "target_of", "unit_of",
 ]  # fmt: skip
 
 UNITS = {"token": "token", "sequence": "response"}
@@ -49,6 +49,12 @@ def unit_of(view: View) -> str:
     if target > 0.0:
         return "sequence" if target >= 1.0 else "token"
     return "sequence" if view.get("kl_mean").start > 1.0 else ""
+
+
+def is_measured(view: View) -> bool:
+    """Whether a KL of exactly 0 says something: without a penalty many trainers load no reference, and log 0."""
+    coef = view.get("kl_coef")
+    return not coef.n or coef.last != 0.0
 
 
 def adapts(view: View) -> bool:

@@ -26,6 +26,8 @@ STILL = 4.0  # times its noise by which a channel of the policy may move meanwhi
 AFTER_JUMP = 50  # rows for which other quantities may follow a reward that was changed
 HELD = 3  # rows for which a level must hold to be the best
 CONFIRM = 4  # rows after which a jump that lasted is a fact
+AT_ONCE = 0.75  # share of a jump that happens from one row to the next; a fall over three rows is none
+MOST_STEPS = 2.0  # steps of a row within which a policy cannot have learnt from a reward that was changed
 SLOW_NOISE = 0.16  # share of a row's spread that a mean over some twenty rows still has
 
 
@@ -104,7 +106,7 @@ class RewardSignal(Statistic):
             self._follow_jump(view, series)
         elif series.n > RECENT:
             self._look_for_jump(view, series)
-        self._before = [series.level, max(series.noise, 0.886 * series.swing), series.slow]
+        self._before = [series.level, max(series.noise, 0.886 * series.swing), series.slow, series.last]
         self._channels = [value for name in CHANNELS for value in (view.get(name).level, view.get(name).noise)]
         self._spread = view.get("reward_std").level
         if self._since < 0:
@@ -152,9 +154,13 @@ class RewardSignal(Statistic):
 
     def _look_for_jump(self, view: View, series: Series) -> None:
         """The responses of this row were sampled before the policy could learn from a new reward: it must not have moved."""
-        level, noise, _ = self._before
+        level, noise, slow, before = self._before
         size = abs(series.last - level)
         large = size > JUMP * noise > 0.0 and size > 0.4 * (series.high - series.low)
+        if large and abs(series.last - slow) < 0.25 * size:
+            return  # back from a dip of a few rows, which the median still holds
+        if large and (view.steps_a_row > MOST_STEPS or abs(series.last - before) < AT_ONCE * size):
+            return  # it took several rows or updates, of which the policy may have learnt
         if large and series.n > 2 * RECENT and self._policy_stayed(view):
             self._since = view.index
             self._rows = [level, noise, self._spread, series.last]
@@ -175,6 +181,7 @@ class RewardSignal(Statistic):
         self._levels = []
         self.best_slow = -inf  # the mean over many rows has to come along first
         self.start += self.jump
+        self._opening += self.jump
         now = view.get("reward_std").last
         self.respread = now / spread if spread > 0.0 and now == now else 1.0
         if abs(level) > 5.0 * noise and abs(middle + level) < 0.25 * abs(level) + 2.0 * noise:

@@ -49,6 +49,18 @@ def fires(watch: Callable[..., Engine]) -> Callable[..., list[tuple[int, str]]]:
 
 
 @pytest.fixture
+def told(watch: Callable[..., Engine]) -> Callable[..., list[tuple[int, str, str]]]:
+    """Put columns through a detector; the rows at which it raises or notes, with the severities and the clauses."""
+
+    def said(detector: Detector, columns: Columns, unit: str = "token", **context: float) -> list[tuple[int, str, str]]:
+        engine = watch(detector, columns, unit, **context)
+        raised = [(anomaly.index, anomaly.severity, anomaly.clause) for anomaly in engine.anomalies]
+        return sorted(raised + [(note.index, "note", note.clause) for note in engine.notes])
+
+    return said
+
+
+@pytest.fixture
 def resumed() -> Callable[..., Engine]:
     """Like `watch`, with the state written as JSON and read into a new engine at a row."""
 

@@ -44,38 +44,87 @@ def test_a_reference_that_is_another_model_is_silent(fires):
 
 
 def test_an_explosion_by_token_warns_then_is_critical(watch):
-    columns = {"kl_mean": exploding(), "kl_coef": np.full(ROWS, 0.01), "lr": np.full(ROWS, 1e-5)}
+    columns = {"kl_mean": exploding(factor=100.0), "kl_coef": np.full(ROWS, 0.01), "lr": np.full(ROWS, 1e-5)}
     engine = watch(KlExplosion(), columns)
-    assert [(anomaly.index, anomaly.severity) for anomaly in engine.anomalies] == [(166, "warning"), (174, "critical")]
+    found = [(anomaly.index, anomaly.severity, anomaly.clause) for anomaly in engine.anomalies]
+    assert found == [(166, "warning", "above_settled"), (173, "critical", "beyond_any")]
     critical = engine.anomalies[-1]
-    assert critical.tracker == "kl_schedule" and critical.since == 162 and critical.threshold == 0.5
-    assert "nats a token" in critical.message
+    assert critical.tracker == "kl_schedule" and critical.since == 157 and critical.threshold == pytest.approx(3.0)
+    assert "nats per token" in critical.message
     assert critical.advice.startswith("Go back to the last good checkpoint, raise the KL coefficient (now 0.01)")
     assert "learning rate (now 1e-05)" in critical.advice
 
 
-def test_an_explosion_from_the_first_rows_on(fires):
-    kl = np.concatenate([[0.002, 0.02, 0.1], 3.0 * (1.0 - np.exp(-np.arange(97) / 20.0)) + 0.2])
-    assert fires(KlExplosion(), {"kl_mean": kl}) == [(12, "warning"), (16, "critical")]
+def test_an_explosion_from_the_first_rows_on(told):
+    kl = np.concatenate([[0.002, 0.02, 0.1], 4.0 * (1.0 - np.exp(-np.arange(97) / 20.0)) + 0.2])
+    assert told(KlExplosion(), {"kl_mean": kl}) == [(33, "critical", "beyond_any")]
 
 
 def test_it_clears(watch):
-    kl = np.where((AT > 100) & (AT < 140), 0.8, 0.05)
+    kl = np.where((AT > 100) & (AT < 140), 4.0, 0.05)
     (anomaly,) = watch(KlExplosion(), {"kl_mean": kl}).anomalies
-    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (107, "warning", 151)
+    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (106, "critical", 149)
 
 
-def test_by_response_the_limit_is_fifty_or_a_tenth_of_the_length(fires):
+@pytest.mark.parametrize(("level", "found"), [(2.9, [(126, "warning", "far")]), (3.1, [(105, "critical", "beyond_any")])])
+def test_beyond_any_healthy_run_it_is_critical_after_four_rows(told, level, found):
+    assert told(KlExplosion(), {"kl_mean": np.where(AT < 100, 0.1, level)}) == found
+
+
+def test_a_rising_reward_excuses_nothing(told):
+    columns = {"kl_mean": np.where(AT < 100, 0.1, 4.0), "reward_mean": 0.2 + AT / 400.0}
+    assert told(KlExplosion(), columns) == [(105, "critical", "beyond_any")]
+
+
+def test_far_out_is_a_warning_where_it_lasts_twenty_five_rows(told):
+    assert told(KlExplosion(), {"kl_mean": np.where(AT < 100, 0.1, 1.6)}) == [(126, "warning", "far")]
+    assert told(KlExplosion(), {"kl_mean": np.where((AT < 100) | (AT >= 124), 0.1, 1.6)}) == []
+    assert told(KlExplosion(), {"kl_mean": np.where(AT < 40, 0.1, 1.4)}) == []
+
+
+def falling(lowest: float, start: int = 150) -> np.ndarray:
+    """A reward of 0.8 that falls within ten rows."""
+    gone = np.clip((AT - start) / 10.0, 0.0, 1.0)
+    return 0.8 - (0.8 - lowest) * gone + np.random.default_rng(1).normal(0.0, 0.02, ROWS)
+
+
+def test_far_out_with_a_fallen_reward_it_is_critical(told):
+    columns = {"kl_mean": np.where(AT < 100, 0.1, 1.6), "reward_mean": falling(0.2)}
+    assert told(KlExplosion(), columns) == [(126, "warning", "far"), (162, "critical", "with_damage")]
+
+
+def test_a_usual_kl_with_a_fallen_reward_is_not_its_defect(told):
+    assert told(KlExplosion(), {"kl_mean": np.where(AT < 40, 0.1, 1.4), "reward_mean": falling(0.2)}) == []
+
+
+def test_a_dip_of_the_reward_that_recovers_leaves_it_a_warning(told):
+    dip = np.where((AT > 150) & (AT < 154), 0.2, 0.8) + np.random.default_rng(1).normal(0.0, 0.02, ROWS)
+    assert told(KlExplosion(), {"kl_mean": np.where(AT < 100, 0.1, 1.6), "reward_mean": dip}) == [(126, "warning", "far")]
+
+
+def test_by_response_the_limit_is_fifty_or_goes_with_the_length(told):
     kl = exploding(level=6.0, factor=12.0)
-    assert fires(KlExplosion(), {"kl_mean": kl}, "sequence") == [(187, "warning")]
-    assert fires(KlExplosion(), {"kl_mean": kl, "rollout_length_mean": np.full(ROWS, 4000.0)}, "sequence") == []
+    assert told(KlExplosion(), {"kl_mean": kl}, "sequence") == [(186, "critical", "beyond_any")]
+    assert told(KlExplosion(), {"kl_mean": kl, "rollout_length_mean": np.full(ROWS, 4000.0)}, "sequence") == []
+    short = {"kl_mean": kl, "rollout_length_mean": np.full(ROWS, 20.0)}
+    assert told(KlExplosion(), short, "sequence")[-1][1:] == ("critical", "beyond_any")
 
 
-def test_a_known_target_lowers_the_limit(fires):
+def test_the_unit_does_not_change_the_verdict(told):
+    per_token = exploding(factor=100.0)
+    length = {"rollout_length_mean": np.full(ROWS, 80.0)}
+    by_token = told(KlExplosion(), {"kl_mean": per_token, **length})
+    assert told(KlExplosion(), {"kl_mean": 80.0 * per_token, **length}, "sequence") == by_token != []
+
+
+def test_five_times_a_known_target_is_a_warning(told):
     kl = exploding(level=6.0, factor=12.0)
+    expected = [(175, "warning", "beyond_target"), (186, "critical", "beyond_any")]
     columns = {"kl_mean": kl, "kl_coef": np.full(ROWS, 0.1), "target_kl": np.full(ROWS, 6.0)}
-    assert fires(KlExplosion(), columns, "sequence") == [(170, "warning"), (192, "critical")]
-    assert fires(KlExplosion(), {"kl_mean": kl}, "unstated", kl_target=6.0) == [(170, "warning"), (192, "critical")]
+    assert told(KlExplosion(), columns, "sequence") == expected
+    assert told(KlExplosion(), {"kl_mean": kl}, "unstated", kl_target=6.0) == expected
+    near = {"kl_mean": np.where(AT < 100, 6.0, 24.0), "rollout_length_mean": np.full(ROWS, 400.0)}
+    assert told(KlExplosion(), near, "sequence", kl_target=6.0) == []
 
 
 def test_a_target_of_the_early_stop_is_not_one_of_the_reference(fires):
@@ -83,44 +132,34 @@ def test_a_target_of_the_early_stop_is_not_one_of_the_reference(fires):
     assert fires(KlExplosion(), columns, "sequence") == []
 
 
-def test_a_large_kl_alone_is_a_warning_and_with_the_reward_gone_critical(fires):
-    kl = np.where(AT < 100, 0.1, 0.7)
-    assert fires(KlExplosion(), {"kl_mean": kl}) == [(106, "warning")]
-    reward = np.where(AT < 150, 0.8, 0.2) + np.random.default_rng(1).normal(0.0, 0.02, ROWS)
-    assert fires(KlExplosion(), {"kl_mean": kl, "reward_mean": reward}) == [(106, "warning"), (160, "critical")]
+@pytest.mark.parametrize(
+    ("level", "found"),
+    [
+        (4.0, []),
+        (6.0, [(66, "warning", "far")]),
+        (12.0, [(45, "critical", "beyond_any")]),
+        (60.0, [(42, "critical", "beyond_any")]),
+    ],
+)
+def test_without_a_unit_the_limit_is_ten(told, level, found):
+    assert told(KlExplosion(), {"kl_mean": np.where(AT < 40, 0.1, level)}, "unstated") == found
 
 
-def test_a_dip_of_the_reward_that_recovers_leaves_it_a_warning(fires):
-    kl = np.where(AT < 100, 0.1, 0.7)
-    reward = np.where((AT > 150) & (AT < 159), 0.2, 0.8) + np.random.default_rng(1).normal(0.0, 0.02, ROWS)
-    assert fires(KlExplosion(), {"kl_mean": kl, "reward_mean": reward}) == [(106, "warning")]
+def test_without_a_unit_damage_counts_beyond_ten_only(told):
+    perplexity = {"eval_perplexity": np.where(AT < 80, 4.5, 12.0)}
+    columns = {"kl_mean": np.where(AT < 40, 0.1, 6.0), **perplexity}
+    assert told(KlExplosion(), columns, "unstated") == [(66, "warning", "far")]
+    assert told(KlExplosion(), columns, "token")[-1][1:] == ("critical", "beyond_any")
 
 
-def test_without_a_unit_signs_of_damage_are_asked_for(fires):
-    kl = np.where(AT < 100, 0.1, 0.9)
-    spread = np.where(AT < 120, 0.4, 0.001)
-    perplexity = np.where(AT < 140, 4.5, 12.0)
-    assert fires(KlExplosion(), {"kl_mean": kl}, "unstated") == []
-    assert fires(KlExplosion(), {"kl_mean": kl, "reward_std": spread}, "unstated") == [(126, "warning")]
-    columns = {"kl_mean": kl, "reward_std": spread, "eval_perplexity": perplexity}
-    assert fires(KlExplosion(), columns, "unstated") == [(126, "warning"), (149, "critical")]
+def test_a_usual_kl_is_judged_by_what_it_had_settled_at(told):
+    assert told(KlExplosion(), {"kl_mean": exploding(level=0.01, factor=20.0)}) == [(179, "warning", "above_settled")]
+    assert told(KlExplosion(), {"kl_mean": exploding(level=0.05, factor=6.0)}) == []
 
 
-def test_beyond_either_unit_no_sign_is_asked_for(fires):
-    kl = np.where(AT < 100, 0.1, 200.0)
-    assert fires(KlExplosion(), {"kl_mean": kl}, "unstated") == [(106, "critical")]
-
-
-def test_a_usual_kl_is_judged_by_what_it_had_settled_at(fires):
-    kl = exploding(level=0.01, factor=20.0)
-    assert fires(KlExplosion(), {"kl_mean": kl}) == [(174, "warning")]
-    grad = np.where(AT < 150, 1.0, 8.0)
-    assert fires(KlExplosion(), {"kl_mean": kl, "grad_norm": grad}) == [(170, "warning")]
-
-
-def test_a_run_that_begins_to_learn_late_has_not_settled(fires):
+def test_a_run_that_begins_to_learn_late_has_not_settled(told):
     kl = np.where(AT < 100, 0.0003, 0.0003 + 0.2 * np.clip((AT - 100) / 100.0, 0.0, 1.0))
-    assert fires(KlExplosion(), {"kl_mean": kl}) == []
+    assert told(KlExplosion(), {"kl_mean": kl}) == []
 
 
 @pytest.mark.parametrize("row", [4, 100, 163, 170, 200])
@@ -130,13 +169,14 @@ def test_a_break_changes_nothing(watch, resumed, row):
     assert [anomaly.to_dict() for anomaly in resumed(KlExplosion, columns, row).anomalies] == whole != []
 
 
-def test_its_limits_can_be_set(fires):
-    kl = np.where(AT < 100, 0.01, 0.15)
-    assert fires(KlExplosion(token=0.1), {"kl_mean": kl}) == [(106, "warning")]
+def test_its_limits_can_be_set(told):
+    kl = np.where(AT < 40, 0.01, 0.2)
+    assert told(KlExplosion(limit=0.05), {"kl_mean": kl}) == [(45, "critical", "beyond_any")]
+    assert told(KlExplosion(), {"kl_mean": kl}) == []
 
 
-def test_a_kl_that_is_absurd_from_the_first_row_is_critical_by_token_only(where):
-    kl = np.exp(np.random.default_rng(0).normal(4.0, 0.5, 60))
-    assert where(KlExplosion(), {"kl_mean": kl}, {"kl_mean": "token"}) == [(8, "critical")]
-    assert where(KlExplosion(), {"kl_mean": np.full(60, 20.0)}, {"kl_mean": "sequence"}) == []
-    assert where(KlExplosion(), {"kl_mean": np.full(60, 5.0)}, {"kl_mean": "token"}) == []
+def test_sick_from_the_first_row_is_sick(told):
+    assert told(KlExplosion(), {"kl_mean": np.full(60, 60.0)}) == [(2, "critical", "beyond_any")]
+    assert told(KlExplosion(), {"kl_mean": np.full(60, 60.0)}, "unstated") == [(2, "critical", "beyond_any")]
+    assert told(KlExplosion(), {"kl_mean": np.full(60, 5.0)}) == [(5, "critical", "beyond_any")]
+    assert told(KlExplosion(), {"kl_mean": np.full(60, 20.0)}, "sequence") == []

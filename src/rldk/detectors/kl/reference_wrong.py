@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
-from rldk.signals.kl import unit_of
-from rldk.signals.reward import SCORES, score_of
+from rldk.signals.channels import policy_moves
+from rldk.signals.kl import is_measured, unit_of
+from rldk.signals.reward import SCORES
 
 __all__ = ["ReferenceWrong"]
 
@@ -22,7 +23,8 @@ class ReferenceWrong(Detector):
         policy itself. A KL of a nat per response in the first row, before the first update, is a note: the reference is another
         model, dropout is active, or the row comes after many updates.
     Why it matters: a penalty on a KL of zero holds nothing. A foreign reference pulls the policy towards another model.
-    When it misfires: a policy that does not move has a KL of zero too; `policy_frozen` says so.
+    When it misfires: a policy that does not move has a KL of zero too; `policy_frozen` says so. With a coefficient of 0 many
+        trainers load no reference and log a KL of 0, which is not judged.
     What to do: load the reference as a model of its own, from the weights that training starts from, and switch dropout off
         where log-probabilities are taken.
     References: TRL copies the model for the reference unless it is given one.
@@ -65,15 +67,7 @@ class ReferenceWrong(Detector):
         if kl.n == 1 and view.index == 0 and view.step <= 1 and kl.first > FIRST[unit_of(view)]:
             message = f"KL is {kl.first:.3g} in the first row: the reference is another model, or dropout is active."
             return (Finding("", kl.first, FIRST[unit_of(view)], message, {"kl": kl.first}, clause="is_another"),)
-        if kl.n >= 5 and max(abs(kl.high), abs(kl.low), abs(kl.last)) < ZERO and self._moves(view):
+        if kl.n >= 5 and max(abs(kl.high), abs(kl.low), abs(kl.last)) < ZERO and is_measured(view) and policy_moves(view):
             message = "KL stays zero although the policy moves: the reference is the policy itself."
             return (Finding("", kl.level, ZERO, message, {"kl": kl.level}, clause="is_the_policy"),)
         return ()
-
-    @staticmethod
-    def _moves(view: View) -> bool:
-        score, update, weights = score_of(view), view.get("kl_update"), view.get("weight_change")
-        if weights.n:
-            return weights.level > 0.0
-        gained = score.n >= 10 and view.reward.gain > 4.0 * view.reward.noise > 0.0
-        return gained or (update.ready and update.level > 1e-6)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.reward import SCORES, score_of
+from rldk.signals.channels import policy_moves
+from rldk.signals.reward import SCORES
 
 __all__ = ["LearningRateTooLow"]
 
@@ -30,7 +31,7 @@ class LearningRateTooLow(Detector):
     type: ClassVar[str] = "learning_rate_too_low"
     tracker: ClassVar[str] = "run"
     needs: ClassVar = (RATES,)
-    reads: ClassVar = (*SCORES, "kl_mean", "weight_change")
+    reads: ClassVar = (*SCORES, "kl_mean", "kl_update", "weight_change")
     advice: ClassVar[str] = "Set the learning rate, and check the number of steps that its schedule was made for."
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
@@ -75,9 +76,6 @@ class LearningRateTooLow(Detector):
 
 def _moves(view: View) -> bool:
     """Whether the policy learns all the same: then the rate was rounded when it was printed."""
-    score, kl = score_of(view), view.get("kl_mean")
-    weights = view.get("weight_change")
-    if weights.n:
-        return weights.level > 0.0
-    learns = score.n >= 8 and view.reward.gain > 4.0 * view.reward.noise > 0.0
-    return learns or (kl.ready and abs(kl.level) > 1e-4)
+    kl = view.get("kl_mean")
+    watched = view.get("weight_change").n > 0
+    return policy_moves(view) or (not watched and kl.ready and abs(kl.level) > 1e-4)

@@ -7,6 +7,9 @@ from math import log
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, View
+from rldk.signals.channels import policy_moves
+from rldk.signals.kl import is_measured
+from rldk.signals.reward import SCORES
 from rldk.signals.series import Series
 
 __all__ = ["PolicyFrozen"]
@@ -23,7 +26,8 @@ class PolicyFrozen(Detector):
         zero over many updates; a gradient norm of exactly zero in every row while the rewards differ; a preference margin that
         stays zero.
     Why it matters: the run costs as before, and nothing is learnt.
-    When it misfires: a reference that is the policy itself gives a KL of zero as well; the advice names both. A gradient norm of
+    When it misfires: a reference that is the policy itself gives a KL of zero as well; the advice names both. A KL of 0 beside a
+        coefficient of 0 is one that is not measured, and is not judged, nor is one while the reward rises. A gradient norm of
         0 in some of the rows is normal (it is that of the last micro-step). A KL of an update of zero is normal with one
         update per batch, and is not looked at.
     What to do: check which parameters require gradients (frozen layers, an adapter that is not attached), that they are the
@@ -37,7 +41,7 @@ class PolicyFrozen(Detector):
     needs: ClassVar = (
         ("policy_trainable_params", "weight_change", "kl_mean", "grad_norm", "policy_grad_norm", "preference_margin"),
     )
-    reads: ClassVar = ("reward_std", "reward_zero_std_frac", "kl_coef", "loss", "policy_lr", "lr", "preference_accuracy")
+    reads: ClassVar = (*SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", "loss")
     advice: ClassVar[str] = (
         "Check which parameters require gradients and are the optimizer's, that the reference is a model of its own, and that "
         "the precision of the weights holds the updates."
@@ -84,7 +88,7 @@ class PolicyFrozen(Detector):
         """Where the weights are not watched: what a policy that moves would leave."""
         found = []
         kl, grad, margin = view.get("kl_mean"), view.first(*GRADIENTS), view.get("preference_margin")
-        if kl.n >= 5 and _is_zero(kl, ZERO) and _rewards_differ(view):
+        if kl.n >= 5 and _is_zero(kl, ZERO) and is_measured(view) and _rewards_differ(view) and not policy_moves(view):
             message = f"KL from the reference has stayed zero for {kl.n} rows: the policy does not move."
             found.append(Finding("", kl.level, ZERO, message, {"kl": kl.level, "rows": float(kl.n)}, clause="kl_still"))
         if grad.n >= 5 and _is_zero(grad, 0.0) and _rewards_differ(view):

@@ -1,0 +1,52 @@
+"""A reference that is the policy itself, or another model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.detectors.kl.reference_wrong import ReferenceWrong
+
+ROWS = 100
+ZERO = np.zeros(ROWS)
+FLAT = 0.5 + np.random.default_rng(0).normal(0.0, 0.02, ROWS)
+RISING = FLAT + np.arange(ROWS) / ROWS
+SAME = [(13, "warning", "is_the_policy")]
+
+
+def test_a_kl_of_zero_while_the_policy_moves(told):
+    assert told(ReferenceWrong(), {"kl_mean": ZERO, "kl_update": np.full(ROWS, 0.01)}) == SAME
+    assert told(ReferenceWrong(), {"kl_mean": ZERO, "weight_change": np.full(ROWS, 1e-4)}) == SAME
+    ((index, *said),) = told(ReferenceWrong(), {"kl_mean": ZERO, "reward_mean": RISING})
+    assert said == ["warning", "is_the_policy"] and index < 40
+
+
+def test_a_kl_of_zero_of_a_policy_that_does_not_move_is_anothers_defect(told):
+    assert told(ReferenceWrong(), {"kl_mean": ZERO, "reward_mean": FLAT}) == []
+    assert told(ReferenceWrong(), {"kl_mean": ZERO, "kl_update": ZERO}) == []
+    assert told(ReferenceWrong(), {"kl_mean": ZERO, "weight_change": ZERO, "reward_mean": RISING}) == []
+
+
+def test_a_kl_that_is_not_measured_says_nothing(told):
+    assert told(ReferenceWrong(), {"kl_mean": ZERO, "kl_coef": ZERO, "reward_mean": RISING}) == []
+
+
+def test_a_small_kl_is_not_zero(told):
+    assert told(ReferenceWrong(), {"kl_mean": np.full(ROWS, 1e-5), "kl_update": np.full(ROWS, 0.01)}) == []
+
+
+def test_objects_that_are_the_same(told):
+    assert told(ReferenceWrong(), {"reference_is_policy": np.ones(20)}) == [(1, "warning", "shares_weights")]
+    assert told(ReferenceWrong(), {"reference_is_policy": ZERO}) == []
+
+
+def test_dropout_is_a_note(told):
+    assert told(ReferenceWrong(), {"dropout_active": np.ones(20)}) == [(0, "note", "dropout")]
+    assert told(ReferenceWrong(), {"dropout_active": ZERO}) == []
+
+
+@pytest.mark.parametrize(("unit", "limit"), [("token", 0.1), ("sequence", 1.0), ("unstated", 1.0)])
+def test_a_kl_far_from_zero_in_the_first_row_is_a_note(told, unit, limit):
+    assert told(ReferenceWrong(), {"kl_mean": np.full(50, 2.0 * limit)}, unit) == [(0, "note", "is_another")]
+    assert told(ReferenceWrong(), {"kl_mean": np.full(50, 0.9 * limit)}, unit) == []
+    assert told(ReferenceWrong(), {"kl_mean": np.where(np.arange(50) < 1, 0.0, 2.0 * limit)}, unit) == []
