@@ -84,6 +84,7 @@ class Engine:
         self.series = series
         self._plans: dict[tuple[str, ...], _Plan] = {}
         self._view = View(Event(0), 0, 0, series, None, self.reductions, self.context)
+        self._view.components = [name for name in series if name.startswith(COMPONENT)]
         self._follows_reward = not self._watched.isdisjoint(SCORES)
         self._looked_up = SeriesByName({name: series[name] for name in self._watched})  # found without a miss, logged or not
         self._view.get = self._looked_up.__getitem__
@@ -204,6 +205,8 @@ class Engine:
         for name in followed:
             if name not in series:
                 series[name] = self._looked_up[name] = Series()
+                if name.startswith(COMPONENT):
+                    self._view.components.append(name)
         active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
         plan: _Plan = (
             [(name, series[name]) for name in followed],

@@ -23,7 +23,7 @@ class View:
     `earlier_step` is the step some events back, before a median of the last five could have moved; `None` near the start.
     `steps_a_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
     steps wait for fewer of these rows, which are further apart and mostly means of what lies between.
-    `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
+    `components` names the series of the parts of the reward. `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
     the run, such as `kl_target` where the user or the log states one.
     """
 
@@ -36,6 +36,7 @@ class View:
     context: Mapping[str, Any] = field(default_factory=dict)
     steps_a_row: float = 1.0
     reward: RewardSignal = field(default_factory=RewardSignal)
+    components: list[str] = field(default_factory=list)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     get: Callable[[str], Series] = field(init=False, repr=False, compare=False)
     """The series of a metric; an empty one if it was never logged. Bound once: rules ask a hundred times per event."""

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, Sign, damage
+from rldk.signals.held_out import held_out_fall
 from rldk.signals.reward import COMPONENT
-from rldk.signals.series import Series
 
 __all__ = ["RewardHacking"]
 
@@ -97,9 +97,9 @@ class RewardHacking(Detector):
         if total.n < 20 or not reward.gain > 5.0 * total.noise:
             return ()
         gain = total.slow - reward.start
-        for name in view.series:
+        for name in view.components:
             series = view.series[name]
-            if not (name.startswith(COMPONENT) and CORRECT.search(name)) or series.n < 20:
+            if series.n < 20 or not CORRECT.search(name):
                 continue
             if series.slow < 0.1 and series.slow - series.start < 0.05 * gain:
                 what = f"its component {name.removeprefix(COMPONENT)} is {series.slow:.3g}, from {series.start:.3g}"
@@ -111,11 +111,8 @@ class RewardHacking(Detector):
         """Held-out diversity that falls while the reward rises."""
         signs = []
         diversity = view.get("eval_distinct_2")
-        if diversity.n >= 4 and _fell(diversity, 0.25):
-            signs.append(Sign("held_out", f"held-out diversity fell from {diversity.high:.3g} to {diversity.level:.3g}"))
+        if diversity.n >= 4:
+            fall = held_out_fall(diversity)
+            if fall.lost > max(0.25 * abs(fall.best), 4.0 * fall.noise):
+                signs.append(Sign("held_out", f"held-out diversity fell from {fall.best:.3g} to {fall.now:.3g}"))
         return signs
-
-
-def _fell(series: Series, share: float) -> bool:
-    best = max(series.high, series.first)
-    return best - series.level > max(share * abs(best), 4.0 * series.noise)
