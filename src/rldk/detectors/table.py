@@ -52,6 +52,7 @@ from rldk.detectors.reward.reward_changed import RewardChanged
 from rldk.detectors.reward.reward_hacking import RewardHacking
 from rldk.detectors.reward.reward_saturation import RewardSaturation
 from rldk.detectors.reward.sparse_reward import SparseReward
+from rldk.detectors.run.batch_too_small import BatchTooSmall
 from rldk.detectors.run.learning_rate_too_high import LearningRateTooHigh
 from rldk.detectors.run.learning_rate_too_low import LearningRateTooLow
 from rldk.detectors.run.loss_explosion import LossExplosion
@@ -134,6 +135,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     PolicyFrozen,
     WeightsReplaced,
     TooFewPrompts,
+    BatchTooSmall,
     NonfiniteMetric,
     StepRegression,
     ThroughputDrop,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log
 
+from rldk.signals.held_out import held_out_fall
 from rldk.signals.kl import kl_level
 from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
@@ -138,10 +139,11 @@ def _held_out(view: View) -> Sign | None:
         return Sign("held_out", f"held-out perplexity rose from {perplexity.first:.3g} to {perplexity.last:.3g}")
     for name in ("eval_accuracy", "eval_reward_mean"):
         series = view.get(name)
-        best = max(series.high, series.first)
-        lost, room = best - series.level, max(best - min(series.low, series.first), 0.0)
-        if series.n >= 4 and lost > max(0.6 * room, 4.0 * series.noise) and lost > 0.2 * abs(best):
-            return Sign("held_out", f"held-out {name.removeprefix('eval_')} fell from {best:.3g} to {series.level:.3g}")
+        if series.n < 4:
+            continue
+        fall = held_out_fall(series)
+        if fall.lost > max(0.6 * fall.whole, 4.0 * fall.noise) and fall.lost > 0.2 * abs(fall.best):
+            return Sign("held_out", f"held-out {name.removeprefix('eval_')} fell from {fall.best:.3g} to {fall.now:.3g}")
     return None
 
 

@@ -23,8 +23,8 @@ class View:
     `earlier_step` is the step some events back, before a median of the last five could have moved; `None` near the start.
     `steps_a_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
     steps wait for fewer of these rows, which are further apart and mostly means of what lies between.
-    `components` names the series of the parts of the reward. `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
-    the run, such as `kl_target` where the user or the log states one.
+    `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
+    the run, such as `kl_target` where the user or the log states one. `components` names the series of the parts of the reward.
     """
 
     event: Event

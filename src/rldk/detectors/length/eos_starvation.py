@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import damage, ending_share
+from rldk.signals.channels import CHANNEL_METRICS, damage, ending_share
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EosStarvation"]
@@ -31,7 +31,7 @@ class EosStarvation(Detector):
     type: ClassVar[str] = "eos_starvation"
     tracker: ClassVar[str] = "length"
     needs: ClassVar = (("eos_frac", "eos_count", "truncated_frac"),)
-    reads: ClassVar = SCORES
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Raise the length limit, check stop tokens and chat template, or start from a model tuned to stop."
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
@@ -64,7 +64,7 @@ class EosStarvation(Detector):
             message = "No response has emitted the end token since the first row."
             score = score_of(view)
             found = [Finding("", now, self.share, message, evidence, clause="never_yet")]
-            if not (score.n >= 8 and view.reward.gain > 3.0 * view.reward.noise):
+            if not (score.n >= 8 and (view.reward.gain > 3.0 * view.reward.noise or view.reward.trend > 3.0)):
                 found.append(Finding("", now, self.share, message, evidence, clause="never"))
             return found
         if best < 0.3 or not now < 0.5 * best:

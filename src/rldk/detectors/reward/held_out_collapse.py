@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.held_out import held_out_fall
 from rldk.signals.series import Series
 
 __all__ = ["HeldOutCollapse"]
@@ -76,17 +76,15 @@ class HeldOutCollapse(Detector):
         return found
 
     def _fallen(self, series: Series, words: str) -> list[Finding]:
-        best = max(series.high, series.first)
-        lost, whole = best - series.level, best - min(series.low, series.first)
-        recent = [abs(after - before) for before, after in pairwise(series.values())]
-        noise = max(0.886 * sum(recent) / max(len(recent), 1), 0.5 * series.noise, 1e-12)  # the fall itself is no noise
-        if not lost > max(0.6 * whole, 0.1 * abs(best)) or not lost > 3.0 * noise:
+        fall = held_out_fall(series)
+        best, now, lost = fall.best, fall.now, fall.lost
+        if not lost > max(0.6 * fall.whole, 0.1 * abs(best)) or not lost > 3.0 * fall.noise:
             return []
-        message = f"{words} fell from {best:.3g} to {series.level:.3g} and stays there."
-        evidence = {"best": best, "now": series.level}
-        found = [Finding("", series.level, 0.9 * best, message, evidence, clause="slipping")]
-        if lost > self.lost * abs(best) and lost > self.noises * noise:
-            found.append(Finding("", series.level, best - self.lost * abs(best), message, evidence, clause="lost"))
+        message = f"{words} fell from {best:.3g} to {now:.3g} and stays there."
+        evidence = {"best": best, "now": now}
+        found = [Finding("", now, best - 0.1 * abs(best), message, evidence, clause="slipping")]
+        if lost > self.lost * abs(best) and lost > self.noises * fall.noise:
+            found.append(Finding("", now, best - self.lost * abs(best), message, evidence, clause="lost"))
         return found
 
     @staticmethod

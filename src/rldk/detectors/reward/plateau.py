@@ -18,6 +18,8 @@ STILL = 5e-4
 """KL (nats per token) after fifty updates that says the policy has not moved."""
 SMALL = 0.15
 """Share of the spread between responses by which the reward of a whole run may rise and have learnt nothing."""
+PREDICTED = 0.85
+"""Share of the variance of returns from which on values predict them. Healthy runs of the corpus reach 0.8 where they learn."""
 NO_UPDATE = 1e-7
 """KL of an update with several optimizer steps that says nothing was changed; healthy updates have 1e-4 to 0.02."""
 
@@ -41,7 +43,10 @@ class Plateau(Detector):
     type: ClassVar[str] = "plateau"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
-    reads: ClassVar = ("policy_lr", "lr", "kl_mean", "rollout_length_mean", "kl_update", "kl_coef", "target_kl", "reward_std")
+    reads: ClassVar = (
+        "policy_lr", "lr", "kl_mean", "rollout_length_mean", "kl_update", "kl_coef", "target_kl", "reward_std",
+        "explained_variance", "entropy_sequence", "entropy_mean",
+    )
     advice: ClassVar[str] = (
         "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and that the reward tells "
         "better from worse."
@@ -63,6 +68,10 @@ class Plateau(Detector):
             "updates change nothing, and the reward has no trend", "critical",
             "corpus: learning rates a thousandth of what is sane; healthy updates move the policy by 1e-4 to 0.02 nats",
             persist=8, least=4,
+        ),
+        "predictable": Clause(
+            "the values predict the returns, and the reward has no trend: responses make no difference", "warning",
+            "definition: a return that is known before the response does not depend on it", persist=10, least=4,
         ),
         "still": Clause(
             "after fifty updates neither the policy nor the reward has moved", "warning",
@@ -105,6 +114,9 @@ class Plateau(Detector):
             return "drifts_far"
         if per_token > MOVED:
             return "drifts"
+        explained = view.get("explained_variance")
+        if explained.n >= 20 and explained.slow > PREDICTED:
+            return "predictable"
         update = view.get("kl_update")
         idle = update.ready and 0.0 <= update.level < NO_UPDATE
         if idle and kl.unit and abs(kl.value) < STILL and rows >= view.rows(1.4 * self.rows, 20):
@@ -126,7 +138,7 @@ class Plateau(Detector):
         return series.slow - series.start > 2.0 * series.noise
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        if finding.clause.startswith("drifts"):
+        if finding.clause.startswith("drifts") or finding.clause == "predictable":
             return (
                 "Check that each reward is given to the response it was made for, that it tells better from worse, and that it "
                 "is not mostly noise: score the same responses twice."

@@ -101,6 +101,11 @@ CAUSES: tuple[Cause, ...] = (
         needs=("too_few_prompts",),
     ),
     Cause(
+        "batch_too_small", "the batch is too small to learn from",
+        {"batch_too_small": 8.0},
+        "Raise {batch}, or accumulate gradients over more responses.", needs=("batch_too_small",),
+    ),
+    Cause(
         "weights_replaced", "other weights were loaded",
         {"weights_replaced": 6.0, "policy_collapse.slipping": 0.5, "policy_collapse.slipping_on_average": 0.5},
         "Check what was loaded at that step (a resume, a sync, an average of weights), and resume from the newest checkpoint.",
@@ -152,9 +157,10 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "reward_ignores_response", "the reward depends on the prompt only, or groups are too easy or too hard",
         {"dead_reward.dead_groups": 5.0, "dead_reward.hardly_any_groups": 3.0, "dead_reward.no_spread": 0.5, "sparse_reward": 1.0,
+         "plateau.predictable": 5.0, "plateau.drifts": 1.5, "plateau.drifts_far": 1.5,
          "entropy_collapse": -3.0, "learning_rate_too_high": -3.0},
         "Score two different responses to one prompt by hand: they must differ. Drop prompts that are always or never solved.",
-        needs=("dead_reward.dead_groups", "dead_reward.hardly_any_groups"),
+        needs=("dead_reward.dead_groups", "dead_reward.hardly_any_groups", "plateau.predictable", "plateau.drifts", "plateau.drifts_far"),
     ),
     Cause(
         "reward_random", "the reward has nothing to do with the response",
