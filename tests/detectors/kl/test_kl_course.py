@@ -37,23 +37,24 @@ def test_noise_without_a_rise_is_silent(fires, seed):
 
 
 def test_a_rise_that_gathers_pace(watch):
-    kl = 0.02 * np.exp(np.minimum(AT, 220) / 60.0) * noise(0.05)
+    kl = 0.08 * np.exp(np.minimum(AT, 220) / 60.0) * noise(0.05)
     columns = {"kl_mean": kl, "kl_coef": np.full(ROWS, 0.001)}
     (anomaly,) = watch(KlTrendAnomaly(), columns).anomalies
-    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (166, "warning", 273)
+    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (157, "warning", 273)
     assert "90 rows" in anomaly.message and "(now 0.001)" in anomaly.advice
 
 
 def test_by_response(fires):
-    kl = np.exp(np.minimum(AT, 250) / 60.0)
-    assert fires(KlTrendAnomaly(), {"kl_mean": kl}, "sequence") == [(165, "warning")]
+    kl = 2.0 * np.exp(np.minimum(AT, 250) / 60.0)
+    assert fires(KlTrendAnomaly(), {"kl_mean": kl}, "sequence") == [(154, "warning")]
+    assert fires(KlTrendAnomaly(), {"kl_mean": np.minimum(kl, 24.0)}, "sequence") == []
 
 
 def test_without_a_unit_a_rise_needs_a_sign_of_damage(fires):
-    kl = 0.02 * np.exp(np.minimum(AT, 220) / 60.0)
+    kl = 0.08 * np.exp(np.minimum(AT, 220) / 60.0)
     assert fires(KlTrendAnomaly(), {"kl_mean": kl}, "unstated") == []
-    columns = {"kl_mean": kl, "grad_norm": np.where(AT < 180, 1.0, 9.0)}
-    assert fires(KlTrendAnomaly(), columns, "unstated") == [(182, "warning")]
+    columns = {"kl_mean": kl, "eval_perplexity": np.where(AT < 180, 4.0, 9.0)}
+    assert fires(KlTrendAnomaly(), columns, "unstated") == [(180, "warning")]
 
 
 # kl_volatility_anomaly
@@ -111,8 +112,9 @@ def test_the_way_up_from_zero_is_not_below(fires):
 
 
 def test_a_logged_target_has_a_ceiling_only(fires):
-    columns = {"kl_mean": np.where(AT < 200, 1.0, 14.0), "kl_coef": np.full(ROWS, 0.1), "target_kl": np.full(ROWS, 6.0)}
+    columns = {"kl_mean": np.where(AT < 200, 1.0, 19.0), "kl_coef": np.full(ROWS, 0.1), "target_kl": np.full(ROWS, 6.0)}
     assert fires(TargetRangeAnomaly(), columns, "sequence") == [(221, "warning")]
+    assert fires(TargetRangeAnomaly(), {**columns, "kl_mean": np.where(AT < 200, 1.0, 17.0)}, "sequence") == []
     del columns["kl_coef"]
     assert fires(TargetRangeAnomaly(), columns, "sequence") == []
 

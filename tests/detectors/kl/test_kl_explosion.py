@@ -90,7 +90,7 @@ def falling(lowest: float, start: int = 150) -> np.ndarray:
 
 def test_far_out_with_a_fallen_reward_it_is_critical(told):
     columns = {"kl_mean": np.where(AT < 100, 0.1, 1.6), "reward_mean": falling(0.2)}
-    assert told(KlExplosion(), columns) == [(126, "warning", "far"), (162, "critical", "with_damage")]
+    assert told(KlExplosion(), columns) == [(126, "warning", "far"), (157, "critical", "with_damage")]
 
 
 def test_a_usual_kl_with_a_fallen_reward_is_not_its_defect(told):

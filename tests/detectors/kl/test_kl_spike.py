@@ -33,30 +33,40 @@ def test_noise_around_zero_is_silent(fires):
     assert fires(KlSpike(), {"kl_mean": kl}) == []
 
 
-def test_the_fourth_spike_within_fifty_rows(watch):
+def test_the_fourth_spike_within_fifty_rows_is_a_note(told):
     kl = kls()
     kl[[150, 160, 170, 185]] = [2.0, 1.5, 3.0, 2.5]
-    (anomaly,) = watch(KlSpike(), {"kl_mean": kl}).anomalies
-    assert (anomaly.index, anomaly.severity, anomaly.value, anomaly.cleared_index) == (185, "warning", 2.5, 195)
-    assert "several such jumps in 36 rows" in anomaly.message
+    assert told(KlSpike(), {"kl_mean": kl}) == [(185, "note", "outliers")]
+    kl[185] = 0.05
+    assert told(KlSpike(), {"kl_mean": kl}) == []
 
 
-def test_spikes_with_the_gradient_count_twice(fires):
+def test_and_a_warning_where_another_channel_is_damaged(watch):
+    kl = kls()
+    kl[[150, 160, 170, 185]] = [2.0, 1.5, 3.0, 2.5]
+    engine = watch(KlSpike(), {"kl_mean": kl, "eval_perplexity": np.where(AT < 140, 4.5, 12.0)})
+    (anomaly,) = engine.anomalies
+    assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.cleared_index) == (185, "warning", "spikes", 195)
+    assert "several such jumps in 36 rows" in anomaly.message and engine.notes == []
+
+
+def test_spikes_with_the_gradient_count_twice(told):
     kl, grad = kls(), np.ones(ROWS)
     kl[[150, 160]] = 2.0
     grad[[150, 160]] = 30.0
-    assert fires(KlSpike(), {"kl_mean": kl, "grad_norm": grad}) == [(160, "warning")]
+    assert told(KlSpike(), {"kl_mean": kl, "grad_norm": grad}) == [(160, "warning", "spikes")]
 
 
-def test_one_beyond_all_measure(fires):
-    kl = kls()
-    kl[150] = 40.0
-    assert fires(KlSpike(), {"kl_mean": kl}) == [(150, "warning")]
+def test_one_beyond_all_measure_is_a_note_and_with_the_gradient_a_warning(told):
+    kl, grad = kls(), np.ones(ROWS)
+    kl[150], grad[150] = 40.0, 30.0
+    assert told(KlSpike(), {"kl_mean": kl}) == [(150, "note", "outliers")]
+    assert told(KlSpike(), {"kl_mean": kl, "grad_norm": grad}) == [(150, "warning", "spikes")]
     kl = kls(6.0, 0.2)
     kl[150] = 400.0
-    assert fires(KlSpike(), {"kl_mean": kl}, "sequence") == []
+    assert told(KlSpike(), {"kl_mean": kl}, "sequence") == []
     kl[150] = 600.0
-    assert fires(KlSpike(), {"kl_mean": kl}, "sequence") == [(150, "warning")]
+    assert told(KlSpike(), {"kl_mean": kl}, "sequence") == [(150, "note", "outliers")]
 
 
 def test_a_leap_that_stays(watch):
