@@ -106,7 +106,7 @@ class RewardSignal(Statistic):
             self._follow_jump(view, series)
         elif series.n > RECENT:
             self._look_for_jump(view, series)
-        self._before = [series.level, max(series.noise, 0.886 * series.swing), series.slow, series.last]
+        self._before = [series.level, series.noise, series.slow, series.last]
         self._channels = [value for name in CHANNELS for value in (view.get(name).level, view.get(name).noise)]
         self._spread = view.get("reward_std").level
         if self._since < 0:
