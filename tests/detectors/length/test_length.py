@@ -1,4 +1,4 @@
-"""Responses that grow without end, shrink to nothing, or do not end; with a reward that rises none of it is trouble."""
+"""Responses that grow without end, shrink to nothing, or do not end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def noise(scale: float, seed: int = 0) -> np.ndarray:
 
 RISING = 0.2 + AT / 400.0 + noise(0.01)
 STEADY = 0.5 + noise(0.01)
-FALLEN = np.where(AT < 200, 0.8, 0.1) + noise(0.01)
+FALLEN = 0.8 - 0.7 * np.clip((AT - 200) / 10.0, 0.0, 1.0) + noise(0.01)
 
 
 def between(inside: float, outside: float, start: int = 100, end: int = 250) -> np.ndarray:
@@ -34,25 +34,26 @@ def test_lengths_that_vary_are_silent(where, kind, seed):
     assert where(kind(), {**usual, "reward_mean": STEADY}) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_response_at_the_cap_with_a_rising_reward_is_silent(where, kind):
-    full = {"rollout_length_mean": np.full(ROWS, 512.0), "truncated_frac": np.ones(ROWS), "eos_frac": np.zeros(ROWS)}
-    assert where(kind(), {**full, "reward_mean": RISING}) == []
-
-
 @pytest.mark.parametrize("kind", [LengthRunaway, LengthCollapse])
 def test_every_response_at_the_cap_from_the_start_is_how_the_run_is(where, kind):
     full = {"rollout_length_mean": np.full(ROWS, 512.0), "truncated_frac": np.ones(ROWS)}
     assert where(kind(), {**full, "reward_mean": STEADY}) == []
 
 
-def test_reasoning_that_grows_with_the_reward_is_silent(where):
+def test_reasoning_that_grows_with_the_reward_is_a_note(told):
+    growing = {"rollout_length_mean": 100.0 * np.exp(AT / 100.0), "reward_mean": RISING}
+    assert told(LengthRunaway(), growing) == [(156, "note", "reasoning")]
+
+
+def test_growth_that_no_longer_ends_is_critical_however_the_reward_rises(told):
     growing = {"rollout_length_mean": 100.0 * np.exp(AT / 100.0), "truncated_frac": np.clip(AT / 250.0, 0.0, 1.0)}
-    assert where(LengthRunaway(), {**growing, "reward_mean": RISING}) == []
+    found = told(LengthRunaway(), {**growing, "reward_mean": RISING})
+    assert found == [(156, "note", "reasoning"), (231, "critical", "with_damage")]
 
 
-def test_a_length_penalty_that_works_is_silent(where):
-    assert where(LengthCollapse(), {"rollout_length_mean": np.maximum(300.0 - 2.0 * AT, 20.0), "reward_mean": RISING}) == []
+def test_a_length_penalty_that_works_is_a_note(told):
+    shorter = {"rollout_length_mean": np.maximum(300.0 - 2.0 * AT, 20.0), "reward_mean": RISING}
+    assert told(LengthCollapse(), shorter) == [(130, "note", "brief")]
 
 
 def test_growth_below_the_factor_is_silent(where):
@@ -61,43 +62,41 @@ def test_growth_below_the_factor_is_silent(where):
 
 def test_responses_that_grow_for_nothing(judge):
     (anomaly,) = judge(LengthRunaway(), {"rollout_length_mean": between(500.0, 100.0), "reward_mean": STEADY})
-    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (106, "warning", 102, 256)
-    assert "500 tokens on average, from 100" in anomaly.message
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (107, "warning", "grown")
+    assert (anomaly.since, anomaly.cleared_index) == (102, 259)
+    assert "from 100 to 500 tokens on average" in anomaly.message
 
 
-def test_responses_that_fill_the_limit(judge):
-    columns = {"rollout_length_mean": between(250.0, 100.0), "truncated_frac": between(0.95, 0.1), "reward_mean": STEADY}
-    (anomaly,) = judge(LengthRunaway(), columns)
-    assert (anomaly.index, anomaly.severity, anomaly.value, anomaly.threshold) == (106, "warning", 0.95, 0.9)
-    assert anomaly.message.startswith("95% of the responses run to the length limit: 250 tokens on average")
-
-
-def test_a_limit_that_is_filled_where_no_length_is_logged(judge):
-    (anomaly,) = judge(LengthRunaway(), {"truncated_frac": between(0.95, 0.1)})
-    assert anomaly.message == "95% of the responses run to the length limit; the reward is no better for it."
-
-
-def test_growth_is_critical_once_the_reward_has_fallen(where):
-    found = where(LengthRunaway(), {"rollout_length_mean": between(500.0, 100.0, 150, ROWS), "reward_mean": FALLEN})
-    assert found == [(156, "warning"), (202, "critical")]
+def test_growth_is_critical_once_the_reward_has_fallen(told):
+    found = told(LengthRunaway(), {"rollout_length_mean": between(500.0, 100.0, 150, ROWS), "reward_mean": FALLEN})
+    assert found == [(157, "warning", "grown"), (209, "critical", "with_damage")]
 
 
 def test_responses_that_shrink_for_nothing(judge):
     (anomaly,) = judge(LengthCollapse(), {"rollout_length_mean": between(5.0, 100.0), "reward_mean": STEADY})
-    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (109, "warning", 102, 256)
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (109, "warning", "shrunk")
+    assert (anomaly.since, anomaly.cleared_index) == (102, 259)
     assert "shrank from 100 to 5 tokens" in anomaly.message
 
 
-def test_shrinking_is_critical_once_the_reward_has_fallen(where):
-    found = where(LengthCollapse(), {"rollout_length_mean": between(5.0, 100.0, 150, ROWS), "reward_mean": FALLEN})
-    assert found == [(159, "warning"), (202, "critical")]
+def test_shrinking_is_critical_once_the_reward_has_fallen(told):
+    found = told(LengthCollapse(), {"rollout_length_mean": between(5.0, 100.0, 150, ROWS), "reward_mean": FALLEN})
+    assert found == [(159, "warning", "shrunk"), (208, "critical", "with_damage")]
 
 
-def test_a_dip_of_the_reward_long_after_answers_became_short_is_not_theirs(where):
-    short = {"rollout_length_mean": np.where(AT < 50, 300.0, 40.0), "reward_mean": np.where(between(1.0, 0.0, 220) > 0, 0.1, 0.6)}
-    assert [severity for _, severity in where(LengthCollapse(), short)] == ["warning"]
-    at_once = {**short, "reward_mean": np.where(AT < 100, 0.6, 0.1)}
-    assert [severity for _, severity in where(LengthCollapse(), at_once)] == ["warning", "critical"]
+@pytest.mark.parametrize(
+    ("columns", "found"),
+    [
+        ({"rollout_length_mean": np.full(50, 2.0), "truncated_frac": np.ones(50)}, [(6, "critical", "cut_short")]),
+        ({"max_response_length": np.full(50, 2.0)}, [(4, "critical", "cut_short")]),
+        ({"rollout_length_mean": np.full(50, 5.0), "truncated_frac": np.ones(50)}, []),
+        ({"rollout_length_mean": np.full(50, 2.0), "truncated_frac": np.zeros(50)}, []),
+        ({"max_response_length": np.full(50, 5.0)}, []),
+    ],
+    ids=["cut off", "limit", "five tokens", "short by nature", "a limit of five"],
+)
+def test_no_answer_fits_into_four_tokens(told, columns, found):
+    assert told(LengthCollapse(), columns) == found
 
 
 def test_shrinking_to_a_quarter_is_silent(where):
@@ -113,18 +112,38 @@ def test_shrinking_to_a_quarter_is_silent(where):
     ],
     ids=["share", "count", "cut off"],
 )
-def test_responses_that_no_longer_end(judge, columns):
-    (anomaly,) = judge(EosStarvation(), {**columns, "reward_mean": STEADY})
-    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (131, "warning", 102, 261)
-    assert anomaly.message.startswith("None of the responses end by themselves")
+@pytest.mark.parametrize("reward", [STEADY, RISING], ids=["steady", "rising"])
+def test_responses_that_no_longer_end_are_critical_whatever_the_reward_does(judge, columns, reward):
+    (anomaly,) = judge(EosStarvation(), {**columns, "reward_mean": reward})
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (107, "critical", "stopped")
+    assert (anomaly.since, anomaly.cleared_index) == (102, 259)
+    assert anomaly.message.startswith("Responses that end by themselves fell from")
 
 
-def test_responses_that_never_ended(where):
-    assert where(EosStarvation(), {"eos_frac": np.zeros(ROWS), "reward_mean": STEADY}) == [(33, "warning")]
+def test_without_a_reward_they_are_judged_as_well(told):
+    assert told(EosStarvation(), {"eos_frac": between(0.0, 0.9)}) == [(107, "critical", "stopped")]
 
 
-def test_without_a_reward_it_is_inactive(inactive):
-    assert inactive(EosStarvation(), {"eos_frac": np.zeros(ROWS)}) == [("eos_starvation", ["reward_mean"])]
+def test_a_model_that_seldom_ended_is_a_warning_while_the_reward_thrives_and_all_else_is_well(told):
+    columns = {"eos_frac": between(0.02, 0.5), "reward_mean": RISING}
+    assert told(EosStarvation(), columns) == [(107, "warning", "stopped")]
+    assert told(EosStarvation(), {**columns, "reward_mean": STEADY}) == [(107, "critical", "stopped")]
+    broken = {**columns, "eval_perplexity": np.where(AT < 90, 4.0, 30.0)}
+    assert told(EosStarvation(), broken) == [(107, "critical", "stopped")]
+
+
+def test_half_of_the_endings_lost_is_a_warning(told):
+    assert told(EosStarvation(), {"eos_frac": between(0.4, 0.9), "reward_mean": RISING}) == [(113, "warning", "fewer")]
+    assert told(EosStarvation(), {"eos_frac": between(0.5, 0.9), "reward_mean": STEADY}) == []
+    assert told(EosStarvation(), {"eos_frac": between(0.4, 0.9, 100, 111), "reward_mean": STEADY}) == []
+
+
+def test_responses_that_never_ended(told):
+    never = {"eos_frac": np.zeros(ROWS)}
+    assert told(EosStarvation(), never) == [(9, "warning", "never_yet"), (21, "critical", "never")]
+    assert told(EosStarvation(), {**never, "reward_mean": STEADY}) == [(9, "warning", "never_yet"), (21, "critical", "never")]
+    assert told(EosStarvation(), {**never, "reward_mean": RISING}) == [(9, "warning", "never_yet")]
+    assert told(EosStarvation(), {"eos_frac": np.zeros(9)}) == []
 
 
 def test_a_few_that_end_are_enough(where):
