@@ -182,7 +182,7 @@ class RewardSignal(Statistic):
         self.best_slow = -inf  # the mean over many rows has to come along first
         self.start += self.jump
         self._opening += self.jump
-        now = view.get("reward_std").last
+        now = view.get("reward_std").level  # of five rows, most of them since the jump
         self.respread = now / spread if spread > 0.0 and now == now else 1.0
         if abs(level) > 5.0 * noise and abs(middle + level) < 0.25 * abs(level) + 2.0 * noise:
             self.flipped = since
