@@ -99,31 +99,40 @@ class Plateau(Detector):
         small = series.n >= view.rows(self.lasting, 60) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
         if not (trend < self.t or small) or series.noise == 0.0 or self._is_high(view) or self._learnt_at_once(view):
             return ()
-        clause = self._clause(view, view.first("reward_mean").n)
-        if not clause:
+        clauses = self._clauses(view, series.n)
+        if not clauses:
             return ()
         kl = kl_level(view)
         moved = f"KL from the reference is {kl.words}" if kl.value == kl.value else "the KL is not logged"
         message = f"After {series.n} rows the reward has no trend beyond chance (t = {trend:.2g}), and {moved}."
-        return (Finding("", trend, self.t, message, {"t": trend}, clause=clause),)
+        return [Finding("", trend, self.t, message, {"t": trend}, clause=clause) for clause in clauses]
 
-    def _clause(self, view: View, rows: int) -> str:
-        kl = kl_level(view)
-        per_token = kl.value if kl.unit == "token" else kl.strain  # of 50 nats per response, or 10 of no known unit
-        if per_token > FAR and view.reward.trend < 1.5:
-            return "drifts_far"
-        if per_token > MOVED:
-            return "drifts"
+    def _clauses(self, view: View, rows: int) -> list[str]:
+        """Which clauses hold for a reward without a trend, by what the policy has done meanwhile."""
+        found = []
+        moved = self._moved(view)
+        if moved > MOVED:
+            found += ["drifts", *(["drifts_far"] if moved > FAR and view.reward.trend < 1.5 else [])]
         explained = view.get("explained_variance")
         if explained.n >= 20 and explained.slow > PREDICTED:
-            return "predictable"
-        update = view.get("kl_update")
-        idle = update.ready and 0.0 <= update.level < NO_UPDATE
-        if idle and kl.unit and abs(kl.value) < STILL and rows >= view.rows(1.4 * self.rows, 20):
-            return "frozen"
-        if kl.unit and abs(kl.value) < STILL and (idle or rows >= view.rows(3 * self.rows, 30)):
-            return "still"
-        return "flat" if rows >= view.rows(self.lasting, 60) else ""
+            found.append("predictable")
+        kl, update = kl_level(view), view.get("kl_update")
+        if kl.unit and abs(kl.value) < STILL:
+            idle = update.ready and 0.0 <= update.level < NO_UPDATE
+            if idle and rows >= view.rows(1.4 * self.rows, 20):
+                found.append("frozen")
+            if idle or rows >= view.rows(3 * self.rows, 30):
+                found.append("still")
+        if rows >= view.rows(self.lasting, 60):
+            found.append("flat")
+        return found
+
+    @staticmethod
+    def _moved(view: View) -> float:
+        """How far the policy has gone, in nats per token: the mean KL of some twenty rows."""
+        kl, series = kl_level(view), view.get("kl_mean")
+        level = kl.value if kl.unit == "token" else kl.strain  # of 50 nats per response, or 10 of no known unit
+        return level * series.slow / series.level if series.level > 0.0 else 0.0
 
     @staticmethod
     def _is_high(view: View) -> bool:
