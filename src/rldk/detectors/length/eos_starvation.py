@@ -64,7 +64,7 @@ class EosStarvation(Detector):
             message = "No response has emitted the end token since the first row."
             score = score_of(view)
             found = [Finding("", now, self.share, message, evidence, clause="never_yet")]
-            if not (score.n >= 8 and (view.reward.gain > 3.0 * view.reward.noise or view.reward.trend > 3.0)):
+            if not (score.n >= 8 and (view.reward.gain > 3.0 * view.reward.noise or view.reward.trend > 6.0)):
                 found.append(Finding("", now, self.share, message, evidence, clause="never"))
             return found
         if best < 0.3 or not now < 0.5 * best:

@@ -13,6 +13,7 @@ __all__ = ["EntropyCollapse"]
 
 DEAD = 1e-4  # nats per token: one word follows another with a probability of 0.9999 and more
 BEGUN = 1e-3  # nats per token at the start below which there is nothing to lose
+LOW = 0.3  # nats per token below which healthy runs began that ended below 0.02
 
 
 class EntropyCollapse(Detector):
@@ -82,7 +83,8 @@ class EntropyCollapse(Detector):
         if level < DEAD:
             found.append(Finding("warning" if excused else "", level, DEAD, message, evidence, clause="dead"))
         if level < self.floor:
-            found.append(Finding("warning" if excused else "", level, self.floor, message, evidence, clause="gone"))
-        if not thrives:
+            mild = excused or start < LOW
+            found.append(Finding("warning" if mild else "", level, self.floor, message, evidence, clause="gone"))
+        if not (solved or view.reward.improves(score)):
             found.append(Finding("", level, self.share * start, message, evidence, clause="fallen"))
         return found
