@@ -96,8 +96,9 @@ class DeadReward(Detector):
             found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="no_spread"))
         if dead:
             message = f"{groups.level:.0%} of the groups have responses that all score alike."
-            clause = "dead_groups" if min(groups.level, groups.last) >= self.groups else "hardly_any_groups"
-            found.append(Finding("", groups.level, self.groups, message, evidence, clause=clause))
+            none = min(groups.level, groups.last) >= self.groups
+            clauses = ("hardly_any_groups", "dead_groups") if none else ("hardly_any_groups",)
+            found += [Finding("", groups.level, self.groups, message, evidence, clause=clause) for clause in clauses]
         return found
 
 
@@ -107,7 +108,7 @@ def _has_spread(spread: Series) -> bool:
 
 def _is_gone(spread: Series) -> bool:
     usual = max(spread.first, spread.start if spread.ready else 0.0)
-    return max(spread.level, spread.last) <= max(NO_SPREAD * usual, 1e-6)
+    return max(*spread.values(), spread.last) <= max(NO_SPREAD * usual, 1e-6)
 
 
 def _is_solved(view: View, score: Series) -> bool:

@@ -14,6 +14,7 @@ __all__ = ["PolicyCollapse"]
 
 SPREADS = 4.0  # early spreads that stand for what could be lost, where little was gained
 FROM_START = 9.0  # times its noise by which a reward that never rose must fall to be critical by itself
+BELOW = 1.5  # times what was gained that are lost when the reward is far worse than untrained: no dip goes there
 CORROBORATED = 3.0  # times its noise by which it must have fallen where another channel left its range
 
 
@@ -113,7 +114,7 @@ class PolicyCollapse(Detector):
         limit = self.noises if risen else FROM_START
         if lost > self.share * whole and lost > max(limit * noise, 1.3 * reward.dip):
             text = f"{fell} and stays down."
-            limit, patience = reward.best - self.share * whole, self._patience(series.n)
+            limit, patience = reward.best - self.share * whole, self._patience(series.n) if lost < BELOW * whole else 0.0
             found.append(Finding("", series.level, limit, text, evidence, clause="lost", persist=patience))
         if lost > 0.45 * whole and lost > max(5.0 * noise, 1.1 * reward.dip):
             text = f"{fell} and stays down."
