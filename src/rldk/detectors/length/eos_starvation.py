@@ -70,9 +70,10 @@ class EosStarvation(Detector):
         if best < 0.3 or not now < 0.5 * best:
             return ()
         message = f"Responses that end by themselves fell from {best:.0%} to {now:.0%}."
+        fewer = Finding("", now, 0.5 * best, message, evidence, clause="fewer")
         if now > self.share * best:
-            return (Finding("", now, 0.5 * best, message, evidence, clause="fewer"),)
+            return (fewer,)
         thrives = view.reward.thrives(score_of(view))
         others = [sign for sign in damage(view) if sign.channel not in ("ending", "length", "spread")]
         severity = "warning" if thrives and not others and best < 0.8 else ""
-        return (Finding(severity, now, self.share, message, evidence, clause="stopped"),)
+        return (fewer, Finding(severity, now, self.share, message, evidence, clause="stopped"))

@@ -74,8 +74,9 @@ class LengthCollapse(Detector):
         message = f"Responses shrank from {length.start:.4g} to {length.level:.4g} tokens on average"
         evidence = {"length_start": length.start, "length": length.level}
         threshold = self.share * length.start
+        clause = "brief" if not damaged and view.reward.improves(score_of(view)) else "shrunk"
+        found = [Finding("", length.level, threshold, f"{message}.", evidence, clause=clause)]
         if damaged:
-            why = " and ".join(damaged)
-            return (Finding("", length.level, threshold, f"{message}, while {why}.", evidence, clause="with_damage"),)
-        clause = "brief" if view.reward.improves(score_of(view)) else "shrunk"
-        return (Finding("", length.level, threshold, f"{message}.", evidence, clause=clause),)
+            text = f"{message}, while {' and '.join(damaged)}."
+            found.append(Finding("", length.level, threshold, text, evidence, clause="with_damage"))
+        return found

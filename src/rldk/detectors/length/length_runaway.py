@@ -63,8 +63,9 @@ class LengthRunaway(Detector):
         message = f"Responses have grown from {usual:.4g} to {length.level:.4g} tokens on average"
         evidence = {"length_start": usual, "length": length.level}
         limit = self.factor * usual
+        clause = "reasoning" if not damaged and view.reward.improves(score_of(view)) else "grown"
+        found = [Finding("", length.level, limit, f"{message}.", evidence, clause=clause)]
         if damaged:
-            why = " and ".join(damaged)
-            return (Finding("", length.level, limit, f"{message}, while {why}.", evidence, clause="with_damage"),)
-        clause = "reasoning" if view.reward.improves(score_of(view)) else "grown"
-        return (Finding("", length.level, limit, f"{message}.", evidence, clause=clause),)
+            text = f"{message}, while {' and '.join(damaged)}."
+            found.append(Finding("", length.level, limit, text, evidence, clause="with_damage"))
+        return found

@@ -77,6 +77,6 @@ class EntropyExplosion(Detector):
         if vocabulary > 1.0 and level > 0.75 * log(vocabulary):
             most = log(vocabulary)
             message = f"Entropy is {level:.3g} nats per token; words drawn at random have {most:.3g}."
-            clause = "random" if level > 0.93 * most else "near_random"
-            found.append(Finding("", level, 0.75 * most, message, evidence, clause=clause))
+            clauses = ("near_random", "random") if level > 0.93 * most else ("near_random",)
+            found += [Finding("", level, 0.75 * most, message, evidence, clause=clause) for clause in clauses]
         return found

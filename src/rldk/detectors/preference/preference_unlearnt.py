@@ -60,8 +60,9 @@ class PreferenceUnlearnt(Detector):
             if lost > 0.5 * self.lost:
                 message = f"The log-probability of chosen answers fell from {start:.4g} to {chosen.level:.4g}."
                 evidence = {"chosen_start": start, "chosen": chosen.level}
-                clause = "displaced" if lost > self.lost else "sinking"
-                found.append(Finding("", chosen.level, (1.0 + self.lost) * start, message, evidence, clause=clause))
+                clauses = ("sinking", "displaced") if lost > self.lost else ("sinking",)
+                limit = (1.0 + self.lost) * start
+                found += [Finding("", chosen.level, limit, message, evidence, clause=clause) for clause in clauses]
         if accuracy.n >= view.rows(50, 10) and 0.4 < accuracy.slow < 0.6:
             message = f"After {accuracy.n} rows {accuracy.slow:.0%} of the pairs are in the right order: no more than chance."
             found.append(Finding("", accuracy.slow, 0.6, message, {"accuracy": accuracy.slow}, clause="undecided"))

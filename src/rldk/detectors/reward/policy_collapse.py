@@ -133,10 +133,11 @@ class PolicyCollapse(Detector):
         if series.n < 30 or not lost > max(0.5 * gain, 2.0 * spread) or not spread > 0.0:
             return []
         sure = lost > (2.5 if any(sign.strong for sign in damage(view)) else 5.0) * spread
-        clause = "lost_on_average" if lost > 0.6 * gain and sure else "slipping_on_average"
+        clauses = ["slipping_on_average", *(["lost_on_average"] if lost > 0.6 * gain and sure else [])]
         message = f"The mean reward fell from {reward.best_slow:.4g} to {series.slow:.4g} and stays down."
         evidence = {"best": reward.best_slow, "reward": series.slow, "lost": lost}
-        return [Finding("", series.slow, reward.best_slow - 0.6 * gain, message, evidence, clause=clause)]
+        limit = reward.best_slow - 0.6 * gain
+        return [Finding("", series.slow, limit, message, evidence, clause=clause) for clause in clauses]
 
     def _declining(self, view: View) -> list[Finding]:
         """A fall at an even pace, which neither a best nor a jump shows."""
@@ -149,7 +150,8 @@ class PolicyCollapse(Detector):
         far = t < -14.0 and reward.start - series.slow > 4.0 * series.noise
         message = f"The reward falls: from {reward.start:.4g} at the start to {series.slow:.4g} (t = {t:.3g})."
         evidence = {"best": reward.start, "reward": series.slow, "t": t}
-        return [Finding("", series.slow, -6.0, message, evidence, clause="declines_far" if far else "declines")]
+        clauses = ("declines", "declines_far") if far else ("declines",)
+        return [Finding("", series.slow, -6.0, message, evidence, clause=clause) for clause in clauses]
 
     def _fallen_at_once(self, view: View) -> list[Finding]:
         series, reward = score_of(view), view.reward
