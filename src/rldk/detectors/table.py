@@ -64,6 +64,7 @@ from rldk.detectors.run.throughput_drop import ThroughputDrop
 from rldk.detectors.run.too_few_prompts import TooFewPrompts
 from rldk.detectors.run.weights_replaced import WeightsReplaced
 from rldk.detectors.value.value_divergence import ValueDivergence
+from rldk.detectors.value.value_frozen import ValueFrozen
 from rldk.detectors.value.value_unexplained import ValueUnexplained
 
 __all__ = ["BY_TYPE", "DETECTORS"]
@@ -86,6 +87,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     # value
     ValueDivergence,
     ValueUnexplained,
+    ValueFrozen,
     # reward
     PolicyCollapse,
     RewardChanged,

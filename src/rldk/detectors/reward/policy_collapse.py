@@ -76,7 +76,8 @@ class PolicyCollapse(Detector):
         ),
         "slipping": Clause(
             "the reward has lost 45 % of its gain, by five times its noise", "warning",
-            "corpus: dips of healthy runs recover within ten updates", persist=12, least=4,
+            "corpus: dips of healthy runs recover within ten updates; seven times, where it never rose: noise with a memory of "
+            "ten rows falls by five from its best", persist=12, least=4,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -116,7 +117,7 @@ class PolicyCollapse(Detector):
             text = f"{fell} and stays down."
             limit, patience = reward.best - self.share * whole, self._patience(series.n) if lost < BELOW * whole else 0.0
             found.append(Finding("", series.level, limit, text, evidence, clause="lost", persist=patience))
-        if lost > 0.45 * whole and lost > max(5.0 * noise, 1.1 * reward.dip):
+        if lost > 0.45 * whole and lost > max((5.0 if risen else 7.0) * noise, 1.1 * reward.dip):
             text = f"{fell} and stays down."
             found.append(Finding("", series.level, reward.best - 0.45 * whole, text, evidence, clause="slipping"))
         return found

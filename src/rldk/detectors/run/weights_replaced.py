@@ -20,7 +20,8 @@ DISTANCES = {"kl_mean": 0.05, "preference_margin": 0.01}
 class WeightsReplaced(Detector):
     """The policy is suddenly another one: old weights were loaded, or the weights were overwritten.
 
-    What it catches: a change of the weights in one update of many times the usual; a KL from the reference, or a preference
+    What it catches: a change of the weights in one update of many times the usual, beyond what a learning rate that rose
+        explains; a KL from the reference, or a preference
         margin, that halves from one row to the next and stays there, together with the reward where one is logged.
     Why it matters: what was learnt since the weights were saved is lost, and nothing else in the log says so.
     When it misfires: a KL that spiked falls back too, so it is compared with the median of six rows before, and must stay.
@@ -33,7 +34,7 @@ class WeightsReplaced(Detector):
     type: ClassVar[str] = "weights_replaced"
     tracker: ClassVar[str] = "run"
     needs: ClassVar = (("weight_change", *DISTANCES),)
-    reads: ClassVar = SCORES
+    reads: ClassVar = (*SCORES, "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Check what was loaded at that step (a resume, a sync, an average), and resume from the newest checkpoint."
     )
@@ -58,10 +59,12 @@ class WeightsReplaced(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         found = []
-        weights = view.get("weight_change")
-        if weights.n > 2 * BEFORE and weights.index == view.index and weights.last > self.factor * weights.level > 0.0:
+        weights, lr = view.get("weight_change"), view.first("policy_lr", "lr")
+        risen = max(lr.last / lr.level, 1.0) if lr.level > 0.0 else 1.0  # a schedule that starts anew takes larger steps
+        limit = self.factor * risen * weights.level
+        if weights.n > 2 * BEFORE and weights.index == view.index and weights.last > limit > 0.0:
             message = f"The weights changed by {weights.last:.2g} of their size in one update; {weights.level:.2g} is usual."
-            found.append(Finding("", weights.last, self.factor * weights.level, message, clause="leap"))
+            found.append(Finding("", weights.last, limit, message, clause="leap"))
         for name, noticeable in DISTANCES.items():
             series = view.get(name)
             if series.index == view.index and not series.nonfinite_run:

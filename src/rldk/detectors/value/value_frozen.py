@@ -1,0 +1,52 @@
+"""The value function does not learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
+from rldk.signals.reward import SCORES, score_of
+
+__all__ = ["ValueFrozen"]
+
+ROWS = 40  # rows that the policy has to learn all the same
+
+
+class ValueFrozen(Detector):
+    """The weights of the value function do not change.
+
+    What it catches: a value function without trainable parameters, or whose weights do not change from update to update. While the
+        reward rises all the same it is a note; once forty rows have shown no trend it is a warning.
+    Why it matters: the values say nothing of the returns, so that advantages are as noisy as without a value function.
+    When it misfires: a value function that was trained before and is meant to stay.
+    What to do: check that the value function's parameters require gradients and are the optimizer's, and that its coefficient
+        or its learning rate is not 0.
+    References: none.
+    """
+
+    __slots__ = ()
+    type: ClassVar[str] = "value_frozen"
+    tracker: ClassVar[str] = "value"
+    needs: ClassVar = (("value_trainable_params", "weight_change_value"),)
+    reads: ClassVar = SCORES
+    advice: ClassVar[str] = (
+        "Check that the value function's parameters require gradients and are the optimizer's, and that its learning rate is not 0."
+    )
+    clear: ClassVar[int] = 3
+    clauses: ClassVar = {
+        "still": Clause(
+            "the value function does not change, and the reward does not rise", "warning",
+            "definition: no trainable parameters, or a relative change of exactly 0", persist=6, least=3,
+        ),
+        "unused": Clause("the value function does not change", NOTE, "as above", persist=6, least=3),
+    }  # fmt: skip
+
+    def find(self, view: View) -> Sequence[Finding]:
+        change = view.get("weight_change_value")
+        frozen = view.get("value_trainable_params").last == 0.0
+        if not frozen and not (change.n >= 3 and change.last == 0.0 and (not change.ready or change.high == 0.0)):
+            return ()
+        score = score_of(view)
+        clause = "still" if score.n >= view.rows(ROWS, 12) and not view.reward.improves(score) else "unused"
+        return (Finding("", 0.0, 0.0, "The weights of the value function do not change.", clause=clause),)
