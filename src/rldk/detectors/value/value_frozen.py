@@ -16,8 +16,8 @@ ROWS = 40  # rows that the policy has to learn all the same
 class ValueFrozen(Detector):
     """The weights of the value function do not change.
 
-    What it catches: a value function without trainable parameters, or whose weights do not change from update to update. While the
-        reward rises all the same it is a note; once forty rows have shown no trend it is a warning.
+    What it catches: a value function without trainable parameters, or whose weights do not change from update to update. While
+        the reward rises all the same it is a note; once forty rows have shown no trend it is a warning.
     Why it matters: the values say nothing of the returns, so that advantages are as noisy as without a value function.
     When it misfires: a value function that was trained before and is meant to stay.
     What to do: check that the value function's parameters require gradients and are the optimizer's, and that its coefficient
@@ -31,7 +31,8 @@ class ValueFrozen(Detector):
     needs: ClassVar = (("value_trainable_params", "weight_change_value"),)
     reads: ClassVar = SCORES
     advice: ClassVar[str] = (
-        "Check that the value function's parameters require gradients and are the optimizer's, and that its learning rate is not 0."
+        "Check that the value function's parameters require gradients and are the optimizer's, and that its learning rate is "
+        "not 0."
     )
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
