@@ -150,7 +150,8 @@ class RewardSignal(Statistic):
         if self.best - series.level < 0.4 * self._fall:
             self.dip, self._fall = max(self.dip, self._fall), 0.0
         if series.n >= 2 * RECENT and series.slow > self.best_slow and not self.was_changed(series.index):
-            self.best_slow, self.noise_slow = series.slow, SLOW_NOISE * series.spread
+            memory = min(max(series.swing / series.roughness, 1.0), 3.0) if series.roughness > 0.0 else 1.0
+            self.best_slow, self.noise_slow = series.slow, SLOW_NOISE * memory * series.spread
 
     def _look_for_jump(self, view: View, series: Series) -> None:
         """The responses of this row were sampled before the policy could learn from a new reward: it must not have moved."""
