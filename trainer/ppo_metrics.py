@@ -12,13 +12,14 @@ from torch import Tensor
 from rldk.functional.kl import kl_per_sequence, kl_per_token
 from rldk.functional.masked import masked_mean, masked_var
 from rldk.functional.policy import explained_variance
+from rldk.functional.responses import describe_responses, sample_responses
 from rldk.functional.sample import describe
 from rollout import Rollout
 
 
 def gathered(accelerator: Accelerator, roll: Rollout, **tensors: Tensor) -> dict[str, Tensor]:
     """The rollouts of all processes, in the order of the ranks; shorter ones are filled up with what the mask leaves out."""
-    found = {**tensors, "mask": roll.mask, "ended": roll.ended}
+    found = {**tensors, "mask": roll.mask, "ended": roll.ended, "responses": roll.responses}
     if accelerator.num_processes > 1:
         found = {
             key: accelerator.gather(accelerator.pad_across_processes(value, dim=1) if value.dim() > 1 else value)
@@ -53,6 +54,7 @@ def rollout_metrics(whole: dict[str, Tensor], coef: float) -> dict[str, float]:
         "return_std": masked_var(whole["returns"], mask).sqrt(),
     }
     found |= describe(whole["raw"][mask])  # before whitening: afterwards mean and spread say nothing
+    found |= describe_responses([sample_responses(whole["responses"].cpu(), lengths.cpu())])
     correlation = rank_correlation(lengths, score)
     explained = explained_variance(whole["values"], whole["returns"], mask)
     found |= {} if math.isnan(correlation) else {"length_reward_corr": correlation}

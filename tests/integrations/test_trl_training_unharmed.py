@@ -64,6 +64,7 @@ PARTS = {
     "the probe of the rollout": "rldk.integrations.trl.events.rollout_sample",
     "the statistics of the rollout": "rldk.integrations.trl.events.reduce_rollouts",
     "the probe of samples": "rldk.integrations.trl.events.texts_of",
+    "the probe of responses": "rldk.integrations.trl.events.responses_of_rollout",
     "the probe of lengths": "rldk.integrations.trl.events.pairs_of",
     "the probe of settings": "rldk.integrations.trl.session.describe_run",
     "the probe of gradients": "rldk.integrations.trl.probes.gradients.combined_norm",

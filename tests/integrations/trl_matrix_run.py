@@ -43,14 +43,16 @@ EXPECTED = {
     "ppo": "reward_mean reward_std kl_mean kl_std entropy_mean clip_frac policy_grad_norm value_grad_norm advantage_mean "
     "advantage_skewness advantage_p95 explained_variance eos_frac rollout_length_std policy_lr length_reward_corr "
     "generation_time loss ratio_min ratio_max advantage_raw weight_change weight_change_value distinct_prompts "
-    "distinct_prompts_frac dropout_active reference_is_policy max_response_length num_iterations temperature",
+    "distinct_prompts_frac dropout_active reference_is_policy max_response_length num_iterations temperature "
+    "distinct_responses_frac repetition_frac",
     "grpo": "reward_mean reward_std reward_zero_std_frac kl_mean entropy_mean grad_norm advantage_std rollout_length_mean "
     "rollout_length_std truncated_frac length_reward_corr kl_coef reward_function_mean/good_words "
     "weight_change distinct_prompts distinct_prompts_frac dropout_active reference_is_policy max_response_length "
-    "num_generations num_iterations temperature",
+    "num_generations num_iterations temperature distinct_responses_frac repetition_frac",
     "rloo": "reward_mean kl_mean entropy_mean grad_norm advantage_std rollout_length_mean rollout_length_std kl_coef "
     "clip_range advantage_normalized rollout_buffer_size reward_function_mean/good_words weight_change distinct_prompts "
-    "distinct_prompts_frac dropout_active reference_is_policy max_response_length num_generations",
+    "distinct_prompts_frac dropout_active reference_is_policy max_response_length num_generations distinct_responses_frac "
+    "repetition_frac",
     "dpo": "loss grad_norm preference_margin preference_accuracy chosen_reward_mean rejected_reward_mean policy_lr "
     "weight_change dropout_active reference_is_policy",
     "sft": "loss grad_norm lr epoch policy_total_params weight_change",

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,26 @@ def test_the_first_event_says_what_is_known_before_anything_is_learnt(healthy) -
     assert [first[name] for name in names] == [8.0, 2.0, 0.0, 0.0, 1.0]
     assert first["policy_trainable_params"] > 1000
     assert [event["distinct_prompts"] for event in (first, second, last)] == [8, 16, 48]
+
+
+def test_the_log_says_how_varied_the_responses_are(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import train_ppo
+
+    generate, expected = train_ppo.generate, []
+
+    def noted(*given: object) -> object:
+        roll = generate(*given)
+        rows = [row[: sum(real)] for row, real in zip(roll.responses.tolist(), roll.mask.tolist(), strict=True)]
+        long = [list(pairwise(row)) for row in rows if len(row) >= 4]
+        repeated = [1.0 - len(set(pairs)) / len(pairs) for pairs in long]
+        expected.append((len(set(map(tuple, rows))) / len(rows), sum(repeated) / len(repeated)))
+        return roll
+
+    monkeypatch.setattr(train_ppo, "generate", noted)
+    assert run(*command(world, tmp_path, "--max_steps=3"))[0] == 0
+    found = [event["metrics"] for event in events_of(tmp_path)]
+    assert [(one["distinct_responses_frac"], one["repetition_frac"]) for one in found] == [pytest.approx(one) for one in expected]
+    assert len(expected) == 3
 
 
 def test_the_log_says_what_the_run_was_started_with(healthy) -> None:

@@ -129,7 +129,8 @@ STANDARD: tuple[PanelSpec, ...] = (
         _curve("KL", "mismatch_kl"), _curve("log-probability", "mismatch_logp_diff", style="dashed"),
     ), log=True),
     PanelSpec("quality", "Quality", "Quality of text", "share", (
-        _curve("distinct pairs", "distinct_2"), _curve("repetition", "repetition_frac"), _curve("aborted", "aborted_frac", style="dashed"),
+        _curve("different responses", "distinct_responses_frac"), _curve("repetition", "repetition_frac"),
+        _curve("distinct pairs", "distinct_2"), _curve("aborted", "aborted_frac", style="dashed"),
     ), limits=_SHARE),
     PanelSpec("perplexity", "Quality", "Perplexity", "", (
         _curve("training", "perplexity"), _curve("held-out", "eval_perplexity", style="dashed"),

@@ -22,7 +22,7 @@ def between(inside: float, outside: float) -> np.ndarray:
     return np.where((AT >= 100) & (AT < 150), inside, outside)
 
 
-@pytest.mark.parametrize("level", [0.0, 0.02, 0.3, 0.45])
+@pytest.mark.parametrize("level", [0.0, 0.02, 0.25, 0.33])
 def test_usual_clipping_is_silent(where, level):
     assert where(ClipSaturation(), {"clip_frac": np.clip(level + level * noise(0.02), 0.0, 1.0)}) == []
 
@@ -41,6 +41,19 @@ def test_most_tokens_clipped(judge):
 def test_the_learning_rate_is_not_named_where_it_is_not_logged(judge):
     (anomaly,) = judge(ClipSaturation(), {"clip_frac": between(0.7, 0.1)})
     assert anomaly.advice == ClipSaturation.advice
+
+
+def test_a_third_clipped_is_told_after_eight_rows(told):
+    assert told(ClipSaturation(), {"clip_frac": np.full(50, 0.36)}) == [(11, "warning", "saturated")]
+    assert told(ClipSaturation(), {"clip_frac": np.full(11, 0.36)}) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"),
+    [(0.005, [(0, "warning", "narrow")]), (0.02, []), (0.2, []), (4.0, []), (6.0, [(0, "note", "wide")])],
+)
+def test_a_clip_range_that_leaves_no_room_or_clips_nothing(told, limit, found):
+    assert told(ClipSaturation(), {"clip_range": np.full(20, limit)}) == found
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -36,50 +36,76 @@ def test_lone_large_updates_are_silent(where):
     assert where(LearningRateTooHigh(), {"kl_update": update}) == []
 
 
-def test_large_updates_later_are_anothers(where):
-    assert where(LearningRateTooHigh(), {"kl_update": np.where(AT < 50, 0.01, 0.5)}) == []
-
-
 @pytest.mark.parametrize("peak", [1e-6, 1e-4])
 def test_warm_up_is_silent(where, peak):
     lr = peak * np.minimum((AT + 1) / 30.0, 1.0) * np.clip(1.0 - AT / ROWS, 0.0, 1.0)
     assert where(LearningRateTooHigh(), {"lr": lr, "truncated_frac": np.ones(ROWS)}) == []
 
 
+def test_large_updates_are_told_after_four_rows_whenever_they_come(told):
+    assert told(LearningRateTooHigh(), {"kl_update": np.where(AT < 50, 0.01, 0.5)}) == [(55, "warning", "large_updates")]
+    assert told(LearningRateTooHigh(), {"kl_update": np.where(AT < 50, 0.01, 0.1)}) == []
+    assert told(LearningRateTooHigh(), {"kl_update": np.where((AT < 50) | (AT >= 53), 0.01, 0.5)}) == []
+
+
 def test_too_large_from_the_start(judge):
     (anomaly,) = judge(LearningRateTooHigh(), {"kl_update": np.where(AT < 120, 0.2, 0.01), "lr": np.full(ROWS, 5e-4)})
-    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (2, "warning", 131)
+    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (5, "warning", 2, 131)
     assert "0.0005 now" in anomaly.advice
 
 
-def test_a_run_that_ends_calm_is_critical_before_it_does(where):
-    entropy = np.maximum(0.8 * np.exp(-AT / 6.0), 1e-3)
-    calm = {"kl_update": 0.3 * np.exp(-AT / 10.0), "clip_frac": 0.4 * np.exp(-AT / 10.0), "entropy_mean": entropy}
-    assert where(LearningRateTooHigh(), calm) == [(2, "warning"), (18, "critical")]
+def test_large_updates_with_damage_are_critical(told):
+    columns = {"kl_update": np.full(ROWS, 0.3), "entropy_mean": np.where(AT < 50, 1.0, 0.01)}
+    found = [(5, "warning", "large_updates"), (54, "critical", "large_updates_with_damage")]
+    assert told(LearningRateTooHigh(), columns) == found
+    assert told(LearningRateTooHigh(), {**columns, "kl_update": np.full(ROWS, 0.01)}) == []
 
 
-def test_a_kl_that_is_far_off_at_once(where):
-    kl = np.minimum(AT * 0.2, 3.0)
-    assert where(LearningRateTooHigh(), {"kl_mean": kl}, {"kl_mean": "token"}) == [(8, "warning")]
-    assert where(LearningRateTooHigh(), {"kl_mean": kl}, {"kl_mean": "sequence"}) == []
-    assert where(LearningRateTooHigh(), {"kl_mean": kl + 2.0}, {"kl_mean": "token"}) == []
+@pytest.mark.parametrize(
+    ("rate", "found"),
+    [
+        (0.004, []),
+        (0.006, [(0, "warning", "high")]),
+        (0.4, [(0, "warning", "high")]),
+        (0.6, [(0, "critical", "absurd")]),
+        (1e6, [(0, "critical", "absurd")]),
+    ],
+)
+def test_a_rate_that_no_recipe_uses_is_told_in_the_first_row(told, rate, found):
+    assert told(LearningRateTooHigh(), {"lr": np.full(ROWS, rate)}) == found
 
 
-def test_a_jump_without_damage_is_silent(where):
-    jump = {"lr": np.where(AT < 100, 1e-6, 2e-5), "kl_update": around(0.01), "truncated_frac": np.ones(ROWS)}
-    assert where(LearningRateTooHigh(), jump) == []
+def test_a_high_rate_with_damage_is_critical(told):
+    damaged = {"entropy_mean": np.where(AT < 50, 1.0, 0.01)}
+    found = [(0, "warning", "high"), (54, "critical", "high_with_damage")]
+    assert told(LearningRateTooHigh(), {"lr": np.full(ROWS, 0.006), **damaged}) == found
+    assert told(LearningRateTooHigh(), {"lr": np.full(ROWS, 0.004), **damaged}) == []
+
+
+@pytest.mark.parametrize(
+    ("lr", "found"),
+    [
+        (np.where(AT < 100, 1e-6, 2e-5), [(100, "warning", "jumped")]),
+        (np.where(AT < 100, 1e-4, 2e-3), [(100, "critical", "leapt")]),
+        (np.where(AT < 100, 1e-6, 3e-6), []),
+        (np.where(AT < 3, 1e-6, 2e-5), []),
+    ],
+    ids=["jumped", "leapt", "a little", "warm-up"],
+)
+def test_a_rate_that_jumps(told, lr, found):
+    assert told(LearningRateTooHigh(), {"lr": lr}) == found
 
 
 def test_a_jump_with_damage(judge):
     jump = {
         "lr": np.where(AT < 100, 1e-6, 2e-5),
-        "kl_update": np.where(AT < 103, 0.01, 0.4),
-        "reward_mean": np.where(AT < 110, 0.9, 0.1) + around(0.01),
+        "kl_update": around(0.01),
+        "reward_mean": 0.9 - 0.8 * np.clip((AT - 110) / 8.0, 0.0, 1.0) + around(0.01),
     }
     warning, critical = judge(LearningRateTooHigh(), jump)
-    assert (warning.index, warning.severity) == (105, "warning")
-    assert (critical.index, critical.severity) == (112, "critical")
-    assert "jumped to 2e-05" in critical.message
+    assert (warning.index, warning.severity, warning.clause) == (100, "warning", "jumped")
+    assert "jumped from 1e-06 to 2e-05" in warning.message
+    assert (critical.severity, critical.clause) == ("critical", "high_with_damage") and 112 <= critical.index <= 118
 
 
 def test_a_restart_of_the_schedule_is_silent(where):

@@ -1,4 +1,4 @@
-"""Non-finite numbers, steps that go backwards, a machine in trouble, and a user's own limits."""
+"""Steps that go backwards, a machine in trouble, and a user's own limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from rldk.core.event import Event
 from rldk.detectors.run.memory_pressure import MemoryPressure
-from rldk.detectors.run.nonfinite_metric import NonfiniteMetric
 from rldk.detectors.run.step_regression import StepRegression
 from rldk.detectors.run.throughput_drop import ThroughputDrop
 from rldk.detectors.run.user_limit import UserLimit
@@ -31,38 +30,6 @@ def at(rows: list[int], value: float, otherwise: float = 0.5) -> np.ndarray:
 
 def between(inside: float, outside: float, start: int = 100, end: int = 200) -> np.ndarray:
     return np.where(np.isin(AT, np.arange(start, end)), inside, outside)
-
-
-def test_spreads_of_one_and_metrics_of_others_are_not_watched(where):
-    assert (
-        where(NonfiniteMetric(), {"loss": at([], 0.0), "reward_std": np.full(ROWS, math.nan), "mine": np.full(ROWS, math.inf)})
-        == []
-    )
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_one_that_is_not_finite_is_a_warning(judge, value):
-    (anomaly,) = judge(NonfiniteMetric(), {"grad_norm": at([50], value)})
-    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (50, "warning", 53)
-    assert anomaly.message == "grad_norm is not finite (1 in a row)."
-
-
-def test_a_scaler_that_skips_a_step_now_and_then_stays_a_warning(where):
-    assert where(NonfiniteMetric(), {"grad_norm": at([20, 100, 180, 260], math.inf)}) == [
-        (20, "warning"),
-        (100, "warning"),
-        (180, "warning"),
-    ]
-
-
-def test_twice_in_a_row_is_critical(where):
-    assert where(NonfiniteMetric(), {"loss": at([50, 51], math.nan)}) == [(50, "warning"), (51, "critical")]
-
-
-def test_three_metrics_in_one_row_are_critical_at_once(judge):
-    (anomaly,) = judge(NonfiniteMetric(), {name: at([50], math.nan) for name in ("loss", "kl_mean", "entropy_mean")})
-    assert (anomaly.index, anomaly.severity, anomaly.evidence) == (50, "critical", {"metrics": 3.0, "in_a_row": 1.0})
-    assert anomaly.message == "loss, kl_mean, entropy_mean are not finite (1 in a row)."
 
 
 def stepped(steps: list[int]) -> Engine:
@@ -190,15 +157,3 @@ def test_a_value_that_is_not_a_number_is_above_no_limit(where):
 
 def test_a_metric_of_the_users_own_can_be_limited(where):
     assert where(UserLimit("mine/score", highest=1.0), {"mine/score": at([3], 2.0)}) == [(3, "warning")]
-
-
-def test_numbers_that_training_cannot_hold_are_broken(judge):
-    """The sum of two of them may well be 0."""
-    one = judge(NonfiniteMetric(), {"loss": [0.5] * 20 + [1e300]})
-    assert [(anomaly.index, anomaly.severity, anomaly.message) for anomaly in one] == [
-        (20, "warning", "loss is beyond any number that training can hold.")
-    ]
-    signs = [1e308 if row % 2 else -1e308 for row in range(30)]
-    (warning, critical) = judge(NonfiniteMetric(), {"loss": [1e308] * 30, "kl_mean": signs, "reward_mean": signs})
-    assert (warning.index, warning.severity, critical.index, critical.severity) == (0, "warning", 4, "critical")
-    assert judge(NonfiniteMetric(), {"loss": [1e37] * 20}) == []

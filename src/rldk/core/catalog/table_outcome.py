@@ -175,7 +175,6 @@ PREFERENCE: tuple[Metric, ...] = (
 QUALITY: tuple[Metric, ...] = (
     metric("perplexity", "quality", "perplexity of the responses", "1", "token", "high", aliases="ppl"),
     metric("distinct_2", "quality", "share of distinct pairs of words: the responses' diversity", "fraction", "batch", "low", aliases="distinct2 distinct_n"),
-    metric("repetition_frac", "quality", "share of repeated text in the responses", "fraction", "batch", "high", aliases="repetition_rate repetition"),
     metric("aborted_frac", "quality", "share of responses that were aborted", "fraction", "batch", "high", verl="response/aborted_ratio", prime_rl="has_error/mean"),
 )
 

@@ -1,4 +1,4 @@
-"""The policy's side of the table: KL, entropy, ratios and clipping, losses, gradients, learning rates."""
+"""The policy's side of the table: KL, entropy, what it writes, ratios and clipping, losses, gradients, learning rates."""
 
 from __future__ import annotations
 
@@ -89,6 +89,19 @@ ENTROPY: tuple[Metric, ...] = (
         "nats", "sequence", trl_ppo="objective/entropy", trl_old="objective/entropy",
     ),
     metric("entropy_coef", "policy", "coefficient of the entropy bonus", "1", "run", aliases="ent_coef", trl_grpo="entropy_coef"),
+)
+
+TEXT: tuple[Metric, ...] = (
+    metric(
+        "distinct_responses_frac", "quality",
+        "share of different responses among at most 64 of the rollout; 1 where all differ, 1/n where the policy writes one text",
+        "fraction", "batch", "low",
+    ),
+    metric(
+        "repetition_frac", "quality",
+        "share of repeated pairs of tokens within a response, mean over the responses; near 0 in text, near 1 in `!!!!`",
+        "fraction", "sequence", "high", aliases="repetition_rate repetition",
+    ),
 )
 
 RATIO: tuple[Metric, ...] = (
@@ -199,4 +212,4 @@ OPTIMISATION: tuple[Metric, ...] = (
     metric("weight_decay", "optimisation", "weight decay", "1", "run", nemo_rl="wd"),
 )
 
-POLICY: tuple[Metric, ...] = (*KL, *ENTROPY, *RATIO, *LOSS, *OPTIMISATION)
+POLICY: tuple[Metric, ...] = (*KL, *ENTROPY, *TEXT, *RATIO, *LOSS, *OPTIMISATION)

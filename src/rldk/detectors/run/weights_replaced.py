@@ -21,8 +21,8 @@ class WeightsReplaced(Detector):
     """The policy is suddenly another one: old weights were loaded, or the weights were overwritten.
 
     What it catches: a change of the weights in one update of many times the usual, beyond what a learning rate that rose
-        explains; a KL from the reference, or a preference
-        margin, that halves from one row to the next and stays there, together with the reward where one is logged.
+        explains; a KL from the reference, or a preference margin, that halves from one row to the next and stays there,
+        together with the reward where one is logged.
     Why it matters: what was learnt since the weights were saved is lost, and nothing else in the log says so.
     When it misfires: a KL that spiked falls back too, so it is compared with the median of six rows before, and must stay.
     What to do: check what was loaded at that step (a resume, a sync of the sampler, an average of weights), and resume from

@@ -14,6 +14,7 @@ from rldk.core.catalog import Resolution, identify, resolve
 from rldk.core.event import Event
 from rldk.core.jsonio import to_number
 from rldk.functional.preflight import DistinctCount, has_dropout
+from rldk.functional.responses import describe_responses
 from rldk.integrations.trl import processes
 from rldk.integrations.trl.probes import (
     completion_lengths,
@@ -22,6 +23,8 @@ from rldk.integrations.trl.probes import (
     group_statistics,
     kl_coefficient,
     reduce_rollouts,
+    responses_of_group,
+    responses_of_rollout,
     rollout_of,
     rollout_sample,
 )
@@ -100,7 +103,7 @@ class EventMaker:
         elif "reward" in found.sources.values() or found.nulls:
             probed |= guard.call("the probe of the group", self._group, event, wanted) or {}
             probed |= self._count_prompts(guard.call("the probe of prompts", digests_of_group, session.trainer()) or [])
-            probed |= self._lengths()
+            probed |= self._completions()
         probed |= guard.call("the clock", self._times, event) or {}
         if session.gradients is not None:
             probed |= guard.call("the probe of gradients", session.gradients.read) or {}
@@ -143,10 +146,12 @@ class EventMaker:
         if part is not None and local is not None:
             pad = getattr(getattr(trainer, "processing_class", None), "pad_token_id", None)
             part["prompts"] = guard.call("the probe of prompts", digests_of_rollout, local, pad) or []
+            part["responses"] = guard.call("the probe of responses", responses_of_rollout, local) or ([], [])
         parts = [one for one in processes.gathered(part) if one]
         if not parts:
             return {}
         prompts = [one for part in parts for one in part.pop("prompts")]
+        responses = describe_responses([part.pop("responses") for part in parts])
         if wanted and local is not None and trainer is not None:
             texts = guard.call("the probe of samples", texts_of, local, trainer, wanted) or []
             event.extra["samples"] = [_short(text) for text in texts]
@@ -156,7 +161,7 @@ class EventMaker:
             count = found["rollout_buffer_pos"]
             event.data_slice = {"tokens_out": round(found["rollout_length_mean"] * count)}
             event.data_slice["tokens_in"] = round(int(local["context_length"]) * count)
-        return found | self._count_prompts(prompts)
+        return found | responses | self._count_prompts(prompts)
 
     def _group(self, event: Event, wanted: int) -> dict[str, float]:
         found, records = group_statistics(self.session.trainer())
@@ -165,12 +170,15 @@ class EventMaker:
             event.extra["samples"] = [_short(record) for record in records[:wanted]]
         return found
 
-    def _lengths(self) -> dict[str, float]:
-        """The spread of the lengths of all processes' completions: each sends its own, even where its probe has failed."""
-        guard = self.session.guard
-        own = guard.call("the probe of lengths", completion_lengths, self.session.trainer()) or []
-        every = [length for part in processes.gathered(own) for length in part]
-        return {"rollout_length_std": statistics.stdev(every)} if len(every) > 1 else {}
+    def _completions(self) -> dict[str, float]:
+        """Lengths and variety of all processes' completions: each sends its own, even where its probe has failed."""
+        guard, trainer = self.session.guard, self.session.trainer()
+        lengths = guard.call("the probe of lengths", completion_lengths, trainer) or []
+        own = guard.call("the probe of responses", responses_of_group, trainer) or ([], [])
+        parts = processes.gathered((lengths, own))
+        every = [length for part, _ in parts for length in part]
+        found = {"rollout_length_std": statistics.stdev(every)} if len(every) > 1 else {}
+        return found | describe_responses(sample for _, sample in parts)
 
     def step_ended(self) -> None:
         """A trainer that tells of its steps has ended one: what it does between steps is not theirs."""

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from typing import Any
 
+from rldk.functional.responses import MAX_RESPONSES, ResponseSample, sample_responses
 from rldk.functional.sample import describe
+from rldk.integrations.trl.probes.frames import array_of
 
-__all__ = ["completion_lengths", "group_statistics"]
+__all__ = ["completion_lengths", "group_statistics", "responses_of_group"]
 
 
 def group_statistics(trainer: Any) -> tuple[dict[str, float], list[dict[str, Any]]]:
@@ -38,9 +40,28 @@ def group_statistics(trainer: Any) -> tuple[dict[str, float], list[dict[str, Any
 
 def completion_lengths(trainer: Any) -> list[int]:
     """The tokens of each completion of this process's last batch, by the masks that the trainer trains with."""
+    return [int(length) for part in _parts(trainer) for length in part["completion_mask"].sum(1).tolist()]
+
+
+def responses_of_group(trainer: Any) -> ResponseSample:
+    """A sample of what the policy wrote in this process's last batch, all groups together."""
+    digests: list[int] = []
+    repetition: list[float] = []
+    for part in _parts(trainer):
+        if len(digests) < MAX_RESPONSES:
+            tokens, mask = (array_of(part[name][:MAX_RESPONSES]) for name in ("completion_ids", "completion_mask"))
+            lengths = mask.sum(1)
+            lengths[lengths == 0] = mask.shape[1]  # cut off at the limit, and masked since the user wants it so
+            found = sample_responses(tokens, lengths)
+            digests += found[0]
+            repetition += found[1]
+    return digests, repetition
+
+
+def _parts(trainer: Any) -> list[Mapping[str, Any]]:
+    """The batches that the trainer has cut its last generation into."""
     held = getattr(trainer, "_buffered_inputs", None) or ()
-    masks = [part["completion_mask"] for part in held if isinstance(part, Mapping) and "completion_mask" in part]
-    return [int(length) for mask in masks for length in mask.sum(1).tolist()]
+    return [part for part in held if isinstance(part, Mapping) and "completion_mask" in part]
 
 
 def _total(by_function: Mapping[str, Sequence[float]], weights: Any, count: int) -> list[float]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from rldk.functional.preflight import DistinctCount, digest
+from rldk.functional.responses import place_factors
 from rldk.integrations.trl.probes.frames import array_of
 
 __all__ = ["digests_of_group", "digests_of_rollout", "distinct_share"]
@@ -26,15 +26,9 @@ def digests_of_rollout(local: Mapping[str, Any], pad: int | None) -> list[int]:
     tokens = queries.astype(np.uint64) + np.uint64(1)
     if pad is not None:
         tokens[queries == pad] = 0
-    tokens *= _factors(-(-tokens.shape[1] // 256) * 256)[: tokens.shape[1]][::-1]
+    tokens *= place_factors(tokens.shape[1])[::-1]
     digests: list[int] = tokens.sum(1, dtype=np.uint64).tolist()
     return digests
-
-
-@lru_cache(maxsize=4)
-def _factors(count: int) -> Any:
-    """An odd number for each place from the right, the same in every process."""
-    return np.random.default_rng(0).integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def digests_of_group(trainer: Any) -> list[int]:

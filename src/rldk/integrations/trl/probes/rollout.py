@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from rldk.functional.responses import MAX_RESPONSES, ResponseSample, sample_responses
 from rldk.functional.sample import describe
 from rldk.integrations.trl.probes.frames import array_of
 
-__all__ = ["pairs_of", "reduce_rollouts", "rollout_sample", "texts_of", "thinned"]
+__all__ = ["pairs_of", "reduce_rollouts", "responses_of_rollout", "rollout_sample", "texts_of", "thinned"]
 
 _TENSORS = (
     "scores", "sequence_lengths", "contain_eos_token", "kl", "rewards", "returns", "values", "padding_mask", "padding_mask_p1",
@@ -110,6 +111,12 @@ def pairs_of(parts: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
     for part in parts:
         pairs += zip(map(float, part["lengths"].tolist()), part["scores"].tolist(), strict=True)
     return pairs[:_MOST_PAIRS]
+
+
+def responses_of_rollout(local: Mapping[str, Any]) -> ResponseSample:
+    """A sample of what the policy wrote in this process's part of the rollout."""
+    lengths = array_of(local["sequence_lengths"][:MAX_RESPONSES]) + 1
+    return sample_responses(array_of(local["responses"][:MAX_RESPONSES]), lengths)
 
 
 def texts_of(local: Mapping[str, Any], trainer: Any, count: int) -> list[dict[str, Any]]:

@@ -1,0 +1,68 @@
+"""How many of a rollout's responses differ, and how much each of them repeats itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MAX_RESPONSES", "ResponseSample", "describe_responses", "place_factors", "sample_responses"]
+
+ResponseSample = tuple[list[int], list[float]]
+"""A number for each response, equal for equal tokens; and the repetition of those that are long enough."""
+
+MAX_RESPONSES = 64
+_MAX_REPETITION = 32  # responses whose repetition is measured
+_MAX_TOKENS = 256  # of each of them
+_MIN_TOKENS = 4  # fewer have too few pairs to repeat one
+
+
+def sample_responses(tokens: Any, lengths: Any) -> ResponseSample:
+    """A sample of some responses: of at most 64 what tells them apart, of at most 32 how much they repeat themselves.
+
+    The repetition of a response is 1 minus distinct over all pairs of neighbouring tokens, of at most 256 tokens.
+
+    Args:
+        tokens: an array of token ids, one row per response, padded on the right with anything.
+        lengths: how many tokens of each row are the response.
+    """
+    kept = np.asarray(tokens)[:MAX_RESPONSES].astype(np.int64)
+    lengths = np.asarray(lengths)[: len(kept)]
+    width = kept.shape[1]
+    real = np.arange(width) < lengths[:, None]
+    kept += 1
+    kept *= real
+    digests: list[int] = (kept.view(np.uint64) @ place_factors(width)).tolist()
+    few, real = kept[:_MAX_REPETITION, :_MAX_TOKENS], real[:_MAX_REPETITION, :_MAX_TOKENS]
+    pairs = np.zeros_like(few)  # the first column stays 0, and so do pairs with padding: they are no pair
+    pairs[:, 1:] = (few[:, :-1] << 32) + few[:, 1:]
+    pairs *= real
+    pairs.sort(1)
+    distinct = (pairs[:, 1:] != pairs[:, :-1]).sum(1).tolist()
+    sizes = [min(length, _MAX_TOKENS) for length in lengths[:_MAX_REPETITION].tolist()]
+    found = zip(distinct, sizes, strict=True)
+    return digests, [1.0 - count / (size - 1) for count, size in found if size >= _MIN_TOKENS]
+
+
+def describe_responses(samples: Iterable[ResponseSample]) -> dict[str, float]:
+    """The metrics of the samples of all processes together; each gives its share of the 64, and of the 32."""
+    every = [sample for sample in samples if sample[0]]
+    if not every:
+        return {}
+    share, few = (max(1, most // len(every)) for most in (MAX_RESPONSES, _MAX_REPETITION))
+    digests = [one for sample in every for one in sample[0][:share]][:MAX_RESPONSES]
+    repetition = [one for sample in every for one in sample[1][:few]]
+    found = {"distinct_responses_frac": len(set(digests)) / len(digests)}
+    return found | ({"repetition_frac": sum(repetition) / len(repetition)} if repetition else {})
+
+
+def place_factors(count: int) -> Any:
+    """An odd number for each of so many places, the same in every process: sums of tokens times these tell rows apart."""
+    return _factors(-(-count // 256) * 256)[:count]
+
+
+@lru_cache(maxsize=4)
+def _factors(count: int) -> Any:
+    return np.random.default_rng(0).integers(1 << 63, size=count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)

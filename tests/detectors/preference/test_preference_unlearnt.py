@@ -1,0 +1,50 @@
+"""Preference training that unlearns the chosen answers, or learns nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.detectors.preference.preference_unlearnt import PreferenceUnlearnt
+
+ROWS = 200
+AT = np.arange(ROWS)
+NOISE = np.random.default_rng(0).normal(0.0, 0.05, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("level", "found"),
+    [
+        (-35.0, []),
+        (-50.0, []),
+        (-65.0, [(61, "warning", "sinking")]),
+        (-85.0, [(57, "critical", "displaced")]),
+    ],
+)
+def test_chosen_answers_that_become_unlikely(told, level, found):
+    assert told(PreferenceUnlearnt(), {"chosen_logp_mean": np.where(AT < 50, -40.0, level)}) == found
+
+
+def test_a_few_rows_are_no_fall(told):
+    assert told(PreferenceUnlearnt(), {"chosen_logp_mean": np.where((AT < 50) | (AT > 54), -40.0, -85.0)}) == []
+
+
+@pytest.mark.parametrize("level", [0.5, 0.2])
+def test_pairs_that_are_not_told_apart_after_fifty_rows(told, level):
+    ((index, *said),) = told(PreferenceUnlearnt(), {"preference_accuracy": level + NOISE})
+    assert (index, said) == (63, ["warning", "undecided"])
+    assert told(PreferenceUnlearnt(), {"preference_accuracy": (level + NOISE)[:63]}) == []
+
+
+def test_pairs_that_are_told_apart_are_silent(told):
+    assert told(PreferenceUnlearnt(), {"preference_accuracy": 0.7 + NOISE}) == []
+    assert told(PreferenceUnlearnt(), {"preference_accuracy": np.where(AT < 30, 0.5, 0.8)}) == []
+
+
+@pytest.mark.parametrize(
+    ("beta", "found"),
+    [(0.1, []), (0.5, []), (1.9, []), (2.0, "beta_huge"), (1e-3, "beta_tiny"), (0.01, []), (0.0, [])],
+)
+def test_a_beta_that_no_recipe_uses(told, beta, found):
+    said = told(PreferenceUnlearnt(), {"preference_accuracy": np.full(20, 0.8), "kl_coef": np.full(20, beta)})
+    assert [clause for *_, clause in said] == ([found] if found else [])

@@ -1,0 +1,75 @@
+"""A policy that does not move, by its weights or by the traces that moving leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.detectors.run.policy_frozen import PolicyFrozen
+
+ROWS = 100
+AT = np.arange(ROWS)
+ZERO = np.zeros(ROWS)
+SPREAD = np.full(ROWS, 0.3)
+RISING = 0.2 + AT / ROWS + np.random.default_rng(0).normal(0.0, 0.02, ROWS)
+
+
+def test_no_trainable_parameters_are_critical_in_the_first_row(told):
+    assert told(PolicyFrozen(), {"policy_trainable_params": np.zeros(5)}) == [(0, "critical", "no_parameters")]
+    assert told(PolicyFrozen(), {"policy_trainable_params": np.full(5, 1e6)}) == []
+
+
+def test_weights_that_never_change(told):
+    assert told(PolicyFrozen(), {"weight_change": ZERO}) == [(7, "critical", "weights_still")]
+    assert told(PolicyFrozen(), {"weight_change": np.full(ROWS, 1e-9)}) == []
+    assert told(PolicyFrozen(), {"weight_change": ZERO[:7]}) == []
+
+
+def test_weights_that_change_overrule_all_traces(told):
+    still = {"kl_mean": ZERO, "grad_norm": ZERO, "reward_std": SPREAD, "preference_margin": ZERO}
+    assert told(PolicyFrozen(), {**still, "weight_change": np.full(ROWS, 1e-6)}) == []
+
+
+def test_a_kl_that_stays_zero(told):
+    assert told(PolicyFrozen(), {"kl_mean": ZERO, "reward_std": SPREAD}) == [(18, "critical", "kl_still")]
+    assert told(PolicyFrozen(), {"kl_mean": np.full(ROWS, 1e-5), "reward_std": SPREAD}) == []
+    assert told(PolicyFrozen(), {"kl_mean": ZERO[:18], "reward_std": SPREAD[:18]}) == []
+
+
+@pytest.mark.parametrize(
+    "others",
+    [{"kl_coef": ZERO}, {"kl_update": np.full(ROWS, 1e-3)}, {"reward_zero_std_frac": np.ones(ROWS)}, {"reward_std": ZERO}],
+    ids=["not measured", "updates move it", "groups without spread", "no spread"],
+)
+def test_a_kl_of_zero_with_another_reason_is_silent(told, others):
+    assert told(PolicyFrozen(), {"kl_mean": ZERO, **others}) == []
+
+
+def test_a_kl_that_is_not_measured_while_the_reward_rises_is_silent(told):
+    assert told(PolicyFrozen(), {"kl_mean": ZERO, "kl_coef": ZERO, "reward_mean": RISING, "grad_norm": np.ones(ROWS)}) == []
+
+
+def test_a_gradient_of_zero_in_every_row_while_rewards_differ(told):
+    assert told(PolicyFrozen(), {"grad_norm": ZERO, "reward_std": SPREAD}) == [(13, "critical", "no_gradient")]
+    assert told(PolicyFrozen(), {"grad_norm": ZERO, "reward_std": ZERO}) == []
+
+
+def test_a_gradient_of_zero_in_some_rows_is_normal(told):
+    assert told(PolicyFrozen(), {"grad_norm": np.where(AT % 2, 1.0, 0.0), "reward_std": SPREAD}) == []
+    assert told(PolicyFrozen(), {"grad_norm": np.where(AT == 0, 1.0, 0.0), "reward_std": SPREAD}) == []
+
+
+def test_one_update_per_batch_is_normal(told):
+    assert told(PolicyFrozen(), {"kl_update": ZERO, "clip_frac": ZERO, "grad_norm": np.ones(ROWS), "reward_std": SPREAD}) == []
+
+
+def test_a_preference_margin_that_stays_zero(told):
+    assert told(PolicyFrozen(), {"preference_margin": ZERO}) == [(12, "critical", "margin_still")]
+    assert told(PolicyFrozen(), {"preference_margin": 1e-3 * AT}) == []
+
+
+def test_a_preference_loss_that_does_not_leave_ln_2(told):
+    columns = {"preference_margin": np.full(ROWS, 1e-3), "loss": np.full(ROWS, 0.6931)}
+    assert told(PolicyFrozen(), columns) == [(46, "warning", "loss_still")]
+    assert told(PolicyFrozen(), {**columns, "preference_margin": np.full(ROWS, 0.02)}) == []
+    assert told(PolicyFrozen(), {**columns, "loss": 0.6931 - 5e-4 * AT}) == []

@@ -1,0 +1,25 @@
+"""Data of a handful of prompts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rldk.detectors.run.too_few_prompts import TooFewPrompts
+
+AT = np.arange(50)
+
+
+def test_four_prompts_after_ten_rows_are_too_few(told):
+    assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT + 1, 2)}) == [(9, "warning", "few")]
+    assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT + 1, 4)}) == [(9, "warning", "few")]
+    assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT + 1, 5)}) == []
+    assert told(TooFewPrompts(), {"distinct_prompts": np.ones(9)}) == []
+
+
+def test_a_data_set_that_repeats_itself_is_a_note(told):
+    def data(share: float, size: float) -> dict[str, np.ndarray]:
+        return {"distinct_prompts_frac": np.full(5, share), "dataset_size": np.full(5, size)}
+
+    assert told(TooFewPrompts(), data(0.02, 1000.0)) == [(0, "note", "repeated")]
+    assert told(TooFewPrompts(), data(0.06, 1000.0)) == []
+    assert told(TooFewPrompts(), data(0.02, 10.0)) == []

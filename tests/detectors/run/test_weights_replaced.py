@@ -1,0 +1,58 @@
+"""Weights that something other than the optimizer has changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.detectors.run.weights_replaced import WeightsReplaced
+
+ROWS = 200
+AT = np.arange(ROWS)
+AGAIN = AT % 100  # training that starts over at row 100
+
+
+def noise(scale: float, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0.0, scale, ROWS)
+
+
+USUAL = 1e-5 * np.exp(noise(0.2))
+LEARNT = 0.2 + 0.006 * AGAIN + noise(0.01)
+
+
+@pytest.mark.parametrize(("size", "found"), [(1e-3, [(100, "warning", "leap")]), (2e-4, [])])
+def test_a_leap_of_the_weights(told, size, found):
+    assert told(WeightsReplaced(), {"weight_change": np.where(AT == 100, size, USUAL)}) == found
+
+
+def test_the_first_updates_are_no_leap(told):
+    assert told(WeightsReplaced(), {"weight_change": np.where(AT < 10, 1e-9, 1e-4)}) == []
+
+
+def test_a_schedule_that_starts_anew_explains_larger_steps(told):
+    lr = 1e-5 * (0.5 + 0.5 * np.cos(np.pi * AGAIN / 99.0)) + 1e-9
+    assert told(WeightsReplaced(), {"weight_change": lr * np.exp(noise(0.1)), "lr": lr}) == []
+    assert told(WeightsReplaced(), {"weight_change": lr * np.exp(noise(0.1))}) == [(100, "warning", "leap")]
+
+
+def test_kl_and_reward_back_at_the_start_are_told_with_the_third_row(told):
+    columns = {"kl_mean": 0.01 * AGAIN, "reward_mean": LEARNT}
+    assert told(WeightsReplaced(), columns) == [(102, "warning", "fell_back")]
+    assert told(WeightsReplaced(), {"preference_margin": 0.01 * AGAIN}) == [(102, "warning", "fell_back")]
+
+
+def test_a_reward_that_stays_says_that_the_policy_is_the_same(told):
+    assert told(WeightsReplaced(), {"kl_mean": 0.01 * AGAIN, "reward_mean": 0.2 + 0.003 * AT + noise(0.01)}) == []
+
+
+def test_a_row_that_falls_and_comes_back_is_silent(told):
+    assert told(WeightsReplaced(), {"kl_mean": np.where(AT == 100, 0.0, 0.01 * AT), "reward_mean": LEARNT}) == []
+
+
+def test_a_kl_too_small_to_tell_is_silent(told):
+    assert told(WeightsReplaced(), {"kl_mean": 4e-4 * AGAIN}) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_noisy_kl_is_silent(told, seed):
+    assert told(WeightsReplaced(), {"kl_mean": 0.1 * np.exp(noise(0.5, seed))}) == []
