@@ -39,7 +39,8 @@ def score_of(view: View) -> Series:
 class RewardSignal(Statistic):
     """Best, fall and jumps of the reward. Nothing here depends on the zero or the scale of the reward.
 
-    - `best` is the highest median of five rows that was held for three, and `noise` that of a row at that time.
+    - `best` is the highest median of five rows that was held for three, and `noise` that of a row at that time, or later
+      while the reward was near it.
     - `dip` is the deepest fall below the best that the run has come back from: what is no deeper may pass again.
     - `best_slow` and `noise_slow` are the same of a mean over some twenty rows, for rewards whose rows differ too much.
     - `shift` is by how much the reward was moved by jumps that the policy has no part in: the reward of one row differs by
@@ -140,18 +141,20 @@ class RewardSignal(Statistic):
 
     def _take_best(self, series: Series) -> None:
         self._levels = [*self._levels[1 - HELD :], series.level]
-        held = min(self._levels)
+        held, noise = min(self._levels), max(series.noise, 0.886 * series.swing)
         if held > self.best and (len(self._levels) == HELD or self.best == -inf):
-            self.best = held
-            self.noise = max(series.noise, 0.886 * series.swing)
+            self.best, self.noise = held, noise
             self.dip = max(self.dip, self._fall)  # it fell that far, and came back
             self._fall = 0.0
+        elif noise > self.noise and self.best - min(series.level, series.last) < max(0.3 * self.gain, 3.0 * self.noise):
+            self.noise = noise  # a best of the first rows knows little of it
         self._fall = max(self._fall, self.best - series.level) if self.best > -inf else 0.0
         if self.best - series.level < 0.4 * self._fall:
             self.dip, self._fall = max(self.dip, self._fall), 0.0
         if series.n >= 2 * RECENT and series.slow > self.best_slow and not self.was_changed(series.index):
             memory = min(max(series.swing / series.roughness, 1.0), 3.0) if series.roughness > 0.0 else 1.0
-            self.best_slow, self.noise_slow = series.slow, SLOW_NOISE * memory * series.spread
+            spread = series.spread / (1.0 - 0.95 ** (series.n - 1))  # which began at 0
+            self.best_slow, self.noise_slow = series.slow, SLOW_NOISE * memory * spread
 
     def _look_for_jump(self, view: View, series: Series) -> None:
         """The responses of this row were sampled before the policy could learn from a new reward: it must not have moved."""

@@ -15,6 +15,7 @@ __all__ = ["PolicyCollapse"]
 SPREADS = 4.0  # early spreads that stand for what could be lost, where little was gained
 FROM_START = 9.0  # times its noise by which a reward that never rose must fall to be critical by itself
 BELOW = 1.5  # times what was gained that are lost when the reward is far worse than untrained: no dip goes there
+FEW = 6.0  # rows by whose share of the run the noise may be underestimated
 CORROBORATED = 3.0  # times its noise by which it must have fallen where another channel left its range
 
 
@@ -99,7 +100,7 @@ class PolicyCollapse(Detector):
     def _fallen(self, view: View) -> list[Finding]:
         series, reward = score_of(view), view.reward
         lost = reward.lost(series)
-        noise = reward.row_noise(series)
+        noise = reward.row_noise(series) * (1.0 + FEW / series.n)
         if not lost > CORROBORATED * noise:
             return []
         risen = reward.gain > SPREADS * noise
