@@ -97,3 +97,25 @@ def inactive() -> Callable[..., Any]:
         return engine.inactive()
 
     return lacking
+
+
+@pytest.fixture
+def clauses(judge: Callable[..., list[Anomaly]]) -> Callable[..., list[tuple[int, str, str]]]:
+    """Put columns through a detector; the rows at which it raises, with severity and clause."""
+
+    def told(detector: Detector, columns: Columns, reductions: Mapping[str, str] | None = None) -> list[tuple[int, str, str]]:
+        return [(anomaly.index, anomaly.severity, anomaly.clause) for anomaly in judge(detector, columns, reductions)]
+
+    return told
+
+
+@pytest.fixture
+def notes() -> Callable[..., list[tuple[int, str]]]:
+    """Put columns through a detector that must raise nothing; the rows and clauses of its notes."""
+
+    def noted(detector: Detector, columns: Columns, reductions: Mapping[str, str] | None = None) -> list[tuple[int, str]]:
+        engine = run(detector, columns, reductions)
+        assert engine.anomalies == []
+        return [(note.index, note.clause) for note in engine.notes]
+
+    return noted
