@@ -81,6 +81,7 @@ def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
         view = View(event, index, event.step, series, steps[0] if len(steps) == 4 else None, dict(reductions), {})
         view.steps_a_row = apart if 2.0 <= apart <= 50.0 else 1.0
         view.reward = reward
+        view.components = [name for name in series if name.startswith(COMPONENT)]
         reward.update(view)
         for detector in detectors:
             if detector.metrics() and not any(name in event.metrics for name in detector.metrics()):
