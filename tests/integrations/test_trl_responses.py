@@ -83,19 +83,27 @@ def test_all_groups_are_measured_together(kind: str, options: dict[str, Any], tm
     assert shares(tmp_path / "rldk") == [pytest.approx(plain(responses)) for responses in seen]
 
 
-def test_a_policy_that_writes_one_text_is_seen_as_such(tmp_path: Path) -> None:
+def test_a_policy_that_comes_to_write_one_text_is_told_of(tmp_path: Path) -> None:
     import torch
     import trl_tiny
-
-    trainer = trl_tiny.group_trainer("GRPO", tmp_path / "t", [callback(tmp_path / "rldk")], 2, learning_rate=0.0)
+    from transformers import TrainerCallback
 
     class OneWord(torch.nn.Linear):
         def forward(self, hidden: Any) -> Any:
             return 0.0 * super().forward(hidden) + 1e4 * (torch.arange(self.out_features) == 5)
 
-    trainer.model.lm_head.__class__ = OneWord
-    trainer.train()
-    assert shares(tmp_path / "rldk") == [pytest.approx([1 / 16, 1 - 1 / 11])] * 2
+    class Collapse(TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+            if state.global_step == 8:
+                given["model"].lm_head.__class__ = OneWord
+
+    callbacks = [callback(tmp_path / "rldk"), Collapse()]
+    trl_tiny.group_trainer("GRPO", tmp_path / "t", callbacks, 16, learning_rate=0.0).train()
+    found = shares(tmp_path / "rldk")
+    assert min(varied for varied, _ in found[:8] if varied is not None) > 0.5
+    assert found[8:] == [pytest.approx([1 / 16, 1 - 1 / 11])] * 8
+    alerts = json.loads((tmp_path / "rldk" / "run_alerts.json").read_text())
+    assert [alert["step"] for alert in alerts if alert["type"] == "response_collapse"] == [15]
 
 
 @pytest.mark.parametrize("kind", ["DPO", "SFT"])

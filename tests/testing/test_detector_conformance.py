@@ -46,6 +46,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "sparse_reward": {"reward_mean": np.where(AT % 9 == 0, 0.125, 0.0)},
     "held_out_collapse": {"eval_accuracy": np.where(LATE, 0.1, 0.6) + around(0.01, 0.5)},
     "kl_penalty_off": {"kl_mean": around(0.02, 0.05) + np.maximum(AT - 100, 0) * 0.01, "kl_coef": np.zeros(ROWS)},
+    "response_collapse": {"distinct_responses_frac": np.where(LATE, 1 / 16, 0.95)},
     "kl_volatility_anomaly": {"kl_mean": around(0.05, 0.05) * np.where(LATE & (AT % 2 == 0), 30.0, 1.0)},
     "controller_responsiveness_anomaly": {
         "kl_mean": np.where(LATE, 30.0, 6.0) + around(0.1, 0.5),

@@ -39,6 +39,7 @@ from rldk.detectors.policy.clip_saturation import ClipSaturation
 from rldk.detectors.policy.entropy_collapse import EntropyCollapse
 from rldk.detectors.policy.entropy_explosion import EntropyExplosion
 from rldk.detectors.policy.ratio_explosion import RatioExplosion
+from rldk.detectors.policy.response_collapse import ResponseCollapse
 from rldk.detectors.policy.temperature_wrong import TemperatureWrong
 from rldk.detectors.policy.train_inference_mismatch import TrainInferenceMismatch
 from rldk.detectors.preference.preference_degenerate import PreferenceDegenerate
@@ -101,6 +102,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     # policy
     EntropyCollapse,
     EntropyExplosion,
+    ResponseCollapse,
     ClipSaturation,
     RatioExplosion,
     TemperatureWrong,

@@ -20,6 +20,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "ratio_explosion": ("ratio", "kl_update"),
     "ratio_trend": ("gradient_ratio", "gradients"),
     "entropy": ("entropy", "reward"),
+    "response": ("quality", "entropy", "reward"),
     "policy_collapse": ("reward", "entropy"),
     "reward_hacking": ("reward", "reward_spread", "kl", "length"),
     "reward": ("reward", "reward_spread"),

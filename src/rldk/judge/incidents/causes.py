@@ -49,6 +49,7 @@ CAUSES: tuple[Cause, ...] = (
             "clip_saturation": 1.0, "clip_saturation.narrow": 0.0, "ratio_explosion": 1.0, "entropy_explosion": 1.5,
             "policy_collapse": 0.7, "policy_collapse.lost_at_once": 2.0, "kl_spike": 0.5, "gradient_stability_anomaly": 0.5,
             "length_runaway": 0.3, "entropy_collapse": 1.0, "kl_explosion": 0.5, "preference_unlearnt.displaced": 1.0,
+            "response_collapse": 0.7,
         },
         "{back} and lower {lr} three- to tenfold; set {grad_clip} to 1, and lower {epochs} per batch.",
         needs=(
@@ -272,9 +273,12 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "policy_degenerated", "the policy has degenerated",
         {"policy_collapse": 2.0, "entropy_collapse": 1.6, "entropy_explosion": 2.0, "held_out_collapse": 2.0, "length_collapse": 1.0,
-         "length_collapse.cut_short": 0.0, "length_runaway": 0.5},
+         "length_collapse.cut_short": 0.0, "length_runaway": 0.5, "response_collapse": 2.0},
         "{back}; lower {lr}, raise {kl_coef}, and read samples from both sides of the fall.",
-        needs=("policy_collapse", "entropy_collapse", "entropy_explosion", "held_out_collapse", "length_collapse", "length_runaway"),
+        needs=(
+            "policy_collapse", "entropy_collapse", "entropy_explosion", "held_out_collapse", "length_collapse", "length_runaway",
+            "response_collapse",
+        ),
     ),
     Cause(
         "sampler_out_of_step", "sampler and trainer disagree",

@@ -1,0 +1,121 @@
+"""The policy writes one text, or the same words again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, damage, reward_has_fallen
+from rldk.signals.reward import SCORES, score_of
+
+__all__ = ["ResponseCollapse"]
+
+VARIED = 0.5  # share of different responses from which there is something to lose
+GROWTH = 0.3  # by how much the repetition must be above its start
+MIN_BATCH = 8  # responses of which one text is less than `share`
+MIN_LENGTH = 8  # tokens below which few answers are possible, such as yes and no
+
+
+class ResponseCollapse(Detector):
+    """The policy writes the same response to every prompt, or repeats itself within a response.
+
+    What it catches: no more than 15 % of the responses of a rollout differ, after more than half did, or since the first row;
+        or more than 60 % of the pairs of neighbouring tokens in a response are repetitions, far more than at the start.
+    Why it matters: a policy that writes one text no longer answers, and nothing is left to compare and to learn from. The
+        reward may not show it, since one text can please a weak reward.
+    When it misfires: tasks with a handful of right answers (yes or no, a class) end in a few texts; while the reward thrives
+        and nothing else left its range that is a warning. Responses to a single prompt may become alike as it is learnt:
+        where a rollout has one prompt only, a thriving reward excuses that. From the start, responses of fewer than 8 tokens
+        are not judged. Of fewer than 7 responses, one text is more than 15 %, and is not seen.
+    What to do: read samples; go back to a checkpoint from before the fall, lower the learning rate, raise the entropy bonus,
+        the temperature or the KL penalty; from the start, check that sampling is on.
+    References: Holtzman et al. 2020, The Curious Case of Neural Text Degeneration; Welleck et al. 2020, Neural Text
+        Generation with Unlikelihood Training.
+    """
+
+    __slots__ = ("repetition", "share")
+    type: ClassVar[str] = "response_collapse"
+    tracker: ClassVar[str] = "policy"
+    needs: ClassVar = (("distinct_responses_frac", "repetition_frac"),)
+    reads: ClassVar = (*SCORES, "rollout_buffer_size", "batch_size", "num_generations", *CHANNEL_METRICS)
+    advice: ClassVar[str] = (
+        "Read samples; go back before it; lower the learning rate, raise the entropy bonus, the temperature or the KL penalty."
+    )
+    clear: ClassVar[int] = 8
+    clauses: ClassVar = {
+        "one_text": Clause(
+            "hardly any two responses of a rollout differ, and most of them did", "critical",
+            "definition: different prompts have different answers", persist=5, least=2,
+        ),
+        "one_text_from_start": Clause(
+            "hardly any two responses of a rollout have differed since the first row", "warning",
+            "definition: sampled responses differ, unless sampling is off or the model has one answer", persist=8, least=2,
+        ),
+        "repeats": Clause(
+            "most of a response is repetition, which it was not at the start", "critical",
+            "definition: text hardly ever repeats a pair of tokens, and `!!!!` does nothing else", persist=5, least=2,
+        ),
+    }  # fmt: skip
+    settings: ClassVar = {
+        "share": Setting(0.15, "share of different responses at or below which the policy writes one text", least=0.0, most=1.0),
+        "repetition": Setting(0.6, "share of repeated pairs of tokens above which a response is repetition", least=0.0, most=1.0),
+    }
+    share: float
+    repetition: float
+
+    def find(self, view: View) -> Sequence[Finding]:
+        distinct, repeated = view.get("distinct_responses_frac"), view.get("repetition_frac")
+        alike, repeats = distinct.level <= self.share, repeated.level > self.repetition
+        if not alike and not repeats:
+            return ()
+        found = [self._one_text(view), self._from_start(view)] if alike else []
+        return [one for one in (*found, self._repeats(view) if repeats else None) if one is not None]
+
+    def _one_text(self, view: View) -> Finding | None:
+        distinct = view.get("distinct_responses_frac")
+        best = max(distinct.first, distinct.high)
+        excused = _is_excused(view)
+        if not best > VARIED or (excused and _has_one_prompt(view)):
+            return None
+        message = f"The share of different responses fell from {best:.0%} to {distinct.level:.0%}."
+        evidence = {"distinct_best": best, "distinct": distinct.level}
+        return Finding("warning" if excused else "", distinct.level, self.share, message, evidence, clause="one_text")
+
+    def _from_start(self, view: View) -> Finding | None:
+        distinct, length = view.get("distinct_responses_frac"), view.get("rollout_length_mean")
+        best = max(distinct.first, distinct.high, distinct.last)
+        if not best <= self.share or _batch(view) < MIN_BATCH or length.level < MIN_LENGTH:
+            return None
+        message = f"No more than {distinct.level:.0%} of the responses have differed since the first row."
+        evidence = {"distinct": distinct.level}
+        return Finding("", distinct.level, self.share, message, evidence, clause="one_text_from_start")
+
+    def _repeats(self, view: View) -> Finding | None:
+        repeated = view.get("repetition_frac")
+        start = min(repeated.first, repeated.start) if repeated.ready else repeated.first
+        if not repeated.level > start + GROWTH:
+            return None
+        message = f"The share of repeated pairs of tokens in a response rose from {start:.0%} to {repeated.level:.0%}."
+        damaged = (damage(view) or reward_has_fallen(view)) and not _is_excused(view)
+        limit = max(self.repetition, start + GROWTH)
+        evidence = {"repetition_start": start, "repetition": repeated.level}
+        return Finding("" if damaged else "warning", repeated.level, limit, message, evidence, clause="repeats")
+
+
+def _is_excused(view: View) -> bool:
+    """Whether the reward thrives or the task is solved, and nothing left its range but what ends with the variety."""
+    score = score_of(view)
+    others = [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
+    solved = score.n > 0 and score.level >= 0.98 and score.high <= 1.0 + 1e-6
+    return not others and (solved or view.reward.thrives(score))
+
+
+def _batch(view: View) -> float:
+    """Responses of a rollout; NaN where it is not known."""
+    return view.first("rollout_buffer_size", "batch_size").last
+
+
+def _has_one_prompt(view: View) -> bool:
+    """Whether all responses of a rollout are to the same prompt; not where it is not known."""
+    return _batch(view) <= view.get("num_generations").last
