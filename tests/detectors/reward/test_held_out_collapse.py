@@ -1,4 +1,4 @@
-"""Held-out quality that is lost."""
+"""Held-out quality that is lost, or that never changes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,44 @@ def every(rows: int, values: list[float]) -> list[float | None]:
     return [values[row // rows] if row % rows == 0 else None for row in range(rows * len(values))]
 
 
-def test_the_second_low_value_is_a_warning_and_the_third_critical(judge):
+CALM = [0.5, 0.52, 0.5, 0.51, 0.5, 0.52]
+
+
+def test_the_third_low_value_is_critical(judge):
+    (anomaly,) = judge(HeldOutCollapse(), {"eval_accuracy": every(50, [*CALM, 0.1, 0.11, 0.1, 0.12])})
+    assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.since) == (400, "critical", "lost", 350)
+    assert "Held-out accuracy fell from 0.51 to 0.1" in anomaly.message
+
+
+def test_a_noisy_course_takes_one_more(clauses):
     accuracy = every(50, [50.8, 55.6, 57.2, 54.0, 56.1, 33.0, 26.8, 26.6, 27.8])
-    first, second = judge(HeldOutCollapse(), {"eval_accuracy": accuracy})
-    assert (first.index, first.severity) == (300, "warning")
-    assert (second.index, second.severity) == (350, "critical")
-    assert "Held-out accuracy fell from 55.6 to 26.6" in second.message
+    assert clauses(HeldOutCollapse(), {"eval_accuracy": accuracy}) == [(400, "critical", "lost")]
 
 
-def test_a_reward_below_zero_is_measured_by_what_was_gained(where):
-    reward = [-2.0, -1.0, -0.5, -0.5, -0.5, -0.6, -1.6, -1.8, -1.7]
-    assert where(HeldOutCollapse(), {"eval_reward_mean": every(10, reward)}) == [(70, "warning"), (80, "critical")]
+@pytest.mark.parametrize("zero", [0.0, -40.0, 100.0])
+def test_a_reward_of_any_zero_that_loses_more_than_it_gained(clauses, zero):
+    reward = [-1.0, -0.8, -0.6, -0.5, -0.5, -0.6, -1.6, -1.8, -1.7, -1.7]
+    columns = {"eval_reward_mean": every(10, [zero + value for value in reward])}
+    assert clauses(HeldOutCollapse(), columns) == [(90, "critical", "lost")]
+
+
+def test_a_tenth_of_the_best_is_a_warning(clauses):
+    values = [0.6, 0.61, 0.6, 0.62, 0.61, 0.6, 0.54, 0.53, 0.53, 0.54, 0.53]
+    assert clauses(HeldOutCollapse(), {"eval_accuracy": every(5, values)}) == [(45, "warning", "slipping")]
+
+
+def test_the_same_number_again_and_again(clauses):
+    values = [0.31, 0.4, 0.43, 0.38, 0.41, *[0.25] * 12]
+    expected = [(45, "warning", "repeats"), (65, "critical", "pinned")]
+    assert clauses(HeldOutCollapse(), {"eval_accuracy": every(5, values)}) == expected
+    assert [clause for *_, clause in clauses(HeldOutCollapse(), {"eval_accuracy": every(5, [0.25] * 12)})] == ["repeats", "pinned"]
+
+
+def test_an_accuracy_that_is_measured_now_and_then_counts_and_that_of_the_batch_does_not(where):
+    values = [0.7, 0.8, 0.9, 0.99, 0.98, 0.99, 0.4, 0.41, 0.4, 0.4]
+    assert [severity for _, severity in where(HeldOutCollapse(), {"accuracy": every(10, values)})] == ["critical"]
+    batch = np.where(np.arange(200) < 100, 0.9, 0.5) + np.random.default_rng(0).normal(0.0, 0.01, 200)
+    assert where(HeldOutCollapse(), {"accuracy": batch}) == []
 
 
 @pytest.mark.parametrize(
@@ -31,21 +58,31 @@ def test_a_reward_below_zero_is_measured_by_what_was_gained(where):
     [
         [0.2, 0.3, 0.4, 0.5, 0.6, 0.3, 0.6, 0.3, 0.6, 0.6],
         [0.5, 0.55, 0.6, 0.58, 0.5, 0.45, 0.4, 0.42],
-        [0.9, 0.2, 0.2, 0.2, 0.2, 0.2],
-        list(np.random.default_rng(0).binomial(16, 0.3, 60) / 16),
+        [0.9, 0.2, 0.2, 0.21, 0.2, 0.22],
+        [0.31, 0.6, 0.8, 0.9, 0.95, *[1.0] * 12],
+        list(np.random.default_rng(1).binomial(4, 0.5, 60) / 4),
     ],
-    ids=["single ones", "a third of it", "the first was luck", "few questions"],
+    ids=["single ones", "a third of it, slowly", "the first was luck", "perfect", "few questions"],
 )
 def test_it_is_silent(where, values):
     assert where(HeldOutCollapse(), {"eval_accuracy": every(5, values)}) == []
 
 
+@pytest.mark.parametrize(("questions", "share"), [(16, 0.3), (100, 0.6)])
+def test_chance_alone_is_hardly_ever_critical(where, questions, share):
+    criticals = 0
+    for seed in range(60):
+        values = np.random.default_rng(seed).binomial(questions, share, 60) / questions
+        criticals += any(severity == "critical" for _, severity in where(HeldOutCollapse(), {"eval_accuracy": values}))
+    assert criticals <= 2
+
+
 def test_it_clears_when_quality_is_back(judge):
-    values = [0.5] * 6 + [0.1] * 4 + [0.5] * 4
-    first, second = judge(HeldOutCollapse(), {"eval_accuracy": every(2, values)})
-    assert first.cleared_index == second.cleared_index == 22
+    values = [*CALM, 0.1, 0.11, 0.1, 0.12, 0.5, 0.51, 0.52, 0.5]
+    (anomaly,) = judge(HeldOutCollapse(), {"eval_accuracy": every(2, values)})
+    assert anomaly.cleared_index == 24
 
 
 def test_without_held_out_data_it_is_inactive(inactive):
     found = inactive(HeldOutCollapse(), {"reward_mean": np.ones(50)})
-    assert found == [("held_out_collapse", ["eval_accuracy|eval_reward_mean"])]
+    assert found == [("held_out_collapse", ["eval_accuracy|eval_reward_mean|accuracy"])]

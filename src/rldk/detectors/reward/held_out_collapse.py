@@ -72,19 +72,19 @@ class HeldOutCollapse(Detector):
             if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_a_row < RARE:
                 continue  # in every row of a dense log: that of the batch
             if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
-                found += [*self._pinned(series, words), *self._fallen(series, words)]
+                found += [*self._pinned(series, words), *self._fallen(series, words, name != "eval_reward_mean")]
         return found
 
-    def _fallen(self, series: Series, words: str) -> list[Finding]:
-        fall = held_out_fall(series)
-        best, now, lost = fall.best, fall.now, fall.lost
-        if not lost > max(0.6 * fall.whole, 0.1 * abs(best)) or not lost > 3.0 * fall.noise:
+    def _fallen(self, series: Series, words: str, has_zero: bool) -> list[Finding]:
+        fall = held_out_fall(series, has_zero)
+        best, now, lost, size = fall.best, fall.now, fall.lost, fall.size
+        if not lost > max(0.6 * fall.whole, 0.1 * size) or not lost > 3.0 * fall.noise:
             return []
         message = f"{words} fell from {best:.3g} to {now:.3g} and stays there."
         evidence = {"best": best, "now": now}
-        found = [Finding("", now, best - 0.1 * abs(best), message, evidence, clause="slipping")]
-        if lost > self.lost * abs(best) and lost > self.noises * fall.noise:
-            found.append(Finding("", now, best - self.lost * abs(best), message, evidence, clause="lost"))
+        found = [Finding("", now, best - 0.1 * size, message, evidence, clause="slipping")]
+        if lost > self.lost * size and lost > self.noises * fall.noise:
+            found.append(Finding("", now, best - self.lost * size, message, evidence, clause="lost"))
         return found
 
     @staticmethod

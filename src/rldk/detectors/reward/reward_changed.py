@@ -29,6 +29,7 @@ class RewardChanged(Detector):
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (SCORES, CHANNELS)
     watches: ClassVar = SCORES
+    reads: ClassVar = ("reward_std",)
     advice: ClassVar[str] = (
         "Look for what changed at that step (reward function, weights, normalisation, reward model); if the sign is wrong, go "
         "back to the checkpoint before."

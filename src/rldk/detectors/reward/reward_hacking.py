@@ -22,7 +22,7 @@ class RewardHacking(Detector):
 
     What it catches: a reward well above its start and near its best, together with channels that do not feed it and have left
         their range: responses stop ending, the entropy is gone or explodes, the KL from the reference is beyond what healthy
-        runs reach, responses grow several times over, held-out quality falls, the spread of rewards is gone. One strong sign
+        runs reach, responses grow several times over, held-out quality falls. One strong sign
         is a warning. Two signs, or a fall of held-out quality beside another sign, are critical. It is called evidence, since
         only a reader of samples can be sure.
     Why it matters: the run looks best just when it is worth least.
@@ -75,7 +75,7 @@ class RewardHacking(Detector):
             return ()
         if series.level < reward.start + 0.6 * reward.gain:
             return ()
-        signs = [*damage(view), *self._fallen(view)]
+        signs = [*(sign for sign in damage(view) if sign.channel != "spread"), *self._fallen(view)]  # a solved task has none
         strong = [sign for sign in signs if sign.strong]
         if not strong and len(signs) < 2:
             return self._hollow(view)

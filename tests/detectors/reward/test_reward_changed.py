@@ -1,0 +1,76 @@
+"""The reward jumps and the policy does not: a flipped sign is critical, an offset a note."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rldk.detectors.reward.policy_collapse import PolicyCollapse
+from rldk.detectors.reward.reward_changed import RewardChanged
+
+ROWS = 300
+AT = np.arange(ROWS)
+LATE = AT >= 150
+
+
+def noise(scale: float, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0.0, scale, ROWS)
+
+
+REWARD = 1.46 * np.clip(AT / 80.0, 0.0, 1.0) + noise(0.05)
+STAYS = {"kl_mean": 0.05 + noise(0.002, 3), "entropy_mean": 1.0 + noise(0.02, 4), "rollout_length_mean": 100.0 + noise(2.0, 5)}
+
+
+def test_a_flipped_sign_is_critical_four_rows_later(judge):
+    (anomaly,) = judge(RewardChanged(), {"reward_mean": np.where(LATE, -REWARD, REWARD), **STAYS})
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (153, "critical", "flipped")
+    assert "its sign was flipped" in anomaly.message
+
+
+@pytest.mark.parametrize("by", [-5.0, 5.0])
+def test_an_offset_is_a_note_and_no_fall(notes, where, by):
+    columns = {"reward_mean": np.where(LATE, REWARD + by, REWARD), **STAYS}
+    assert notes(RewardChanged(), columns) == [(153, "shifted")]
+    assert where(PolicyCollapse(), columns) == []
+
+
+def test_a_fall_with_another_spread_is_a_warning(clauses):
+    columns = {"reward_mean": np.where(LATE, 0.2 * REWARD, REWARD), "reward_std": np.where(LATE, 0.1, 0.5) + noise(0.01, 6)}
+    assert clauses(RewardChanged(), {**columns, **STAYS}) == [(153, "warning", "worse")]
+
+
+def test_a_fall_with_the_same_spread_is_a_note(notes):
+    columns = {"reward_mean": np.where(LATE, REWARD - 1.0, REWARD), "reward_std": 0.5 + noise(0.01, 6)}
+    assert notes(RewardChanged(), {**columns, **STAYS}) == [(153, "shifted")]
+
+
+@pytest.mark.parametrize("moves", ["kl_mean", "entropy_mean", "rollout_length_mean"])
+def test_a_policy_that_moves_at_the_same_row_is_no_change_of_the_reward(notes, where, moves):
+    columns = {"reward_mean": np.where(LATE, REWARD - 5.0, REWARD), **STAYS, moves: np.where(LATE, 3.0, 1.0) * STAYS[moves]}
+    assert notes(RewardChanged(), columns) == []
+    assert [severity for _, severity in where(PolicyCollapse(), columns)] == ["critical"]
+
+
+@pytest.mark.parametrize(
+    "reward",
+    [REWARD, np.where(AT == 150, -REWARD, REWARD), REWARD - 2.0 * np.clip((AT - 150) / 30.0, 0.0, 1.0)],
+    ids=["no jump", "one row", "over thirty rows"],
+)
+def test_it_is_silent(notes, reward):
+    assert notes(RewardChanged(), {"reward_mean": reward, **STAYS}) == []
+
+
+def test_in_a_sparse_log_the_policy_could_have_learnt_within_the_row():
+    from rldk.core.event import Event
+    from rldk.judge.engine import Engine
+
+    engine = Engine([RewardChanged(), PolicyCollapse()])
+    for row in range(ROWS):
+        metrics = {"reward_mean": float(REWARD[row] - (5.0 if LATE[row] else 0.0))}
+        engine.observe(Event(10 * row, {**metrics, **{name: float(values[row]) for name, values in STAYS.items()}}))
+    assert {anomaly.type for anomaly in engine.anomalies} == {"policy_collapse"} and engine.notes == []
+
+
+def test_without_a_channel_of_the_policy_it_is_inactive(inactive):
+    lacking = inactive(RewardChanged(), {"reward_mean": REWARD})
+    assert lacking == [("reward_changed", ["kl_mean|entropy_mean|rollout_length_mean"])]
