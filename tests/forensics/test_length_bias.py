@@ -126,17 +126,17 @@ def test_the_detector_is_silent_on_no_bias_and_on_a_negative_one() -> None:
 
 
 def test_the_threshold_is_the_users() -> None:
-    assert fired(ComprehensivePPOForensics(length_bias_threshold=0.9), [0.8] * 40) == []
-    assert fired(ComprehensivePPOForensics(length_bias_threshold=0.1), [0.3] * 40) != []
+    assert fired(ComprehensivePPOForensics(length_bias_threshold=0.9), [0.8] * 100) == []
+    assert fired(ComprehensivePPOForensics(length_bias_threshold=0.1), [0.5] * 100) != []
     assert fired(ComprehensivePPOForensics(enable_length_bias_detection=False), [0.8] * 40) == []
 
 
 def test_a_correlation_that_the_run_logs_is_followed_by_itself() -> None:
     forensics = ComprehensivePPOForensics()
     for step in range(20):
-        found = forensics.update(step, length_reward_corr=0.7)
+        found = forensics.update(step, length_reward_corr=0.8)
     assert found.length_bias_metrics is not None
-    assert found.length_bias_metrics.rank_correlation == 0.7
+    assert found.length_bias_metrics.rank_correlation == 0.8
     assert found.length_bias_metrics.detected
     assert [anomaly["severity"] for anomaly in forensics.get_anomalies()] == ["warning"]
     assert forensics.get_length_bias_analysis()["recommendations"]

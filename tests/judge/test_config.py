@@ -104,7 +104,7 @@ WHOLE = "to be a whole number of at least 1, got"
         ({"detectors": {"plateau": 3}}, "Expected `detectors.plateau` to be a mapping, got 3."),
         ({"detectors": {"plateau": None}}, "Expected `detectors.plateau` to be a mapping, got None."),
         (of_clip(shore=3), "clip_saturation has no setting 'shore'; it has share, persist, clear, severity."),
-        ({"detectors": {"plateau": {"rows": 3}}}, "Expected `plateau.rows` to be a number of at least 200, got 3."),
+        ({"detectors": {"plateau": {"rows": 3}}}, "Expected `plateau.rows` to be a number of at least 10, got 3."),
         (of_clip(share=1.5), "Expected `clip_saturation.share` to be a number of at least 0 and of at most 1, got 1.5."),
         (of_clip(share="half"), "Expected `clip_saturation.share` to be a number, got 'half'."),
         (of_clip(share=True), "Expected `clip_saturation.share` to be a number, got True."),
@@ -227,7 +227,8 @@ def test_a_limit_on_a_key_of_ones_own() -> None:
     [("kl", "kl_mean"), ("entropy", "entropy_mean"), ("learning_rate", "lr"), ("grad_norm_policy", "policy_grad_norm")],
 )
 def test_a_limit_by_a_name_that_logs_have(name: str, metric: str) -> None:
-    assert raised({"limits": {name: {"max": 1.0}}}, rows([0.5, 0.5, 1.5], metric)) == [("user_limit_exceeded", "warning", 2)]
+    found = raised({"limits": {name: {"max": 1e-3}}}, rows([5e-4, 5e-4, 1.5e-3], metric))
+    assert found == [("user_limit_exceeded", "warning", 2)]
 
 
 def test_a_limit_on_held_out_data() -> None:

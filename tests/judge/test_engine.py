@@ -193,7 +193,7 @@ def test_an_anomaly_has_the_knobs_of_its_moment() -> None:
 
 
 def test_the_last_good_step_lies_before_the_median_could_move() -> None:
-    engine = Engine([BY_TYPE["policy_collapse"](lasting=8)])
+    engine = Engine([BY_TYPE["policy_collapse"]()])
     run(engine, [Event(10 * row, {"reward_mean": 0.8 + 0.01 * (row % 2) if row < 100 else 0.0}) for row in range(150)])
     first = engine.anomalies[0]
     assert first.last_good_step is not None and 900 <= first.last_good_step <= 10 * (first.since - 4)

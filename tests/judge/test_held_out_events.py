@@ -25,7 +25,7 @@ def test_training_is_judged_without_it() -> None:
     for step in range(100):
         for judge in (engine.observe, forensics.take):
             judge(event(step, 0.7 + 0.02 * (step % 7), "train"))
-            judge(event(step, 0.0, "eval"))
+            judge(event(step, 0.01 * (step % 5), "eval"))
     for judged in (engine, forensics.engine):
         assert judged.series["reward_mean"].n == judged.series["eval_reward_mean"].n == 100
         assert judged.series["reward_mean"].low >= 0.7

@@ -130,7 +130,7 @@ def test_coverage_says_what_was_found_what_was_not_placed_and_who_could_not_judg
     inactive = {row["detector"]: row["missing"] for row in coverage["inactive"]}
     assert inactive["reward_saturation"] == ["reward_std"]
     assert "policy_collapse" not in inactive and "step_regression" not in inactive
-    assert inactive["clip_saturation"] == ["clip_frac"]
+    assert inactive["clip_saturation"] == ["clip_frac|clip_range"]
 
 
 def test_a_detector_that_is_switched_off_is_not_called_inactive(judge: Any) -> None:

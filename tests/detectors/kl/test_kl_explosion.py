@@ -90,7 +90,9 @@ def falling(lowest: float, start: int = 150) -> np.ndarray:
 
 def test_far_out_with_a_fallen_reward_it_is_critical(told):
     columns = {"kl_mean": np.where(AT < 100, 0.1, 1.6), "reward_mean": falling(0.2)}
-    assert told(KlExplosion(), columns) == [(126, "warning", "far"), (157, "critical", "with_damage")]
+    warning, (index, *critical) = told(KlExplosion(), columns)
+    assert warning == (126, "warning", "far") and critical == ["critical", "with_damage"]
+    assert 154 <= index <= 163, "exactly where is for the tests of the reward to say"
 
 
 def test_a_usual_kl_with_a_fallen_reward_is_not_its_defect(told):
@@ -125,6 +127,15 @@ def test_five_times_a_known_target_is_a_warning(told):
     assert told(KlExplosion(), {"kl_mean": kl}, "unstated", kl_target=6.0) == expected
     near = {"kl_mean": np.where(AT < 100, 6.0, 24.0), "rollout_length_mean": np.full(ROWS, 400.0)}
     assert told(KlExplosion(), near, "sequence", kl_target=6.0) == []
+
+
+def test_ten_times_a_known_target_is_critical_where_it_lasts_twenty_rows(told):
+    length = {"rollout_length_mean": np.full(ROWS, 400.0)}
+    beyond = (111, "warning", "beyond_target")
+    far = told(KlExplosion(), {"kl_mean": np.where(AT < 100, 6.0, 66.0), **length}, "sequence", kl_target=6.0)
+    assert far == [beyond, (121, "critical", "lost_target")]
+    near = told(KlExplosion(), {"kl_mean": np.where(AT < 100, 6.0, 54.0), **length}, "sequence", kl_target=6.0)
+    assert near == [beyond]
 
 
 def test_a_target_of_the_early_stop_is_not_one_of_the_reference(fires):

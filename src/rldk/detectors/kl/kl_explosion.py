@@ -23,7 +23,8 @@ class KlExplosion(Detector):
 
     What it catches: a KL, by the median of five rows, above 3 nats per token (50 per response where the length is not logged,
         10 where the log does not say the unit). From half of that on it is a warning where it lasts, and critical where the
-        reward or another channel is damaged as well. A KL of many times the run's own target is a warning.
+        reward or another channel is damaged as well. A KL of five times the run's own target is a warning, and one of ten
+        times critical where it lasts.
     Why it matters: the further the policy is from its reference, the less of what the reference knew is left, and the less a
         reward model says about its text.
     When it misfires: runs without a KL penalty go further and may be well: the limits are those of runs without one. The
@@ -57,6 +58,10 @@ class KlExplosion(Detector):
         "above_settled": Clause(
             "the KL is many times what it had settled at", "warning",
             "simulated and public runs: a settled KL does not grow eightfold without a cause", persist=10, least=4,
+        ),
+        "lost_target": Clause(
+            "the KL is ten times its target and more, for long", "critical",
+            "the run's own target ten times over: no controller brings it back", persist=20, least=5,
         ),
         "beyond_target": Clause(
             "the KL is many times its target", "warning", "the run's own target, five times over", persist=10, least=4,
@@ -93,6 +98,8 @@ class KlExplosion(Detector):
         if high:
             text = f"KL is {series.level:.3g}, with a target of {target:.3g}."
             found.append(Finding("", series.level, self.target_factor * target, text, evidence, clause="beyond_target"))
+            if series.level > 2.0 * self.target_factor * target:
+                found.append(Finding("", series.level, 2.0 * self.target_factor * target, text, evidence, clause="lost_target"))
         if risen:
             text = f"KL is {series.level:.3g}; it had settled at {settled:.3g}."
             found.append(Finding("", series.level, self.settled_factor * settled, text, evidence, clause="above_settled"))

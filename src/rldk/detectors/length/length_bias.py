@@ -82,7 +82,7 @@ class LengthBias(Detector):
         if length.ready:
             evidence |= {"length_start": length.start, "length": length.level}
         found = []
-        if value >= self.alone:
+        if value >= max(self.alone, self.threshold):
             found.append(Finding("", correlation.level, self.alone, f"{message}.", evidence, clause="decides"))
             if unending:
                 also = f"{message}, and responses that end by themselves fell to {now:.0%}."

@@ -72,7 +72,8 @@ class WeightsReplaced(Detector):
         return found
 
     def _fell_back(self, view: View, name: str, value: float, noticeable: float) -> list[Finding]:
-        recent = self._recent[name] = [*self._recent[name][1 - BEFORE - AFTER :], value]
+        recent = [*self._recent[name][1 - BEFORE - AFTER :], value]
+        self._recent = {**self._recent, name: recent}  # the table itself may be that of a saved state
         if len(recent) < BEFORE + AFTER:
             return []
         before, after = median(recent[:BEFORE]), max(recent[BEFORE:])
