@@ -1,8 +1,6 @@
-"""A reward without signal: flat, without spread, or None."""
+"""A reward without signal: the same number in every row, or no spread between responses."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
@@ -52,35 +50,75 @@ def test_sparse_rows_between_are_silent(where):
     assert where(DeadReward(), {"reward_mean": reward, "loss": flat(0.1)}) == []
 
 
-def test_zero_from_the_start_is_a_warning_and_critical_where_it_lasts(judge):
+def test_the_same_number_from_the_first_row_is_a_warning_after_ten_and_critical_after_twenty(judge):
+    warning, critical = judge(DeadReward(), {"reward_mean": flat(0.0)})
+    assert (warning.index, warning.severity, warning.clause, warning.since) == (11, "warning", "constant_early", 2)
+    assert (critical.index, critical.severity, critical.clause) == (21, "critical", "constant")
+    assert "the same number at 0 for 12 rows" in warning.message
+
+
+def test_a_spread_of_zero_beside_it_is_critical_after_ten_and_clears(judge):
     reward = np.where(AT < 100, 0.0, AT / 200.0)
-    warning, critical = judge(DeadReward(), {"reward_mean": reward, "reward_std": np.where(AT < 100, 0.0, 0.4)})
-    assert (warning.index, warning.severity, warning.since) == (19, "warning", 19)
-    assert (critical.index, critical.severity) == (39, "critical")
-    assert warning.cleared_index == critical.cleared_index == 104
-    assert "has not moved from 0 for 20 rows" in warning.message
+    (anomaly,) = judge(DeadReward(), {"reward_mean": reward, "reward_std": np.where(AT < 100, 0.0, 0.4)})
+    assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.cleared_index) == (11, "critical", "no_spread", 102)
+
+
+def test_a_reward_that_becomes_constant_is_critical_after_eight_rows(clauses):
+    assert clauses(DeadReward(), {"reward_mean": np.where(AT < 100, 0.4 + noise(0.05), 0.3)}) == [
+        (111, "critical", "constant_of_late")
+    ]
+
+
+def test_a_constant_below_the_best_of_the_run_is_not_a_solved_task(clauses):
+    """The reward was replaced by 1.0 after it had reached 1.4."""
+    reward = np.where(AT < 100, np.clip(AT / 60.0, 0.0, 1.4) + noise(0.05), 1.0)
+    assert clauses(DeadReward(), {"reward_mean": reward}) == [(111, "critical", "constant_of_late")]
+
+
+def test_a_constant_above_the_best_that_came_in_one_row_is_not_a_solved_task(clauses):
+    reward = np.where(AT < 100, np.clip(AT / 60.0, 0.0, 0.8) + noise(0.02), 1.4)
+    channels = {"kl_mean": 0.05 + noise(0.001, 1), "entropy_mean": 1.0 + noise(0.01, 2)}
+    assert clauses(DeadReward(), {"reward_mean": reward, **channels}) == [(111, "critical", "constant_of_late")]
+
+
+@pytest.mark.parametrize("ceiling", [1.0, -0.5, 20.0])
+def test_a_task_solved_at_any_ceiling_is_silent(where, ceiling):
+    reward = ceiling - 3.5 + np.clip(AT / 20.0, 0.0, 3.5) + np.where(AT < 70, noise(0.05), 0.0)
+    assert where(DeadReward(), {"reward_mean": reward, "reward_std": np.where(AT < 70, 0.4, 0.0)}) == []
+
+
+def test_a_reward_of_one_from_the_first_row_is_silent(where):
+    assert where(DeadReward(), {"reward_mean": flat(1.0), "reward_std": flat(0.0)}) == []
+
+
+@pytest.mark.parametrize(("spread", "found"), [(1e-7, [(73, "critical", "no_spread")]), (1e-3, [])])
+def test_a_spread_that_was_there_and_is_gone_up_to_rounding(clauses, spread, found):
+    columns = {"reward_mean": np.where(AT < 60, 0.8, 0.5) + noise(0.05), "reward_std": np.where(AT < 60, 0.3, spread)}
+    assert clauses(DeadReward(), columns) == found
+
+
+def test_a_spread_that_is_often_zero_in_small_batches_is_silent(where):
+    seldom = np.random.default_rng(1).random(ROWS) < 0.6
+    assert where(DeadReward(), {"reward_mean": 0.9 + noise(0.03), "reward_std": np.where(seldom, 0.0, 0.1)}) == []
 
 
 @pytest.mark.parametrize(
-    ("columns", "cause"),
-    [
-        ({"truncated_frac": flat(1.0)}, "every response is cut off"),
-        ({"eos_count": flat(0.0)}, "no response ends by itself"),
-        ({"eos_frac": flat(0.01)}, "no response ends by itself"),
-    ],
+    ("share", "found"),
+    [(1.0, [(76, "critical", "dead_groups")]), (0.97, [(101, "warning", "hardly_any_groups")]), (0.95, [])],
 )
-def test_a_visible_cause_makes_it_critical_soon(judge, columns, cause):
-    reward = flat(-1.0) + np.where(AT % 2, noise(0.01), 0.0)
-    (anomaly,) = judge(DeadReward(), {"reward_mean": reward, **columns})
-    assert (anomaly.index, anomaly.severity) == (11, "critical")
-    assert cause in anomaly.message
+def test_groups_of_which_none_has_a_spread(clauses, share, found):
+    columns = {"reward_mean": 0.5 + noise(0.05), "reward_zero_std_frac": np.where(AT < 60, 0.3, share)}
+    assert clauses(DeadReward(), columns) == found
 
 
-def test_with_a_cause_a_reward_that_varies_by_its_noise_alone_is_a_warning_until_it_lasts(where):
-    columns = {"reward_mean": flat(-1.0) + noise(0.01), "truncated_frac": flat(1.0)}
-    assert where(DeadReward(), columns) == [(11, "warning"), (39, "critical")]
-    columns["reward_mean"] = columns["reward_mean"] + 0.3 * AT / ROWS  # it learns, by little beside its size
-    assert where(DeadReward(), columns) == [(11, "warning")]
+def test_dead_groups_count_from_the_first_row_whatever_the_spread_of_the_batch(clauses):
+    """A reward that depends on the prompt alone: the batch has a spread, and no group has."""
+    columns = {"reward_mean": 0.5 + noise(0.05), "reward_std": flat(0.4), "reward_zero_std_frac": flat(1.0)}
+    assert clauses(DeadReward(), columns) == [(16, "critical", "dead_groups")]
+
+
+def test_a_reward_printed_with_two_digits_is_silent(where):
+    assert where(DeadReward(), {"reward_mean": np.round(0.5 + noise(0.004), 2)}) == []
 
 
 @pytest.mark.parametrize("zero", [5.0, -5.0, 50.0])
@@ -90,52 +128,19 @@ def test_a_reward_may_have_any_zero(where, zero):
     assert where(DeadReward(), {"reward_mean": learning}) == []
 
 
-def test_a_spread_that_was_there_and_is_gone(where):
-    reward = np.where(AT < 60, 0.8, 0.5) + np.where(AT < 60, noise(0.05), 0.0)
-    assert where(DeadReward(), {"reward_mean": reward, "reward_std": np.where(AT < 60, 0.3, 0.0)}) == [
-        (79, "warning"),
-        (99, "critical"),
-    ]
-
-
-def nulls(rows: int, start: int) -> list[Event]:
-    found = [Event(row, {"reward_mean": 0.5 + 0.1 * math.sin(row), "loss": 0.1}) for row in range(start)]
-    return found + [Event(row, {"loss": 0.1}, nulls=("reward_mean",)) for row in range(start, start + rows)]
-
-
-def test_none_thrice_is_a_warning_and_five_times_critical():
+def test_a_reward_of_none_is_not_the_same_number():
+    """What is not there is told by `missing_reward` and `nonfinite_metric`."""
     engine = Engine([DeadReward()])
-    events = nulls(10, 40)
-    events += [Event(row, {"reward_mean": 0.5 + 0.1 * math.sin(row)}) for row in range(50, 90)]
-    for event in events:
-        engine.observe(event)
-    assert [(anomaly.index, anomaly.severity) for anomaly in engine.anomalies] == [(42, "warning"), (44, "critical")]
-    assert engine.anomalies[0].message == "The reward has been None for 3 rows."
-    assert [anomaly.cleared_index for anomaly in engine.anomalies] == [54, 54]
-
-
-def test_none_now_and_then_is_silent():
-    engine = Engine([DeadReward()])
-    for start in range(0, 200, 10):
-        for event in nulls(2, 8):
-            event.step += start
-            engine.observe(event)
+    for row in range(60):
+        engine.observe(Event(row, {"loss": 0.1}, nulls=("reward_mean",)))
     assert engine.anomalies == []
 
 
-def test_the_patience_can_be_set(where):
-    assert where(DeadReward(lasting=100), {"reward_mean": flat(0.0)}) == [(49, "warning"), (99, "critical")]
+def test_the_patience_can_be_set(clauses):
+    assert clauses(DeadReward(persist=50), {"reward_mean": flat(0.0)}) == [(51, "critical", "constant")]
 
 
-def test_without_a_reward_the_share_of_right_answers_stands_for_it(judge):
-    columns = {"accuracy": [0.0] * 40, "advantage_std": [0.05, 0.05] + [0.0] * 38, "kl_mean": [0.01] * 40}
-    (anomaly,) = judge(DeadReward(), columns)
-    assert (anomaly.index, anomaly.severity) == (15, "critical")
-    assert "no advantage differs from another" in anomaly.message
-    assert "scores better" not in anomaly.message  # no spread is logged that would say so
-
-
-def test_right_answers_that_stand_still_are_nothing_beside_a_reward_or_without_advantages(where):
-    moving = list(np.random.default_rng(0).normal(0.5, 0.1, 60))
-    assert where(DeadReward(), {"accuracy": [0.0] * 60, "advantage_std": [1.0] * 60, "reward_mean": moving}) == []
-    assert where(DeadReward(), {"accuracy": [0.5] * 60, "loss": moving}) == []
+def test_without_a_reward_the_share_of_right_answers_stands_for_it(where):
+    moving = 0.5 + noise(0.1)[:60]
+    assert where(DeadReward(), {"accuracy": [0.0] * 60}) == [(11, "warning"), (21, "critical")]
+    assert where(DeadReward(), {"accuracy": [0.0] * 60, "reward_mean": moving}) == []

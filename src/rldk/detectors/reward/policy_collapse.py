@@ -135,10 +135,10 @@ class PolicyCollapse(Detector):
         if series.n < 30 or not lost > max(0.5 * gain, 2.0 * spread) or not spread > 0.0:
             return []
         sure = lost > (2.5 if any(sign.strong for sign in damage(view)) else 5.0) * spread
-        clauses = ["slipping_on_average", *(["lost_on_average"] if lost > 0.6 * gain and sure else [])]
+        clauses = ["slipping_on_average", *(["lost_on_average"] if lost > self.share * gain and sure else [])]
         message = f"The mean reward fell from {reward.best_slow:.4g} to {series.slow:.4g} and stays down."
         evidence = {"best": reward.best_slow, "reward": series.slow, "lost": lost}
-        limit = reward.best_slow - 0.6 * gain
+        limit = reward.best_slow - self.share * gain
         return [Finding("", series.slow, limit, message, evidence, clause=clause) for clause in clauses]
 
     def _declining(self, view: View) -> list[Finding]:
