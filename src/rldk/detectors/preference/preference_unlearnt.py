@@ -46,6 +46,10 @@ class PreferenceUnlearnt(Detector):
             "beta is 2 or more", "warning", "recipes use 0.01 to 0.5; beyond, the margin is decided after a step",
             persist=1, least=1,
         ),
+        "beta_absurd": Clause(
+            "beta is 5 or more", "critical", "ten times the largest of recipes: the loss is flat after a step",
+            persist=2, least=1,
+        ),
         "beta_tiny": Clause("beta is below 0.002", NOTE, "nothing holds the policy near its reference", persist=1, least=1),
     }  # fmt: skip
     settings: ClassVar = {"lost": Setting(1.0, "share of its size by which the log-probability must have fallen", least=0.1)}
@@ -71,6 +75,8 @@ class PreferenceUnlearnt(Detector):
     @staticmethod
     def _beta(view: View) -> list[Finding]:
         beta = view.get("kl_coef").last
+        if beta >= 5.0:
+            return [Finding("", beta, 5.0, f"Beta is {beta:.3g}; recipes use 0.01 to 0.5.", {"beta": beta}, clause="beta_absurd")]
         if beta >= 2.0:
             return [Finding("", beta, 2.0, f"Beta is {beta:.3g}; recipes use 0.01 to 0.5.", {"beta": beta}, clause="beta_huge")]
         if 0.0 < beta < 2e-3:

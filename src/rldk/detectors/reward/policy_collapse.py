@@ -116,7 +116,8 @@ class PolicyCollapse(Detector):
         limit = self.noises if risen else FROM_START
         if lost > self.share * whole and lost > max(limit * noise, 1.3 * reward.dip):
             text = f"{fell} and stays down."
-            limit, patience = reward.best - self.share * whole, 0.0 if risen and lost > BELOW * whole else self._patience(series.n)
+            patience = 0.0 if risen and lost > BELOW * whole else self._patience(series.n)
+            limit = reward.best - self.share * whole
             found.append(Finding("", series.level, limit, text, evidence, clause="lost", persist=patience))
         if lost > 0.45 * whole and lost > max((5.0 if risen else 7.0) * noise, 1.1 * reward.dip):
             text = f"{fell} and stays down."

@@ -13,7 +13,10 @@ __all__ = ["LearningRateTooHigh"]
 
 RATES = ("policy_lr", "lr")
 ABSURD = 0.5  # no optimizer of language models survives it
-HIGH = 5e-3
+HIGH, BEYOND = 5e-3, 2e-2
+TORN = 0.1  # share of their size by which an update may not change the weights
+LANGUAGE = ("kl_mean", "rollout_length_mean", "preference_margin", "eos_count", "vocab_size")
+"""What only runs of language models log."""
 SANE = 1e-3  # the most that recipes use for language models, adapters included
 JUMP, LEAP = 4.0, 9.0
 SETTLED = 5  # rows with a learning rate after which a jump is no warm-up
@@ -22,9 +25,10 @@ SETTLED = 5  # rows with a learning rate after which a jump is no warm-up
 class LearningRateTooHigh(Detector):
     """The learning rate is beyond what training survives, has jumped, or the updates show it.
 
-    What it catches: a learning rate above 0.005, or above 0.5, where it is critical at once. One that jumps above four times its
-        highest after the warm-up. Updates that move the policy by more than 0.1 nats per token again and again (1e-4 to 0.02
-        is usual). Each is critical once the reward, the entropy, the KL or the length is damaged too.
+    What it catches: a learning rate above 0.005; above 0.02 for a language model, and above 0.5 for any, it is critical at
+        once. One that jumps above four times its highest after the warm-up. Updates that move the policy by more than 0.1
+        nats per token again and again (1e-4 to 0.02 is usual), or change its weights by a tenth. Each is critical once the
+        reward, the entropy, the KL or the length is damaged too.
     Why it matters: the damage is done in the first rows, and the run then looks calm: a policy that has collapsed no longer
         moves, its KL is frozen and its entropy 0.
     When it misfires: lone large updates are normal, so a median is judged. Warm-up raises the learning rate step by step, and
@@ -37,8 +41,8 @@ class LearningRateTooHigh(Detector):
     __slots__ = ("_highest", "_jumped", "_rows", "high", "update_limit")
     type: ClassVar[str] = "learning_rate_too_high"
     tracker: ClassVar[str] = "run"
-    needs: ClassVar = (("kl_update", "policy_lr", "lr"),)
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
+    needs: ClassVar = (("kl_update", "policy_lr", "lr", "weight_change"),)
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "preference_margin")
     advice: ClassVar[str] = (
         "Lower the learning rate three to ten times, warm it up, take fewer epochs per batch, and set a target for the KL of an "
         "update."
@@ -47,6 +51,14 @@ class LearningRateTooHigh(Detector):
     clauses: ClassVar = {
         "absurd": Clause(
             "the learning rate is above 0.5", "critical", "no optimizer of language models survives it", persist=1, least=1,
+        ),
+        "beyond_any": Clause(
+            "the learning rate of a language model is above 0.02", "critical",
+            "ranges of real runs: a hundred times the highest of healthy ones", persist=2, least=1,
+        ),
+        "weights_torn": Clause(
+            "an update changes the weights by more than a tenth", "critical",
+            "healthy runs of tiny models change them by 0.005 to 0.03, larger ones by less", persist=2, least=1,
         ),
         "leapt": Clause(
             "the learning rate leapt tenfold above its highest, beyond 0.001", "critical",
@@ -91,6 +103,10 @@ class LearningRateTooHigh(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         found = self._rate(view)
+        weights = view.get("weight_change")
+        if weights.n >= 2 and weights.index == view.index and min(weights.last, weights.level) > TORN:
+            message = f"Each update changes the weights by {weights.level:.0%}; 0.1 to 3 % is usual."
+            found.append(Finding("", weights.level, TORN, message, {"weight_change": weights.level}, clause="weights_torn"))
         update = view.get("kl_update")
         if update.n >= 3 and update.level > self.update_limit:
             message = f"Updates move the policy by {update.level:.3g} nats per token; 1e-4 to 0.02 is usual"
@@ -116,6 +132,9 @@ class LearningRateTooHigh(Detector):
         if rate > ABSURD:
             message = f"The learning rate is {rate:.3g}."
             found.append(Finding("", rate, ABSURD, message, evidence, clause="absurd"))
+        elif rate > BEYOND and any(view.get(name).n for name in LANGUAGE):
+            message = f"The learning rate is {rate:.3g}; recipes for language models use 1e-7 to 1e-3."
+            found.append(Finding("", rate, BEYOND, message, evidence, clause="beyond_any"))
         if self._jumped and rate > JUMP * self._jumped:
             message = f"The learning rate jumped from {self._jumped:.3g} to {rate:.3g}."
             leapt = rate > LEAP * self._jumped and rate > SANE

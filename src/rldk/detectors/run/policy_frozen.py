@@ -82,6 +82,12 @@ class PolicyFrozen(Detector):
             found.append(Finding("", 0.0, 0.0, "The weights have not changed since the first update.", clause="weights_still"))
         elif not weights.n:
             found += self._by_traces(view)
+        loss, margin = view.get("loss").level, view.get("preference_margin")
+        beta = view.get("kl_coef").last
+        told = beta > 0.0 and abs(margin.level) > 0.05 * beta  # the log-probabilities have moved, and beta makes little of it
+        if margin.n >= 8 and abs(loss - LN2) < 2e-3 and 0.0 < abs(margin.level) < 5e-3 and not told:
+            message = f"The preference loss is {loss:.4g} after {margin.n} rows; it began at ln 2 = 0.6931."
+            found.append(Finding("", loss, LN2, message, clause="loss_still"))
         return found
 
     def _by_traces(self, view: View) -> list[Finding]:
@@ -97,9 +103,6 @@ class PolicyFrozen(Detector):
         if margin.n >= 4 and _is_zero(margin, 1e-9):
             message = "The margin between chosen and rejected answers has stayed zero: the policy does not move."
             found.append(Finding("", margin.level, 0.0, message, clause="margin_still"))
-        elif margin.n >= 8 and abs(view.get("loss").level - LN2) < 2e-3 and abs(margin.level) < 5e-3:
-            message = f"The preference loss is {view.get('loss').level:.4g} after {margin.n} rows; it began at ln 2 = 0.6931."
-            found.append(Finding("", view.get("loss").level, LN2, message, clause="loss_still"))
         return found
 
 

@@ -41,15 +41,16 @@ class WeightsReplaced(Detector):
     clear: ClassVar[int] = 1 << 30
     clauses: ClassVar = {
         "leap": Clause(
-            "the weights changed by thirty times the usual in one update", "warning",
-            "optimizers bound an update by the learning rate; healthy updates vary by a factor of three", persist=1, least=1,
+            "the weights changed by eight times the usual in one update", "warning",
+            "optimizers bound an update by the learning rate; healthy updates of the corpus vary by a factor of 2.3",
+            persist=1, least=1,
         ),
         "fell_back": Clause(
             "the KL or the preference margin fell back towards its start within a row, and the reward with it", "warning",
             "definition: the KL to the reference, or the margin, is how far training has come", persist=1, least=1,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"factor": Setting(30.0, "times its level that the change of the weights must be", least=2.0)}
+    settings: ClassVar = {"factor": Setting(8.0, "times its level that the change of the weights must be", least=2.0)}
     factor: float
     _recent: dict[str, list[float]]
 

@@ -311,9 +311,9 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "preference_beta_wrong", "beta of preference training is far too large",
-        {"preference_unlearnt.beta_huge": 8.0, "preference_degenerate": 1.0, "preference_unlearnt.displaced": 1.0},
+        {"preference_unlearnt.beta_huge": 8.0, "preference_unlearnt.beta_absurd": 8.0, "preference_degenerate": 1.0, "preference_unlearnt.displaced": 1.0},
         "Set {kl_coef} to 0.05 to 0.5.",
-        needs=("preference_unlearnt.beta_huge", "preference_degenerate", "preference_unlearnt.displaced"),
+        needs=("preference_unlearnt.beta_huge", "preference_unlearnt.beta_absurd", "preference_degenerate", "preference_unlearnt.displaced"),
     ),
     Cause(
         "labels_noisy", "preference pairs have the wrong order",
