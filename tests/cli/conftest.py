@@ -20,7 +20,7 @@ def write(path: Path, events: list[Event], run_id: str | None = None) -> Path:
 
 
 def clipped(rows: int = 80) -> list[Event]:
-    """A run with one warning, raised at row 32, and no critical."""
+    """A run with one warning, raised at row 27, and no critical."""
     return [
         Event(
             10 * n, {"clip_frac": 0.1 if n < 23 else 0.8, "reward_mean": 0.3 + 0.005 * n + 0.02 * (n % 3), "lr": 1e-5}, 100.0 + n

@@ -49,12 +49,12 @@ def test_to_the_end(make_log: Make, capsys: Capture) -> None:
 
 def test_stopping_on_warnings(make_log: Make, capsys: Capture) -> None:
     (stop,) = replay(capsys, make_log("warning"), "--stop-on", "warning")["runs"]
-    assert (stop["step"], stop["index"], stop["type"], stop["severity"]) == (320, 32, "clip_saturation", "warning")
-    assert stop["saved_share"] == pytest.approx(47 / 79)
-    assert stop["saved_seconds"] == pytest.approx(47.0)
+    assert (stop["step"], stop["index"], stop["type"], stop["severity"]) == (270, 27, "clip_saturation", "warning")
+    assert stop["saved_share"] == pytest.approx(52 / 79)
+    assert stop["saved_seconds"] == pytest.approx(52.0)
     said = shown(capsys, make_log("warning"), "--stop-on", "warning")
     assert said == (
-        "warning: would have stopped at step 320 (event 32 of 80) on clip_saturation, saving 59% of the run (47 s). "
+        "warning: would have stopped at step 270 (event 27 of 80) on clip_saturation, saving 66% of the run (52 s). "
         "80% of the tokens are clipped.\n"
     )
 
@@ -72,8 +72,8 @@ def test_a_log_without_times_saves_no_seconds(tmp_path: Path, capsys: Capture) -
         row["metrics"]["loss"] = float("nan")  # type: ignore[index]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (stop,) = replay(capsys, str(path))["runs"]
-    assert (stop["index"], stop["type"], stop["saved_seconds"]) == (21, "nonfinite_metric", None)
-    assert "saving 46% of the run. " in shown(capsys, str(path))
+    assert (stop["index"], stop["type"], stop["saved_seconds"]) == (20, "nonfinite_metric", None)
+    assert "saving 49% of the run. " in shown(capsys, str(path))
 
 
 def test_several_runs(make_log: Make, capsys: Capture) -> None:

@@ -76,7 +76,7 @@ def test_a_log_that_is_started_over_is_judged_anew(tmp_path: Path, capsys: pytes
     def replace() -> None:
         time.sleep(0.8)
         fresh = tmp_path / "fresh"
-        fresh.write_bytes(b"".join(Event(n, {"reward_mean": 0.1, "kl_mean": 0.1}).to_json() + b"\n" for n in range(12)))
+        fresh.write_bytes(b"".join(Event(n, {"reward_mean": 0.1 + 0.01 * (n % 3), "kl_mean": 0.1}).to_json() + b"\n" for n in range(12)))
         fresh.replace(log)
 
     thread = threading.Thread(target=replace)
@@ -114,7 +114,7 @@ def test_of_a_folder_the_newest_log_is_followed(tmp_path: Path, capsys: pytest.C
         path = tmp_path / f"{name}_events.jsonl"
         with EventWriter(path) as writer:
             for n in range(12):
-                writer.write(Event(n, {"reward_mean": 0.1}, model_info={"run_id": name}))
+                writer.write(Event(n, {"reward_mean": 0.1 + 0.01 * (n % 3)}, model_info={"run_id": name}))
         os.utime(path, (1e9 + number, 1e9 + number))
     main(["watch", str(tmp_path), "--idle", "0.3"])
     assert lines_of(capsys)[-1].startswith("new: healthy after 12 events")
