@@ -41,11 +41,30 @@ def around(level: float, sigma: float, seed: int = 0) -> Any:
 
 
 COLUMNS: dict[str, dict[str, Any]] = {
+    "reward_changed": {
+        "reward_mean": np.where(LATE, -1.0, 1.0) + np.log(around(1.0, 0.05)),
+        "kl_mean": around(0.05, 0.03, 1), "entropy_mean": around(1.0, 0.03, 2),
+    },
+    "kl_penalty_too_strong": {"reward_mean": np.log(around(1.5, 0.1)), "kl_coef": np.full(ROWS, 20.0), "kl_mean": around(0.01, 0.1)},
+    "reference_wrong": {"kl_mean": np.zeros(ROWS), "reward_mean": 0.01 * AT + np.log(around(1.0, 0.05)), "kl_coef": np.full(ROWS, 0.1)},
+    "temperature_wrong": {"temperature": np.full(ROWS, 0.05)},
+    "learning_rate_too_low": {"lr": np.zeros(ROWS), "reward_mean": np.log(around(1.0, 0.05))},
+    "policy_frozen": {"weight_change": np.zeros(ROWS), "grad_norm": around(1.0, 0.2)},
+    "weights_replaced": {
+        "kl_mean": np.where(LATE, 0.02, 0.4) * around(1.0, 0.05), "reward_mean": np.where(LATE, 0.1, AT / 100.0) + np.log(around(1.0, 0.02)),
+        "weight_change": around(1e-4, 0.1, 2) * np.where(AT == 100, 500.0, 1.0),
+    },
+    "batch_too_small": {"batch_size": np.full(ROWS, 2.0), "reward_mean": around(0.5, 0.1)},
+    "value_frozen": {"weight_change_value": np.zeros(ROWS), "reward_mean": around(0.5, 0.1)},
+    "too_few_prompts": {"distinct_prompts": np.full(ROWS, 2.0)},
+    "preference_unlearnt": {"chosen_logp_mean": np.where(LATE, -90.0, -30.0) + around(1.0, 0.3), "preference_accuracy": around(0.5, 0.05)},
     "kl_trend_anomaly": {"kl_mean": around(0.02, 0.05) * np.exp(np.maximum(AT - 100, 0) * 0.03)},
     "missing_reward": {"reward_missing_frac": np.where(LATE, 0.3, 0.0)},
     "sparse_reward": {"reward_mean": np.where(AT % 9 == 0, 0.125, 0.0)},
     "held_out_collapse": {"eval_accuracy": np.where(LATE, 0.1, 0.6) + around(0.01, 0.5)},
-    "kl_penalty_off": {"kl_mean": around(0.02, 0.05) + np.maximum(AT - 100, 0) * 0.01, "kl_coef": np.zeros(ROWS)},
+    "kl_penalty_off": {
+        "kl_mean": around(0.02, 0.05) + np.maximum(AT - 100, 0) * 0.01, "kl_coef": np.where(LATE, -0.2, 0.1), "reward_mean": around(0.5, 0.1),
+    },
     "response_collapse": {"distinct_responses_frac": np.where(LATE, 1 / 16, 0.95)},
     "kl_volatility_anomaly": {"kl_mean": around(0.05, 0.05) * np.where(LATE & (AT % 2 == 0), 30.0, 1.0)},
     "controller_responsiveness_anomaly": {

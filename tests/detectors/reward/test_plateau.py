@@ -9,6 +9,7 @@ from rldk.detectors.reward.plateau import Plateau
 
 ROWS = 1200
 AT = np.arange(ROWS)
+TOKEN = {"kl_mean": "token"}
 
 
 def noise(scale: float, seed: int = 0) -> np.ndarray:
@@ -16,16 +17,15 @@ def noise(scale: float, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("gain", [0.3, -0.3])
-def test_a_reward_that_goes_anywhere_is_silent(where, gain, seed):
-    assert where(Plateau(), {"reward_mean": 0.4 + gain * AT / ROWS + noise(0.1, seed)}) == []
+def test_a_reward_that_rises_is_silent(where, seed):
+    assert where(Plateau(), {"reward_mean": 0.4 + 0.3 * AT / ROWS + noise(0.1, seed)}) == []
 
 
 def test_a_reward_that_is_high_from_the_start_is_left_alone(where):
     assert where(Plateau(), {"reward_mean": np.clip(0.9 + noise(0.02), 0.0, 1.0)}) == []
 
 
-@pytest.mark.parametrize(("spread", "row"), [(0.3, []), (0.9, [(599, "warning")])])
+@pytest.mark.parametrize(("spread", "row"), [(0.3, []), (0.9, [(618, "warning")])])
 def test_a_reward_near_one_is_high_unless_its_spread_is_too_wide_for_a_share(where, spread, row):
     assert where(Plateau(), {"reward_mean": 0.85 + noise(0.05, 2), "reward_std": np.full(ROWS, spread)}) == row
 
@@ -44,25 +44,54 @@ def test_short_runs_are_not_judged(where):
     assert where(Plateau(), {"reward_mean": (0.3 + noise(0.1))[:590]}) == []
 
 
-def test_no_gain_in_six_hundred_rewards(judge):
-    (anomaly,) = judge(Plateau(), {"reward_mean": 0.3 + noise(0.1, 2), "lr": np.full(ROWS, 1e-7)})
-    assert (anomaly.index, anomaly.severity) == (599, "warning")
-    assert "no more than chance explains" in anomaly.message
+STILL = 0.3 + noise(0.1, 2)
+
+
+@pytest.mark.parametrize("reward", [STILL, 0.4 - 0.3 * AT / ROWS + noise(0.1)], ids=["no trend", "downwards"])
+def test_no_gain_in_six_hundred_rewards(judge, reward):
+    (anomaly,) = judge(Plateau(), {"reward_mean": reward, "lr": np.full(ROWS, 1e-7)})
+    assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.since) == (618, "warning", "flat", 599)
+    assert "no trend beyond chance" in anomaly.message
     assert "The learning rate is 1e-07 now." in anomaly.advice
 
 
-def test_sooner_where_the_policy_has_not_moved(judge):
-    (anomaly,) = judge(Plateau(), {"reward_mean": 0.3 + noise(0.1, 2), "kl_mean": np.full(ROWS, 1e-4)}, {"kl_mean": "token"})
-    assert anomaly.index == 499
-    assert "the policy has hardly moved" in anomaly.message
+def test_a_policy_that_has_left_its_reference_for_nothing(clauses):
+    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.4)}, TOKEN) == [(44, "warning", "drifts")]
+    far = {"reward_mean": STILL, "kl_mean": np.minimum(0.02 * AT, 1.0)}
+    assert clauses(Plateau(), far, TOKEN) == [(44, "warning", "drifts"), (57, "critical", "drifts_far")]
 
 
-@pytest.mark.parametrize(("per", "row"), [("token", 599), ("sequence", 499)])
+def test_a_policy_that_has_left_its_reference_for_a_better_reward_is_silent(where):
+    assert where(Plateau(), {"reward_mean": STILL + 0.002 * AT, "kl_mean": np.minimum(0.02 * AT, 1.0)}, TOKEN) == []
+
+
+def test_a_policy_that_has_hardly_left_it_has_time(clauses):
+    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.25)}, TOKEN) == [(618, "warning", "flat")]
+
+
+def test_sooner_where_the_policy_has_not_moved(clauses):
+    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 1e-4)}, TOKEN) == [(128, "warning", "still")]
+
+
+@pytest.mark.parametrize(("update", "found"), [(1e-9, ["still", "frozen"]), (1e-4, ["still"])])
+def test_updates_that_change_nothing_are_critical(clauses, update, found):
+    columns = {"reward_mean": STILL, "kl_mean": np.full(ROWS, 1e-5), "kl_update": np.full(ROWS, update)}
+    assert [clause for *_, clause in clauses(Plateau(), columns, TOKEN)] == found
+
+
+@pytest.mark.parametrize(("explained", "found"), [(0.99, [(48, "warning", "predictable")]), (0.8, [(618, "warning", "flat")])])
+def test_returns_that_are_known_before_the_response(clauses, explained, found):
+    assert clauses(Plateau(), {"reward_mean": STILL, "explained_variance": np.full(ROWS, explained)}) == found
+
+
+@pytest.mark.parametrize(("per", "row"), [("token", 618), ("sequence", 128)])
 def test_whether_the_policy_has_moved_is_a_matter_of_the_kls_unit(judge, per, row):
-    (anomaly,) = judge(Plateau(), {"reward_mean": 0.3 + noise(0.1, 2), "kl_mean": np.full(ROWS, 0.1)}, {"kl_mean": per})
+    columns = {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.1), "rollout_length_mean": np.full(ROWS, 300.0)}
+    (anomaly,) = judge(Plateau(), columns, {"kl_mean": per})
     assert anomaly.index == row
 
 
-def test_it_is_said_once(where):
-    rises = np.where((AT >= 700) & (AT < 900), 3.0, 0.3)
-    assert len(where(Plateau(), {"reward_mean": rises + noise(0.1, 2)})) == 1
+def test_it_is_taken_back_where_the_reward_rises_after_all(where):
+    late = np.where(AT < 700, 0.3, 0.3 + 0.01 * (AT - 700)) + noise(0.1, 2)
+    assert where(Plateau(), {"reward_mean": late[:690]}) == [(618, "warning")]
+    assert where(Plateau(), {"reward_mean": late}) == []

