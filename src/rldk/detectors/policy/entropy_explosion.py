@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import log
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EntropyExplosion"]
@@ -45,12 +45,16 @@ class EntropyExplosion(Detector):
             "corpus: healthy runs stay within 0.5 nats of their start", persist=10, least=3,
         ),
         "random": Clause(
-            "the entropy is that of words drawn at random", "critical",
+            "the entropy has become that of words drawn at random", "critical",
             "definition: ln(vocabulary) is the entropy of a uniform choice", persist=3, least=2,
         ),
-        "near_random": Clause(
-            "the entropy is near that of words drawn at random", "warning",
-            "definition, at three quarters of ln(vocabulary); language models write with a tenth of it", persist=5, least=2,
+        "random_from_start": Clause(
+            "the entropy is near that of words drawn at random since the first row, and the reward does not rise", "warning",
+            "definition, at three quarters of ln(vocabulary); language models write with a tenth of it", persist=30, least=8,
+        ),
+        "untrained": Clause(
+            "the entropy is near that of words drawn at random since the first row", NOTE,
+            "as above: a model that was never trained, or a temperature far above 1", persist=3, least=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -77,6 +81,8 @@ class EntropyExplosion(Detector):
         if vocabulary > 1.0 and level > 0.75 * log(vocabulary):
             most = log(vocabulary)
             message = f"Entropy is {level:.3g} nats per token; words drawn at random have {most:.3g}."
-            clauses = ("near_random", "random") if level > 0.93 * most else ("near_random",)
+            clauses = ["random"] if level > 0.93 * most else []
+            if start > 0.7 * most:  # it was so from the first row
+                clauses = ["untrained", *([] if view.reward.improves(score_of(view)) else ["random_from_start"])]
             found += [Finding("", level, 0.75 * most, message, evidence, clause=clause) for clause in clauses]
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["MissingReward"]
 
@@ -29,6 +29,12 @@ class MissingReward(Detector):
     advice: ClassVar[str] = "Look at responses without a reward, and mend the function; or return the least reward for them."
     persist: ClassVar[int] = 3
     clear: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "some_missing": Clause(
+            "responses have no reward", "warning",
+            "definition: what has no reward is not learnt from; 2 % is a judgement",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {"share": Setting(0.02, "share of responses that may be without a reward", least=0.0, most=1.0)}
     share: float
 

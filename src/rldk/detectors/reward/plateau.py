@@ -11,7 +11,7 @@ from rldk.signals.reward import score_of
 
 __all__ = ["Plateau"]
 
-MOVED, FAR = 0.3, 0.6
+WANDERS, MOVED, FAR = 0.12, 0.3, 0.6
 """KL (nats per token) that says the policy has moved, and moved far. Healthy runs of the corpus that moved that far had a
 reward whose trend was beyond chance (t above 2) by the fiftieth update."""
 STILL = 5e-4
@@ -69,6 +69,10 @@ class Plateau(Detector):
             "corpus: learning rates a thousandth of what is sane; healthy updates move the policy by 1e-4 to 0.02 nats",
             persist=8, least=4,
         ),
+        "wanders": Clause(
+            "after sixty updates the policy has moved, and the reward is no better for it", "warning",
+            "corpus: random and shuffled rewards at 0.12 nats per token; healthy runs show a trend by then", persist=8, least=4,
+        ),
         "predictable": Clause(
             "the values predict the returns, and the reward has no trend: responses make no difference", "warning",
             "definition: a return that is known before the response does not depend on it", persist=10, least=4,
@@ -97,7 +101,7 @@ class Plateau(Detector):
             return ()
         trend = view.reward.trend
         small = series.n >= view.rows(self.lasting, 60) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
-        if not (trend < self.t or small) or series.noise == 0.0 or self._is_high(view) or self._learnt_at_once(view):
+        if not (trend < self.t + 0.5 or small) or series.noise == 0.0 or self._is_high(view) or self._learnt_at_once(view):
             return ()
         clauses = self._clauses(view, series.n)
         if not clauses:
@@ -111,8 +115,10 @@ class Plateau(Detector):
         """Which clauses hold for a reward without a trend, by what the policy has done meanwhile."""
         found = []
         moved = self._moved(view)
-        if moved > MOVED:
+        if moved > MOVED and view.reward.trend < self.t:
             found += ["drifts", *(["drifts_far"] if moved > FAR and view.reward.trend < 1.5 else [])]
+        if moved > WANDERS and rows >= view.rows(1.5 * self.rows, 20):
+            found.append("wanders")
         explained = view.get("explained_variance")
         if explained.n >= 20 and explained.slow > PREDICTED:
             found.append("predictable")

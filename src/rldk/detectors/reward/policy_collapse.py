@@ -15,7 +15,7 @@ __all__ = ["PolicyCollapse"]
 SPREADS = 4.0  # early spreads that stand for what could be lost, where little was gained
 FROM_START = 9.0  # times its noise by which a reward that never rose must fall to be critical by itself
 BELOW = 2.5  # times what was gained that are lost when the reward is far worse than untrained: no dip goes there
-FEW = 6.0  # rows by whose share of the run the noise may be underestimated
+FEW = 15.0  # rows by whose share of the run the noise may be underestimated
 CORROBORATED = 3.0  # times its noise by which it must have fallen where another channel left its range
 
 
@@ -65,7 +65,7 @@ class PolicyCollapse(Detector):
         ),
         "declines_far": Clause(
             "the reward falls from the start, far beyond chance", "critical",
-            "a line through all rows with t below -14, and four times the noise of a row lost", persist=10, least=4,
+            "a line through all rows with t below -14, and six times the noise of a row lost: a walk of steps of a tenth loses four", persist=10, least=4,
         ),
         "declines": Clause(
             "the reward falls from the start, beyond chance", "warning",
@@ -151,7 +151,7 @@ class PolicyCollapse(Detector):
         t = reward.sure_trend(series)
         if not t < -6.0:
             return []
-        far = t < -14.0 and reward.start - series.slow > 4.0 * series.noise
+        far = t < -14.0 and reward.start - series.slow > 6.0 * series.noise
         message = f"The reward falls: from {reward.start:.4g} at the start to {series.slow:.4g} (t = {t:.3g})."
         evidence = {"best": reward.start, "reward": series.slow, "t": t}
         clauses = ("declines", "declines_far") if far else ("declines",)

@@ -22,9 +22,9 @@ class RewardHacking(Detector):
 
     What it catches: a reward well above its start and near its best, together with channels that do not feed it and have left
         their range: responses stop ending, the entropy is gone or explodes, the KL from the reference is beyond what healthy
-        runs reach, responses grow several times over, held-out quality falls. One strong sign
-        is a warning. Two signs, or a fall of held-out quality beside another sign, are critical. It is called evidence, since
-        only a reader of samples can be sure.
+        runs reach, responses grow several times over, held-out quality falls. One strong sign is a warning. Two signs, or a
+        fall of held-out quality beside another sign or for long, are critical. It is called evidence, since only a reader
+        of samples can be sure.
     Why it matters: the run looks best just when it is worth least.
     When it misfires: a reward that rises alone is learning and says nothing here. Training that overfits to its
         prompts looks much the same, and the advice is the same.
@@ -57,6 +57,10 @@ class RewardHacking(Detector):
             "the reward rises while held-out quality falls and another channel has moved", "critical",
             "Gao et al. 2023: the gold score turns while the proxy goes on rising", persist=2, least=2,
         ),
+        "held_out_alone": Clause(
+            "the reward rises while held-out quality falls, for long", "critical",
+            "as `held_out`: held-out data is what the reward stands for", persist=12, least=5,
+        ),
         "hollow": Clause(
             "the reward rises while the component that stands for correctness does not", "warning",
             "open-r1 issue 255: the format is learnt and the answers are not", persist=10, least=5,
@@ -84,8 +88,9 @@ class RewardHacking(Detector):
         message = f"{rose}, while {told}: evidence of reward hacking."
         evidence = {"gain": reward.gain, "signs": float(len(signs))}
         found = [Finding("", float(len(signs)), 1.0, message, evidence, clause="one_channel")]
-        if any(sign.channel == "held_out" for sign in signs) and len(signs) > 1:
-            found.append(Finding("", float(len(signs)), 2.0, message, evidence, clause="held_out"))
+        if any(sign.channel == "held_out" for sign in signs):
+            clauses = ("held_out_alone", "held_out") if len(signs) > 1 else ("held_out_alone",)
+            found += [Finding("", float(len(signs)), 2.0, message, evidence, clause=clause) for clause in clauses]
         elif len(signs) > 1 and strong:
             found.append(Finding("", float(len(signs)), 2.0, message, evidence, clause="several_channels"))
         return found

@@ -6,7 +6,7 @@ from collections import deque
 from math import inf, isfinite
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.series import EARLY
 
 __all__ = ["SparseReward"]
@@ -42,6 +42,16 @@ class SparseReward(Detector):
     )
     persist: ClassVar[int] = 5
     clear: ClassVar[int] = 20
+    clauses: ClassVar = {
+        "no_spread": Clause(
+            "nearly all rows have the lowest reward, and groups have no spread", "critical",
+            "definition: a group without spread has no gradient",
+        ),
+        "rarely_better": Clause(
+            "three quarters of the rows have the lowest reward, and it does not get better", "warning",
+            "tune split: 75 sound runs have at most 7 % of their rows at the lowest reward",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "rows": Setting(80, "steps with a reward that are looked at", least=40, most=1000, whole=True),
         "share": Setting(0.75, "share of them with the lowest reward of all", least=0.5, most=1.0),
@@ -79,11 +89,11 @@ class SparseReward(Detector):
         recent = list(self._recent)[-self._window(view) :]
         seen, better = len(recent), sum(one > self._worst_reward for one in recent)
         idle, alike = self._idle(view), view.get("reward_zero_std_frac")
-        severity = "critical" if idle and self._rows >= 0.5 * seen else "warning"
+        clause = "no_spread" if idle and self._rows >= 0.5 * seen else "rarely_better"
         also = f", and {alike.slow:.0%} of the groups have no spread" if idle else ""
         least = f"the lowest reward ({self._worst_reward:.4g})"
         message = f"In {seen - better} of the last {seen} rows all responses had {least}{also}."
-        return Finding(severity, better / seen, 1.0 - self.share, message, {"better": better / seen})
+        return Finding("", better / seen, 1.0 - self.share, message, {"better": better / seen}, clause=clause)
 
     def _idle(self, view: View) -> bool:
         """Whether the log says that the groups have no spread."""
