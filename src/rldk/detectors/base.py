@@ -13,12 +13,18 @@ from rldk.core.errors import UsageError
 from rldk.core.stats.base import Statistic
 from rldk.signals.view import LEAST_ROWS, View
 
-__all__ = ["COMMON_SETTINGS", "NOTE", "SECTIONS", "Clause", "Detector", "Finding", "Setting", "View"]
+__all__ = ["COMMON_SETTINGS", "NOTE", "SECTIONS", "SENSITIVITIES", "Clause", "Detector", "Finding", "Setting", "View"]
 
 NOTE = "note"
 """The severity of a clause that is worth knowing and no defect."""
 _RANK = {NOTE: 0, "warning": 1, "critical": 2}
 MOST_CRITICALS = 10  # times that a defect is raised which keeps coming back; after that all has been said
+SENSITIVITIES: dict[str, dict[str, float]] = {
+    "low": {"warning": 2.0, "critical": 1.5},
+    "normal": {},
+    "high": {"warning": 0.5, "critical": 0.5},
+}
+"""By how many times longer, or shorter, a condition must hold to be raised. What needs one row is a fact and stays so."""
 SECTIONS = ("What it catches", "Why it matters", "When it misfires", "What to do", "References")
 """What the documentation of every detector says."""
 
@@ -79,8 +85,8 @@ class Clause:
 class Finding:
     """A condition that holds now; `confirmed` skips the wait for persistence where the damage is beyond doubt.
 
-    `clause` names the condition. Detectors with clauses leave the severity empty to take that of the clause, and `persist` 0
-    to wait as long as the clause says.
+    `clause` names the condition; where the detector has one clause only, it may be left empty. An empty severity is that of
+    the clause, and a `persist` of 0 waits as long as the clause says.
     """
 
     severity: str
@@ -113,7 +119,7 @@ class Detector(Statistic):
 
     __slots__ = (
         "_bad", "_good", "_good_step", "_holding", "_noted", "_since", "_worst", "calm", "cap", "idle", "own_wait", "raised",
-        "since_clear", "times", "wait",
+        "sensitivity", "since_clear", "times", "wait",
     )  # fmt: skip
 
     type: ClassVar[str]
@@ -136,6 +142,7 @@ class Detector(Statistic):
     own_wait: bool  # whether the user has set how long it waits, which then holds for all clauses
     calm: int
     cap: str
+    sensitivity: str  # `low`, `normal` or `high`: how long a condition must hold, beside what its clause says
     _good_step: int | None
     _bad: int
     _good: int
@@ -149,9 +156,9 @@ class Detector(Statistic):
     _noted: list[str]
 
     def __init__(self, **given: Any) -> None:
-        unknown = sorted(set(given) - set(self.settings) - set(COMMON_SETTINGS) - {"severity"})
+        unknown = sorted(set(given) - set(self.settings) - set(COMMON_SETTINGS) - {"severity", "sensitivity"})
         if unknown:
-            known = [*self.settings, *COMMON_SETTINGS, "severity"]
+            known = [*self.settings, *COMMON_SETTINGS, "severity", "sensitivity"]
             raise UsageError(f"{self.type} has no setting {unknown[0]!r}; it has {', '.join(known)}.")
         for name, setting in self.settings.items():
             setattr(self, name, setting.check(f"{self.type}.{name}", given.get(name, setting.default)))
@@ -161,6 +168,10 @@ class Detector(Statistic):
         self.cap = given.get("severity", "")
         if self.cap not in ("", *SEVERITIES):
             raise UsageError(f"Expected `{self.type}.severity` to be one of {list(SEVERITIES)}, got {self.cap!r}.")
+        self.sensitivity = given.get("sensitivity", "normal")
+        if self.sensitivity not in SENSITIVITIES:
+            known = list(SENSITIVITIES)
+            raise UsageError(f"Expected `{self.type}.sensitivity` to be one of {known}, got {self.sensitivity!r}.")
         self.reset()
 
     @property
@@ -198,7 +209,7 @@ class Detector(Statistic):
             held, since, good = before.get(finding.clause, (0, view.index, earlier))
             self._holding[finding.clause] = [held + 1, since, good]
             wait = self.wait if self.own_wait else finding.persist or clause.persist
-            if held + 1 < view.rows(wait, clause.least) and not finding.confirmed:
+            if held + 1 < self._rows_needed(view, wait, clause.least, finding.severity) and not finding.confirmed:
                 continue
             if worst is None or _RANK[finding.severity] > _RANK[worst.severity]:
                 worst = finding
@@ -210,6 +221,18 @@ class Detector(Statistic):
             self._bad = 1
         worst.confirmed = True
         return worst
+
+    def _rows_needed(self, view: View, steps: float, least: int, severity: str) -> float:
+        """For how many rows a condition must hold that is to hold for so many steps, with this sensitivity."""
+        factor = 1.0 if self.own_wait or steps <= 1 else SENSITIVITIES[self.sensitivity].get(severity, 1.0)
+        return view.rows(steps, least) if factor == 1.0 else max(factor * view.rows(steps, least), 1.0)
+
+    @classmethod
+    def persistence(cls, clause: str) -> tuple[int, int]:
+        """For how many steps a clause must hold, and for how many rows at least where a row stands for several steps."""
+        if cls.check is not Detector.check:
+            return cls.persist, cls.least_rows
+        return cls.clauses[clause].persist, cls.clauses[clause].least
 
     @classmethod
     def metrics(cls) -> tuple[str, ...]:
@@ -234,6 +257,9 @@ class Detector(Statistic):
     def settle(self, view: View, finding: Finding | None) -> Anomaly | Note | None:
         """Take what `check` found. With nothing found and `idle` there is nothing to do, and no need to call this."""
         note = None
+        if finding is not None and not (finding.clause and finding.severity):
+            finding.clause = finding.clause or next(iter(self.clauses), "")
+            finding.severity = finding.severity or self.clauses[finding.clause].severity
         if finding is not None and finding.severity == NOTE:
             note, finding = self._note(view, finding), None
         if finding is None:
@@ -253,7 +279,7 @@ class Detector(Statistic):
             self._since = view.index
             self._good_step = view.earlier_step
         self._bad += 1
-        if self._bad < view.rows(self.wait, self.least_rows) and not finding.confirmed:
+        if not finding.confirmed and self._bad < self._rows_needed(view, self.wait, self.least_rows, finding.severity):
             return None
         if self.cap:
             finding.severity = self.cap

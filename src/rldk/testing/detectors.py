@@ -20,6 +20,7 @@ __all__ = ["yield_detector_checks"]
 _CHECKS: tuple[Callable[[Make], None], ...] = (
     declared.check_has_a_name,
     declared.check_documentation_is_complete,
+    declared.check_clauses_have_a_basis,
     declared.check_settings_are_validated,
     declared.check_keeps_everything_in_slots,
     declared.check_declares_what_it_reads,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best, without_baseline
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["AdvantageDistribution"]
 
@@ -32,6 +32,13 @@ class AdvantageDistribution(Detector):
         "Clip rewards and advantages, look at the samples at both ends, and check the baseline that is subtracted."
     )
     persist: ClassVar[int] = 20
+    clauses: ClassVar = {
+        "outliers": Clause("the range of advantages is made by a few outliers", "warning", "a judgement: 2 % of the range"),
+        "one_sign": Clause(
+            "all advantages have the same sign", "warning",
+            "definition: a baseline leaves advantages of both signs",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.02, "share of the range that the middle ninety percent must keep", least=0.0, most=1.0),
         "fall": Setting(10.0, "to what part of its share at the start it must have fallen", least=1.0),
@@ -55,7 +62,8 @@ class AdvantageDistribution(Detector):
             return None
         share = middle / span
         message = f"The middle ninety percent of the advantages take up {share:.2%} of their range; it was {began:.0%}."
-        return Finding("warning", share, limit, message, {"share": share, "share_start": began, "min": low, "max": high})
+        evidence = {"share": share, "share_start": began, "min": low, "max": high}
+        return Finding("", share, limit, message, evidence, clause="outliers")
 
     def _one_sign(self, view: View, low: float, high: float) -> Finding | None:
         least, most = view.get("advantage_min"), view.get("advantage_max")
@@ -63,4 +71,4 @@ class AdvantageDistribution(Detector):
             return None
         end = low if low > 0.0 else high
         message = f"All advantages have the same sign ({low:.3g} to {high:.3g}); they began with both."
-        return Finding("warning", end, 0.0, message, {"min": low, "max": high})
+        return Finding("", end, 0.0, message, {"min": low, "max": high}, clause="one_sign")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["AdvantageKurtosis"]
 
@@ -32,6 +32,12 @@ class AdvantageKurtosis(Detector):
         "Clip rewards and advantages, look for outliers of the value function, and lower lambda of the estimation."
     )
     persist: ClassVar[int] = 20
+    clauses: ClassVar = {
+        "heavy_tails": Clause(
+            "the advantages have extremely heavy tails", "warning",
+            "tune split: the largest of 86 sound runs is 36",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "limit": Setting(50.0, "excess kurtosis", least=0.0),
         "moved": Setting(5.0, "how many times its start the kurtosis must be", least=1.0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.advantages.kind import BASELINE, KIND, whitened
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["AdvantageNormalization"]
 
@@ -32,6 +32,13 @@ class AdvantageNormalization(Detector):
         "Check the mask and the dimension of the whitening, its epsilon, and that all processes share its mean and spread."
     )
     persist: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "mean_off": Clause("the mean of whitened advantages is far from 0", "warning", "definition: whitening gives a mean of 0"),
+        "spread_off": Clause(
+            "the spread of whitened advantages is far above 1", "warning",
+            "definition: whitening gives a spread of 1",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "off": Setting(0.25, "distance of the mean from 0", least=0.0),
         "wide": Setting(1.5, "how many times its normal (at least 1) the spread may be", least=1.0),
@@ -49,9 +56,9 @@ class AdvantageNormalization(Detector):
         began, normal = mean.base, std.base
         if shifted and not abs(began) > 0.5 * self.off:
             message = f"The mean of whitened advantages is {mean.level:.3g}."
-            return Finding("warning", mean.level, self.off, message, {"mean": mean.level, "std": std.level})
+            return Finding("", mean.level, self.off, message, {"mean": mean.level, "std": std.level}, clause="mean_off")
         limit = self.wide * max(normal, 1.0)
         if not std.level > limit:
             return None
         message = f"The spread of whitened advantages is {std.level:.3g}; it was {normal:.3g}."
-        return Finding("warning", std.level, limit, message, {"mean": mean.level, "std": std.level})
+        return Finding("", std.level, limit, message, {"mean": mean.level, "std": std.level}, clause="spread_off")

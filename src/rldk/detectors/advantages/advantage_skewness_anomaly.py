@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["AdvantageSkewness"]
 
@@ -30,6 +30,9 @@ class AdvantageSkewness(Detector):
     reads: ClassVar = (*KIND, "advantage_kurtosis")
     advice: ClassVar[str] = "Clip rewards and advantages, read the samples in the tail, and take more samples a prompt."
     persist: ClassVar[int] = 20
+    clauses: ClassVar = {
+        "skewed": Clause("the advantages are extremely skewed", "warning", "tune split: the largest of 86 sound runs is 5.9"),
+    }  # fmt: skip
     settings: ClassVar = {
         "limit": Setting(8.0, "skewness, in either direction", least=0.0),
         "moved": Setting(3.0, "how many times its start the skewness must be", least=1.0),

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from rldk.detectors.advantages.kind import KIND, judges_mean
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["AdvantageTrend"]
 
@@ -41,6 +41,12 @@ class AdvantageTrend(Detector):
     )
     persist: ClassVar[int] = 1
     clear: ClassVar[int] = 1
+    clauses: ClassVar = {
+        "drifts": Clause(
+            "the mean advantage drifts away from 0 without turning", "warning",
+            "chance: four steps of one direction are no noise; half a spread is a judgement",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {"spreads": Setting(0.5, "how far the mean must have moved, in standard deviations", least=0.0)}
     spreads: float
     blocks: deque[float]

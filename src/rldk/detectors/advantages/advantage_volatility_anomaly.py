@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.advantages.kind import BASELINE, KIND, judges_mean
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["AdvantageVolatility"]
 
@@ -30,6 +30,12 @@ class AdvantageVolatility(Detector):
     reads: ClassVar = KIND
     advice: ClassVar[str] = "Lower the value function's learning rate, take larger batches, or whiten the advantages."
     persist: ClassVar[int] = 15
+    clauses: ClassVar = {
+        "jumps": Clause(
+            "the mean advantage jumps from row to row by half of its spread", "warning",
+            "five times the run's own noise at the start; the step alone is no sign: sound runs of tune reach 1.3 spreads (95 %)",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "spreads": Setting(0.5, "usual step of the mean, in standard deviations of the advantages", least=0.0),
         "noise": Setting(5.0, "how many times the run's own noise at the start that must be", least=1.0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import own_norm
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.reward import SCORES
@@ -39,6 +39,21 @@ class ExplodingGradient(Detector):
         "Lower the learning rate and clip the gradient norm at 1; look for outliers among rewards and advantages."
     )
     persist: ClassVar[int] = 5
+    clauses: ClassVar = {
+        "vast": Clause(
+            "the gradient norm is a hundred times its normal for long", "critical",
+            "a judgement; the largest of tune is 129 times its start, in a sound run whose reward was scaled, which "
+            "is allowed for",
+        ),
+        "with_damage": Clause(
+            "the gradient norm is ten times its normal for long, and another channel left its range", "critical",
+            "corroboration by an independent channel",
+        ),
+        "grown": Clause(
+            "the gradient norm is ten times its normal, or a few times where there is damage", "warning",
+            "tune split: 95 % of 97 sound runs stay below 4.4 times their start, the largest are runs whose reward was scaled",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "factor": Setting(10.0, "how many times the run's own normal the norm must be", least=1.0),
         "healthy": Setting(10.0, "norm up to which nothing is said unless there is damage", least=0.0),
@@ -71,11 +86,11 @@ class ExplodingGradient(Detector):
         lasts = self._bad >= self.lasting
         harmful = bool(signs) and level > self.healthy
         vast = level > max(self.beyond * own, self.beyond) and self._bad >= 2 * self.lasting
-        severity = "critical" if (lasts and harmful) or vast else "warning"
+        clause = "with_damage" if lasts and harmful else "vast" if vast else "grown"
         also = f", while {' and '.join(signs)}" if signs else ""
         message = f"{name} is {level:.3g}, {level / max(own, 1e-12):.3g} times the run's own normal of {own:.3g}{also}."
         limit = max(self.factor * own, self.clip if signs else self.healthy)
-        return Finding(severity, level, limit, message, {"norm": level, "normal": own, "signs": float(len(signs))})
+        return Finding("", level, limit, message, {"norm": level, "normal": own, "signs": float(len(signs))}, clause=clause)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("policy_lr", "lr")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import BASELINE, NO_SIGNAL, NORMS, lacks_signal
 
 __all__ = ["GradientFlow"]
@@ -35,6 +35,13 @@ class GradientFlow(Detector):
         "If it is high, lower the learning rate or the loss coefficients; if it is low, look at how the loss is averaged."
     )
     persist: ClassVar[int] = 30
+    clauses: ClassVar = {
+        "left_range": Clause(
+            "the gradient norm left the range of 0.1 to 10 that it began in", "warning",
+            "a judgement: recipes clip at 0.1 to 10; norms mean nothing across models, so that only a run that began "
+            "inside is judged",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "low": Setting(0.1, "lower end of the healthy range", least=0.0),
         "high": Setting(10.0, "upper end of the healthy range", least=0.0),

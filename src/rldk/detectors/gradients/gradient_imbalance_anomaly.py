@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import BASELINE
 
 __all__ = ["GradientImbalance"]
@@ -31,6 +31,12 @@ class GradientImbalance(Detector):
         "Lower the coefficient of the side that dominates, normalise returns, and clip the two norms separately."
     )
     persist: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "dominates": Clause(
+            "one of the policy and value gradients is a hundred times the other, ten times what it was", "warning",
+            "tune split: the ratio of 43 sound runs changes by up to 15 times; a hundred between the norms is a judgement",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "factor": Setting(100.0, "how many times one norm must be the other", least=1.0),
         "moved": Setting(10.0, "how many times the run's own ratio that must be", least=1.0),

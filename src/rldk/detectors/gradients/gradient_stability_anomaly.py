@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import BASELINE, NORMS, own_norm
 
 __all__ = ["GradientStability"]
@@ -35,6 +35,12 @@ class GradientStability(Detector):
     )
     persist: ClassVar[int] = 8
     clear: ClassVar[int] = 20
+    clauses: ClassVar = {
+        "spikes": Clause(
+            "a fifth of the recent gradient norms are spikes", "warning",
+            "tune split: 95 % of 97 sound runs have spikes in no more than 6 % of their rows",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "factor": Setting(5.0, "how many times the run's own normal a spike is", least=1.0),
         "healthy": Setting(10.0, "norm up to which nothing is a spike", least=0.0),

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import exp, log
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["RatioTrend"]
 
@@ -37,6 +37,12 @@ class RatioTrend(Detector):
     advice: ClassVar[str] = "See which of the two norms moves; lower the coefficient or the learning rate of the side that grows."
     persist: ClassVar[int] = 1
     clear: ClassVar[int] = 1
+    clauses: ClassVar = {
+        "drifts": Clause(
+            "the ratio of policy to value gradient drifts tenfold without turning", "warning",
+            "chance: four steps of one direction and like size are no noise; tenfold is a judgement",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {"factor": Setting(10.0, "by what factor the ratio must have moved over four blocks", least=1.0)}
     factor: float
     blocks: deque[float]

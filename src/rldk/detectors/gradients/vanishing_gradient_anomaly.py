@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import BASELINE, NO_SIGNAL, NORMS, lacks_signal
 
 __all__ = ["VanishingGradient"]
@@ -34,6 +34,12 @@ class VanishingGradient(Detector):
     )
     persist: ClassVar[int] = 30
     clear: ClassVar[int] = 3
+    clauses: ClassVar = {
+        "gone": Clause(
+            "the gradient norm is below a hundredth of its normal although there is a signal to learn from", "warning",
+            "a judgement: a hundredth; a spread of rewards that fell is allowed for",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {"share": Setting(0.01, "share of the run's own normal that counts as nothing", least=0.0, most=1.0)}
     share: float
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import adapts, target_of
 
 __all__ = ["CoefAdaptationAnomaly"]
@@ -34,6 +34,12 @@ class CoefAdaptationAnomaly(Detector):
     )
     persist: ClassVar[int] = 1
     clear: ClassVar[int] = 3
+    clauses: ClassVar = {
+        "stuck": Clause(
+            "the coefficient stopped moving while the KL is far from its target", "warning",
+            "Schulman et al. 2017: an adaptive coefficient moves outside of 1/1.5 to 1.5 times the target",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "above": Setting(1.5, "times the target above which the coefficient must rise", least=1.0),
         "below": Setting(0.5, "times the target below which the coefficient must fall", least=0.0, most=1.0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import coefficient
 
 __all__ = ["ControllerOscillationAnomaly"]
@@ -32,6 +32,12 @@ class ControllerOscillationAnomaly(Detector):
     advice: ClassVar[str] = "Lengthen the controller's horizon, so that the coefficient moves more slowly."
     persist: ClassVar[int] = 1
     clear: ClassVar[int] = 20
+    clauses: ClassVar = {
+        "swings": Clause(
+            "the coefficient goes up and down again and again, and the KL with it", "warning",
+            "definition of an oscillation; its size and number of turns are a judgement, tried on simulated controllers",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "amplitude": Setting(1.3, "factor between two turns of the coefficient", least=1.0),
         "turns": Setting(4, "turns within the rows", least=2, most=16),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import adapts, coefficient, target_of
 
 __all__ = ["ControllerOvershootAnomaly"]
@@ -31,6 +31,12 @@ class ControllerOvershootAnomaly(Detector):
     advice: ClassVar[str] = "Lengthen the controller's horizon, or start from the coefficient at which the KL met its target."
     persist: ClassVar[int] = 5
     clear: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "overshoot": Clause(
+            "the KL went through its target to the far side, driven by the coefficient", "warning",
+            "definition of an overshoot; a factor of two on either side is a judgement",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "far": Setting(2.0, "factor from the target on either side", least=1.0),
         "moved": Setting(1.5, "factor by which the coefficient must have moved", least=1.0),

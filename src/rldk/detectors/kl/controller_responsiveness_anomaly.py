@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import adapts, coefficient, target_of
 
 __all__ = ["ControllerResponsivenessAnomaly"]
@@ -34,6 +34,16 @@ class ControllerResponsivenessAnomaly(Detector):
     advice: ClassVar[str] = "Shorten the controller's horizon, or check the sign of its error and the unit of its target."
     persist: ClassVar[int] = 3
     clear: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "wrong_way": Clause(
+            "the KL is far from its target and the coefficient moves the wrong way", "warning",
+            "definition: above its target the coefficient must rise, below it must fall",
+        ),
+        "too_slow": Clause(
+            "the KL is far above its target and the coefficient hardly rises", "warning",
+            "a judgement: 5 % in fifty rows; Ziegler et al. 2019 clip the error of a step at 0.2",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "far": Setting(2.0, "factor from the target that is far", least=1.0),
         "least": Setting(0.05, "change of the coefficient that counts as one", least=0.0),
@@ -75,7 +85,8 @@ class ControllerResponsivenessAnomaly(Detector):
             f"KL has been {'above' if side > 0 else 'below'} its target of {target:.3g} for {self._rows} rows (now "
             f"{kl.level:.3g}), and the coefficient went from {self._coef:.3g} to {coef.level:.3g}."
         )
-        return Finding("warning", change, side * self.least, message, {"kl": kl.level, "target": target, "coef": coef.level})
+        evidence = {"kl": kl.level, "target": target, "coef": coef.level}
+        return Finding("", change, side * self.least, message, evidence, clause="wrong_way" if wrong else "too_slow")
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.value * finding.threshold < 0.0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, unit_of
 
 __all__ = ["KlVolatilityAnomaly"]
@@ -32,6 +32,13 @@ class KlVolatilityAnomaly(Detector):
     advice: ClassVar[str] = "Raise the batch size, clip the log-ratio of single tokens, or lower the learning rate."
     persist: ClassVar[int] = 30
     clear: ClassVar[int] = 20
+    clauses: ClassVar = {
+        "swings": Clause(
+            "the KL swings from row to row by more than healthy runs reach at all", "warning",
+            "a judgement: half of its level and five times its early spread; sound runs of tune swing by up to 4 nats "
+            "per token, on a higher level",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "token": Setting(USUAL_TOKEN, "mean step in nats a token", least=0.0),
         "sequence": Setting(USUAL_SEQUENCE, "mean step in nats a response", least=0.0),

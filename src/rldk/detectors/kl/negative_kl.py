@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import in_numbers, unit_of
 
 __all__ = ["NegativeKl"]
@@ -38,6 +38,17 @@ class NegativeKl(Detector):
     )
     persist: ClassVar[int] = 20
     clear: ClassVar[int] = 20
+    clauses: ClassVar = {
+        "far_below_zero": Clause(
+            "the KL is far below zero, ten times the limit and more", "critical",
+            "definition: a true KL is never negative; ten times the limit of `below_zero`",
+        ),
+        "below_zero": Clause(
+            "the KL stays below zero", "warning",
+            "definition: a true KL is never negative; the lowest level of 79 sound runs of the tune split is -0.0004 "
+            "nats per token",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "token": Setting(0.05, "nats a token below zero", least=0.0),
         "sequence": Setting(1.0, "nats a response below zero", least=0.0),
@@ -61,6 +72,6 @@ class NegativeKl(Detector):
             limit = -max(self.sequence, BY_LENGTH * length if length == length else 0.0)
         if level > limit:
             return None
-        severity = "critical" if level < self.worse * limit else "warning"
+        clause = "far_below_zero" if level < self.worse * limit else "below_zero"
         message = f"KL from the reference is {level:.3g} {in_numbers(unit)} and stays below zero, which no true KL can be."
-        return Finding(severity, level, limit, message, {"kl": level, "kl_start": kl.start})
+        return Finding("", level, limit, message, {"kl": level, "kl_start": kl.start}, clause=clause)

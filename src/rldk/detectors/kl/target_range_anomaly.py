@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import coefficient, target_of
 
 __all__ = ["TargetRangeAnomaly"]
@@ -32,6 +32,13 @@ class TargetRangeAnomaly(Detector):
     advice: ClassVar[str] = "Raise the KL coefficient if the KL is above its range, lower it if below."
     persist: ClassVar[int] = 20
     clear: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "above": Clause(
+            "the KL is above the range that was set for it", "warning",
+            "the user's own target and tolerance, or three times a logged target (a judgement)",
+        ),
+        "below": Clause("the KL is below the range that was set for it", "warning", "the user's own target and tolerance"),
+    }  # fmt: skip
     settings: ClassVar = {
         "arrival": Setting(30, "rows that the KL has to reach the range", least=0),
         "factor": Setting(3.0, "times the target that is too high where no tolerance is known", least=1.0),
@@ -51,7 +58,8 @@ class TargetRangeAnomaly(Detector):
         above = kl.level > high
         limit = high if above else low
         message = f"KL is {kl.level:.3g}, {'above' if above else 'below'} {limit:.3g}, with a target of {target:.3g}."
-        return Finding("warning", kl.level, limit, message, {"kl": kl.level, "target": target})
+        evidence = {"kl": kl.level, "target": target}
+        return Finding("", kl.level, limit, message, evidence, clause="above" if above else "below")
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.value > finding.threshold:

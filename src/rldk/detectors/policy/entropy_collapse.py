@@ -74,10 +74,9 @@ class EntropyCollapse(Detector):
             return ()  # supervised training
         message = f"Entropy fell from {start:.3g} to {level:.2g} nats per token."
         evidence = {"entropy_start": start, "entropy": level}
-        near_best = score.n >= 8 and view.reward.lost(score) <= 1.5 * view.reward.row_noise(score) and score.same < 5
         solved = score.n > 0 and score.level >= 0.98 and score.high <= 1.0 + 1e-6
         others = [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
-        thrives = near_best or solved or view.reward.improves(score)
+        thrives = solved or view.reward.improves(score)
         excused = thrives and not others
         found = []
         if level < DEAD:
@@ -85,6 +84,6 @@ class EntropyCollapse(Detector):
         if level < self.floor:
             mild = excused or start < LOW
             found.append(Finding("warning" if mild else "", level, self.floor, message, evidence, clause="gone"))
-        if not (solved or view.reward.improves(score)):
+        if not thrives:
             found.append(Finding("", level, self.share * start, message, evidence, clause="fallen"))
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["RatioExplosion"]
 
@@ -30,6 +30,20 @@ class RatioExplosion(Detector):
         "Lower the learning rate or the epochs per batch; check that both log-probabilities are of one model and temperature."
     )
     persist: ClassVar[int] = 4
+    clauses: ClassVar = {
+        "far_away": Clause(
+            "the mean ratio of new to old probability is beyond a factor of ten", "critical",
+            "definition: the mean of the ratio is 1; the factor of ten is a judgement",
+        ),
+        "away": Clause(
+            "the mean ratio of new to old probability is beyond a factor of two", "warning",
+            "definition: the mean of the ratio is 1; 44 sound runs of tune stay within 3 % of it",
+        ),
+        "wide": Clause(
+            "the ratio of new to old probability has a spread beyond 5, or far beyond its start", "warning",
+            "tune split: the widest of 44 sound runs is 0.6",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "factor": Setting(2.0, "factor from 1 of the mean ratio", least=1.0),
         "critical_factor": Setting(10.0, "factor from 1 at which it is critical", least=1.0),
@@ -49,9 +63,9 @@ class RatioExplosion(Detector):
         if near and not wide:
             return None
         away = max(level, 1.0 / level) if level > 0 else float("inf")
-        severity = "critical" if away > self.critical_factor else "warning"
+        clause = "wide" if near else "far_away" if away > self.critical_factor else "away"
         value, limit = (spread.level, self.wide) if near else (level, self.factor)
         message = f"The mean ratio of new to old probability is {level:.3g}" + (
             f", with a spread of {spread.level:.3g}." if wide else "."
         )
-        return Finding(severity, value, limit, message, {"ratio_mean": level})
+        return Finding("", value, limit, message, {"ratio_mean": level}, clause=clause)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["TrainInferenceMismatch"]
 
@@ -33,6 +33,12 @@ class TrainInferenceMismatch(Detector):
         "Sync the sampler's weights each step, use one precision and temperature, and correct with truncated importance weights."
     )
     persist: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "gap_grown": Clause(
+            "sampler and trainer disagree far more than at the start", "warning",
+            "Yao et al. 2025; the limits are a judgement, since no run of tune logs the gap",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "kl": Setting(0.05, "KL by token between sampler and trainer", least=0.0),
         "logp": Setting(0.25, "mean difference of log-probabilities", least=0.0),

@@ -6,7 +6,7 @@ from collections import deque
 from math import inf
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.reward import SCORES
 
@@ -42,6 +42,24 @@ class LossExplosion(Detector):
         "and lower the learning rate."
     )
     persist: ClassVar[int] = 1
+    clauses: ClassVar = {
+        "leaps_again": Clause(
+            "the loss leapt beyond its scale four times in a hundred rows", "critical",
+            "a cross-entropy is below 12 even for a guess at random; no sound run of tune leaps once",
+        ),
+        "stays_with_damage": Clause(
+            "the loss stays far beyond its scale, or beyond it while another channel left its range", "critical",
+            "corroboration by an independent channel, or a hundred times the scale",
+        ),
+        "leaps": Clause(
+            "the loss leapt beyond its scale twice in a hundred rows", "warning",
+            "as above; no sound run of tune leaps once",
+        ),
+        "stays": Clause(
+            "the loss stays at ten times its scale", "warning",
+            "tune split: the highest level of 83 sound runs is 0.9",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "factor": Setting(100.0, "how many times the run's own scale a leap is", least=1.0),
         "floor": Setting(10.0, "loss up to which nothing is a leap", least=0.0),
@@ -78,15 +96,18 @@ class LossExplosion(Detector):
         rows = loss.n - spikes[0] + 1
         message = f"The loss leapt above {limit:.3g} {len(spikes)} times in {rows} rows; its own scale is {own:.3g}."
         evidence = {"loss": loss.last, "scale": own, "leaps": float(len(spikes))}
-        return Finding("critical" if len(spikes) >= RECUR else "warning", loss.last, limit, message, evidence)
+        clause = "leaps_again" if len(spikes) >= RECUR else "leaps"
+        return Finding("", loss.last, limit, message, evidence, clause=clause)
 
     def _shifted(self, view: View, level: float, own: float, limit: float) -> Finding:
         signs = harm(view)
         vast = level > max(self.floor, self.factor * own)
-        severity = "critical" if ((vast or signs) and self._bad >= 5) or len(self.spikes) >= RECUR else "warning"
+        lasts = (vast or signs) and self._bad >= 5
+        clause = "leaps_again" if len(self.spikes) >= RECUR else "stays_with_damage" if lasts else "stays"
         also = f", while {' and '.join(signs)}" if signs else ""
         message = f"The loss stays near {level:.3g}; its own scale is {own:.3g}{also}."
-        return Finding(severity, level, limit, message, {"loss": level, "scale": own, "leaps": float(len(self.spikes))})
+        evidence = {"loss": level, "scale": own, "leaps": float(len(self.spikes))}
+        return Finding("", level, limit, message, evidence, clause=clause)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("policy_lr", "lr")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["MemoryPressure"]
 
@@ -28,6 +28,10 @@ class MemoryPressure(Detector):
     needs: ClassVar = (("memory_usage", "gpu_memory_gb", "cpu_memory_gb"),)
     advice: ClassVar[str] = "Lower the batch or the length, checkpoint activations, and free what each step keeps."
     persist: ClassVar[int] = 5
+    clauses: ClassVar = {
+        "full": Clause("nearly all of the memory is in use", "warning", "a judgement: 95 %"),
+        "grows": Clause("the memory has doubled and is at its highest", "warning", "a judgement: caches level off"),
+    }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.95, "share of the memory in use", least=0.0, most=1.0),
         "growth": Setting(2.0, "how many times its start the memory must be", least=1.0),
@@ -38,12 +42,12 @@ class MemoryPressure(Detector):
     def check(self, view: View) -> Finding | None:
         usage = view.get("memory_usage")
         if usage.level > self.share and usage.level > usage.start + 0.02:
-            return Finding(
-                "warning", usage.level, self.share, f"{usage.level:.0%} of the memory is in use.", {"usage": usage.level}
-            )
+            message = f"{usage.level:.0%} of the memory is in use."
+            return Finding("", usage.level, self.share, message, {"usage": usage.level}, clause="full")
         for name in ("gpu_memory_gb", "cpu_memory_gb"):
             memory = view.get(name)
             if memory.level > self.growth * memory.base > self.growth and memory.n >= 20 and memory.level >= memory.high:
                 message = f"{name} grew from {memory.base:.3g} to {memory.level:.3g} GiB and is still at its highest."
-                return Finding("warning", memory.level, self.growth * memory.base, message, {"start": memory.base})
+                limit = self.growth * memory.base
+                return Finding("", memory.level, limit, message, {"start": memory.base}, clause="grows")
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, View
+from rldk.detectors.base import Clause, Detector, Finding, View
 
 __all__ = ["StepRegression"]
 
@@ -27,6 +27,9 @@ class StepRegression(Detector):
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     advice: ClassVar[str] = "Give each run a log of its own, resume with `resume_step`, and write from the main process only."
     persist: ClassVar[int] = 1
+    clauses: ClassVar = {
+        "went_back": Clause("a step is lower than the one before", "warning", "definition: steps of a run rise"),
+    }  # fmt: skip
     last_step: float
 
     def reset(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["ThroughputDrop"]
 
@@ -35,6 +35,10 @@ class ThroughputDrop(Detector):
     )
     persist: ClassVar[int] = 20
     clear: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "slower": Clause("the throughput fell to less than half of its best", "warning", "a judgement"),
+        "longer_steps": Clause("a step takes three times as long as at the start", "warning", "a judgement"),
+    }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.45, "share of its best below which the throughput has dropped", least=0.0, most=1.0),
         "times_longer": Setting(3.0, "how many times its start a step must take", least=1.0),
@@ -60,10 +64,11 @@ class ThroughputDrop(Detector):
             share = 0.5 * self.share if grown else self.share  # long responses leave room for fewer at once
             if speed.level < share * speed.high and (longer or not shorter):
                 message = f"Throughput fell from {speed.high:.4g} to {speed.level:.4g} tokens a second."
-                return Finding("warning", speed.level, share * speed.high, message, {"best": speed.high})
+                return Finding("", speed.level, share * speed.high, message, {"best": speed.high}, clause="slower")
         elif time.n >= 20 and time.base > 0 and time.level > self.times_longer * time.base:
             if length.ready and length.level > 1.5 * length.start:
                 return None
             message = f"A step takes {time.level:.3g} s, {time.level / time.base:.3g} times as long as at the start."
-            return Finding("warning", time.level, self.times_longer * time.base, message, {"start": time.base})
+            limit = self.times_longer * time.base
+            return Finding("", time.level, limit, message, {"start": time.base}, clause="longer_steps")
         return None

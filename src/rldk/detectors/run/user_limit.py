@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, View
+from rldk.detectors.base import Clause, Detector, Finding, View
 
 __all__ = ["UserLimit"]
 
@@ -29,6 +29,9 @@ class UserLimit(Detector):
     clear: ClassVar[int] = 1
     rearm: ClassVar[int] = 0
     most_raises: ClassVar[int] = 1 << 30
+    clauses: ClassVar = {
+        "crossed": Clause("a metric crossed a limit of the user", "critical", "the user's own number"),
+    }  # fmt: skip
     metric: str
     highest: float
     lowest: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["ValueUnexplained"]
 
@@ -35,6 +35,12 @@ class ValueUnexplained(Detector):
     )
     persist: ClassVar[int] = 50
     clear: ClassVar[int] = 10
+    clauses: ClassVar = {
+        "nothing_explained": Clause(
+            "the values explain no more of the returns than a constant", "warning",
+            "definition: an explained variance of 0 is that of a constant",
+        ),
+    }  # fmt: skip
     settings: ClassVar = {
         "limit": Setting(0.0, "share of the variance at or below which nothing is explained", most=1.0),
         "start_rows": Setting(150, "rows that the value function has to learn", least=0),

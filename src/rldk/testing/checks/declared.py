@@ -8,12 +8,13 @@ from typing import Any
 from rldk.core.anomaly import SEVERITIES
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector, View
+from rldk.detectors.base import COMMON_SETTINGS, NOTE, SECTIONS, Detector, View
 from rldk.judge.engine import KNOBS
 from rldk.signals.series import Series, SeriesByName
 from rldk.testing.checks.running import Make, run, wild_streams
 
 __all__ = [
+    "check_clauses_have_a_basis",
     "check_declares_what_it_reads",
     "check_documentation_is_complete",
     "check_has_a_name",
@@ -36,6 +37,15 @@ def check_documentation_is_complete(make: Make) -> None:
     missing = [section for section in SECTIONS if not page.get(section)]
     assert not missing, f"the docstring lacks {', '.join(missing)}"
     assert list(page) == ["title", *SECTIONS], f"the docstring's sections are not in the order {', '.join(SECTIONS)}"
+
+
+def check_clauses_have_a_basis(make: Make) -> None:
+    for name, clause in make().clauses.items():
+        assert name.isidentifier() and name.islower(), f"clause {name!r} is not a lower-case name"
+        assert clause.says.strip() and not clause.says.endswith("."), f"clause {name!r} says nothing, or ends with a full stop"
+        assert clause.severity in (NOTE, *SEVERITIES), f"clause {name!r} has the severity {clause.severity!r}"
+        assert clause.basis.strip(), f"clause {name!r} has no basis: say where its numbers come from"
+        assert clause.persist >= 1 and clause.least >= 1, f"clause {name!r} holds for no row"
 
 
 def check_settings_are_validated(make: Make) -> None:

@@ -49,6 +49,7 @@ def _check_anomalies(engine: Engine, events: Sequence[Event], word: str) -> None
         said = f"{word}, it reports {anomaly!r}"
         assert (anomaly.type, anomaly.tracker) == (detector.type, detector.tracker), said
         assert anomaly.severity in SEVERITIES, said
+        assert not detector.clauses or anomaly.clause in detector.clauses, said
         assert anomaly.message.strip() and anomaly.advice.strip(), said
         assert not (isfinite(anomaly.value) and re.search(r"\bnan\b", anomaly.message)), said
         assert 0 <= anomaly.since <= anomaly.index < len(events), said

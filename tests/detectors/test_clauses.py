@@ -1,0 +1,37 @@
+"""Every detector is made of named clauses, and says for each of them where its numbers come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from rldk.core.event import Event
+from rldk.detectors.base import Detector
+from rldk.detectors.run.user_limit import UserLimit
+from rldk.detectors.table import DETECTORS
+from rldk.judge.engine import Engine
+from rldk.testing.streams import FAULTS, faulty
+
+EVERY = [*DETECTORS, UserLimit]
+
+
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.type)
+def test_every_detector_has_clauses_with_a_basis(kind: type[Detector]) -> None:
+    assert kind.clauses
+    assert all(clause.says and clause.basis for clause in kind.clauses.values())
+    assert all(min(kind.persistence(name)) >= 1 for name in kind.clauses)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_anomaly_names_a_clause_and_is_no_graver_than_it(fault: str) -> None:
+    engine = Engine()
+    for event in faulty(fault, seed=3, steps=400, onset=120):
+        engine.observe(event)
+    clauses = {kind.type: kind.clauses for kind in EVERY}
+    for anomaly in engine.anomalies:
+        clause = clauses[anomaly.type][anomaly.clause]
+        assert anomaly.severity == clause.severity or (anomaly.severity, clause.severity) == ("warning", "critical"), anomaly
+
+
+def test_a_limit_of_the_user_names_its_clause() -> None:
+    (anomaly,) = Engine([UserLimit("kl_mean", highest=1.0, severity="critical")]).observe(Event(0, {"kl_mean": 2.0}))
+    assert (anomaly.clause, anomaly.severity) == ("crossed", "critical")
