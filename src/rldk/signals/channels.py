@@ -143,7 +143,8 @@ def _held_out(view: View) -> Sign | None:
             continue
         fall = held_out_fall(series, has_zero=name != "eval_reward_mean")
         if fall.lost > max(0.6 * fall.whole, 4.0 * fall.noise, 0.2 * fall.size):
-            return Sign("held_out", f"held-out {name.removeprefix('eval_').removesuffix('_mean')} fell from {fall.best:.3g} to {fall.now:.3g}")
+            what = name.removeprefix("eval_").removesuffix("_mean")
+            return Sign("held_out", f"held-out {what} fell from {fall.best:.3g} to {fall.now:.3g}")
     return None
 
 

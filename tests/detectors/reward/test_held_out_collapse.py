@@ -43,7 +43,10 @@ def test_the_same_number_again_and_again(clauses):
     values = [0.31, 0.4, 0.43, 0.38, 0.41, *[0.25] * 12]
     expected = [(45, "warning", "repeats"), (65, "critical", "pinned")]
     assert clauses(HeldOutCollapse(), {"eval_accuracy": every(5, values)}) == expected
-    assert [clause for *_, clause in clauses(HeldOutCollapse(), {"eval_accuracy": every(5, [0.25] * 12)})] == ["repeats", "pinned"]
+    assert [clause for *_, clause in clauses(HeldOutCollapse(), {"eval_accuracy": every(5, [0.25] * 12)})] == [
+        "repeats",
+        "pinned",
+    ]
 
 
 def test_an_accuracy_that_is_measured_now_and_then_counts_and_that_of_the_batch_does_not(where):

@@ -60,7 +60,7 @@ def test_a_mean_that_loses_five_spreads_is_critical(clauses):
 
 def test_a_fall_at_an_even_pace_from_the_start(clauses):
     far = clauses(PolicyCollapse(), {"reward_mean": 0.8 - 0.004 * AT + noise(0.1)})
-    assert far == [(78, "warning", "declines"), (136, "critical", "declines_far")]
+    assert far == [(78, "warning", "declines"), (190, "critical", "declines_far")]
     assert clauses(PolicyCollapse(), {"reward_mean": 0.8 - 0.0001 * AT + noise(0.05)}) == []
 
 

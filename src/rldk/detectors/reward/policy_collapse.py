@@ -65,7 +65,8 @@ class PolicyCollapse(Detector):
         ),
         "declines_far": Clause(
             "the reward falls from the start, far beyond chance", "critical",
-            "a line through all rows with t below -14, and six times the noise of a row lost: a walk of steps of a tenth loses four", persist=10, least=4,
+            "a line through all rows with t below -14, and six times the noise of a row lost; random walks with steps of a tenth "
+            "of the noise lose four", persist=10, least=4,
         ),
         "declines": Clause(
             "the reward falls from the start, beyond chance", "warning",

@@ -1,0 +1,76 @@
+"""What a series knows of itself, against the whole course in a list."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rldk.signals.series import Series
+
+VALUES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, -3.0, 0.3, 1e6, 1e-7]), min_size=1, max_size=120)
+COURSE = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=120)
+
+
+def series_of(values: list[float]) -> Series:
+    series = Series()
+    for index, value in enumerate(values):
+        series.update(value, index)
+    return series
+
+
+def alike(before: float, after: float) -> bool:
+    return abs(after - before) <= 1e-6 * abs(after)
+
+
+@given(VALUES)
+def test_how_often_values_repeat(values):
+    series = series_of(values)
+    pairs = [alike(before, after) for before, after in zip(values, values[1:], strict=False)]
+    same = 1
+    while same <= len(pairs) and pairs[-same]:
+        same += 1
+    assert (series.same, series.repeats) == (same, sum(pairs))
+
+
+@given(VALUES)
+def test_the_chance_of_so_many_equal_values(values):
+    series = series_of(values)
+    before = len(values) - series.same
+    if before < 1:
+        assert series.sameness == 1.0
+        return
+    repeated = sum(alike(first, second) for first, second in zip(values[:before], values[1 : before + 1], strict=True))
+    usual = min(max((repeated + 0.5) / (before + 1.0), 0.05), 0.999)
+    assert series.sameness == pytest.approx(usual ** (series.same - 1))
+
+
+def test_a_run_of_equal_values_is_likely_where_values_repeat_and_unlikely_where_they_do_not():
+    assert series_of([0.0, 1.0, 0.0, 0.0, 1.0, 1.0] * 5 + [0.0] * 6).sameness > 1e-3
+    assert series_of([0.31, 0.5, 0.42, 0.38, 0.29] * 5 + [0.0] * 6).sameness < 1e-4
+
+
+@given(COURSE)
+def test_noise_and_swing_against_a_loop(values):
+    series = series_of(values)
+    roughness, swing = float("nan"), 0.0
+    for n in range(2, len(values) + 1):
+        step = abs(values[n - 1] - values[n - 2])
+        roughness = step if n == 2 else roughness + 0.1 * (step - roughness)
+    for n in range(6, len(values) + 1):
+        apart = abs(values[n - 1] - values[n - 6])
+        swing += (apart - swing) * (1.0 / (n - 5) if n <= 20 else 0.04)
+    assert series.swing == pytest.approx(swing)
+    if len(values) > 1:
+        assert series.noise == pytest.approx(0.886 * roughness)
+
+
+@given(COURSE)
+def test_level_start_and_extremes_against_the_whole_course(values):
+    series = series_of(values)
+    levels = [median(values[end - 5 : end]) for end in range(5, len(values) + 1)]
+    if levels:
+        assert (series.level, series.start, series.high, series.low) == (levels[-1], levels[0], max(levels), min(levels))
+    assert (series.n, series.first, series.last) == (len(values), values[0], values[-1])
