@@ -76,7 +76,8 @@ def test_a_log_that_is_started_over_is_judged_anew(tmp_path: Path, capsys: pytes
     def replace() -> None:
         time.sleep(0.8)
         fresh = tmp_path / "fresh"
-        fresh.write_bytes(b"".join(Event(n, {"reward_mean": 0.1 + 0.01 * (n % 3), "kl_mean": 0.1}).to_json() + b"\n" for n in range(12)))
+        rows = [Event(n, {"reward_mean": 0.1 + 0.01 * (n % 3), "kl_mean": 0.1}) for n in range(12)]
+        fresh.write_bytes(b"".join(row.to_json() + b"\n" for row in rows))
         fresh.replace(log)
 
     thread = threading.Thread(target=replace)

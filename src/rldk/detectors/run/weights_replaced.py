@@ -13,6 +13,7 @@ __all__ = ["WeightsReplaced"]
 
 BEFORE, AFTER = 6, 3  # rows that tell how far training had come, and that tell it is back
 BACK = 0.5  # share of that distance which is left where it fell back
+SPREADS = 0.5  # times the spread of the rows before by which it must be below the lowest of them
 DISTANCES = {"kl_mean": 0.05, "preference_margin": 0.01}
 """What tells how far the policy has come from its start, and from which size on a fall of it is no chance."""
 
@@ -78,7 +79,8 @@ class WeightsReplaced(Detector):
         if len(recent) < BEFORE + AFTER:
             return []
         before, after = median(recent[:BEFORE]), max(recent[BEFORE:])
-        if not before > noticeable or not after < BACK * min(recent[:BEFORE]):
+        lowest, highest = min(recent[:BEFORE]), max(recent[:BEFORE])
+        if not before > noticeable or not after < min(BACK * lowest, lowest - SPREADS * (highest - lowest)):
             return []
         score, reward = score_of(view), view.reward
         if score.n and not reward.best - score.last > max(0.4 * reward.gain, 3.0 * reward.noise):
