@@ -57,8 +57,8 @@ class LearningRateTooHigh(Detector):
             "ranges of real runs: a hundred times the highest of healthy ones", persist=2, least=1,
         ),
         "weights_torn": Clause(
-            "an update changes the weights by more than a tenth", "critical",
-            "healthy runs of tiny models change them by 0.005 to 0.03, larger ones by less", persist=2, least=1,
+            "updates change the weights by more than a tenth, and another channel left its range", "critical",
+            "trained models change by 0.005 to 0.03 in a healthy update; only untrained ones bear more", persist=2, least=1,
         ),
         "leapt": Clause(
             "the learning rate leapt tenfold above its highest, beyond 0.001", "critical",
@@ -104,8 +104,9 @@ class LearningRateTooHigh(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         found = self._rate(view)
         weights = view.get("weight_change")
-        if weights.n >= 2 and weights.index == view.index and min(weights.last, weights.level) > TORN:
-            message = f"Each update changes the weights by {weights.level:.0%}; 0.1 to 3 % is usual."
+        torn = weights.n >= 2 and weights.index == view.index and min(weights.last, weights.level) > TORN
+        if torn and (damaged := harm(view)):
+            message = f"Each update changes the weights by {weights.level:.0%}, and {' and '.join(damaged)}."
             found.append(Finding("", weights.level, TORN, message, {"weight_change": weights.level}, clause="weights_torn"))
         update = view.get("kl_update")
         if update.n >= 3 and update.level > self.update_limit:
