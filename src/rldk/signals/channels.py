@@ -73,9 +73,14 @@ def policy_moves(view: View) -> bool:
 
 
 def reward_has_fallen(view: View) -> bool:
-    """Whether the reward has lost half of what it gained, beyond its noise: what other channels are corroborated by."""
+    """Whether the reward has lost half of what it gained, beyond its noise: what other channels are corroborated by.
+
+    A mean over some twenty rows has to have lost nearly half of it as well, so that a dip of a dozen rows corroborates nothing.
+    """
     score, reward = score_of(view), view.reward
-    return score.n >= 8 and reward.lost(score) > max(0.5 * reward.gain, 4.0 * reward.noise) > 0.0
+    if score.n < 8 or not reward.lost(score) > max(0.5 * reward.gain, 4.0 * reward.noise) > 0.0:
+        return False
+    return score.n < 30 or reward.best - score.slow > 0.45 * reward.gain
 
 
 def harm(view: View, besides: str = "") -> list[str]:
