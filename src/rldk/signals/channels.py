@@ -103,7 +103,7 @@ def _entropy(view: View) -> Sign | None:
     if level > start + ENTROPY_RISE and level > 2.0 * start:
         return Sign("entropy", f"entropy rose from {start:.3g} to {level:.3g}")
     vocabulary = view.get("vocab_size").last
-    if vocabulary > 1.0 and level > 0.9 * log(vocabulary):
+    if vocabulary > 1.0 and level > 0.9 * log(vocabulary) and start < 0.7 * log(vocabulary):
         return Sign("entropy", f"entropy is {level:.3g}, and drawing words at random gives {log(vocabulary):.3g}")
     return None
 
