@@ -3,6 +3,7 @@
     python benchmarks/detection/score_corpus.py                       # the table, from event logs and from plain logs
     python benchmarks/detection/score_corpus.py --split tune --misses # every miss and every false alarm of the tune split
     python benchmarks/detection/score_corpus.py --page out/detection.html --json out/detection.json
+    python benchmarks/detection/score_corpus.py --split tune --peers "" --sensitivity high   # what the knob trades
     python benchmarks/detection/score_corpus.py --write-baseline      # what the tests hold the judge to
     python benchmarks/detection/score_corpus.py --reveal              # look at the runs of judge, and retire them
 
@@ -31,6 +32,7 @@ from corpus.store import EVENTS, PLAIN, RECORDED
 from peers import PEERS, open_peers
 from rldk.core.errors import ReadError
 from rldk.core.event import Event
+from rldk.detectors.base import SENSITIVITIES
 from rldk.detectors.table import DETECTORS
 from rldk.ingest import read_runs
 from rldk.judge.config import ScanConfig
@@ -56,6 +58,7 @@ class Task:
     label: Label
     log: str
     peers: tuple[str, ...]
+    sensitivity: str = "normal"
 
 
 def read_labels(split: str = "") -> list[Label]:
@@ -81,7 +84,7 @@ def work(task: Task) -> dict[str, RunScore]:
     if not runs:
         return {name: score_run(task.label, Judged([])) for name in ("rldk", *task.peers)}
     run = max(runs, key=len)
-    judgement = judge_run(run, ScanConfig())
+    judgement = judge_run(run, ScanConfig(sensitivity=task.sensitivity))
     found = {"rldk": score_run(task.label, judged_by_rldk(judgement, task.label))}
     events = list(run.events())
     framework = FRAMEWORKS[SETTINGS[task.label.run.split("--")[0]].trainer]
@@ -108,9 +111,11 @@ def judged_by_peer(alarms: Sequence[tuple[int, str, str]], events: Sequence[Even
     return Judged([Alarm(events[row].step, severity, "", what) for row, severity, what in alarms])
 
 
-def judge_all(labels: Sequence[Label], logs: Sequence[str], peers: Sequence[str]) -> dict[str, dict[str, list[RunScore]]]:
+def judge_all(
+    labels: Sequence[Label], logs: Sequence[str], peers: Sequence[str], sensitivity: str = "normal"
+) -> dict[str, dict[str, list[RunScore]]]:
     """Scores by log and tool."""
-    tasks = [Task(label, log, tuple(peers)) for log in logs for label in labels]
+    tasks = [Task(label, log, tuple(peers), sensitivity) for log in logs for label in labels]
     workers = os.cpu_count() or 2
     with ProcessPoolExecutor(workers, initializer=start, initargs=(tuple(peers),)) as pool:
         answers = list(pool.map(work, tasks, chunksize=4))
@@ -216,6 +221,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--logs", default="events,plain", help="which of the two recordings")
     parser.add_argument("--peers", default=",".join(PEERS), help="peers to run beside rldk; empty for none")
+    parser.add_argument("--sensitivity", choices=tuple(SENSITIVITIES), default="normal", help="rldk's own knob")
     parser.add_argument("--misses", action="store_true", help="list every miss and false alarm of tune")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--page", type=Path, help="write a page of small plots with every miss and false alarm of tune")
@@ -229,11 +235,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures: dict[str, Any] = {}
     if args.write_baseline and (args.split or set(logs) != set(LOGS) or set(peers) != set(PEERS)):
         parser.error("--write-baseline needs both splits, both logs and all peers")
+    if args.write_baseline and args.sensitivity != "normal":
+        parser.error("--write-baseline is of the normal sensitivity")
     if args.reveal:
         args.split = "judge"
     for split in [args.split] if args.split else ["tune", "judge"]:
         labels = read_labels(split)
-        found = judge_all(labels, logs, peers)
+        found = judge_all(labels, logs, peers, args.sensitivity)
         for log in logs:
             tools = totals_of(found[log])
             show_totals(f"{split}: {len(labels)} runs, from {'event logs' if log == 'events' else 'the plain logs'}", tools)

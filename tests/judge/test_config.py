@@ -92,10 +92,10 @@ WHOLE = "to be a whole number of at least 1, got"
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([], "Expected a mapping with detectors, limits, kl_target, kl_target_tolerance, got list."),
-        ("kl", "Expected a mapping with detectors, limits, kl_target, kl_target_tolerance, got str."),
+        ([], "Expected a mapping with detectors, limits, kl_target, kl_target_tolerance, sensitivity, got list."),
+        ("kl", "Expected a mapping with detectors, limits, kl_target, kl_target_tolerance, sensitivity, got str."),
         ({"detector": {}}, "Unknown key 'detector'. Did you mean detectors?"),
-        ({"zzz": 1}, "Unknown key 'zzz'. Known are detectors, limits, kl_target, kl_target_tolerance."),
+        ({"zzz": 1}, "Unknown key 'zzz'. Known are detectors, limits, kl_target, kl_target_tolerance, sensitivity."),
         ({7: 1}, "Unknown key 7. Known are"),
         ({"detectors": []}, "Expected `detectors` to be a mapping, got list."),
         ({"limits": "kl"}, "Expected `limits` to be a mapping, got str."),
@@ -103,7 +103,7 @@ WHOLE = "to be a whole number of at least 1, got"
         ({"detectors": {"zzz": {}}}, "There is no detector 'zzz'. Known are kl_explosion"),
         ({"detectors": {"plateau": 3}}, "Expected `detectors.plateau` to be a mapping, got 3."),
         ({"detectors": {"plateau": None}}, "Expected `detectors.plateau` to be a mapping, got None."),
-        (of_clip(shore=3), "clip_saturation has no setting 'shore'; it has share, persist, clear, severity."),
+        (of_clip(shore=3), "clip_saturation has no setting 'shore'; it has share, persist, clear, severity, sensitivity."),
         ({"detectors": {"plateau": {"rows": 3}}}, "Expected `plateau.rows` to be a number of at least 10, got 3."),
         (of_clip(share=1.5), "Expected `clip_saturation.share` to be a number of at least 0 and of at most 1, got 1.5."),
         (of_clip(share="half"), "Expected `clip_saturation.share` to be a number, got 'half'."),

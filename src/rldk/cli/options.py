@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rldk.core.errors import UsageError
 
-__all__ = ["FAILING", "add_fail_on", "add_reading", "exit_status", "parse_field_map"]
+if TYPE_CHECKING:
+    from rldk.judge.config import ScanConfig
+
+__all__ = ["FAILING", "add_fail_on", "add_reading", "exit_status", "parse_field_map", "read_config"]
 
 FAILING: dict[str, frozenset[str]] = {
     "critical": frozenset({"critical"}),
@@ -18,10 +23,15 @@ FAILING: dict[str, frozenset[str]] = {
 
 
 def add_reading(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:
-    """`--field-map` and `--adapter`, and `--config` where the runs are judged."""
+    """`--field-map` and `--adapter`, and `--config` and `--sensitivity` where the runs are judged."""
     if judged:
         parser.add_argument(
             "--config", metavar="FILE", help="YAML with thresholds, severities, limits, and detectors switched off"
+        )
+        parser.add_argument(
+            "--sensitivity",
+            choices=("low", "normal", "high"),
+            help="how soon a condition is raised: low waits longer and says less, high waits less and says more",
         )
     parser.add_argument(
         "--field-map", action="append", default=[], metavar="KEY=METRIC", help="a key of yours and its metric; may be repeated"
@@ -31,6 +41,14 @@ def add_reading(parser: argparse.ArgumentParser, *, judged: bool = True) -> None
         metavar="NAME",
         help="read with this adapter instead of the one the content asks for; a NAME that is none lists them",
     )
+
+
+def read_config(args: argparse.Namespace) -> ScanConfig:
+    """The settings of `--config` and `--sensitivity`."""
+    from rldk.judge.config import ScanConfig
+
+    config = ScanConfig.from_yaml(args.config) if args.config else ScanConfig()
+    return replace(config, sensitivity=args.sensitivity) if args.sensitivity else config
 
 
 def add_fail_on(parser: argparse.ArgumentParser, default: str = "critical") -> None:

@@ -15,7 +15,7 @@ __all__ = ["CONFIG_KEY", "SCAN_KEYS", "RunConfig", "clean_settings"]
 CONFIG_KEY = "model_info/config"
 """Where the first event of a log holds the settings of its run."""
 
-SCAN_KEYS = ("detectors", "limits", "kl_target", "kl_target_tolerance")
+SCAN_KEYS = ("detectors", "limits", "kl_target", "kl_target_tolerance", "sensitivity")
 """What a scan can be told by `rldk` settings: the keys of `ScanConfig.from_dict`."""
 
 _OWN = "rldk"

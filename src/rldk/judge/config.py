@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rldk.core.catalog import CATALOG, entry_of
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
-from rldk.detectors.base import Detector
+from rldk.detectors.base import SENSITIVITIES, Detector
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.judge.judge import Judge
@@ -20,7 +20,7 @@ __all__ = ["ScanConfig"]
 
 J = TypeVar("J", bound=Judge)
 
-_KEYS = ("detectors", "limits", "kl_target", "kl_target_tolerance")
+_KEYS = ("detectors", "limits", "kl_target", "kl_target_tolerance", "sensitivity")
 
 
 @dataclass(slots=True)
@@ -29,15 +29,20 @@ class ScanConfig:
 
     `detectors` maps a type to its settings; `enabled: false` switches it off, `severity` overrules its own, `persist` and
     `clear` say how long a condition must hold or be gone. `limits` maps a metric to `max`, `min` and `severity`: hard
-    limits of the user's own.
+    limits of the user's own. `sensitivity` is one knob for all detectors: `low` asks for twice as much persistence of a
+    warning and half as much again of a critical, `high` for half of both, and `normal` is the default. What one row proves,
+    and a user's own limits and `persist`, stay as they are.
     """
 
     detectors: dict[str, dict[str, Any]] = field(default_factory=dict)
     limits: dict[str, dict[str, Any]] = field(default_factory=dict)
     kl_target: float | None = None
     kl_target_tolerance: float | None = None
+    sensitivity: str | None = None
 
     def __post_init__(self) -> None:
+        if self.sensitivity is not None and self.sensitivity not in SENSITIVITIES:
+            raise UsageError(f"Expected `sensitivity` to be one of {list(SENSITIVITIES)}, got {self.sensitivity!r}.")
         self.build()  # every mistake is said now, not in the middle of a run
         for name in ("kl_target", "kl_target_tolerance"):
             value = _number(name, getattr(self, name))
@@ -77,7 +82,7 @@ class ScanConfig:
                 raise UsageError(f"Expected `{key}` to be a mapping, got {type(part).__name__}.")
             parts[key] = {str(name): _settings(key, str(name), value) for name, value in part.items()}
         target, tolerance = (_number(key, given.get(key)) for key in ("kl_target", "kl_target_tolerance"))
-        return cls(parts["detectors"], parts["limits"], target, tolerance)
+        return cls(parts["detectors"], parts["limits"], target, tolerance, given.get("sensitivity"))
 
     def build(self) -> list[Detector]:
         """The detectors that these settings ask for."""
@@ -86,7 +91,7 @@ class ScanConfig:
                 raise UsageError(f"There is no detector {name!r}{_near(name, BY_TYPE)}")
         made: list[Detector] = []
         for kind in DETECTORS:
-            given = dict(self.detectors.get(kind.type, {}))
+            given = {"sensitivity": self.sensitivity or "normal", **self.detectors.get(kind.type, {})}
             enabled = given.pop("enabled", True)
             if not isinstance(enabled, bool):
                 raise UsageError(f"Expected `{kind.type}.enabled` to be true or false, got {enabled!r}.")
@@ -120,7 +125,7 @@ class ScanConfig:
         if length_bias_threshold is not None:
             detectors["length_bias"] = {"threshold": length_bias_threshold, **detectors.get("length_bias", {})}
         bounds = {name: dict(bound) if isinstance(bound, Mapping) else {"max": bound} for name, bound in limits.items()}
-        return ScanConfig(detectors, {**self.limits, **bounds}, self.kl_target, self.kl_target_tolerance)
+        return ScanConfig(detectors, {**self.limits, **bounds}, self.kl_target, self.kl_target_tolerance, self.sensitivity)
 
 
 def _limit(name: str, given: dict[str, Any]) -> UserLimit:

@@ -39,4 +39,5 @@ def _with_told(config: ScanConfig, run: Run) -> ScanConfig:
         limits={**told.limits, **config.limits},
         kl_target=told.kl_target if config.kl_target is None else config.kl_target,
         kl_target_tolerance=told.kl_target_tolerance if config.kl_target_tolerance is None else config.kl_target_tolerance,
+        sensitivity=config.sensitivity or told.sensitivity,
     )

@@ -35,6 +35,7 @@ def told_settings(
         "detectors": given.detectors,
         "kl_target": others.pop("kl_target", given.kl_target),
         "kl_target_tolerance": others.pop("kl_target_tolerance", given.kl_target_tolerance),
+        "sensitivity": given.sensitivity,
         "options": others,
     }
     return {name: value for name, value in found.items() if value not in (None, {})}

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map
+from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map, read_config
 from rldk.cli.output import (
     clean,
     console,
@@ -70,10 +70,9 @@ def judge_paths(
     """
     from rldk.ingest import read_runs
     from rldk.ingest.paths import expand, size_of
-    from rldk.judge.config import ScanConfig
     from rldk.judge.scan import judge_run
 
-    config = ScanConfig.from_yaml(args.config) if args.config else ScanConfig()
+    config = read_config(args)
     paths = expand(args.paths)
     with progress_bar(size_of(paths)) as progress:
         fields = parse_field_map(args.field_map)

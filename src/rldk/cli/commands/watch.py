@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map
+from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map, read_config
 from rldk.cli.output import clean, while_read
 from rldk.core.errors import ReadError, UsageError
 
@@ -51,10 +51,8 @@ class Watch:
     """The log that is watched, and the runs in it; `look` takes what is new."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from rldk.judge.config import ScanConfig
-
         self.path = Path(args.path)
-        self.config = ScanConfig.from_yaml(args.config) if args.config else ScanConfig()
+        self.config = read_config(args)
         self.runs: dict[str, Any] = {}
         self.current: Any = None
         self.busy = False
