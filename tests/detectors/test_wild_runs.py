@@ -538,7 +538,7 @@ SILENT: dict[Wild, Sequence[str]] = {
     few_metrics: (),
     one_response_a_row: ("plateau",),
     already_trained: (),
-    dips: (),
+    dips: ("length_runaway",),
     format_then_answer: (),
     half_precision_start: ("nonfinite_metric",),
     preference: (),

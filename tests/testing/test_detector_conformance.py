@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 
 from rldk.core.catalog import entry_of
@@ -17,102 +16,9 @@ from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.testing.detectors import yield_detector_checks
-from rldk.testing.streams import FAULTS, faulty
+from rldk.testing.sick import sick
 
 LIMIT = partial(UserLimit, "kl_mean", highest=1e6)
-
-
-FAULT = {
-    "target_range_anomaly": "controller_stuck",
-    "controller_overshoot_anomaly": "controller_oscillation", "controller_oscillation_anomaly": "controller_oscillation",
-    "coef_adaptation_anomaly": "controller_stuck", "eos_starvation": "length_runaway",
-    "exploding_gradient_anomaly": "exploding_gradients", "vanishing_gradient_anomaly": "vanishing_gradients",
-    "gradient_imbalance_anomaly": "gradient_imbalance", "advantage_bias_anomaly": "advantage_bias",
-}  # fmt: skip
-"""The simulated fault on which a detector raises, where its name is not that of the detector."""
-
-ROWS = 300
-AT = np.arange(ROWS)
-LATE = AT >= 100
-
-
-def around(level: float, sigma: float, seed: int = 0) -> Any:
-    return level * np.exp(np.random.default_rng(seed).normal(0.0, sigma, ROWS))
-
-
-COLUMNS: dict[str, dict[str, Any]] = {
-    "reward_changed": {
-        "reward_mean": np.where(LATE, -1.0, 1.0) + np.log(around(1.0, 0.05)),
-        "kl_mean": around(0.05, 0.03, 1), "entropy_mean": around(1.0, 0.03, 2),
-    },
-    "kl_penalty_too_strong": {"reward_mean": np.log(around(1.5, 0.1)), "kl_coef": np.full(ROWS, 20.0), "kl_mean": around(0.01, 0.1)},
-    "reference_wrong": {"kl_mean": np.zeros(ROWS), "reward_mean": 0.01 * AT + np.log(around(1.0, 0.05)), "kl_coef": np.full(ROWS, 0.1)},
-    "temperature_wrong": {"temperature": np.full(ROWS, 0.05)},
-    "learning_rate_too_low": {"lr": np.zeros(ROWS), "reward_mean": np.log(around(1.0, 0.05))},
-    "policy_frozen": {"weight_change": np.zeros(ROWS), "grad_norm": around(1.0, 0.2)},
-    "weights_replaced": {
-        "kl_mean": np.where(LATE, 0.02, 0.4) * around(1.0, 0.05), "reward_mean": np.where(LATE, 0.1, AT / 100.0) + np.log(around(1.0, 0.02)),
-        "weight_change": around(1e-4, 0.1, 2) * np.where(AT == 100, 500.0, 1.0),
-    },
-    "batch_too_small": {"batch_size": np.full(ROWS, 2.0), "reward_mean": around(0.5, 0.1)},
-    "value_frozen": {"weight_change_value": np.zeros(ROWS), "reward_mean": around(0.5, 0.1)},
-    "too_few_prompts": {"distinct_prompts": np.full(ROWS, 2.0)},
-    "preference_unlearnt": {"chosen_logp_mean": np.where(LATE, -90.0, -30.0) + around(1.0, 0.3), "preference_accuracy": around(0.5, 0.05)},
-    "kl_trend_anomaly": {"kl_mean": around(0.02, 0.05) * np.exp(np.maximum(AT - 100, 0) * 0.03)},
-    "missing_reward": {"reward_missing_frac": np.where(LATE, 0.3, 0.0)},
-    "sparse_reward": {"reward_mean": np.where(AT % 9 == 0, 0.125, 0.0)},
-    "held_out_collapse": {"eval_accuracy": np.where(LATE, 0.1, 0.6) + around(0.01, 0.5)},
-    "kl_penalty_off": {
-        "kl_mean": around(0.02, 0.05) + np.maximum(AT - 100, 0) * 0.01, "kl_coef": np.where(LATE, -0.2, 0.1), "reward_mean": around(0.5, 0.1),
-    },
-    "response_collapse": {"distinct_responses_frac": np.where(LATE, 1 / 16, 0.95)},
-    "kl_volatility_anomaly": {"kl_mean": around(0.05, 0.05) * np.where(LATE & (AT % 2 == 0), 30.0, 1.0)},
-    "controller_responsiveness_anomaly": {
-        "kl_mean": np.where(LATE, 30.0, 6.0) + around(0.1, 0.5),
-        "kl_coef": np.full(ROWS, 0.2) + 1e-6 * AT,
-        "target_kl": np.full(ROWS, 6.0),
-    },
-    "gradient_flow_anomaly": {"grad_norm": around(6.0, 0.1) * np.where(LATE, 7.5, 1.0)},
-    "gradient_balance_anomaly": {
-        "policy_grad_norm": around(1.0, 0.3),
-        "value_grad_norm": around(1.0, 0.3, 1) * np.where(LATE, 25.0, 1.0),
-    },
-    "gradient_stability_anomaly": {"grad_norm": around(1.0, 0.1) * np.where(LATE, around(1.0, 3.0, 1), 1.0)},
-    "ratio_trend_anomaly": {
-        "policy_grad_norm": around(1.0, 0.1),
-        "value_grad_norm": around(1.0, 0.1, 1) * np.exp(np.clip(AT - 100, 0, 150) * 0.025),
-    },
-    "advantage_scale_anomaly": {"advantage_std": around(1.5, 0.1) * np.where(LATE, 100.0, 1.0)},
-    "advantage_distribution_anomaly": {
-        "advantage_min": np.where(LATE, 5.0, -4.0) + around(0.4, 0.1),
-        "advantage_max": np.where(LATE, 13.0, 4.0) + around(0.4, 0.1, 1),
-    },
-    "advantage_normalization_anomaly": {
-        "advantage_mean": np.where(LATE, 2.0, 0.0),
-        "advantage_std": np.where(LATE, 5.0, 1.0),
-        "advantage_normalized": np.ones(ROWS),
-    },
-    "advantage_trend_anomaly": {
-        "advantage_mean": 0.3 * np.log(around(1.0, 0.2)) + np.clip(AT - 100, 0, 150) * 0.02,
-        "advantage_std": around(1.5, 0.1, 1),
-    },
-    "advantage_volatility_anomaly": {
-        "advantage_mean": np.log(around(1.0, 0.1)) + np.where(LATE, 2.0 * (-1.0) ** AT, 0.0),
-        "advantage_std": around(1.5, 0.1, 1),
-    },
-    "advantage_skewness_anomaly": {"advantage_skewness": 2.0 + around(0.5, 0.3) + np.where(LATE, 40.0, 0.0)},
-    "advantage_kurtosis_anomaly": {"advantage_kurtosis": 8.0 + around(1.0, 0.3) + np.where(LATE, 900.0, 0.0)},
-}  # fmt: skip
-
-
-def sick(kind: type[Detector]) -> list[Event]:
-    """A stream on which a detector raises."""
-    if kind.type in COLUMNS:
-        columns = {name: values.tolist() for name, values in COLUMNS[kind.type].items()}
-        info = {"reductions": {"kl_mean": "token"}}
-        return [Event(row, {name: column[row] for name, column in columns.items()}, model_info=info) for row in range(ROWS)]
-    name = FAULT.get(kind.type, kind.type)
-    return faulty(name, seed=1, steps=700, onset=min(FAULTS[name].onset, 200))
 
 
 def checks() -> Iterator[Any]:

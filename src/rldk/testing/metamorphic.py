@@ -127,16 +127,15 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def change_kl_unit(events: Sequence[Event], how: Reductions) -> Related:
-    """KL by token where it was by sequence, and the reverse, by the mean length of each row's responses."""
+    """KL by token where it was by sequence, and the reverse, by the mean length of each row's responses, if all rows tell it."""
     unit = how.get("kl_mean", "")
-    if unit not in ("token", "sequence"):
+    lengths = [event.metrics.get("rollout_length_mean", 0.0) for event in events if "kl_mean" in event.metrics]
+    if unit not in ("token", "sequence") or not all(isfinite(length) and length > 0.0 for length in lengths):
         return Related(list(events), list(range(len(events))), dict(how))
     names = ("kl_mean", "kl_std", "kl_max", "target_kl")
 
     def convert(event: Event) -> Event:
-        length = event.metrics.get("rollout_length_mean", 0.0)
-        if not isfinite(length) or length <= 0.0:
-            return event
+        length = event.metrics.get("rollout_length_mean", 1.0)
         factor = length if unit == "token" else 1.0 / length
         return replace(event, metrics={name: value * factor if name in names else value for name, value in event.metrics.items()})
 

@@ -1,0 +1,74 @@
+"""The metamorphic relations over the table of detectors, each on its sick stream; what is known not to hold stands in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import pytest
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.event import Event
+from rldk.detectors.base import Detector
+from rldk.detectors.table import DETECTORS
+from rldk.judge.engine import Engine
+from rldk.testing.metamorphic import Judge, Reductions, average_rows, compare, keep_metrics, relations, worst
+from rldk.testing.sick import sick
+
+UNITS = ("the reward minus 40", "the reward plus 100", "the reward times 0.01", "the reward times 1000", "KL in the other unit")
+EXEMPT = {
+    ("reward_changed", "the reward minus 40"): "a flipped sign is a matter of the zero",
+    ("reward_changed", "the reward plus 100"): "a flipped sign is a matter of the zero",
+    ("advantage_normalization_anomaly", "the reward times 0.01"): "it says that advantages are not of spread 1",
+    ("negative_kl", "KL in the other unit"): "its limit is in the unit of the log",
+    ("controller_overshoot_anomaly", "KL in the other unit"): "the target is followed in the unit of the log, as lengths change",
+    ("reward_saturation", "KL in the other unit"): "the KL it compares with is in the unit of the log, as lengths change",
+}
+"""What is known to depend on a unit, and why."""
+
+
+def judge_of(kind: type[Detector]) -> Judge:
+    def judge(events: Sequence[Event], how: Reductions) -> list[Anomaly]:
+        engine = Engine([kind()], reductions=dict(how))
+        for event in events:
+            engine.observe(replace(event, model_info={}))
+        return engine.anomalies
+
+    return judge
+
+
+@lru_cache(maxsize=4)
+def sick_of(kind: type[Detector]) -> tuple[tuple[Event, ...], dict[str, str]]:
+    events = tuple(sick(kind))
+    return events, dict(events[0].model_info.get("reductions", {}))
+
+
+@pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.type)
+def test_no_verdict_depends_on_the_units_of_reward_and_kl(kind: type[Detector]) -> None:
+    events, how = sick_of(kind)
+    for name in UNITS:
+        if (kind.type, name) not in EXEMPT:
+            assert compare(judge_of(kind), events, relations()[name], how) is None, name
+
+
+@pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.type)
+def test_no_verdict_depends_on_unrelated_metrics(kind: type[Detector]) -> None:
+    events, how = sick_of(kind)
+    related = frozenset((*kind.all_metrics(), "kl_mean", "rollout_length_mean", "entropy_mean"))
+    assert compare(judge_of(kind), events, lambda rows, units: keep_metrics(rows, units, related), how) is None
+
+
+NEEDS_DENSE_ROWS = {
+    "kl_spike", "kl_trend_anomaly", "kl_volatility_anomaly", "controller_responsiveness_anomaly", "reward_changed",
+    "sparse_reward", "gradient_balance_anomaly", "ratio_trend_anomaly", "advantage_trend_anomaly",
+}  # fmt: skip
+"""Detectors that lose what they found where a row is the mean of five, on streams of 300 rows: some are about single rows,
+`reward_changed` must not take what a policy learnt within a row for a change, the others still count rows."""
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DETECTORS if kind.type not in NEEDS_DENSE_ROWS], ids=lambda kind: kind.type)
+def test_means_of_five_rows_give_the_same_verdict(kind: type[Detector]) -> None:
+    events, how = sick_of(kind)
+    sparse = average_rows(events, how, 5)
+    assert worst(judge_of(kind)(sparse.events, how)) == worst(judge_of(kind)(events, how))
