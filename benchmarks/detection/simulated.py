@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from peers import Alarm, Peer, open_peers
 from peers.simple_rules import fixed_thresholds, rolling_z
 from rldk.judge.engine import Engine
+from rldk.testing.chance import CHANCE, chance_stream
 from rldk.testing.streams import FAULTS, PROFILES, simulate
 
 STEPS = 1000
@@ -130,6 +131,22 @@ def _show_healthy(healthy: Sequence[Outcome], tools: Sequence[str], verbose: boo
     return good
 
 
+def is_critical(kind: str, seed: int) -> bool:
+    """Whether rldk finds something critical in a run of chance alone."""
+    engine = Engine()
+    for event in chance_stream(kind, seed):
+        engine.observe(event)
+    return any(anomaly.severity == "critical" for anomaly in engine.anomalies)
+
+
+def show_chance(streams: int) -> None:
+    """Print how many runs of chance alone have a critical, of each kind; the bar is one in a hundred."""
+    with ProcessPoolExecutor(2) as pool:
+        for kind in CHANCE:
+            found = sum(pool.map(is_critical, [kind] * streams, range(streams), chunksize=16))
+            print(f"{kind:24} {found:>4} of {streams} with a critical" + ("" if found <= 0.01 * streams else ": above the bar"))
+
+
 def rlwatch_name() -> str | None:
     """rlwatch and its version; `None` if it cannot be had. Its environment is made here, before the workers need it."""
     found = open_peers(["rlwatch"])
@@ -145,7 +162,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--misses", action="store_true", help="list the runs that were missed, and alarms of healthy ones")
     parser.add_argument("--first-seed", type=int, default=0, help="begin with this seed: other runs of the same kinds")
     parser.add_argument("--without-rlwatch", action="store_true")
+    parser.add_argument("--chance", type=int, default=0, help="only this: so many runs of noise, walks and late learners (1000)")
     args = parser.parse_args(arguments)
+    if args.chance:
+        show_chance(args.chance)
+        return 0
     name = None if args.without_rlwatch else rlwatch_name()
     beside = name or "no other monitor"
     print(f"Simulated runs of {STEPS} steps, beside {beside}; z-score: window 50, |z| > 4; fixed: limits of folklore")

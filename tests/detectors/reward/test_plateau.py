@@ -66,7 +66,8 @@ def test_a_policy_that_has_left_its_reference_for_a_better_reward_is_silent(wher
 
 
 def test_a_policy_that_has_hardly_left_it_has_time(clauses):
-    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.25)}, TOKEN) == [(618, "warning", "flat")]
+    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.25)}, TOKEN) == [(66, "warning", "wanders")]
+    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.02)}, TOKEN) == [(618, "warning", "flat")]
 
 
 def test_sooner_where_the_policy_has_not_moved(clauses):
