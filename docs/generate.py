@@ -13,6 +13,7 @@ import training_keys
 from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric
 from rldk.core.catalog.index import AMBIGUOUS
 from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector
+from rldk.detectors.normal import NORMAL
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import DETECTORS
 
@@ -107,12 +108,21 @@ def detector_page(kind: type[Detector]) -> str:
     lines = [f"# {kind.type}", "", said["title"], ""]
     for section in SECTIONS:
         lines += [f"## {section}", "", _sentence(said[section]), ""]
-    lines += ["## Needs", "", _needs(kind), ""]
+    lines += ["## Clauses", "", "| clause | holds where | severity | raised | basis |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{name}` | {clause.says} | {clause.severity} | {kind.wait_in_words(name)} | {clause.basis} |"
+        for name, clause in kind.clauses.items()
+    ]
+    lines += ["", "## Needs", "", _needs(kind), ""]
     lines += ["## Settings", "", "| setting | default | meaning |", "|---|---|---|"]
     lines += [f"| `{name}` | {setting.default:g} | {setting.meaning} |" for name, setting in kind.settings.items()]
-    lines += [f"| `{name}` | {getattr(kind, name):g} | {setting.meaning} |" for name, setting in COMMON_SETTINGS.items()]
+    common = {name: f"{getattr(kind, name):g}" for name in COMMON_SETTINGS}
+    if kind.check is Detector.check:
+        common["persist"] = "by clause"
+    lines += [f"| `{name}` | {common[name]} | {setting.meaning} |" for name, setting in COMMON_SETTINGS.items()]
     lines += [
         "| `severity` | its own | `warning` or `critical`: overrules it |",
+        "| `sensitivity` | normal | `low` waits longer, `high` less |",
         "| `enabled` | true | false switches it off |",
         "",
     ]
@@ -126,6 +136,18 @@ def _sentence(text: str) -> str:
 def _needs(kind: type[Detector]) -> str:
     groups = [" or ".join(f"`{name}`" for name in group) for group in kind.needs]
     return "; and ".join(groups) + "." if groups else "Nothing in particular."
+
+
+def normal_page() -> str:
+    lines = [
+        "# What looks odd and is normal",
+        "",
+        "Things that make people wonder about a healthy run. `rldk explain normal` prints the same list.",
+        "",
+    ]
+    for oddity in NORMAL:
+        lines += [f"## {oddity.seen.removesuffix('.')}", "", oddity.why, "", f"*Not normal:* {oddity.unless}", ""]
+    return "\n".join(lines)
 
 
 def detectors_index() -> str:
@@ -145,7 +167,15 @@ def detectors_index() -> str:
         "limits:                                        # hard limits of your own",
         "  kl_mean: {max: 0.2, severity: critical}",
         "kl_target: 6.0",
+        "sensitivity: normal                            # low waits longer and says less, high waits less and says more",
         "```",
+        "",
+        "A detector is made of *clauses*: each is a condition, a severity and a persistence, with the basis of its numbers, and",
+        "an anomaly says which of them held. A clause of the severity *note* is worth knowing and no anomaly. Persistence is",
+        "counted in steps: where a row of the log stands for several, fewer rows are waited for. With `sensitivity: low`",
+        "(`rldk scan --sensitivity low`, `RLDKCallback(config={\"sensitivity\": \"low\"})`) a warning must hold for twice as long",
+        "and a critical for one and a half times as long; with `high` for half as long. What one row proves, and limits of your",
+        "own, are raised at once with any of them. [What looks odd and is normal](../normal.md) is no anomaly at all.",
         "",
         "| type | family | what it is |",
         "|---|---|---|",
@@ -159,6 +189,7 @@ PAGES = {
     "metrics.md": metrics_page,
     "training_metrics.md": training_keys.page,
     "benchmark.md": benchmark_page.page,
+    "normal.md": normal_page,
     "detectors/index.md": detectors_index,
     **{f"detectors/{kind.type}.md": partial(detector_page, kind) for kind in KINDS},
 }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from rldk.cli.main import main
-from rldk.detectors.base import SECTIONS
+from rldk.detectors.base import SECTIONS, Detector
+from rldk.detectors.normal import NORMAL
+from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import DETECTORS
 
 Capture = pytest.CaptureFixture[str]
@@ -26,7 +29,7 @@ def test_every_page_is_whole(capsys: Capture, kind: str) -> None:
     said = explain(capsys, kind)
     assert said.startswith(f"{kind}  (")
     lines = said.splitlines()
-    for section in (*SECTIONS, "Needs", "Settings"):
+    for section in (*SECTIONS, "Clauses", "Needs", "Settings"):
         assert lines[lines.index(section) + 1].strip() not in ("", "–"), section
     assert "persist = " in said and "clear = " in said
 
@@ -34,14 +37,45 @@ def test_every_page_is_whole(capsys: Capture, kind: str) -> None:
 def test_a_page(capsys: Capture) -> None:
     said = explain(capsys, "clip_saturation")
     assert "clip_saturation  (policy)\nMost tokens of an update are clipped" in said
-    assert "What it catches\nHalf of the tokens or more" in said
-    assert "Needs\nclip_frac\n" in said
-    assert "share = 0.5: share of clipped tokens" in said
-    assert "persist = 8: checks in a row" in said, "its own, not the common one"
+    assert "What it catches\nA third of the tokens or more" in said
+    assert "Needs\nclip_frac or clip_range\n" in said
+    assert "share = 0.35: share of clipped tokens" in said
+
+
+@pytest.mark.parametrize("kind", [*DETECTORS, UserLimit], ids=lambda kind: kind.type)
+def test_clauses_are_told_with_severity_persistence_and_basis(capsys: Capture, kind: type[Detector]) -> None:
+    said = " ".join(explain(capsys, kind.type).split())
+    for name, clause in kind.clauses.items():
+        assert f"{name} ({clause.severity}, {kind.wait_in_words(name)}): " in said
+        assert f"Basis: {clause.basis}." in said
+
+
+def test_how_long_a_clause_must_hold(capsys: Capture) -> None:
+    said = explain(capsys, "clip_saturation")
+    assert "saturated (warning, after 8 steps (at least 3 rows)): A third of the tokens are clipped." in said
+    assert "narrow (warning, at once): " in said
+    assert "gone (warning, after 30 steps (at least 8 rows)): " in explain(capsys, "vanishing_gradient_anomaly")
+
+
+def test_what_looks_odd_and_is_normal(capsys: Capture) -> None:
+    said = " ".join(explain(capsys, "normal").split())
+    listed = json.loads(explain(capsys, "normal", "--json"))["normal"]
+    assert [one["name"] for one in listed] == [oddity.name for oddity in NORMAL]
+    assert all(" ".join(oddity.seen.split()) in said and " ".join(oddity.why.split()) in said for oddity in NORMAL)
+
+
+def test_what_is_not_normal_names_detectors_that_there_are() -> None:
+    known = {kind.type for kind in DETECTORS}
+    for oddity in NORMAL:
+        assert any(re.search(rf"\b{kind}\b", oddity.unless) for kind in known), oddity.name
+        named = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", f"{oddity.unless} {oddity.why}"))
+        assert named <= known | {"reward_std"}, oddity.name
 
 
 def test_needs_are_told_as_groups(capsys: Capture) -> None:
-    assert "\neos_frac or eos_count or truncated_frac; reward_mean\n" in explain(capsys, "eos_starvation")
+    assert "\nexplained_variance\n" in explain(capsys, "value_unexplained")
+    assert "\neos_frac or eos_count or truncated_frac\n" in explain(capsys, "eos_starvation")
+    assert "\nadvantage_mean; advantage_std\n" in explain(capsys, "advantage_bias_anomaly")
     assert "\nnothing in particular\n" in explain(capsys, "step_regression")
 
 
@@ -53,11 +87,15 @@ def test_all_are_listed(capsys: Capture) -> None:
 
 def test_json_of_one_and_of_all(capsys: Capture) -> None:
     one = json.loads(explain(capsys, "eos_starvation", "--json"))
-    assert one["needs"] == [["eos_frac", "eos_count", "truncated_frac"], ["reward_mean"]]
+    assert one["needs"] == [["eos_frac", "eos_count", "truncated_frac"]]
+    assert one["clauses"]["stopped"] == {
+        "says": "responses that ended no longer do", "severity": "critical", "holds": 6, "rows": 2,
+        "basis": one["clauses"]["stopped"]["basis"],
+    }  # fmt: skip
     assert set(one["documentation"]) == {"title", *SECTIONS}
-    assert one["settings"]["persist"]["default"] == 30
+    assert one["settings"]["clear"]["default"] == 8
     assert one["settings"]["share"] == {
-        "default": 0.02, "meaning": one["settings"]["share"]["meaning"], "least": 0.0, "most": 1.0,
+        "default": 0.1, "meaning": one["settings"]["share"]["meaning"], "least": 0.0, "most": 1.0,
     }  # fmt: skip
     every = json.loads(explain(capsys, "--json"))["detectors"]
     assert [entry["type"] for entry in every] == TYPES

@@ -235,6 +235,14 @@ class Detector(Statistic):
         return cls.clauses[clause].persist, cls.clauses[clause].least
 
     @classmethod
+    def wait_in_words(cls, clause: str) -> str:
+        """`after 8 steps (at least 3 rows)`, or `at once`."""
+        steps, rows = cls.persistence(clause)
+        if steps <= 1:
+            return "at once"
+        return f"after {steps} steps" + (f" (at least {min(rows, steps)} row{'s' * (min(rows, steps) > 1)})")
+
+    @classmethod
     def metrics(cls) -> tuple[str, ...]:
         """The metrics on whose arrival it is checked."""
         return cls.watches or tuple(dict.fromkeys(name for group in cls.needs for name in group))

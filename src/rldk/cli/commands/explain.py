@@ -1,8 +1,12 @@
-"""Print a detector's page: what it catches, why it matters, when it misfires, what to do, and what can be set."""
+"""Print a detector's page: what it catches, why it matters, when it misfires, what to do, and what can be set.
+
+`rldk explain normal` lists what looks odd in a log and is normal.
+"""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 from rldk.cli.output import console, print_json
 from rldk.core.errors import UsageError
@@ -11,7 +15,7 @@ from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("type", nargs="?", metavar="TYPE", help="a type of anomaly; all are listed if left out")
+    parser.add_argument("type", nargs="?", metavar="TYPE", help="a type of anomaly, or `normal`; all are listed if left out")
     parser.add_argument("--json", action="store_true", help="print as one JSON object")
 
 
@@ -19,6 +23,9 @@ def run(args: argparse.Namespace) -> int:
     from rldk.detectors.run.user_limit import UserLimit
     from rldk.detectors.table import DETECTORS
 
+    if args.type == "normal":
+        _show_normal(args.json)
+        return 0
     kinds: list[type[Detector]] = [*DETECTORS, UserLimit]
     known = {kind.type: kind for kind in kinds}
     if args.type is None:
@@ -44,6 +51,11 @@ def _as_dict(kind: type[Detector]) -> dict[str, object]:
         "tracker": kind.tracker,
         "needs": [list(group) for group in kind.needs],
         "documentation": kind.documentation(),
+        "clauses": {
+            name: {"says": clause.says, "severity": clause.severity, "holds": steps, "rows": rows, "basis": clause.basis}
+            for name, clause in kind.clauses.items()
+            for steps, rows in (kind.persistence(name),)
+        },
         "settings": {
             name: {"default": _default(kind, name), "meaning": setting.meaning, "least": setting.least, "most": setting.most}
             for name, setting in settings.items()
@@ -51,8 +63,11 @@ def _as_dict(kind: type[Detector]) -> dict[str, object]:
     }
 
 
-def _default(kind: type[Detector], name: str) -> float:
-    return kind.settings[name].default if name in kind.settings else float(getattr(kind, name))
+def _default(kind: type[Detector], name: str) -> float | None:
+    """The default of a setting; `None` for a persistence that each clause has of its own."""
+    if name in kind.settings:
+        return kind.settings[name].default
+    return None if name == "persist" and kind.check is Detector.check else float(getattr(kind, name))
 
 
 def _list(kinds: list[type[Detector]]) -> None:
@@ -78,9 +93,28 @@ def _show(kind: type[Detector]) -> None:
     for section in SECTIONS:
         out.print(f"\n{section}", style="bold")
         out.print(_sentence(pages.get(section, "–")))
+    out.print("\nClauses", style="bold")
+    for name, clause in kind.clauses.items():
+        out.print(f"{name} ({clause.severity}, {kind.wait_in_words(name)}): {_sentence(clause.says)}.")
+        out.print(f"    Basis: {clause.basis}.")
     out.print("\nNeeds", style="bold")
     out.print("; ".join(" or ".join(group) for group in kind.needs) or "nothing in particular")
     out.print("\nSettings", style="bold")
     for name, setting in {**kind.settings, **COMMON_SETTINGS}.items():
-        out.print(f"{name} = {_default(kind, name):g}: {setting.meaning}")
-    out.print("enabled, severity: switch it off, or overrule its severity")
+        default = _default(kind, name)
+        out.print(f"{name} = {'by clause' if default is None else f'{default:g}'}: {setting.meaning}")
+    out.print("enabled, severity, sensitivity: switch it off, overrule its severity, or have it wait less (high) or longer (low)")
+
+
+def _show_normal(as_json: bool) -> None:
+    from rldk.detectors.normal import NORMAL
+
+    if as_json:
+        print_json({"normal": [asdict(oddity) for oddity in NORMAL]})
+        return
+    out = console()
+    out.print("What looks odd and is normal", style="bold")
+    for oddity in NORMAL:
+        out.print(f"\n{oddity.seen}", style="bold")
+        out.print(f"Why: {oddity.why}")
+        out.print(f"Not normal: {oddity.unless}")
