@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from statistics import median
 
 import pytest
@@ -28,7 +29,7 @@ def alike(before: float, after: float) -> bool:
 @given(VALUES)
 def test_how_often_values_repeat(values):
     series = series_of(values)
-    pairs = [alike(before, after) for before, after in zip(values, values[1:], strict=False)]
+    pairs = [alike(before, after) for before, after in pairwise(values)]
     same = 1
     while same <= len(pairs) and pairs[-same]:
         same += 1
@@ -42,7 +43,7 @@ def test_the_chance_of_so_many_equal_values(values):
     if before < 1:
         assert series.sameness == 1.0
         return
-    repeated = sum(alike(first, second) for first, second in zip(values[:before], values[1 : before + 1], strict=True))
+    repeated = sum(alike(first, second) for first, second in pairwise(values[: before + 1]))
     usual = min(max((repeated + 0.5) / (before + 1.0), 0.05), 0.999)
     assert series.sameness == pytest.approx(usual ** (series.same - 1))
 

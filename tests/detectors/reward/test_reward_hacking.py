@@ -98,9 +98,9 @@ def test_held_out_quality_that_falls_beside_another_sign_is_critical(judge, name
     assert words in anomaly.message
 
 
-def test_held_out_quality_that_falls_alone_is_a_warning(clauses):
+def test_held_out_quality_that_falls_alone_is_a_warning_and_critical_where_it_lasts(clauses):
     columns = {"reward_mean": RISEN, "eval_accuracy": held_out(0.6, 0.3)}
-    assert clauses(RewardHacking(), columns) == [(167, "warning", "one_channel")]
+    assert clauses(RewardHacking(), columns) == [(167, "warning", "one_channel"), (171, "critical", "held_out_alone")]
 
 
 def test_it_clears_when_the_sign_is_gone(judge):
@@ -129,7 +129,7 @@ def test_a_reward_whose_component_for_right_answers_has_no_part_in_it(clauses, n
     assert clauses(RewardHacking(), columns) == found
 
 
-@pytest.mark.parametrize(("lost", "rough", "found"), [(0.8, 0.005, ["warning"]), (0.2, 0.005, []), (0.0, 0.1, [])])
+@pytest.mark.parametrize(("lost", "rough", "found"), [(0.8, 0.005, ["warning", "critical"]), (0.2, 0.005, []), (0.0, 0.1, [])])
 def test_a_judge_that_falls_while_the_reward_rises(where, lost, rough, found):
     """The reward goes on rising, its judge has had its best at row 80 and loses a share of it over a hundred rows."""
     quality = np.minimum(AT / 80.0, 1.0) - lost * np.clip((AT - 80) / 100.0, 0.0, 1.0) + noise(rough, 1)

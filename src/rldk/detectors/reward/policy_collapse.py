@@ -117,19 +117,19 @@ class PolicyCollapse(Detector):
         limit = self.noises if risen else FROM_START
         if lost > self.share * whole and lost > max(limit * noise, 1.3 * reward.dip):
             text = f"{fell} and stays down."
-            patience = 0.0 if risen and lost > BELOW * whole else self._patience(series.n)
+            patience = 0.0 if risen and lost > BELOW * whole else self._patience(series.n * view.steps_a_row)
             limit = reward.best - self.share * whole
             found.append(Finding("", series.level, limit, text, evidence, clause="lost", persist=patience))
         if lost > 0.45 * whole and lost > max((5.0 if risen else 7.0) * noise, 1.1 * reward.dip):
             text = f"{fell} and stays down."
-            limit, patience = reward.best - 0.45 * whole, max(self._patience(series.n), 12.0)
+            limit, patience = reward.best - 0.45 * whole, max(self._patience(series.n * view.steps_a_row), 12.0)
             found.append(Finding("", series.level, limit, text, evidence, clause="slipping", persist=patience))
         return found
 
     @staticmethod
-    def _patience(rows: int) -> float:
+    def _patience(steps: float) -> float:
         """For how long a fall by itself is waited out: a tenth of the run so far, since dips of long runs are longer."""
-        return min(max(8.0, 0.1 * rows), 30.0)
+        return min(max(8.0, 0.1 * steps), 30.0)
 
     def _fallen_slowly(self, view: View) -> list[Finding]:
         series, reward = score_of(view), view.reward
