@@ -7,7 +7,7 @@ TRLS   := 0.23.1 0.29.1 1.16.0
 MATRIX := $(TRLS:%=.venvs/trl-%/.installed)
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint matrix chromium bench bench-detection corpus docs clean
+.PHONY: help demo test lint matrix chromium bench bench-detection calibrate corpus docs clean
 
 help:
 	@echo "make demo    set up, train a healthy and a broken run, watch and judge both"
@@ -16,6 +16,7 @@ help:
 	@echo "make matrix  the TRL callbacks in real training, on every TRL that is supported"
 	@echo "make bench   speed and memory beside the peers, as ratios"
 	@echo "make bench-detection   how right the judge is on the recorded corpus, beside the peers"
+	@echo "make calibrate   what every clause tells on the corpus, by what margin, and which clauses no run needs"
 	@echo "make corpus  record the runs of the corpus that are missing (hours in all; stop and start it as you like)"
 	@echo "make docs    write the generated pages again"
 
@@ -79,6 +80,10 @@ bench: $(VENV)/.installed chromium
 # The plain table, a page of plots with every miss, and the figures as JSON.
 bench-detection: $(VENV)/.installed
 	@$(BIN)/python benchmarks/detection/score_corpus.py --page out/detection.html --json out/detection.json
+
+# Over the tune split only.
+calibrate: $(VENV)/.installed
+	@$(BIN)/python benchmarks/detection/calibrate.py --json out/calibration.json
 
 corpus: $(VENV)/.installed $(MATRIX)
 	@$(BIN)/python benchmarks/corpus/record.py

@@ -173,7 +173,7 @@ def detectors_index() -> str:
         "A detector is made of *clauses*: each is a condition, a severity and a persistence, with the basis of its numbers, and",
         "an anomaly says which of them held. A clause of the severity *note* is worth knowing and no anomaly. Persistence is",
         "counted in steps: where a row of the log stands for several, fewer rows are waited for. With `sensitivity: low`",
-        "(`rldk scan --sensitivity low`, `RLDKCallback(config={\"sensitivity\": \"low\"})`) a warning must hold for twice as long",
+        "(`rldk scan --sensitivity low`, `RLDKCallback(config={'sensitivity': 'low'})`) a warning must hold for twice as long",
         "and a critical for one and a half times as long; with `high` for half as long. What one row proves, and limits of your",
         "own, are raised at once with any of them. [What looks odd and is normal](../normal.md) is no anomaly at all.",
         "",

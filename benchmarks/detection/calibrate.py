@@ -1,0 +1,175 @@
+"""What every clause of every detector is worth on the *tune* split: what it tells, by what margin, and whether it is needed.
+
+    python benchmarks/detection/calibrate.py [--json out/calibration.json]
+
+A clause *fires* on a run if it holds for as long as it needs, whether or not a worse one of the same detector is raised. Of a
+sick run only rows since the fault count. *sound* is the longest that it held in a sound run on which it does not fire, as a
+share of what it needs: near 1 it almost was a false alarm. *sick* is the shortest that it held in a FAILING run on which it
+fires: near 1 it was almost missed. *alone* is the number of sick runs that no other clause tells, or calls critical.
+The *judge* split is never read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from score_corpus import LOGS, RECORDED, read_labels
+
+from rldk.core.errors import ReadError
+from rldk.detectors.base import NOTE, Detector, Finding, View
+from rldk.detectors.table import DETECTORS
+from rldk.ingest import read_runs
+from rldk.judge.engine import Engine
+from rldk.judge.scan import judge_run
+from rldk.testing.scoring import Label
+from rldk.testing.streams import FAULTS, simulate
+
+KINDS = [kind for kind in DETECTORS if not kind.machine]
+CLAUSES = {f"{kind.type}.{name}": clause for kind in KINDS for name, clause in kind.clauses.items()}
+ALARMS = {name for name, clause in CLAUSES.items() if clause.severity != NOTE}
+SOUND = ("HEALTHY", "HARMLESS")
+Held = dict[str, float]
+
+_held: Held = {}
+_from_step = 0
+
+
+def record(detector: Detector, view: View, finding: Finding, rows: int, steps: float, least: int) -> None:
+    """Keep the longest that a clause has held, as a share of what it needs."""
+    name = finding.clause or next(iter(detector.clauses))
+    severity = finding.severity or detector.clauses[name].severity
+    share = max(rows / detector._rows_needed(view, steps, least, severity), 1.0 if finding.confirmed else 0.0)
+    if view.step >= _from_step:
+        _held[f"{detector.type}.{name}"] = max(_held.get(f"{detector.type}.{name}", 0.0), share)
+
+
+def watch(kind: type[Detector]) -> None:
+    """Have a detector record what its clauses do, before it raises anything."""
+    own, find = kind.check, kind.find
+
+    def check(self: Detector, view: View) -> Finding | None:
+        if (finding := own(self, view)) is not None:
+            record(self, view, finding, self._bad + 1, self.wait, self.least_rows)
+        return finding
+
+    def found(self: Detector, view: View) -> Any:
+        findings = find(self, view)
+        for finding in findings:
+            clause, rows = self.clauses[finding.clause], self._holding.get(finding.clause, (0,))[0] + 1
+            record(self, view, finding, rows, finding.persist or clause.persist, clause.least)
+        return findings
+
+    if own is Detector.check:
+        kind.find = found  # type: ignore[method-assign]
+    else:
+        kind.check = check  # type: ignore[method-assign]
+
+
+def start() -> None:
+    for kind in KINDS:
+        watch(kind)
+
+
+def of_label(label: Label) -> Held:
+    """What the clauses do on both logs of a run."""
+    global _held, _from_step
+    _held, _from_step = {}, 0 if label.verdict in SOUND else label.injected
+    for log in LOGS.values():
+        try:
+            runs = read_runs([RECORDED / label.run / log]).runs
+        except ReadError:  # the training crashed before it logged anything
+            continue
+        if runs:
+            judge_run(max(runs, key=len))
+    return _held
+
+
+def of_fault(fault: str) -> list[Held]:
+    """What they do on simulated runs with a fault."""
+    global _held, _from_step
+    found = []
+    for run in (simulate(profile, 600, seed, fault=fault) for profile in FAULTS[fault].profiles for seed in range(2)):
+        _held, _from_step, engine = {}, run.onset or 0, Engine()
+        for event in run.events:
+            engine.observe(event)
+        found.append(_held)
+    return found
+
+
+def fired(held: Mapping[str, float]) -> set[str]:
+    return {name for name, share in held.items() if share >= 1.0}
+
+
+def needed(runs: Iterable[Held]) -> Counter[str]:
+    """By clause: how many runs no other clause tells, or no other one calls critical."""
+    count: Counter[str] = Counter()
+    for held in runs:
+        alarms = fired(held) & ALARMS
+        critical = {name for name in alarms if CLAUSES[name].severity == "critical"}
+        count.update({name for group in (alarms, critical) if len(group) == 1 for name in group})
+    return count
+
+
+def measure(name: str, runs: Mapping[str, list[Held]], alone: Counter[str], faults: Mapping[str, list[Held]]) -> dict[str, Any]:
+    shares = {verdict: [held.get(name, 0.0) for held in rows] for verdict, rows in runs.items()}
+    sound = [share for verdict in SOUND for share in shares.get(verdict, [])]
+    sick = [share for share in shares.get("FAILING", []) if share >= 1.0]
+    return {
+        "clause": name,
+        "severity": CLAUSES[name].severity,
+        "failing": len(sick),
+        "degraded": sum(share >= 1.0 for share in shares.get("DEGRADED", [])),
+        "false": sum(share >= 1.0 for share in sound),
+        "sound": max((share for share in sound if share < 1.0), default=0.0),
+        "sick": min(sick, default=None),
+        "alone": alone[name],
+        "faults": sorted(fault for fault, rows in faults.items() if any(name in fired(held) for held in rows)),
+    }
+
+
+def show(rows: list[dict[str, Any]], unneeded: list[str]) -> None:
+    heads = ("failing", "degraded", "false", "sound", "sick", "alone", "faults")
+    print(f"{'clause':52}{'severity':10}" + "".join(f"{head:>9}" for head in heads))
+    for row in rows:
+        cells = [len(row[head]) if head == "faults" else row[head] for head in heads]
+        said = ("" if cell is None else f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells)
+        print(f"{row['clause']:52}{row['severity']:10}" + "".join(f"{cell:>9}" for cell in said))
+    silent = [row["clause"] for row in rows if not (row["failing"] or row["degraded"] or row["faults"])]
+    print(f"\nNo sick run of tune and no simulated fault fires these ({len(silent)}): {', '.join(silent)}")
+    print(f"\nThese fire, but never alone, nor as the only critical ({len(unneeded)}): {', '.join(unneeded)}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    args = parser.parse_args()
+    labels = read_labels("tune")
+    with ProcessPoolExecutor(os.cpu_count() or 2, initializer=start) as pool:
+        judged = list(pool.map(of_label, labels, chunksize=4))
+        faults = dict(zip(FAULTS, pool.map(of_fault, FAULTS), strict=True))
+    runs: dict[str, list[Held]] = {}
+    for label, held in zip(labels, judged, strict=True):
+        runs.setdefault(label.verdict, []).append(held)
+    alone = needed(held for verdict, rows in runs.items() if verdict not in SOUND for held in rows)
+    simulated = needed(held for rows in faults.values() for held in rows)
+    rows = [measure(name, runs, alone, faults) for name in CLAUSES]
+    fires = {row["clause"] for row in rows if row["failing"] or row["degraded"] or row["faults"]}
+    show(rows, sorted(name for name in fires & ALARMS if not alone[name] and not simulated[name]))
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
