@@ -192,7 +192,7 @@ class RewardSignal(Statistic):
             self.flipped = since
 
     def _policy_stayed(self, view: View) -> bool:
-        """Whether KL, entropy and length, as far as they are logged, are where they were; unknown where none is."""
+        """Whether KL, entropy and length, as far as they are logged, are where they were; unknown with fewer than two."""
         known = 0
         for place, name in enumerate(CHANNELS):
             before, noise = self._channels[2 * place : 2 * place + 2]
@@ -202,7 +202,7 @@ class RewardSignal(Statistic):
             known += 1
             if abs(now - before) > max(STILL * noise, 0.15 * abs(before)):
                 return False
-        return known > 0
+        return known > 1  # one channel may stay by chance
 
     @property
     def settled(self) -> bool:

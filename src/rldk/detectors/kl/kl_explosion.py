@@ -10,7 +10,7 @@ from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, KlLevel, coefficient, kl_level, target_of
 from rldk.signals.lagged_level import SLOW, LaggedLevel
-from rldk.signals.reward import SCORES
+from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["KlExplosion"]
 
@@ -28,7 +28,8 @@ class KlExplosion(Detector):
     Why it matters: the further the policy is from its reference, the less of what the reference knew is left, and the less a
         reward model says about its text.
     When it misfires: runs without a KL penalty go further and may be well: the limits are those of runs without one. The
-        k3 estimate is driven by single tokens, which is why a median is judged.
+        k3 estimate is driven by single tokens, which is why a median is judged. While the reward thrives and no other channel
+        left its range, up to twice the limit is a warning.
     What to do: go back to the last good checkpoint, raise the KL coefficient, lower the learning rate.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization; Ziegler et al. 2019.
     """
@@ -44,7 +45,7 @@ class KlExplosion(Detector):
         "beyond_any": Clause(
             "the KL is beyond what any healthy run reaches", "critical",
             "corpus: 2.7 nats per token is the most of 110 healthy runs, public runs 1.3; failing ones reach 4 to 9",
-            persist=4, least=2,
+            persist=5, least=3,
         ),
         "with_damage": Clause(
             "the KL is far out, and another channel left its range", "critical",
@@ -111,7 +112,9 @@ class KlExplosion(Detector):
                 found.append(Finding("", kl.value, 0.5 * kl.value / kl.strain, text, evidence, clause="with_damage"))
         if kl.strain > self.limit:
             sure = kl.strain > ABSURD * self.limit and series.n >= 3
-            found.append(Finding("", kl.value, kl.value / kl.strain, message, evidence, confirmed=sure, clause="beyond_any"))
+            works = kl.strain < 2.0 * self.limit and view.reward.thrives(score_of(view)) and not harm(view, besides="kl")
+            severity = "warning" if works else ""
+            found.append(Finding(severity, kl.value, kl.value / kl.strain, message, evidence, sure, clause="beyond_any"))
         return found
 
     def _settled(self, kl: KlLevel, level: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, damage, ending_share
 from rldk.signals.reward import SCORES, score_of
 
@@ -38,7 +38,7 @@ class EosStarvation(Detector):
         "stopped": Clause(
             "responses that ended no longer do", "critical",
             "public and own runs: the end-token count fell below a tenth of its best in 6 failing runs and no healthy one, and "
-            "nine in ten responses became truncated in 13 failing and 2 healthy ones", persist=6, least=2,
+            "nine in ten responses became truncated in 13 failing and 2 healthy ones", persist=10, least=3,
         ),
         "fewer": Clause(
             "half of the responses that ended no longer do", "warning",
@@ -46,10 +46,14 @@ class EosStarvation(Detector):
         ),
         "never": Clause(
             "no response has ended since the first row, and the reward does not rise", "critical",
-            "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy one", persist=20, least=6,
+            "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy one", persist=30, least=10,
+        ),
+        "fills_limit": Clause(
+            "every response has been truncated since the first row, and the reward rises", NOTE,
+            "healthy runs of base models and of tasks with a fixed length", persist=10, least=6,
         ),
         "never_yet": Clause(
-            "no response has ended since the first row", "warning", "as above", persist=8, least=4,
+            "no response has ended since the first row", "warning", "as above", persist=10, least=6,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -62,11 +66,10 @@ class EosStarvation(Detector):
         evidence = {"ending": now, "ending_best": best}
         if best <= 0.02:
             message = "No response has emitted the end token since the first row."
-            score = score_of(view)
-            found = [Finding("", now, self.share, message, evidence, clause="never_yet")]
-            if not (score.n >= 8 and (view.reward.gain > 3.0 * view.reward.noise or view.reward.trend > 6.0)):
-                found.append(Finding("", now, self.share, message, evidence, clause="never"))
-            return found
+            works = view.reward.improves(score_of(view))
+            counted = view.first("eos_frac", "eos_count").n > 0  # a response at the limit may still have its end token
+            clauses = ("never_yet", "never") if not works else ("never_yet",) if counted else ("fills_limit",)
+            return [Finding("", now, self.share, message, evidence, clause=clause) for clause in clauses]
         if best < 0.3 or not now < 0.5 * best:
             return ()
         message = f"Responses that end by themselves fell from {best:.0%} to {now:.0%}."

@@ -42,7 +42,7 @@ class LengthCollapse(Detector):
     clauses: ClassVar = {
         "with_damage": Clause(
             "responses shrank to a fifth while the reward fell or another channel left its range", "critical",
-            "corroboration by an independent channel", persist=4, least=2,
+            "corroboration by an independent channel", persist=6, least=3,
         ),
         "shrunk": Clause(
             "responses shrank to a fifth, and the reward is no better for it", "warning",

@@ -39,7 +39,7 @@ class LengthRunaway(Detector):
     clauses: ClassVar = {
         "with_damage": Clause(
             "responses grew several times over while the reward fell or another channel left its range", "critical",
-            "corroboration by an independent channel", persist=5, least=2,
+            "corroboration by an independent channel", persist=6, least=3,
         ),
         "grown": Clause(
             "responses grew several times over, and the reward is no better for it", "warning",

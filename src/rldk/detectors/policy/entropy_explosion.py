@@ -38,11 +38,11 @@ class EntropyExplosion(Detector):
     clauses: ClassVar = {
         "exploded": Clause(
             "the entropy rose by a nat and doubled", "critical",
-            "public and own runs: 5 failing runs, no healthy one", persist=4, least=2,
+            "public and own runs: 5 failing runs, no healthy one", persist=8, least=3,
         ),
         "rising": Clause(
             "the entropy rose by 0.6 nats and by half, and the reward does not improve", "warning",
-            "corpus: healthy runs stay within 0.5 nats of their start", persist=10, least=3,
+            "corpus: healthy runs stay within 0.5 nats of their start", persist=20, least=5,
         ),
         "random": Clause(
             "the entropy has become that of words drawn at random", "critical",

@@ -70,7 +70,7 @@ class PolicyCollapse(Detector):
         ),
         "declines": Clause(
             "the reward falls from the start, beyond chance", "warning",
-            "a line through all rows with t below -6: one in a million by chance", persist=10, least=4,
+            "a line through all rows with t below -8, and twice the noise of a row lost", persist=10, least=4,
         ),
         "slipping_on_average": Clause(
             "the mean over twenty rows has lost half of its gain, beyond its noise", "warning",
@@ -150,13 +150,13 @@ class PolicyCollapse(Detector):
         if series.n < view.rows(30, 12) or not reward.settled:
             return []
         t = reward.sure_trend(series)
-        if not t < -6.0:
+        if not t < -8.0 or not reward.start - series.slow > 2.0 * series.noise:
             return []
         far = t < -14.0 and reward.start - series.slow > 6.0 * series.noise
         message = f"The reward falls: from {reward.start:.4g} at the start to {series.slow:.4g} (t = {t:.3g})."
         evidence = {"best": reward.start, "reward": series.slow, "t": t}
         clauses = ("declines", "declines_far") if far else ("declines",)
-        return [Finding("", series.slow, -6.0, message, evidence, clause=clause) for clause in clauses]
+        return [Finding("", series.slow, -8.0, message, evidence, clause=clause) for clause in clauses]
 
     def _fallen_at_once(self, view: View) -> list[Finding]:
         series, reward = score_of(view), view.reward

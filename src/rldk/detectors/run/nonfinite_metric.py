@@ -19,6 +19,8 @@ CALIBRATION = 8
 """Gradient norms in a row that a loss scaler may lose while it finds its scale."""
 HUGE = 3.5e38
 """What no number in 32 bits reaches: a metric beyond it is as broken as an infinite one."""
+REWARDS = 5
+"""Rewards in a row that are not finite: beyond the gaps of trainers that score every fourth step."""
 GAP = 10
 """Rows in a row without a number, of metrics that are not those of the optimiser, that are no longer a gap."""
 
@@ -29,7 +31,7 @@ class NonfiniteMetric(Detector):
     What it catches: a value that is not finite, or that no 32-bit number holds, in a metric that training is made of, from the
         first row on. A loss is critical at once, unless the trainer says that it skipped the update; so is a gradient norm
         beside a loss of exactly 0, which is how trainers write a NaN. A reward is critical when it is not finite for the
-        third time in a row, or in most of the rows. Gradient norms alone are critical after eight in a row, other metrics
+        fifth time in a row. Gradient norms alone are critical after eight in a row, other metrics
         after ten.
     Why it matters: one NaN that reaches the optimizer is in every weight after the step, and nothing after it is training.
     When it misfires: mixed precision with a loss scaler skips steps with an infinite gradient, several in a row at the
@@ -88,8 +90,7 @@ class NonfiniteMetric(Detector):
         if view.event.metrics.get("update_applied") == 0.0 and longest == 1:
             return few  # the trainer has skipped the update
         losses = any(name in LOSSES for name in runs)
-        reward = view.get("reward_mean")
-        if "reward_mean" in runs and (losses or runs["reward_mean"] >= 3 or reward.nonfinite > max(2, reward.n)):
+        if "reward_mean" in runs and (losses or runs["reward_mean"] >= REWARDS):
             return "reward"
         if losses:
             return "loss"

@@ -14,16 +14,14 @@ __all__ = ["WeightsReplaced"]
 BEFORE, AFTER = 6, 3  # rows that tell how far training had come, and that tell it is back
 BACK = 0.5  # share of that distance which is left where it fell back
 SPREADS = 0.5  # times the spread of the rows before by which it must be below the lowest of them
-DISTANCES = {"kl_mean": 0.05, "preference_margin": 0.01}
-"""What tells how far the policy has come from its start, and from which size on a fall of it is no chance."""
+NOTICEABLE = 0.05  # KL from which on a fall of it is no chance
 
 
 class WeightsReplaced(Detector):
     """The policy is suddenly another one: old weights were loaded, or the weights were overwritten.
 
     What it catches: a change of the weights in one update of many times the usual, beyond what a learning rate that rose
-        explains; a KL from the reference, or a preference margin, that halves from one row to the next and stays there,
-        together with the reward where one is logged.
+        explains; a KL from the reference that halves from one row to the next and stays there, together with the reward.
     Why it matters: what was learnt since the weights were saved is lost, and nothing else in the log says so.
     When it misfires: a KL that spiked falls back too, so it is compared with the median of six rows before, and must stay.
     What to do: check what was loaded at that step (a resume, a sync of the sampler, an average of weights), and resume from
@@ -34,7 +32,7 @@ class WeightsReplaced(Detector):
     __slots__ = ("_recent", "factor")
     type: ClassVar[str] = "weights_replaced"
     tracker: ClassVar[str] = "run"
-    needs: ClassVar = (("weight_change", *DISTANCES),)
+    needs: ClassVar = (("weight_change", "kl_mean"),)
     reads: ClassVar = (*SCORES, "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Check what was loaded at that step (a resume, a sync, an average), and resume from the newest checkpoint."
@@ -47,17 +45,17 @@ class WeightsReplaced(Detector):
             persist=1, least=1,
         ),
         "fell_back": Clause(
-            "the KL or the preference margin fell back towards its start within a row, and the reward with it", "warning",
-            "definition: the KL to the reference, or the margin, is how far training has come", persist=1, least=1,
+            "the KL fell back towards its start within a row, and the reward with it", "warning",
+            "definition: the KL to the reference is how far training has come", persist=1, least=1,
         ),
     }  # fmt: skip
     settings: ClassVar = {"factor": Setting(8.0, "times its level that the change of the weights must be", least=2.0)}
     factor: float
-    _recent: dict[str, list[float]]
+    _recent: list[float]
 
     def reset(self) -> None:
         super().reset()
-        self._recent = {name: [] for name in DISTANCES}
+        self._recent = []
 
     def find(self, view: View) -> Sequence[Finding]:
         found = []
@@ -67,25 +65,22 @@ class WeightsReplaced(Detector):
         if weights.n > 2 * BEFORE and weights.index == view.index and weights.last > limit > 0.0:
             message = f"The weights changed by {weights.last:.2g} of their size in one update; {weights.level:.2g} is usual."
             found.append(Finding("", weights.last, limit, message, clause="leap"))
-        for name, noticeable in DISTANCES.items():
-            series = view.get(name)
-            if series.index == view.index and not series.nonfinite_run:
-                found += self._fell_back(view, name, series.last, noticeable)
+        kl = view.get("kl_mean")
+        if kl.index == view.index and not kl.nonfinite_run:
+            found += self._fell_back(view, kl.last)
         return found
 
-    def _fell_back(self, view: View, name: str, value: float, noticeable: float) -> list[Finding]:
-        recent = [*self._recent[name][1 - BEFORE - AFTER :], value]
-        self._recent = {**self._recent, name: recent}  # the table itself may be that of a saved state
+    def _fell_back(self, view: View, value: float) -> list[Finding]:
+        self._recent = recent = [*self._recent[1 - BEFORE - AFTER :], value]
         if len(recent) < BEFORE + AFTER:
             return []
         before, after = median(recent[:BEFORE]), max(recent[BEFORE:])
         lowest, highest = min(recent[:BEFORE]), max(recent[:BEFORE])
-        if not before > noticeable or not after < min(BACK * lowest, lowest - SPREADS * (highest - lowest)):
+        if not before > NOTICEABLE or not after < min(BACK * lowest, lowest - SPREADS * (highest - lowest)):
             return []
         score, reward = score_of(view), view.reward
-        if score.n and not reward.best - score.last > max(0.4 * reward.gain, 3.0 * reward.noise):
+        if not score.n or not reward.best - score.last > max(0.4 * reward.gain, 3.0 * reward.noise):
             return []
-        what = "KL" if name == "kl_mean" else "The preference margin"
-        also = ", and the reward fell with it" if score.n else ""
-        message = f"{what} fell from {before:.3g} to {after:.3g} from one row to the next{also}: other weights were loaded."
+        fell = f"KL fell from {before:.3g} to {after:.3g} from one row to the next, and the reward with it"
+        message = f"{fell}: other weights were loaded."
         return [Finding("", after, BACK * before, message, {"before": before}, clause="fell_back")]
