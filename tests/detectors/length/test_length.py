@@ -29,6 +29,14 @@ def soon_after_the_fall(found: tuple[int, str, str]) -> bool:
     return said == ["critical", "with_damage"] and 205 <= index <= 214
 
 
+def at(kind, clause: str, since: int = 102) -> int:
+    """The row at which a clause is raised that holds since a row: two after the change, when a median of five has moved."""
+    return since - 1 + kind.clauses[clause].persist
+
+
+STOPPED = (at(EosStarvation, "stopped"), "critical", "stopped")
+
+
 def between(inside: float, outside: float, start: int = 100, end: int = 250) -> np.ndarray:
     return np.where(np.isin(AT, np.arange(start, end)), inside, outside)
 
@@ -48,18 +56,20 @@ def test_every_response_at_the_cap_from_the_start_is_how_the_run_is(where, kind)
 
 def test_reasoning_that_grows_with_the_reward_is_a_note(told):
     growing = {"rollout_length_mean": 100.0 * np.exp(AT / 100.0), "reward_mean": RISING}
-    assert told(LengthRunaway(), growing) == [(156, "note", "reasoning")]
+    assert told(LengthRunaway(), growing) == [(at(LengthRunaway, "reasoning", 151), "note", "reasoning")]
 
 
 def test_growth_that_no_longer_ends_is_critical_however_the_reward_rises(told):
     growing = {"rollout_length_mean": 100.0 * np.exp(AT / 100.0), "truncated_frac": np.clip(AT / 250.0, 0.0, 1.0)}
     found = told(LengthRunaway(), {**growing, "reward_mean": RISING})
-    assert found == [(156, "note", "reasoning"), (231, "critical", "with_damage")]
+    note, critical = found
+    assert note == (at(LengthRunaway, "reasoning", 151), "note", "reasoning")
+    assert critical == (at(LengthRunaway, "with_damage", 227), "critical", "with_damage")
 
 
 def test_a_length_penalty_that_works_is_a_note(told):
     shorter = {"rollout_length_mean": np.maximum(300.0 - 2.0 * AT, 20.0), "reward_mean": RISING}
-    assert told(LengthCollapse(), shorter) == [(130, "note", "brief")]
+    assert told(LengthCollapse(), shorter) == [(at(LengthCollapse, "brief", 123), "note", "brief")]
 
 
 def test_growth_below_the_factor_is_silent(where):
@@ -68,26 +78,26 @@ def test_growth_below_the_factor_is_silent(where):
 
 def test_responses_that_grow_for_nothing(judge):
     (anomaly,) = judge(LengthRunaway(), {"rollout_length_mean": between(500.0, 100.0), "reward_mean": STEADY})
-    assert (anomaly.index, anomaly.severity, anomaly.clause) == (107, "warning", "grown")
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (at(LengthRunaway, "grown"), "warning", "grown")
     assert (anomaly.since, anomaly.cleared_index) == (102, 259)
     assert "from 100 to 500 tokens on average" in anomaly.message
 
 
 def test_growth_is_critical_once_the_reward_has_fallen(told):
     found = told(LengthRunaway(), {"rollout_length_mean": between(500.0, 100.0, 150, ROWS), "reward_mean": FALLEN})
-    assert found[0] == (157, "warning", "grown") and soon_after_the_fall(*found[1:])
+    assert found[0] == (at(LengthRunaway, "grown", 152), "warning", "grown") and soon_after_the_fall(*found[1:])
 
 
 def test_responses_that_shrink_for_nothing(judge):
     (anomaly,) = judge(LengthCollapse(), {"rollout_length_mean": between(5.0, 100.0), "reward_mean": STEADY})
-    assert (anomaly.index, anomaly.severity, anomaly.clause) == (109, "warning", "shrunk")
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (at(LengthCollapse, "shrunk"), "warning", "shrunk")
     assert (anomaly.since, anomaly.cleared_index) == (102, 259)
     assert "shrank from 100 to 5 tokens" in anomaly.message
 
 
 def test_shrinking_is_critical_once_the_reward_has_fallen(told):
     found = told(LengthCollapse(), {"rollout_length_mean": between(5.0, 100.0, 150, ROWS), "reward_mean": FALLEN})
-    assert found[0] == (159, "warning", "shrunk") and soon_after_the_fall(*found[1:])
+    assert found[0] == (at(LengthCollapse, "shrunk", 152), "warning", "shrunk") and soon_after_the_fall(*found[1:])
 
 
 @pytest.mark.parametrize(
@@ -121,34 +131,39 @@ def test_shrinking_to_a_quarter_is_silent(where):
 @pytest.mark.parametrize("reward", [STEADY, RISING], ids=["steady", "rising"])
 def test_responses_that_no_longer_end_are_critical_whatever_the_reward_does(judge, columns, reward):
     (anomaly,) = judge(EosStarvation(), {**columns, "reward_mean": reward})
-    assert (anomaly.index, anomaly.severity, anomaly.clause) == (107, "critical", "stopped")
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == STOPPED
     assert (anomaly.since, anomaly.cleared_index) == (102, 259)
     assert anomaly.message.startswith("Responses that end by themselves fell from")
 
 
 def test_without_a_reward_they_are_judged_as_well(told):
-    assert told(EosStarvation(), {"eos_frac": between(0.0, 0.9)}) == [(107, "critical", "stopped")]
+    assert told(EosStarvation(), {"eos_frac": between(0.0, 0.9)}) == [STOPPED]
 
 
 def test_a_model_that_seldom_ended_is_a_warning_while_the_reward_thrives_and_all_else_is_well(told):
     columns = {"eos_frac": between(0.02, 0.5), "reward_mean": RISING}
-    assert told(EosStarvation(), columns) == [(107, "warning", "stopped")]
-    assert told(EosStarvation(), {**columns, "reward_mean": STEADY}) == [(107, "critical", "stopped")]
+    assert told(EosStarvation(), columns) == [(at(EosStarvation, "stopped"), "warning", "stopped")]
+    assert told(EosStarvation(), {**columns, "reward_mean": STEADY}) == [STOPPED]
     broken = {**columns, "eval_perplexity": np.where(AT < 90, 4.0, 30.0)}
-    assert told(EosStarvation(), broken) == [(107, "critical", "stopped")]
+    assert told(EosStarvation(), broken) == [STOPPED]
 
 
 def test_half_of_the_endings_lost_is_a_warning(told):
-    assert told(EosStarvation(), {"eos_frac": between(0.4, 0.9), "reward_mean": RISING}) == [(113, "warning", "fewer")]
+    fewer = (at(EosStarvation, "fewer"), "warning", "fewer")
+    assert told(EosStarvation(), {"eos_frac": between(0.4, 0.9), "reward_mean": RISING}) == [fewer]
     assert told(EosStarvation(), {"eos_frac": between(0.5, 0.9), "reward_mean": STEADY}) == []
     assert told(EosStarvation(), {"eos_frac": between(0.4, 0.9, 100, 111), "reward_mean": STEADY}) == []
 
 
+NEVER_YET = (at(EosStarvation, "never_yet", 2), "warning", "never_yet")
+NEVER = (at(EosStarvation, "never", 2), "critical", "never")
+
+
 def test_responses_that_never_ended(told):
     never = {"eos_frac": np.zeros(ROWS)}
-    assert told(EosStarvation(), never) == [(9, "warning", "never_yet"), (21, "critical", "never")]
-    assert told(EosStarvation(), {**never, "reward_mean": STEADY}) == [(9, "warning", "never_yet"), (21, "critical", "never")]
-    assert told(EosStarvation(), {**never, "reward_mean": RISING}) == [(9, "warning", "never_yet")]
+    assert told(EosStarvation(), never) == [NEVER_YET, NEVER]
+    assert told(EosStarvation(), {**never, "reward_mean": STEADY}) == [NEVER_YET, NEVER]
+    assert told(EosStarvation(), {**never, "reward_mean": RISING}) == [NEVER_YET]
     assert told(EosStarvation(), {"eos_frac": np.zeros(9)}) == []
 
 
