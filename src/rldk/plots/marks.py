@@ -47,6 +47,12 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "missing_reward": ("reward", "losses"),
     "sparse_reward": ("reward", "losses"),
     "held_out_collapse": ("reward",),
+    "reference": ("kl", "reward"),
+    "policy_frozen": ("kl", "gradients", "reward"),
+    "weights": ("kl", "reward"),
+    "temperature": ("entropy", "reward"),
+    "too_few": ("reward",),
+    "batch": ("reward", "reward_spread"),
 }
 """Which panels speak of an anomaly, by the longest of these that its type begins with."""
 
