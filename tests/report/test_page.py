@@ -72,7 +72,7 @@ def test_a_broken_run_is_told_as_a_story(cases: dict[str, Case]) -> None:
     incident = cases["broken"].judgement.incidents[0]
     assert "critical broken The policy has degenerated" in said and f"first seen at step {incident.step}" in said
     assert "moved first" in said and "What to do Go back to the last checkpoint at or before step" in said
-    assert f"Last good step {incident.last_good_step}" in said and "It may also be the KL penalty is too weak" in said
+    assert f"Last good step {incident.last_good_step}" in said and "It may also be the learning rate is too high" in said
     for anomaly in cases["broken"].judgement.engine.anomalies:
         assert anomaly.message in said
 
