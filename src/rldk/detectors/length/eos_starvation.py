@@ -49,7 +49,7 @@ class EosStarvation(Detector):
             "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy one", persist=30, least=10,
         ),
         "fills_limit": Clause(
-            "every response has been truncated since the first row, and the reward rises", NOTE,
+            "every response has been truncated since the first row, and the reward rises", "warning",
             "healthy runs of base models and of tasks with a fixed length", persist=10, least=6,
         ),
         "never_yet": Clause(

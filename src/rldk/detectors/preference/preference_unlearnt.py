@@ -67,9 +67,9 @@ class PreferenceUnlearnt(Detector):
                 clauses = ("sinking", "displaced") if lost > self.lost else ("sinking",)
                 limit = (1.0 + self.lost) * start
                 found += [Finding("", chosen.level, limit, message, evidence, clause=clause) for clause in clauses]
-        if accuracy.n >= view.rows(80, 12) and accuracy.slow < 0.6:
+        if accuracy.n >= view.rows(60, 12) and accuracy.slow < 0.56:
             message = f"After {accuracy.n} rows {accuracy.slow:.0%} of the pairs are in the right order; chance gives half."
-            found.append(Finding("", accuracy.slow, 0.6, message, {"accuracy": accuracy.slow}, clause="undecided"))
+            found.append(Finding("", accuracy.slow, 0.56, message, {"accuracy": accuracy.slow}, clause="undecided"))
         return found
 
     @staticmethod

@@ -13,7 +13,7 @@ __all__ = ["LearningRateTooHigh"]
 
 RATES = ("policy_lr", "lr")
 ABSURD = 0.5  # no optimizer of language models survives it
-HIGH, BEYOND = 5e-3, 2e-2
+HIGH, BEYOND = 5e-3, 1.5e-2
 TORN = 0.1  # share of their size by which an update may not change the weights
 LANGUAGE = ("kl_mean", "rollout_length_mean", "preference_margin", "eos_count", "vocab_size")
 """What only runs of language models log."""
@@ -25,7 +25,7 @@ SETTLED = 5  # rows with a learning rate after which a jump is no warm-up
 class LearningRateTooHigh(Detector):
     """The learning rate is beyond what training survives, has jumped, or the updates show it.
 
-    What it catches: a learning rate above 0.005; above 0.02 for a language model, and above 0.5 for any, it is critical at
+    What it catches: a learning rate above 0.005; above 0.015 for a language model, and above 0.5 for any, it is critical at
         once. One that jumps above four times its highest after the warm-up. Updates that move the policy by more than 0.1
         nats per token again and again (1e-4 to 0.02 is usual), or change its weights by a tenth. Each is critical once the
         reward, the entropy, the KL or the length is damaged too.
@@ -53,8 +53,8 @@ class LearningRateTooHigh(Detector):
             "the learning rate is above 0.5", "critical", "no optimizer of language models survives it", persist=1, least=1,
         ),
         "beyond_any": Clause(
-            "the learning rate of a language model is above 0.02", "critical",
-            "ranges of real runs: a hundred times the highest of healthy ones", persist=2, least=1,
+            "the learning rate of a language model is above 0.015", "critical",
+            "ranges of real runs: fifty times the highest of healthy ones", persist=2, least=1,
         ),
         "weights_torn": Clause(
             "updates change the weights by more than a tenth, and another channel left its range", "critical",
