@@ -11,7 +11,7 @@ from rldk.cli.main import main
 from rldk.detectors.base import SECTIONS, Detector
 from rldk.detectors.normal import NORMAL
 from rldk.detectors.run.user_limit import UserLimit
-from rldk.detectors.table import DETECTORS
+from rldk.detectors.table import BY_TYPE, DETECTORS
 
 Capture = pytest.CaptureFixture[str]
 TYPES = [*(kind.type for kind in DETECTORS), "user_limit_exceeded"]
@@ -88,9 +88,9 @@ def test_all_are_listed(capsys: Capture) -> None:
 def test_json_of_one_and_of_all(capsys: Capture) -> None:
     one = json.loads(explain(capsys, "eos_starvation", "--json"))
     assert one["needs"] == [["eos_frac", "eos_count", "truncated_frac"]]
+    stopped = BY_TYPE["eos_starvation"].clauses["stopped"]
     assert one["clauses"]["stopped"] == {
-        "says": "responses that ended no longer do", "severity": "critical", "holds": 6, "rows": 2,
-        "basis": one["clauses"]["stopped"]["basis"],
+        "says": stopped.says, "severity": stopped.severity, "holds": stopped.persist, "rows": stopped.least, "basis": stopped.basis,
     }  # fmt: skip
     assert set(one["documentation"]) == {"title", *SECTIONS}
     assert one["settings"]["clear"]["default"] == 8

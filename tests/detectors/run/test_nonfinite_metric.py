@@ -49,17 +49,17 @@ def test_a_loss_of_zero_beside_them_hides_a_nan(told):
     assert told(NonfiniteMetric(), columns) == [(50, "note", "once"), (51, "critical", "others")]
 
 
-def test_a_reward_is_critical_with_the_third_row(told):
+def test_a_reward_is_critical_with_the_fifth_row(told):
     few = [(50, "note", "once"), (51, "warning", "again")]
     assert told(NonfiniteMetric(), {"reward_mean": at([50], nan)}) == few[:1]
-    assert told(NonfiniteMetric(), {"reward_mean": at([50, 51], nan)}) == few
-    assert told(NonfiniteMetric(), {"reward_mean": at([50, 51, 52], nan)}) == [*few, (52, "critical", "reward")]
+    assert told(NonfiniteMetric(), {"reward_mean": at(range(50, 54), nan)}) == few
+    assert told(NonfiniteMetric(), {"reward_mean": at(range(50, 55), nan)}) == [*few, (54, "critical", "reward")]
 
 
 def test_a_reward_that_is_infinite_from_the_first_row(judge):
     warning, critical = judge(NonfiniteMetric(), {"reward_mean": np.full(ROWS, -inf)})
-    assert (warning.index, critical.index, critical.severity, critical.clause) == (1, 2, "critical", "reward")
-    assert critical.message == "The reward is -inf (3 rows in a row): the reward function returns it."
+    assert (warning.index, critical.index, critical.severity, critical.clause) == (1, 4, "critical", "reward")
+    assert critical.message == "The reward is -inf (5 rows in a row): the reward function returns it."
 
 
 def test_other_metrics_are_critical_after_ten_rows(told):

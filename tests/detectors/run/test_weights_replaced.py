@@ -38,7 +38,7 @@ def test_a_schedule_that_starts_anew_explains_larger_steps(told):
 def test_kl_and_reward_back_at_the_start_are_told_with_the_third_row(told):
     columns = {"kl_mean": 0.01 * AGAIN, "reward_mean": LEARNT}
     assert told(WeightsReplaced(), columns) == [(102, "warning", "fell_back")]
-    assert told(WeightsReplaced(), {"preference_margin": 0.01 * AGAIN}) == [(102, "warning", "fell_back")]
+    assert told(WeightsReplaced(), {"kl_mean": 0.01 * AGAIN}) == []
 
 
 def test_a_reward_that_stays_says_that_the_policy_is_the_same(told):
