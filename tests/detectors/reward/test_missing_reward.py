@@ -1,11 +1,13 @@
-"""Rewards that are not there, for a part of the responses."""
+"""Rewards that are not there, for a part of the responses or for all."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from rldk.core.event import Event
 from rldk.detectors.reward.missing_reward import MissingReward
+from rldk.judge.engine import Engine
 
 ROWS = 200
 AT = np.arange(ROWS)
@@ -31,3 +33,36 @@ def test_it_clears_when_rewards_are_back(judge):
 
 def test_without_the_share_it_is_inactive(inactive):
     assert inactive(MissingReward(), {"reward_mean": np.ones(ROWS)}) == [("missing_reward", ["reward_missing_frac"])]
+
+
+def told(rewards: list[float | str | None], **more: float) -> list[tuple[int, str, str, int]]:
+    """What is raised for a log of rewards: `None` is written as null, and a word is a row that does not speak of it."""
+    engine = Engine([MissingReward()])
+    for step, reward in enumerate(rewards):
+        known = {"reward_mean": reward} if isinstance(reward, float) else {}
+        engine.observe(Event(step, {"loss": 0.1, **known, **more}, nulls=("reward_mean",) if reward is None else ()))
+    return [(one.index, one.severity, one.clause, one.since) for one in engine.anomalies]
+
+
+def test_a_reward_that_is_null_in_every_row_is_critical():
+    assert told([None] * 30) == [(4, "critical", "all_missing", 0)]
+    assert told([0.5] * 10 + [None] * 30) == [(14, "critical", "all_missing", 10)]
+
+
+def test_rows_of_an_evaluation_between_are_no_rows_without_a_reward():
+    assert told([0.5, 0.5, None, *["eval"] * 20]) == []
+    assert told([0.5, 0.5, *[None, None, "eval"] * 5]) == [(8, "critical", "all_missing", 2)]
+
+
+@pytest.mark.parametrize("apart", [2, 4, 5])
+def test_a_reward_in_some_rows_only_is_a_habit(apart):
+    assert told([0.5 if row % apart == 0 else None for row in range(60)]) == []
+
+
+def test_a_gap_counts_when_it_is_twice_as_long_as_those_before():
+    log = [0.5 if row % 5 == 0 else None for row in range(41)]
+    assert told([*log, *[None] * 20]) == [(48, "critical", "all_missing", 41)]
+
+
+def test_a_reward_that_is_nan_is_not_also_missing():
+    assert told([float("nan")] * 30) == []

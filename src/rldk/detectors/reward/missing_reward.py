@@ -25,7 +25,7 @@ class MissingReward(Detector):
     References: none.
     """
 
-    __slots__ = ("_gap", "_longest", "share")
+    __slots__ = ("_gap", "_longest", "_silent", "share")
     type: ClassVar[str] = "missing_reward"
     tracker: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_missing_frac",),)
@@ -44,12 +44,13 @@ class MissingReward(Detector):
     }  # fmt: skip
     settings: ClassVar = {"share": Setting(0.02, "share of responses that may be without a reward", least=0.0, most=1.0)}
     share: float
-    _gap: int  # rows since the reward was last a number
+    _gap: int  # rows without a reward since there was one
+    _silent: int  # rows among them that do not speak of the reward, such as those of an evaluation
     _longest: int  # of the gaps that have ended
 
     def reset(self) -> None:
         super().reset()
-        self._gap = self._longest = 0
+        self._gap = self._silent = self._longest = 0
 
     @classmethod
     def metrics(cls) -> tuple[str, ...]:
@@ -58,13 +59,17 @@ class MissingReward(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         event, missing = view.event, view.get("reward_missing_frac")
         if "reward_mean" in event.metrics:
-            self._longest, self._gap = max(self._longest, self._gap), 0
+            if self._gap:
+                self._longest, self._gap, self._silent = max(self._longest, self._gap), 0, 0
         elif event.metrics and ("reward_mean" in event.nulls or event.metrics.get("reward_missing_frac") == 1.0):
             self._gap += 1
+        elif self._gap:
+            self._silent += 1
         found = []
         if self._gap:
             message = f"No response has had a reward for {self._gap} row{'s' * (self._gap > 1)}."
-            wait = max(self.clauses["all_missing"].persist, 2.0 * self._longest * view.steps_a_row)
+            usual = max(self.clauses["all_missing"].persist, 2.0 * self._longest * view.steps_a_row)
+            wait = usual + self._silent * view.steps_a_row
             evidence = {"missing": 1.0, "rows": float(self._gap)}
             found.append(Finding("", 1.0, self.share, message, evidence, clause="all_missing", persist=wait))
         if missing.ready and missing.level > self.share:

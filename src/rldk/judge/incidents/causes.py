@@ -130,7 +130,7 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "reward_missing", "responses get no reward",
-        {"missing_reward": 8.0, "nonfinite_metric.reward": 3.0},
+        {"missing_reward": 8.0, "missing_reward.all_missing": 10.0, "nonfinite_metric.reward": 3.0},
         "Look at the responses without a reward; mend the reward function (a parser, a time limit, a service), or return the "
         "least reward instead of nothing.",
         needs=("missing_reward", "nonfinite_metric.reward"),
