@@ -14,7 +14,7 @@ pytest.importorskip("trl")
 
 FOLDER = Path(__file__).parents[2] / "examples" / "trl_integration"
 PROMISED = {
-    "basic_ppo_integration": "watched 8",
+    "basic_ppo_integration": "metrics, of which TRL logs 19",
     "advanced_monitoring": "rldk stopped the run at step",
     "custom_callbacks": '"budget_used":1.0',
     "grpo_monitoring": "groups without spread",

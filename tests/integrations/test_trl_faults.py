@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ pytest.importorskip("trl")
 
 CASES = [
     ("ppo", "lr_x100", 8, "learning_rate_too_high"),
-    ("ppo", "kl_coef_0", 30, "kl_penalty_off"),
+    ("ppo", "kl_coef_0", 60, "kl_explosion"),  # 0 from the start is a choice; how far it leads is none
     ("ppo", "constant_reward", 24, "dead_reward"),
     ("ppo", "length_reward", 14, "length_bias"),
     ("grpo", "lr_x100", 10, "learning_rate_too_high"),
@@ -38,6 +39,16 @@ def test_a_fault_is_caught_as_what_it_is(kind: str, fault: str, updates: int, ki
     (judged,) = read_runs([found.folder / "run_events.jsonl"]).runs  # a scan of the log finds the same
     scanned = [strict(one.to_dict()) for one in judge_run(judged).engine.anomalies]
     assert scanned == [strict(one.to_dict()) for one in found.anomalies]
+
+
+def test_a_kl_coefficient_of_0_from_the_start_is_a_note(tmp_path: Path) -> None:
+    import trl_faults
+
+    found = trl_faults.run("ppo", "kl_coef_0", tmp_path, updates=10)
+    assert found.alerts == []
+    report = json.loads((found.folder / "run_final_report.json").read_text())
+    assert report["verdict"] == "healthy"
+    assert [note for note in report["notes"] if note.startswith("step 1: The KL coefficient is 0")]
 
 
 @pytest.mark.parametrize("kind", ["ppo", "grpo"])

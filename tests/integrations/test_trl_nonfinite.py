@@ -44,14 +44,17 @@ def test_ppo_goes_on_with_whole_weights_where_such_steps_are_skipped(tmp_path: P
     assert "skipped" in found.alerts[0]["message"]
 
 
-def test_grpo_rewards_of_none_are_a_dead_reward(tmp_path: Path) -> None:
+def test_grpo_rewards_of_none_are_missing_rewards(tmp_path: Path) -> None:
     import trl_faults
 
     found = trl_faults.run("grpo", "nan_reward", tmp_path, updates=16)
     events = [json.loads(line) for line in (found.folder / "run_events.jsonl").read_text().splitlines()]
     assert events[7]["metrics"]["reward_mean"] is not None and events[8]["metrics"]["reward_mean"] is None
     assert events[8]["metrics"]["nonfinite_count"] == 16
-    assert found.caught() is not None and found.caught()["type"] == "dead_reward"
+    raised = [(one.type, one.clause, one.step, one.severity) for one in found.anomalies]
+    assert raised == [("missing_reward", "all_missing", 13, "critical")]
+    report = json.loads((found.folder / "run_final_report.json").read_text())
+    assert [incident["cause"] for incident in report["incidents"]] == ["reward_missing"]
 
 
 def test_grpo_rewards_of_which_some_are_none_are_told(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_the_stricter_limit_counts_and_marks_are_reached(told: Path) -> None:
     alerts = json.loads((told / "run_alerts.json").read_text())
     crossed = [one for one in alerts if one["type"] == "user_limit_exceeded"]
     assert [(one["step"], one["threshold"]) for one in crossed] == [(3, 0.05)]  # 0.06 at step 3; once, not each step
-    assert [one["type"] for one in alerts if one["tracker"] == "probe"] == ["low_training_stability"]
+    assert [one["type"] for one in alerts if one["tracker"] == "scores"] == ["low_training_stability"]
     marks = json.loads((told / "benchmarks.json").read_text())
     assert marks["target_reward"] == {"target": 0.3, "reached": True, "step": 3, "best": 0.5}
 

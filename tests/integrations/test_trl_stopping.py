@@ -19,7 +19,7 @@ def test_ppo_stops_with_a_checkpoint_and_complete_files(tmp_path: Path) -> None:
     found = trl_faults.run("ppo", "nan_reward", tmp_path, updates=12, stop_on="critical", skip_nonfinite_steps=True)
     assert isinstance(found.error, TrainingStopped)
     stop = found.error.decision
-    assert (stop.step, stop.type, stop.severity) == (7, "nonfinite_metric", "critical")
+    assert (stop.step, stop.type, stop.severity) == (7, "nonfinite_gradient", "critical")
     folder = tmp_path / "training" / "checkpoint-7"
     assert found.error.checkpoint == str(folder) and (folder / "model.safetensors").exists()
     assert "What to do" in str(found.error) and str(folder) in str(found.error)
@@ -49,7 +49,7 @@ def test_grpo_stops_by_its_own_flag_with_a_checkpoint(tmp_path: Path) -> None:
     stopped = found.trainer.state.global_step
     assert found.callback.stop is not None and found.callback.stop.step == stopped < 30
     assert (tmp_path / "training" / f"checkpoint-{stopped}" / "model.safetensors").exists()
-    assert json.loads((found.folder / "run_final_report.json").read_text())["stop"]["type"] == "dead_reward"
+    assert json.loads((found.folder / "run_final_report.json").read_text())["stop"]["type"] == "missing_reward"
 
 
 def test_a_confirmation_waits_and_then_stops(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "kl_coef_tiny": _UNHELD,
     "constant_reward": ("dead_reward",),
     "length_reward": ("length_runaway", "length_bias", "eos_starvation"),
-    "nan_reward": ("nonfinite_gradient", "nonfinite_metric", "dead_reward"),
+    "nan_reward": ("nonfinite_gradient", "nonfinite_metric", "missing_reward"),
     "lr_jump": _TOO_FAST,
 }
 """Each fault, and the types that are right for it."""
