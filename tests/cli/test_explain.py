@@ -90,7 +90,8 @@ def test_json_of_one_and_of_all(capsys: Capture) -> None:
     assert one["needs"] == [["eos_frac", "eos_count", "truncated_frac"]]
     stopped = BY_TYPE["eos_starvation"].clauses["stopped"]
     assert one["clauses"]["stopped"] == {
-        "says": stopped.says, "severity": stopped.severity, "holds": stopped.persist, "rows": stopped.least, "basis": stopped.basis,
+        "says": stopped.says, "severity": stopped.severity, "holds": stopped.persist, "rows": stopped.least,
+        "basis": stopped.basis,
     }  # fmt: skip
     assert set(one["documentation"]) == {"title", *SECTIONS}
     assert one["settings"]["clear"]["default"] == 8
