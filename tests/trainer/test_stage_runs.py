@@ -117,7 +117,7 @@ def test_the_console_line_is_that_of_the_contract(tmp_path: Path, capsys: pytest
 def test_the_log_of_a_whole_stage_is_judged_healthy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rldk.cli.main import main
 
-    assert run("pretrain", tmp_path, "--epochs", "20", "--learning_rate", "1e-2", steps=150) == 0
+    assert run("pretrain", tmp_path, "--epochs", "20", "--learning_rate", "4e-3", steps=150) == 0
     capsys.readouterr()
     assert main(["scan", str(tmp_path / "pretrain_events.jsonl"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["runs"][0]
