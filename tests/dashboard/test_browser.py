@@ -150,7 +150,7 @@ def test_every_view_is_drawn(visit: Visit) -> None:
         "Machine": "Throughput", "Samples": "No sample was recorded", "Export": "What is in view",
     }.items():  # fmt: skip
         visit.view(name)
-        visit.page.get_by_text(awaited).first.wait_for()
+        visit.page.get_by_text(awaited).filter(visible=True).first.wait_for()
 
 
 def test_runs_are_compared(visit: Visit) -> None:
