@@ -59,9 +59,7 @@ def where(judge: Callable[..., list[Anomaly]]) -> Callable[..., list[tuple[int, 
 def told() -> Callable[..., list[tuple[int, str, str]]]:
     """Put columns through a detector; the rows at which it raises or notes, with the severities and the clauses."""
 
-    def said(
-        detector: Detector, columns: Columns, reductions: Mapping[str, str] | None = None
-    ) -> list[tuple[int, str, str]]:
+    def said(detector: Detector, columns: Columns, reductions: Mapping[str, str] | None = None) -> list[tuple[int, str, str]]:
         engine = run(detector, columns, reductions)
         raised = [(anomaly.index, anomaly.severity, anomaly.clause) for anomaly in engine.anomalies]
         return sorted(raised + [(note.index, "note", note.clause) for note in engine.notes])

@@ -183,7 +183,6 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["reward_changed.flipped", "policy_collapse"], "reward_flipped"),
         (["nonfinite_metric.reward"], "reward_nonfinite"),
         (["too_few_prompts.few", "plateau"], "too_few_prompts"),
-        (["clip_saturation.narrow"], "clip_range_wrong"),
         (["value_divergence", "value_unexplained", "exploding_gradient_anomaly"], "value_diverged"),
         (["plateau"], "nothing_learnt"),
         (["policy_collapse"], "policy_degenerated"),

@@ -50,7 +50,7 @@ def test_a_third_clipped_is_told_after_eight_rows(told):
 
 @pytest.mark.parametrize(
     ("limit", "found"),
-    [(0.005, [(0, "warning", "narrow")]), (0.02, []), (0.2, []), (4.0, []), (6.0, [(0, "note", "wide")])],
+    [(0.005, [(0, "note", "narrow")]), (0.02, []), (0.2, []), (4.0, []), (6.0, [(0, "note", "wide")])],
 )
 def test_a_clip_range_that_leaves_no_room_or_clips_nothing(told, limit, found):
     assert told(ClipSaturation(), {"clip_range": np.full(20, limit)}) == found

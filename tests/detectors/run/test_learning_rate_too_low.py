@@ -11,13 +11,13 @@ ROWS = 300
 AT = np.arange(ROWS)
 ZERO = np.zeros(ROWS)
 FLAT = 0.5 + np.random.default_rng(0).normal(0.0, 0.02, ROWS)
-NEVER = [(9, "critical", "zero")]
+NEVER = [(19, "critical", "zero")]
 
 
-def test_a_rate_of_zero_since_the_first_row_is_critical_after_ten(told):
+def test_a_rate_of_zero_since_the_first_row_is_critical_after_twenty(told):
     assert told(LearningRateTooLow(), {"lr": ZERO}) == NEVER
     assert told(LearningRateTooLow(), {"policy_lr": ZERO, "reward_mean": FLAT}) == NEVER
-    assert told(LearningRateTooLow(), {"lr": ZERO[:9]}) == []
+    assert told(LearningRateTooLow(), {"lr": ZERO[:19]}) == []
 
 
 def test_a_rate_that_was_rounded_when_it_was_printed_is_silent(told):

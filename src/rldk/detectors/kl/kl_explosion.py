@@ -9,7 +9,7 @@ from typing import ClassVar
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, KlLevel, coefficient, kl_level, target_of
-from rldk.signals.lagged_level import SLOW, LaggedLevel
+from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["KlExplosion"]
@@ -70,7 +70,7 @@ class KlExplosion(Detector):
     }  # fmt: skip
     settings: ClassVar = {
         "limit": Setting(1.0, "times the natural limit (3 nats per token) at which it is critical", least=0.0),
-        "settled_factor": Setting(8.0, "times the level it had settled at a hundred rows ago", least=1.0),
+        "settled_factor": Setting(8.0, "times the level it had settled at", least=1.0),
         "target_factor": Setting(5.0, "times the run's own target that is too much", least=1.0),
     }
     limit: float
@@ -87,9 +87,9 @@ class KlExplosion(Detector):
         target = target_of(view)
         aims = target > 0.1 * (USUAL_SEQUENCE if kl.unit == "sequence" else USUAL_TOKEN)  # a smaller one is for another unit
         high = aims and series.level > self.target_factor * target
-        if series.n % SLOW == 0:
+        if series.n % SLOW == 0 or series.n % QUICK == 0:
             self._lagged.read(series.n, series.level)
-        settled = self._settled(kl, series.level)
+        settled = self._settled(kl, series.level, view.steps_a_row < 2.0)
         risen = series.level > self.settled_factor * settled
         if not (kl.strain > 0.5 * self.limit or high or risen):
             return ()
@@ -117,9 +117,9 @@ class KlExplosion(Detector):
             found.append(Finding(severity, kl.value, kl.value / kl.strain, message, evidence, sure, clause="beyond_any"))
         return found
 
-    def _settled(self, kl: KlLevel, level: float) -> float:
-        """Where the KL was at rest a hundred rows ago; infinite where it was not, had not begun, or is too small to matter."""
-        readings = self._lagged.slow
+    def _settled(self, kl: KlLevel, level: float, dense: bool) -> float:
+        """Where the KL was at rest a hundred rows ago (thirty where a row stands for several steps); infinite if it was not."""
+        readings = self._lagged.slow if dense else self._lagged.quick
         if len(readings) < 5 or not kl.strain > 0.03:
             return inf
         low, high = min(readings[:2]), max(readings[:2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, damage, ending_share
 from rldk.signals.reward import SCORES, score_of
 
@@ -38,7 +38,7 @@ class EosStarvation(Detector):
         "stopped": Clause(
             "responses that ended no longer do", "critical",
             "public and own runs: the end-token count fell below a tenth of its best in 6 failing runs and no healthy one, and "
-            "nine in ten responses became truncated in 13 failing and 2 healthy ones", persist=10, least=3,
+            "nine in ten responses became truncated in 13 failing and 2 healthy ones", persist=10, least=4,
         ),
         "fewer": Clause(
             "half of the responses that ended no longer do", "warning",
@@ -66,7 +66,8 @@ class EosStarvation(Detector):
         evidence = {"ending": now, "ending_best": best}
         if best <= 0.02:
             message = "No response has emitted the end token since the first row."
-            works = view.reward.improves(score_of(view))
+            score = score_of(view)
+            works = view.reward.improves(score) or (0.6 < score.base <= 1.0 and score.high <= 1.0 + 1e-6)
             counted = view.first("eos_frac", "eos_count").n > 0  # a response at the limit may still have its end token
             clauses = ("never_yet", "never") if not works else ("never_yet",) if counted else ("fills_limit",)
             return [Finding("", now, self.share, message, evidence, clause=clause) for clause in clauses]

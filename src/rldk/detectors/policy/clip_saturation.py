@@ -16,7 +16,7 @@ NARROW, WIDE = 0.01, 5.0  # clip ranges that leave no room, and that clip nothin
 class ClipSaturation(Detector):
     """Most tokens of an update are clipped, or the clip range leaves no room.
 
-    What it catches: a third of the tokens or more hit the clip range, for long. A clip range below 0.01. One above 5 is a note.
+    What it catches: a third of the tokens or more hit the clip range, for long. A clip range below 0.01 or above 5 is a note.
     Why it matters: a clipped token has no gradient: the update is made by the few that are left. Either the ratio between old
         and new policy has left the region in which PPO's estimate holds, or the range allows for no step at all.
     When it misfires: off-policy methods with many epochs on one batch clip a fifth to a quarter as a matter of course.
@@ -36,7 +36,10 @@ class ClipSaturation(Detector):
             "a third of the tokens are clipped", "warning",
             "ranges of real runs: healthy ones clip up to 25 %, failing ones up to 97 %", persist=8, least=3,
         ),
-        "narrow": Clause("the clip range is below 0.01", "warning", "recipes use 0.1 to 0.4", persist=1, least=1),
+        "narrow": Clause(
+            "the clip range is below 0.01", NOTE, "recipes use 0.1 to 0.4 per token; GSPO clips whole responses at 3e-4",
+            persist=1, least=1,
+        ),
         "wide": Clause("the clip range is above 5", NOTE, "a ratio of 6 is never clipped: PPO without a clip",
         persist=1, least=1),
     }  # fmt: skip

@@ -38,7 +38,7 @@ class EntropyExplosion(Detector):
     clauses: ClassVar = {
         "exploded": Clause(
             "the entropy rose by a nat and doubled", "critical",
-            "public and own runs: 5 failing runs, no healthy one", persist=8, least=3,
+            "public and own runs: 5 failing runs, no healthy one", persist=8, least=4,
         ),
         "rising": Clause(
             "the entropy rose by 0.6 nats and by half, and the reward does not improve", "warning",
@@ -75,8 +75,9 @@ class EntropyExplosion(Detector):
         if level > start + 0.6 and level > 1.5 * start and not view.reward.improves(score_of(view)):
             found.append(Finding("", level, start + 0.6, message, evidence, clause="rising"))
         if level > start + self.rise and level > self.factor * start:
-            excused = view.reward.thrives(score_of(view)) and level < TEXT
-            found.append(Finding("warning" if excused else "", level, start + self.rise, message, evidence, clause="exploded"))
+            sure = level > TEXT and level > 4.0 * start  # no wait: that is no text any more
+            severity = "warning" if view.reward.thrives(score_of(view)) and level < TEXT else ""
+            found.append(Finding(severity, level, start + self.rise, message, evidence, sure, clause="exploded"))
         vocabulary = view.get("vocab_size").last
         if vocabulary > 1.0 and level > 0.75 * log(vocabulary):
             most = log(vocabulary)

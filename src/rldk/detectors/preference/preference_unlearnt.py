@@ -43,11 +43,11 @@ class PreferenceUnlearnt(Detector):
             "corpus: healthy runs order three quarters of the pairs after fifty updates", persist=15, least=5,
         ),
         "beta_huge": Clause(
-            "beta is 2 or more", "warning", "recipes use 0.01 to 0.5; beyond, the margin is decided after a step",
+            "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; beyond, the margin is decided after a step",
             persist=1, least=1,
         ),
         "beta_absurd": Clause(
-            "beta is 5 or more", "critical", "ten times the largest of recipes: the loss is flat after a step",
+            "beta is 5 or more", "warning", "ten times the largest of recipes: the loss is flat after a step",
             persist=2, least=1,
         ),
         "beta_tiny": Clause("beta is below 0.002", NOTE, "nothing holds the policy near its reference", persist=1, least=1),

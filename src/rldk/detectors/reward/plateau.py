@@ -51,8 +51,7 @@ class Plateau(Detector):
         "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and that the reward tells "
         "better from worse."
     )
-    clear: ClassVar[int] = 3
-    most_raises: ClassVar[int] = 1
+    clear: ClassVar[int] = 20
     passing: ClassVar[bool] = True
     clauses: ClassVar = {
         "drifts_far": Clause(
@@ -83,7 +82,7 @@ class Plateau(Detector):
         ),
         "flat": Clause(
             "after hundreds of updates the reward has no trend", "warning",
-            "public runs: healthy ones show a trend (t above 2) after 300 updates", persist=20, least=8,
+            "public runs: healthy ones show a trend (t above 2) after 300 updates", persist=5, least=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -100,7 +99,7 @@ class Plateau(Detector):
         if series.n < view.rows(self.rows, 15):
             return ()
         trend = view.reward.trend
-        small = series.n >= view.rows(self.lasting, 60) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
+        small = series.n >= view.rows(self.lasting, 30) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
         if not (trend < self.t + 0.5 or small) or series.noise == 0.0 or self._is_high(view) or self._learnt_at_once(view):
             return ()
         clauses = self._clauses(view, series.n)
@@ -129,7 +128,7 @@ class Plateau(Detector):
                 found.append("frozen")
             if idle or rows >= view.rows(3 * self.rows, 30):
                 found.append("still")
-        if rows >= view.rows(self.lasting, 60):
+        if rows >= view.rows(self.lasting, 30):
             found.append("flat")
         return found
 

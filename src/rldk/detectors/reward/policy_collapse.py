@@ -57,7 +57,7 @@ class PolicyCollapse(Detector):
         ),
         "lost_with_damage": Clause(
             "the reward has lost 40 % of its gain while another channel left its range", "critical",
-            "corroboration by an independent channel; none of the healthy runs of the corpus", persist=4, least=2,
+            "corroboration by an independent channel; none of the healthy runs of the corpus", persist=4, least=3,
         ),
         "lost_at_once": Clause(
             "the reward of the first rows was lost within five rows, while another channel left its range", "critical",

@@ -37,7 +37,7 @@ class LearningRateTooLow(Detector):
     clauses: ClassVar = {
         "zero": Clause(
             "the learning rate has been zero since the first row", "critical", "definition: nothing is updated",
-            persist=10, least=3,
+            persist=20, least=6,
         ),
         "gone": Clause(
             "the learning rate is below a thousandth of its highest, and the run goes on", "warning",

@@ -31,7 +31,7 @@ class NonfiniteMetric(Detector):
     What it catches: a value that is not finite, or that no 32-bit number holds, in a metric that training is made of, from the
         first row on. A loss is critical at once, unless the trainer says that it skipped the update; so is a gradient norm
         beside a loss of exactly 0, which is how trainers write a NaN. A reward is critical when it is not finite for the
-        fifth time in a row. Gradient norms alone are critical after eight in a row, other metrics
+        fifth time in a row, or in four of five rows. Gradient norms alone are critical after eight in a row, other metrics
         after ten.
     Why it matters: one NaN that reaches the optimizer is in every weight after the step, and nothing after it is training.
     When it misfires: mixed precision with a loss scaler skips steps with an infinite gradient, several in a row at the
@@ -90,7 +90,9 @@ class NonfiniteMetric(Detector):
         if view.event.metrics.get("update_applied") == 0.0 and longest == 1:
             return few  # the trainer has skipped the update
         losses = any(name in LOSSES for name in runs)
-        if "reward_mean" in runs and (losses or runs["reward_mean"] >= REWARDS):
+        reward = view.get("reward_mean")
+        mostly = reward.nonfinite >= 2 * REWARDS and reward.nonfinite > 4 * reward.n
+        if "reward_mean" in runs and (losses or runs["reward_mean"] >= REWARDS or mostly):
             return "reward"
         if losses:
             return "loss"

@@ -92,7 +92,7 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "clip_range_wrong", "the clip range leaves no room",
-        {"clip_saturation.narrow": 10.0, "clip_saturation.saturated": 1.5},
+        {"clip_saturation.saturated": 0.8},
         "Set {clip} to 0.1 to 0.3.", needs=("clip_saturation",),
     ),
     Cause(
