@@ -107,7 +107,11 @@ RESULTS = """\
 ![FAILING runs detected against HEALTHY and HARMLESS runs with an alarm, for each tool](images/detection.svg)
 
 Shares have their 95 % interval (Wilson). Delays are in updates after the onset: the median, and what nine of ten do not exceed.
-*Saved* is the share of a FAILING run that a stop at the first critical would have saved."""
+*Saved* is the share of a FAILING run that a stop at the first critical would have saved.
+
+The first version of rldk, whose rules were made from simulated streams, read as follows on the same *judge* runs and event logs:
+49 % of FAILING runs detected, 29 % with a critical; 10 % of HEALTHY and HARMLESS runs with a critical, 60 % with any alarm; right
+cause among two 37 %. The labels were frozen before the rules were rebuilt."""
 
 FAULT_TABLE = """\
 The last column has the results of rldk from the event logs of *tune*.
