@@ -209,7 +209,10 @@ class Detector(Statistic):
             held, since, good = before.get(finding.clause, (0, view.index, earlier))
             self._holding[finding.clause] = [held + 1, since, good]
             wait = self.wait if self.own_wait else finding.persist or clause.persist
-            if held + 1 < self._rows_needed(view, wait, clause.least, finding.severity) and not finding.confirmed:
+            lasted = held + 1
+            if lasted > clause.least:  # a metric that is not in every row is looked at seldom: its rows stand for those between
+                lasted = max(lasted, view.index - since + 1)
+            if lasted < self._rows_needed(view, wait, clause.least, finding.severity) and not finding.confirmed:
                 continue
             if worst is None or _RANK[finding.severity] > _RANK[worst.severity]:
                 worst = finding

@@ -41,7 +41,7 @@ def test_a_tenth_of_the_best_is_a_warning(clauses):
 
 def test_the_same_number_again_and_again(clauses):
     values = [0.31, 0.4, 0.43, 0.38, 0.41, *[0.25] * 12]
-    expected = [(45, "warning", "repeats"), (65, "critical", "pinned")]
+    expected = [(45, "warning", "repeats"), (55, "critical", "pinned")]
     assert clauses(HeldOutCollapse(), {"eval_accuracy": every(5, values)}) == expected
     assert [clause for *_, clause in clauses(HeldOutCollapse(), {"eval_accuracy": every(5, [0.25] * 12)})] == [
         "repeats",

@@ -45,7 +45,7 @@ class KlExplosion(Detector):
         "beyond_any": Clause(
             "the KL is beyond what any healthy run reaches", "critical",
             "corpus: 2.7 nats per token is the most of 110 healthy runs, public runs 1.3; failing ones reach 4 to 9",
-            persist=5, least=3,
+            persist=5, least=2,
         ),
         "with_damage": Clause(
             "the KL is far out, and another channel left its range", "critical",

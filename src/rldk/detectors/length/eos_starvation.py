@@ -46,7 +46,11 @@ class EosStarvation(Detector):
         ),
         "never": Clause(
             "no response has ended since the first row, and the reward does not rise", "critical",
-            "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy one", persist=30, least=10,
+            "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy one", persist=20, least=10,
+        ),
+        "never_and_stuck": Clause(
+            "no response has ended since the first row, and most rewards repeat", "critical",
+            "a cause and its effect: half an answer cannot be scored", persist=10, least=5,
         ),
         "fills_limit": Clause(
             "every response has been truncated since the first row, and the reward rises", "warning",
@@ -69,7 +73,10 @@ class EosStarvation(Detector):
             score = score_of(view)
             works = view.reward.improves(score) or (0.6 < score.base <= 1.0 and score.high <= 1.0 + 1e-6)
             counted = view.first("eos_frac", "eos_count").n > 0  # a response at the limit may still have its end token
+            stuck = score.n >= 8 and score.repeats > 0.5 * score.n  # most rewards are the same number as the one before
             clauses = ("never_yet", "never") if not works else ("never_yet",) if counted else ("fills_limit",)
+            if stuck and not works:
+                clauses = (*clauses, "never_and_stuck")
             return [Finding("", now, self.share, message, evidence, clause=clause) for clause in clauses]
         if best < 0.3 or not now < 0.5 * best:
             return ()

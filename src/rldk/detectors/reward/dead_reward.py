@@ -80,7 +80,7 @@ class DeadReward(Detector):
         same = score.same >= 3 and score.nonfinite_run == 0 and not _has_spread(spread)
         unlikely = score.same >= score.n or score.sameness < 1e-4
         gone = spread.n >= 3 and _is_gone(spread)
-        dead = groups.n >= 3 and min(groups.level, groups.last) >= 0.96
+        dead = groups.n >= 3 and groups.level >= 0.96 and (groups.last >= 0.96 or groups.slow > 0.8)
         if not ((same and unlikely) or gone or dead) or _is_solved(view, score):
             return ()
         where = f" at {score.last:.4g}" if score.n else ""
@@ -96,7 +96,7 @@ class DeadReward(Detector):
             found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="no_spread"))
         if dead:
             message = f"{groups.level:.0%} of the groups have responses that all score alike."
-            none = min(groups.level, groups.last) >= self.groups
+            none = groups.level >= self.groups
             clauses = ("hardly_any_groups", "dead_groups") if none else ("hardly_any_groups",)
             found += [Finding("", groups.level, self.groups, message, evidence, clause=clause) for clause in clauses]
         return found

@@ -23,7 +23,7 @@ class HeldOutCollapse(Detector):
 
     What it catches: the median of the latest measurements is below the best by a large part of all that the measure has ever
         varied by, and by more than its noise; an accuracy, by a quarter of its best or more. Also a measure that is the very
-        same number in eight measurements in a row, though it is not perfect: the policy gives the same answers, whatever it
+        same number in seven measurements in a row, though it is not perfect: the policy gives the same answers, whatever it
         is trained on.
     Why it matters: the reward in training is noisy, is chosen by the sampler and can be hacked; what is measured on the same
         questions again and again is the model itself.
@@ -52,7 +52,8 @@ class HeldOutCollapse(Detector):
         ),
         "pinned": Clause(
             "held-out quality is the same number again and again", "critical",
-            "a policy that changes does not give the same number of right answers eight times in a row", persist=2, least=2,
+            "a policy that changes does not give the same number of right answers seven times in a row",
+            persist=1, least=1,
         ),
         "repeats": Clause(
             "held-out quality has been the same number five times", "warning", "as above, at five", persist=1, least=1,
@@ -92,5 +93,5 @@ class HeldOutCollapse(Detector):
         if series.same < 5 or series.last >= PERFECT or (series.same < series.n and series.sameness > CHANCE):
             return []
         message = f"{words} has been {series.last:.4g} in {series.same} measurements in a row."
-        clause = "pinned" if series.same >= 8 else "repeats"
+        clause = "pinned" if series.same >= 7 else "repeats"
         return [Finding("", series.last, 5.0, message, {"rows": float(series.same)}, clause=clause)]
