@@ -16,7 +16,7 @@ WANDERS, MOVED, FAR = 0.12, 0.3, 0.6
 reward whose trend was beyond chance (t above 2) by the fiftieth update."""
 STILL = 5e-4
 """KL (nats per token) after fifty updates that says the policy has not moved."""
-SMALL = 0.25
+SMALL = 0.15
 """Share of the spread between responses by which the reward of a whole run may rise and have learnt nothing."""
 PREDICTED = 0.85
 """Share of the variance of returns from which on values predict them. Healthy runs of the corpus reach 0.8 where they learn."""
