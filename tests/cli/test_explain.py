@@ -53,7 +53,7 @@ def test_clauses_are_told_with_severity_persistence_and_basis(capsys: Capture, k
 def test_how_long_a_clause_must_hold(capsys: Capture) -> None:
     said = explain(capsys, "clip_saturation")
     assert "saturated (warning, after 8 steps (at least 3 rows)): A third of the tokens are clipped." in said
-    assert "narrow (warning, at once): " in said
+    assert "narrow (note, at once): " in said
     assert "gone (warning, after 30 steps (at least 8 rows)): " in explain(capsys, "vanishing_gradient_anomaly")
 
 
