@@ -1,4 +1,4 @@
-"""A healthy stream, and what strict JSON is, for the tests of forensics."""
+"""A healthy stream, and what strict JSON is, for the tests of the judge and of its front."""
 
 from __future__ import annotations
 
