@@ -18,7 +18,7 @@ class MissingReward(Detector):
     Why it matters: trainers leave such responses out, or take them for 0, without a word: the run learns from the others
         alone, which are often the easier ones.
     When it misfires: functions that judge some prompts only return `None` for the rest by design, which counts only where no
-        other function gave a reward. A log that has a reward in some rows only, and `null` between them, is told apart by
+        other function gave a reward. A log that has a reward in some rows only, and `null` between them, is recognised by
         the gaps that have ended: a further one counts when it is twice as long as the longest of them.
     What to do: look at the responses without a reward; mend what fails in the function (a parser, a time limit, a service),
         or return the least reward instead of nothing.
