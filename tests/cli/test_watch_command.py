@@ -239,6 +239,9 @@ def test_a_small_or_large_terminal_is_not_overrun(make_log: Callable[..., str], 
         controls = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]?)?")  # the last may have come in part so far
         assert max(len(controls.sub("", line)) for line in drawn) <= columns
         os.kill(terminal.process.pid, 2)
+        end = time.monotonic() + 10.0
+        while terminal.process.poll() is None and time.monotonic() < end:
+            terminal.until("nothing such", 0.2)  # a screen of this size fills the terminal: unread, it holds the process up
         assert terminal.process.wait(10) == 130
     finally:
         terminal.close()
