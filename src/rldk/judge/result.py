@@ -146,5 +146,5 @@ def _add_scores(found: Result, judge: Judge) -> None:
 
 def _notes(engine: Engine) -> list[str]:
     """What the detectors find worth knowing, each sentence once."""
-    said = (f"step {note.step}: {note.message}" for note in getattr(engine, "notes", ()))
+    said = (f"step {note.step}: {note.message}" for note in engine.notes)
     return list(dict.fromkeys(said))

@@ -14,7 +14,7 @@ __all__ = [
 
 UNITS = {"token": "token", "sequence": "response"}
 LIMIT = {"token": 3.0, "sequence": 50.0, "": 10.0}
-"""Nats beyond which policy and reference have nothing in common. Per token: the largest of 110 healthy runs of the corpus is
+"""Nats beyond which policy and reference have nothing in common. Per token: the largest sound run of the corpus' tune split is
 2.7, of public ones 1.3; a policy that collapsed or became noise is at 4 to 9. Per response, where the length is not logged:
 healthy ones reach 29."""
 USUAL_TOKEN = 0.3

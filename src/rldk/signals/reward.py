@@ -222,7 +222,12 @@ class RewardSignal(Statistic):
         """The same of the mean over some twenty rows."""
         return max(self.best_slow - series.slow, 0.0) if self._since < 0 and self.best_slow > -inf else 0.0
 
-    def lost_at_once(self, series: Series) -> float:
+    @staticmethod
+    def is_solved(series: Series) -> bool:
+        """Whether nearly all that a share of right answers can be is reached."""
+        return series.n > 0 and series.level >= 0.98 and series.high <= 1.0 + 1e-6
+
+    def lost_at_once(self) -> float:
         """By how much the best median is below both of the first two rows: what fell before there was a median."""
         return max(self._opening - self.best, 0.0) if self.best > -inf else 0.0
 

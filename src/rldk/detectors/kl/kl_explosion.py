@@ -44,7 +44,7 @@ class KlExplosion(Detector):
     clauses: ClassVar = {
         "beyond_any": Clause(
             "the KL is beyond what any healthy run reaches", "critical",
-            "corpus: 2.7 nats per token is the most of 110 healthy runs, public runs 1.3; failing ones reach 4 to 9",
+            "corpus: 2.7 nats per token is the most of the sound runs of tune, public runs 1.3; failing ones reach 3 to 9",
             persist=5, least=2,
         ),
         "with_damage": Clause(

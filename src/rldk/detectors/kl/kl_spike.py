@@ -47,7 +47,7 @@ class KlSpike(Detector):
     clauses: ClassVar = {
         "leap": Clause(
             "the KL leaps to five times its mean and stays there", "warning",
-            "corpus: a settled KL of healthy runs does not leap",
+            "a judgement: a KL that has settled does not leap without a cause",
         ),
         "spikes": Clause(
             "single values of the KL are ten times its level, and gradients or another channel follow", "warning",

@@ -42,7 +42,7 @@ class EosStarvation(Detector):
         ),
         "fewer": Clause(
             "half of the responses that ended no longer do", "warning",
-            "corpus: healthy runs lose no more than a third of their endings", persist=12, least=3,
+            "corpus: of 86 sound runs, 95 % keep three quarters of their endings, and the least is 31 %", persist=12, least=3,
         ),
         "never": Clause(
             "no response has ended since the first row, and the reward does not rise", "critical",

@@ -43,7 +43,7 @@ class LengthBias(Detector):
     clauses: ClassVar = {
         "pays_and_grows": Clause(
             "length all but decides the reward, and responses stop ending", "critical",
-            "corpus: rewards for length; no healthy run", persist=5, least=2,
+            "corpus: rewards for length; no sound run of tune", persist=5, least=2,
         ),
         "decides": Clause(
             "length all but decides the reward", "warning",
@@ -51,7 +51,7 @@ class LengthBias(Detector):
         ),
         "lasting": Clause(
             "longer responses are rewarded more, for long", "warning",
-            "Singhal et al. 2023; correlations of healthy runs of the corpus do not last that long", persist=70, least=20,
+            "Singhal et al. 2023; a judgement: sound runs of the corpus are too short to tell", persist=70, least=20,
         ),
         "grows": Clause(
             "longer responses are rewarded more, and they have doubled or stop ending", "warning",

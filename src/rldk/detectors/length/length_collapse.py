@@ -46,7 +46,7 @@ class LengthCollapse(Detector):
         ),
         "shrunk": Clause(
             "responses shrank to a fifth, and the reward is no better for it", "warning",
-            "corpus: healthy runs keep 40 % of their length", persist=8, least=3,
+            "corpus: 86 sound runs keep 47 % of their length or more", persist=8, least=3,
         ),
         "brief": Clause("responses shrank to a fifth while the reward rose", NOTE, "as above", persist=8, least=3),
         "cut_short": Clause(

@@ -53,7 +53,7 @@ class EntropyCollapse(Detector):
         ),
         "fallen": Clause(
             "the entropy lost nine tenths of its start, and the reward is not at its best", "warning",
-            "corpus: healthy runs keep a third of their entropy", persist=10, least=3,
+            "corpus: 97 sound runs keep a fifth of their entropy or more", persist=10, least=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -74,7 +74,7 @@ class EntropyCollapse(Detector):
             return ()  # supervised training
         message = f"Entropy fell from {start:.3g} to {level:.2g} nats per token."
         evidence = {"entropy_start": start, "entropy": level}
-        solved = score.n > 0 and score.level >= 0.98 and score.high <= 1.0 + 1e-6
+        solved = view.reward.is_solved(score)
         others = [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
         thrives = solved or view.reward.improves(score)
         excused = thrives and not others

@@ -42,7 +42,7 @@ class EntropyExplosion(Detector):
         ),
         "rising": Clause(
             "the entropy rose by 0.6 nats and by half, and the reward does not improve", "warning",
-            "corpus: healthy runs stay within 0.5 nats of their start", persist=40, least=6,
+            "corpus: of 97 sound runs, 95 % rise by less than 0.31 nats, and the most is 0.65", persist=40, least=6,
         ),
         "random": Clause(
             "the entropy has become that of words drawn at random", "critical",

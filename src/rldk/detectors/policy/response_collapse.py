@@ -107,7 +107,7 @@ def _is_excused(view: View) -> bool:
     """Whether the reward thrives or the task is solved, and nothing left its range but what ends with the variety."""
     score = score_of(view)
     others = [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
-    solved = score.n > 0 and score.level >= 0.98 and score.high <= 1.0 + 1e-6
+    solved = view.reward.is_solved(score)
     return not others and (solved or view.reward.thrives(score))
 
 

@@ -32,7 +32,7 @@ class PreferenceUnlearnt(Detector):
     clauses: ClassVar = {
         "displaced": Clause(
             "chosen answers are far less likely than at the start", "critical",
-            "corpus: healthy runs keep within 20 % of their log-probability; learning rates far too high double it",
+            "corpus: 11 sound runs lose at most 23 % of their log-probability; learning rates far too high double it",
             persist=6, least=3,
         ),
         "sinking": Clause(
@@ -40,7 +40,7 @@ class PreferenceUnlearnt(Detector):
         ),
         "undecided": Clause(
             "chosen answers are not told from rejected ones", "warning",
-            "corpus: healthy runs order three quarters of the pairs after fifty updates", persist=15, least=5,
+            "corpus: 11 sound runs order 56 to 92 % of the pairs after fifty updates", persist=15, least=5,
         ),
         "beta_huge": Clause(
             "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; beyond, the margin is decided after a step",

@@ -48,7 +48,7 @@ class PolicyCollapse(Detector):
     clauses: ClassVar = {
         "lost": Clause(
             "the reward has lost 60 % of its gain, by seven times its noise", "critical",
-            "corpus and public runs: 15 failing and 2 healthy runs (both an offset of the reward, which is now set apart)",
+            "public and own runs: 15 failing and 2 healthy runs (both an offset of the reward, which is now set apart)",
             persist=8, least=3,
         ),
         "lost_on_average": Clause(
@@ -78,7 +78,7 @@ class PolicyCollapse(Detector):
         ),
         "slipping": Clause(
             "the reward has lost 45 % of its gain, by five times its noise", "warning",
-            "corpus: dips of healthy runs recover within ten updates; seven times, where it never rose: noise with a memory of "
+            "a judgement: most dips recover within ten updates; seven times, where it never rose: noise with a memory of "
             "ten rows falls by five from its best", persist=12, least=4,
         ),
     }  # fmt: skip
@@ -94,7 +94,7 @@ class PolicyCollapse(Detector):
         if series.n < RECENT + 2:
             return ()
         found = [*self._fallen(view), *self._fallen_slowly(view), *self._declining(view)]
-        if not found and reward.lost_at_once(series) > 0.0:
+        if not found and reward.lost_at_once() > 0.0:
             found = self._fallen_at_once(view)
         return found
 
@@ -160,7 +160,7 @@ class PolicyCollapse(Detector):
 
     def _fallen_at_once(self, view: View) -> list[Finding]:
         series, reward = score_of(view), view.reward
-        lost = reward.lost_at_once(series)
+        lost = reward.lost_at_once()
         strong = [sign.words for sign in damage(view) if sign.strong]
         if not strong or not lost > 4.0 * max(series.noise, 1e-12):
             return []

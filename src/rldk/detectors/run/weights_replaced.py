@@ -41,7 +41,7 @@ class WeightsReplaced(Detector):
     clauses: ClassVar = {
         "leap": Clause(
             "the weights changed by eight times the usual in one update", "warning",
-            "optimizers bound an update by the learning rate; healthy updates of the corpus vary by a factor of 2.3",
+            "optimizers bound an update by the learning rate; the largest healthy update was 2.3 times the usual",
             persist=1, least=1,
         ),
         "fell_back": Clause(
