@@ -37,9 +37,9 @@ $(LIGHT)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 # Another TRL each, over what .venv has: seconds and megabytes, since torch is shared.
-.venvs/trl-%/.installed: matrix/trl-%.txt matrix/environment.py | $(VENV)/.installed
+.venvs/trl-%/.installed: tests/matrix/trl-%.txt tests/matrix/environment.py | $(VENV)/.installed
 	@echo "setting up .venvs/trl-$* (once)"
-	@$(BIN)/python matrix/environment.py .venvs/trl-$* $<
+	@$(BIN)/python tests/matrix/environment.py .venvs/trl-$* $<
 	@touch $@
 
 demo: $(VENV)/.installed

@@ -57,7 +57,7 @@ def test_training_with_every_callback(version: str, trainer: str, tmp_path: Path
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != "1.12.0"])
 def test_an_environment_takes_what_is_pinned_from_itself_and_the_rest_from_the_development(version: str) -> None:
-    pins = [line for line in (ROOT / f"matrix/trl-{version}.txt").read_text().splitlines() if "==" in line]
+    pins = [line for line in (ROOT / f"tests/matrix/trl-{version}.txt").read_text().splitlines() if "==" in line]
     code = (
         "import importlib.metadata as m, sys\n"
         "for pin in sys.argv[1:]:\n"

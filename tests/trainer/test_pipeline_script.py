@@ -1,4 +1,4 @@
-"""runs/cpu_pipeline.sh: every stage is started with flags it has and the weights of the one before, and the end is honest.
+"""scripts/cpu_pipeline.sh: every stage is started with flags it has and the weights of the one before, and the end is honest.
 
 The stages themselves are run by their own tests; here a recorder stands in for the interpreter that would train for minutes.
 """
@@ -41,7 +41,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
         recorder.chmod(0o755)
         environment = {**os.environ, "PYTHON": str(recorder), "RECORD": str(tmp_path / "record"), "FAILING": failing}
         environment["STAGE_FLAGS"] = environment["PPO_FLAGS"] = "--report_to tensorboard"
-        script = ["bash", str(ROOT / "runs/cpu_pipeline.sh"), str(out)]
+        script = ["bash", str(ROOT / "scripts/cpu_pipeline.sh"), str(out)]
         done = subprocess.run(script, env=environment, capture_output=True, text=True, timeout=300)
         return done, [line.split() for line in (tmp_path / "record").read_text().splitlines()]
 

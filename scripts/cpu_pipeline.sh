@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole pipeline on a CPU: data, pretrain, midtrain, SFT, DPO, PPO, each from the weights of the stage before.
 #
-#   bash runs/cpu_pipeline.sh [FOLDER]
+#   bash scripts/cpu_pipeline.sh [FOLDER]
 #
 # FOLDER (out/pipeline) gets the weights, checkpoints and logs. It takes some minutes on two cores; PYTHON names another
 # interpreter. Flags of your own come last and win: STAGE_FLAGS for the first four stages ("--report_to tensorboard"),

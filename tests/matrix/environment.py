@@ -1,6 +1,6 @@
 """Make a small environment with another TRL: its own packages first, everything else from the development environment.
 
-    .venv/bin/python matrix/environment.py .venvs/trl-0.23.1 matrix/trl-0.23.1.txt
+    .venv/bin/python tests/matrix/environment.py .venvs/trl-0.23.1 tests/matrix/trl-0.23.1.txt
 
 Only what the list pins is installed, without its dependencies, into an environment that does not yet see the other one:
 nothing there can be replaced. Torch and the rest are shared, so that each takes seconds and not gigabytes.
