@@ -180,7 +180,7 @@ def detectors_index() -> str:
         "| type | family | what it is |",
         "|---|---|---|",
     ]
-    lines += [f"| [{kind.type}]({kind.type}.md) | {kind.tracker} | {kind.documentation()['title']} |" for kind in KINDS]
+    lines += [f"| [{kind.type}]({kind.type}.md) | {kind.family} | {kind.documentation()['title']} |" for kind in KINDS]
     return "\n".join([*lines, ""])
 
 

@@ -81,7 +81,7 @@ def test_needs_are_told_as_groups(capsys: Capture) -> None:
 
 def test_all_are_listed(capsys: Capture) -> None:
     lines = explain(capsys).splitlines()
-    assert lines[0].split()[:2] == ["type", "tracker"]
+    assert lines[0].split()[:2] == ["type", "family"]
     assert [line.split()[0] for line in lines[1:] if not line.startswith(" ")] == TYPES
 
 

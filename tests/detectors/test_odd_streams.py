@@ -7,7 +7,7 @@ import pytest
 
 from rldk.detectors.table import BY_TYPE, DETECTORS
 
-KINDS = [kind for kind in DETECTORS if kind.tracker in ("gradient_norms", "advantage_statistics")]
+KINDS = [kind for kind in DETECTORS if kind.family in ("gradient_norms", "advantage_statistics")]
 KINDS += [BY_TYPE["loss_explosion"], BY_TYPE["learning_rate_too_high"]]
 ROWS = 260
 

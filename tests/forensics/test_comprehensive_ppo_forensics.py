@@ -197,7 +197,7 @@ def test_a_switch_turns_a_tracker_and_its_detectors_off(
         metrics = forensics.update(step, **row, length_reward_corr=0.9)
     assert getattr(metrics, field) is None
     assert tracker not in forensics.get_comprehensive_analysis()["trackers"]
-    names = {detector.tracker for detector in forensics.engine.detectors} | {
+    names = {detector.family for detector in forensics.engine.detectors} | {
         detector.type for detector in forensics.engine.detectors
     }
     assert tracker not in names

@@ -118,7 +118,7 @@ def test_fifty_thousand_events_take_no_more_memory_than_five_thousand() -> None:
     for event in block:
         for name in rng.sample(sorted(event.metrics), 3):
             del event.metrics[name]  # ever another set of keys
-    engine = Engine([kind() for kind in DETECTORS if kind.tracker in ("reward", "policy", "run", "length")])
+    engine = Engine([kind() for kind in DETECTORS if kind.family in ("reward", "policy", "run", "length")])
     sizes = {}
     for number in range(50_000):
         event = block[number % 1000]

@@ -60,7 +60,7 @@ class Good(Detector):
 
     __slots__ = ("limit",)
     type: ClassVar[str] = "reward_above"
-    tracker: ClassVar[str] = "mine"
+    family: ClassVar[str] = "mine"
     needs: ClassVar = (("reward_mean",),)
     advice: ClassVar[str] = "Raise the limit."
     settings: ClassVar = {"limit": Setting(1e5, "reward above which it raises", least=0.0)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,14 +19,14 @@ class Anomaly:
     """One defect of a run.
 
     `index` is the position of the event in the run at which it was raised, `since` that at which its condition began,
-    and `cleared_index` that at which it was gone again (`None`: it is still there). `evidence` holds the numbers that
-    speak for it, `knobs` what the learning rate, the KL coefficient and their like stood at when it was raised. `clause`
-    names the condition of its detector that held.
+    and `cleared_index` that at which it was gone again (`None`: it is still there). `family` is the family of its detector,
+    which the JSON calls `tracker`. `evidence` holds the numbers that support it, `knobs` the learning rate, the KL
+    coefficient and similar settings at that moment. `clause` names the condition of its detector that held.
     """
 
     type: str
     severity: str
-    tracker: str
+    family: str
     step: int
     index: int
     message: str
@@ -48,7 +49,7 @@ class Anomaly:
         return {
             "type": self.type,
             "severity": self.severity,
-            "tracker": self.tracker,
+            "tracker": self.family,
             "step": self.step,
             "index": self.index,
             "message": self.message,
@@ -62,6 +63,12 @@ class Anomaly:
             "knobs": dict(self.knobs),
             "clause": self.clause,
         }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Anomaly:
+        """The anomaly that `to_dict` wrote."""
+        given = dict(saved)
+        return cls(family=given.pop("tracker"), **given)
 
 
 @dataclass(frozen=True, slots=True)

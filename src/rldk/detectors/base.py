@@ -102,7 +102,7 @@ class Finding:
 class Detector(Statistic):
     """A rule about one defect.
 
-    A subclass says its `type` (the name of the defect), its `tracker` (the family), what metrics it `needs` (each group
+    A subclass says its `type` (the name of the defect), its `family`, what metrics it `needs` (each group
     lists metrics of which one must be there), its `settings`, its `clauses`, and in `find` which of these hold after this
     event. It is asked only for events that hold one of the metrics of `watches` (by default all of `needs`);
     other metrics that it looks at, where they are there, are named in `reads`. A detector of a single condition may
@@ -123,7 +123,7 @@ class Detector(Statistic):
     )  # fmt: skip
 
     type: ClassVar[str]
-    tracker: ClassVar[str]
+    family: ClassVar[str]
     needs: ClassVar[tuple[tuple[str, ...], ...]]
     watches: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
@@ -314,7 +314,7 @@ class Detector(Statistic):
 
     def _anomaly(self, view: View, finding: Finding) -> Anomaly:
         return Anomaly(
-            self.type, finding.severity, self.tracker, view.step, view.index, finding.message,
+            self.type, finding.severity, self.family, view.step, view.index, finding.message,
             finding.value, finding.threshold, self.advice_for(view, finding), self._since, finding.evidence,
             last_good_step=self._good_step, clause=finding.clause,
         )  # fmt: skip

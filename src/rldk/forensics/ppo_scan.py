@@ -64,7 +64,7 @@ def scan(events: Iterable[Event | Mapping[str, Any]], engine: Engine, observe: C
             "description": anomaly.message,
             "step_range": [steps[max(anomaly.since, 0)], steps[_last(anomaly.cleared_index, len(steps))]],
             "severity": anomaly.severity,
-            "tracker": anomaly.tracker,
+            "tracker": anomaly.family,
         }
         for anomaly in engine.anomalies
     ]

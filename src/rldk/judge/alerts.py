@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import nan
 from typing import Any
 
@@ -29,7 +29,7 @@ class Alert:
     step: int
     message: str
     advice: str = ""
-    tracker: str = "probe"
+    family: str = "probe"
     lasting: bool = False
 
     @property
@@ -40,13 +40,31 @@ class Alert:
     def anomaly(self, index: int) -> Anomaly:
         """The alert as an anomaly of the event number `index`."""
         return Anomaly(
-            self.type, self.severity, self.tracker, self.step, index, self.message, nan, nan, self.advice, index
+            self.type, self.severity, self.family, self.step, index, self.message, nan, nan, self.advice, index
         )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        """The alert as the event log holds it; `family` is called `tracker` there."""
+        return {
+            "type": self.type,
+            "severity": self.severity,
+            "step": self.step,
+            "message": self.message,
+            "advice": self.advice,
+            "tracker": self.family,
+            "lasting": self.lasting,
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Alert:
+        """The alert that `to_dict` wrote."""
+        given = dict(saved)
+        return cls(family=given.pop("tracker", "probe"), **given)
 
 
 def alerts_text(alerts: Iterable[Alert]) -> str:
     """Alerts as an event holds them: one JSON text, since logs read as tables keep texts and no lists."""
-    return json.dumps([asdict(alert) for alert in alerts])
+    return json.dumps([alert.to_dict() for alert in alerts])
 
 
 def alerts_in(event: Event) -> list[Alert]:
@@ -56,6 +74,6 @@ def alerts_in(event: Event) -> list[Alert]:
         return []
     try:
         found: Any = json.loads(given)
-        return [Alert(**one) for one in found if one["severity"] in ("warning", "critical")]
+        return [Alert.from_dict(one) for one in found if one["severity"] in ("warning", "critical")]
     except (ValueError, TypeError, KeyError):
         return []

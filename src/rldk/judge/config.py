@@ -116,7 +116,7 @@ class ScanConfig:
         chosen = {name: value for name, value in chosen.items() if value is not None} | dict(options or {})
         off = kind(**chosen, detectors=()).switched_off
         settings = self._extended(chosen.get("length_bias_threshold"), limits or {})
-        wanted = [detector for detector in settings.build() if not off & {detector.tracker, detector.type}]
+        wanted = [detector for detector in settings.build() if not off & {detector.family, detector.type}]
         return kind(**chosen, detectors=wanted)
 
     def _extended(self, length_bias_threshold: float | None, limits: Mapping[str, Any]) -> ScanConfig:

@@ -116,7 +116,7 @@ def coverage_of(
     if unmapped is None:
         unmapped = sorted(name for name in metrics if entry_of(name) is None)
     types = list(dict.fromkeys(detector.type for detector in active))
-    outcome = any(detector.tracker in _OUTCOME for detector in active)
+    outcome = any(detector.family in _OUTCOME for detector in active)
     return CheckCoverage(metrics, types, inactive, outcome, reductions or {}, unmapped, _foreign(engine, lacking))
 
 
@@ -125,5 +125,5 @@ def _foreign(engine: Engine, lacking: set[str]) -> frozenset[str]:
     logged = {name for name, series in engine.series.items() if series.n}
     if "reward_mean" in logged or not any(name.startswith("preference_") for name in logged):
         return frozenset(lacking & MACHINE_TYPES)
-    others = {detector.type for detector in engine.detectors if detector.tracker not in _OF_PREFERENCES}
+    others = {detector.type for detector in engine.detectors if detector.family not in _OF_PREFERENCES}
     return frozenset(lacking & (others | MACHINE_TYPES))

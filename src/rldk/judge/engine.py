@@ -264,7 +264,7 @@ class Engine:
         for detector in self.detectors:
             if detector.key in state["detectors"]:
                 detector.load_state_dict(state["detectors"][detector.key])
-        self.anomalies = [Anomaly(**saved) for saved in state["anomalies"]]
+        self.anomalies = [Anomaly.from_dict(saved) for saved in state["anomalies"]]
         self._steps = deque(state["steps"], _BACK)
         self._recent.load_state_dict(state["recent"])
         self.cleared_steps = dict(state.get("cleared_steps", ()))

@@ -76,7 +76,7 @@ class Judge:
     def _from_table(self) -> list[Detector]:
         off = self.switched_off
         given = {"length_bias": {"threshold": self.length_bias_threshold}}
-        return [kind(**given.get(kind.type, {})) for kind in DETECTORS if not off & {kind.tracker, kind.type}]
+        return [kind(**given.get(kind.type, {})) for kind in DETECTORS if not off & {kind.family, kind.type}]
 
     def reset(self) -> None:
         """Forget the run; the settings stay."""

@@ -220,7 +220,7 @@ class Monitor:
 
     def alert(
         self, step: int, kind: str, message: str, severity: str = "critical", advice: str = "", *,
-        tracker: str = "probe", lasting: bool = False,
+        family: str = "probe", lasting: bool = False,
     ) -> None:  # fmt: skip
         """Say at once what was seen between two events, such as a gradient that is not finite, before the weights have it.
 
@@ -229,7 +229,7 @@ class Monitor:
         next event, so that a scan of the log finds it too.
         """
         if self.main_process and not self._closed:
-            self.guard.call("alert", self._alert, Alert(kind, severity, step, message, advice, tracker, lasting))
+            self.guard.call("alert", self._alert, Alert(kind, severity, step, message, advice, family, lasting))
 
     def _alert(self, found: Alert) -> None:
         self.start()

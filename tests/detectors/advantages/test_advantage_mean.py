@@ -61,7 +61,7 @@ def test_bias(judge):
     mean = noise(0.2) + np.where((AT >= 200) & (AT < 300), 3.0, 0.0)
     (anomaly,) = judge(AdvantageBias(), stream(mean))
     assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (221, "warning", 202, 306)
-    assert anomaly.tracker == "advantage_statistics"
+    assert anomaly.family == "advantage_statistics"
 
 
 def test_a_bias_there_from_the_start_must_grow(where):

@@ -40,7 +40,7 @@ def test_a_lasting_explosion_warns_and_clears(judge):
     values[100:130] *= 40.0
     (anomaly,) = judge(ExplodingGradient(), {"grad_norm": values, "lr": np.full(300, 3e-5)})
     assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (106, "warning", 102, 136)
-    assert anomaly.tracker == "gradient_norms"
+    assert anomaly.family == "gradient_norms"
     assert "times the run's own normal" in anomaly.message and "3e-05 now" in anomaly.advice
 
 

@@ -55,7 +55,7 @@ def test_an_explosion_by_token_warns_then_is_critical(watch):
     settled = (raised_at("above_settled", 157), "warning", "above_settled")
     assert found == [settled, (raised_at("beyond_any", 170), "critical", "beyond_any")]
     critical = engine.anomalies[-1]
-    assert critical.tracker == "kl_schedule" and critical.since == 157 and critical.threshold == pytest.approx(3.0)
+    assert critical.family == "kl_schedule" and critical.since == 157 and critical.threshold == pytest.approx(3.0)
     assert "nats per token" in critical.message
     assert critical.advice.startswith("Go back to the last good checkpoint, raise the KL coefficient (now 0.01)")
     assert "learning rate (now 1e-05)" in critical.advice

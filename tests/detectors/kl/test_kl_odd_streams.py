@@ -7,7 +7,7 @@ import pytest
 
 from rldk.detectors.table import DETECTORS
 
-KINDS = [kind for kind in DETECTORS if kind.tracker in ("kl_schedule", "value")]
+KINDS = [kind for kind in DETECTORS if kind.family in ("kl_schedule", "value")]
 ROWS = 300
 UNITS = ["token", "sequence", "unstated"]
 

@@ -50,7 +50,7 @@ def test_a_reward_whose_spread_grows_takes_its_loss_along(where):
 def test_a_loss_that_grows_alone_warns(judge):
     (anomaly,) = judge(ValueDivergence(), {"value_loss": grown(24.0), "value_lr": np.full(ROWS, 1e-5)})
     assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (259, "warning", None)
-    assert anomaly.tracker == "value" and "learning rate (now 1e-05)" in anomaly.advice
+    assert anomaly.family == "value" and "learning rate (now 1e-05)" in anomaly.advice
 
 
 def test_a_second_sign_makes_it_critical(where):

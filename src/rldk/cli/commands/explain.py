@@ -48,7 +48,7 @@ def _as_dict(kind: type[Detector]) -> dict[str, object]:
     settings = {**kind.settings, **COMMON_SETTINGS}
     return {
         "type": kind.type,
-        "tracker": kind.tracker,
+        "tracker": kind.family,
         "needs": [list(group) for group in kind.needs],
         "documentation": kind.documentation(),
         "clauses": {
@@ -74,10 +74,10 @@ def _list(kinds: list[type[Detector]]) -> None:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("type", "tracker", "what it is"):
+    for name in ("type", "family", "what it is"):
         table.add_column(name, overflow="fold", no_wrap=name != "what it is")
     for kind in kinds:
-        table.add_row(kind.type, kind.tracker, kind.documentation()["title"])
+        table.add_row(kind.type, kind.family, kind.documentation()["title"])
     console().print(table)
 
 
@@ -88,7 +88,7 @@ def _sentence(text: str) -> str:
 def _show(kind: type[Detector]) -> None:
     out = console()
     pages = kind.documentation()
-    out.print(f"{kind.type}  ({kind.tracker})", style="bold")
+    out.print(f"{kind.type}  ({kind.family})", style="bold")
     out.print(pages["title"])
     for section in SECTIONS:
         out.print(f"\n{section}", style="bold")

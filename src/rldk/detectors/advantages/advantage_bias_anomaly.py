@@ -27,7 +27,7 @@ class AdvantageBias(Detector):
 
     __slots__ = ("moved", "spreads")
     type: ClassVar[str] = "advantage_bias_anomaly"
-    tracker: ClassVar[str] = "advantage_statistics"
+    family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean",), ("advantage_std",))
     reads: ClassVar = KIND
     advice: ClassVar[str] = (

@@ -25,7 +25,7 @@ class AdvantageDistribution(Detector):
 
     __slots__ = ("fall", "share")
     type: ClassVar[str] = "advantage_distribution_anomaly"
-    tracker: ClassVar[str] = "advantage_statistics"
+    family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_min",), ("advantage_max",))
     reads: ClassVar = (*KIND, "advantage_p5", "advantage_p95")
     advice: ClassVar[str] = (

@@ -25,7 +25,7 @@ class AdvantageKurtosis(Detector):
 
     __slots__ = ("limit", "moved")
     type: ClassVar[str] = "advantage_kurtosis_anomaly"
-    tracker: ClassVar[str] = "advantage_statistics"
+    family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_kurtosis",),)
     reads: ClassVar = (*KIND, "advantage_skewness")
     advice: ClassVar[str] = (

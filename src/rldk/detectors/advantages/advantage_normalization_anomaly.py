@@ -25,7 +25,7 @@ class AdvantageNormalization(Detector):
 
     __slots__ = ("off", "wide")
     type: ClassVar[str] = "advantage_normalization_anomaly"
-    tracker: ClassVar[str] = "advantage_statistics"
+    family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean", "advantage_std"),)
     reads: ClassVar = KIND
     advice: ClassVar[str] = (

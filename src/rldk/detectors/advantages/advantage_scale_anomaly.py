@@ -26,7 +26,7 @@ class AdvantageScale(Detector):
 
     __slots__ = ("fall", "rise")
     type: ClassVar[str] = "advantage_scale_anomaly"
-    tracker: ClassVar[str] = "advantage_statistics"
+    family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_std",),)
     reads: ClassVar = KIND
     advice: ClassVar[str] = (

@@ -25,7 +25,7 @@ class AdvantageSkewness(Detector):
 
     __slots__ = ("limit", "moved")
     type: ClassVar[str] = "advantage_skewness_anomaly"
-    tracker: ClassVar[str] = "advantage_statistics"
+    family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_skewness",),)
     reads: ClassVar = (*KIND, "advantage_kurtosis")
     advice: ClassVar[str] = "Clip rewards and advantages, read the samples in the tail, and take more samples a prompt."

@@ -32,7 +32,7 @@ class AdvantageTrend(Detector):
 
     __slots__ = ("blocks", "count", "moved", "seen", "spreads", "total")
     type: ClassVar[str] = "advantage_trend_anomaly"
-    tracker: ClassVar[str] = "advantage_statistics"
+    family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean",), ("advantage_std",))
     watches: ClassVar = ("advantage_mean",)
     reads: ClassVar = KIND

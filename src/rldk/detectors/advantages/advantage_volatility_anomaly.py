@@ -25,7 +25,7 @@ class AdvantageVolatility(Detector):
 
     __slots__ = ("noise", "spreads")
     type: ClassVar[str] = "advantage_volatility_anomaly"
-    tracker: ClassVar[str] = "advantage_statistics"
+    family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean",), ("advantage_std",))
     reads: ClassVar = KIND
     advice: ClassVar[str] = "Lower the value function's learning rate, take larger batches, or whiten the advantages."

@@ -32,7 +32,7 @@ class ExplodingGradient(Detector):
 
     __slots__ = ("beyond", "clip", "factor", "healthy", "lasting")
     type: ClassVar[str] = "exploding_gradient_anomaly"
-    tracker: ClassVar[str] = "gradient_norms"
+    family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (WATCHED,)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = (

@@ -28,7 +28,7 @@ class GradientBalance(Detector):
 
     __slots__ = ("centre", "count", "deviation", "factor", "jump", "sigmas", "warmup")
     type: ClassVar[str] = "gradient_balance_anomaly"
-    tracker: ClassVar[str] = "gradient_norms"
+    family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
     advice: ClassVar[str] = "Look at what changed at that row for one side only, and lower the coefficient of the side that grew."
     persist: ClassVar[int] = 20

@@ -28,7 +28,7 @@ class GradientFlow(Detector):
 
     __slots__ = ("change", "high", "low")
     type: ClassVar[str] = "gradient_flow_anomaly"
-    tracker: ClassVar[str] = "gradient_norms"
+    family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (NORMS,)
     reads: ClassVar = NO_SIGNAL
     advice: ClassVar[str] = (

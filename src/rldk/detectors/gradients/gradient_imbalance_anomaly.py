@@ -25,7 +25,7 @@ class GradientImbalance(Detector):
 
     __slots__ = ("factor", "moved")
     type: ClassVar[str] = "gradient_imbalance_anomaly"
-    tracker: ClassVar[str] = "gradient_norms"
+    family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
     advice: ClassVar[str] = (
         "Lower the coefficient of the side that dominates, normalise returns, and clip the two norms separately."

@@ -27,7 +27,7 @@ class GradientStability(Detector):
 
     __slots__ = ("factor", "healthy", "limit", "share")
     type: ClassVar[str] = "gradient_stability_anomaly"
-    tracker: ClassVar[str] = "gradient_norms"
+    family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (NORMS,)
     reads: ClassVar = ("policy_lr", "lr")
     advice: ClassVar[str] = (

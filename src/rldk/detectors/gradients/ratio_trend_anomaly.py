@@ -32,7 +32,7 @@ class RatioTrend(Detector):
 
     __slots__ = ("blocks", "count", "factor", "seen", "total", "trend")
     type: ClassVar[str] = "ratio_trend_anomaly"
-    tracker: ClassVar[str] = "gradient_norms"
+    family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
     advice: ClassVar[str] = "See which of the two norms moves; lower the coefficient or the learning rate of the side that grows."
     persist: ClassVar[int] = 1

@@ -26,7 +26,7 @@ class VanishingGradient(Detector):
 
     __slots__ = ("share",)
     type: ClassVar[str] = "vanishing_gradient_anomaly"
-    tracker: ClassVar[str] = "gradient_norms"
+    family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (NORMS,)
     reads: ClassVar = (*NO_SIGNAL, "kl_mean", "entropy_mean")
     advice: ClassVar[str] = (

@@ -25,7 +25,7 @@ class CoefAdaptationAnomaly(Detector):
 
     __slots__ = ("_rows", "_value", "above", "below", "rows")
     type: ClassVar[str] = "coef_adaptation_anomaly"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",), ("kl_coef",))
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean", "target_kl")

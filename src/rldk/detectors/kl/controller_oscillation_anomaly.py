@@ -25,7 +25,7 @@ class ControllerOscillationAnomaly(Detector):
 
     __slots__ = ("_extreme", "_kl_high", "_kl_low", "_turns", "_way", "amplitude", "kl_ratio", "rows", "turns")
     type: ClassVar[str] = "controller_oscillation_anomaly"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",), ("kl_coef",))
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean",)

@@ -24,7 +24,7 @@ class ControllerOvershootAnomaly(Detector):
 
     __slots__ = ("_coef", "_held", "_left", "_side", "far", "moved", "within")
     type: ClassVar[str] = "controller_overshoot_anomaly"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",), ("kl_coef",))
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean", "target_kl")

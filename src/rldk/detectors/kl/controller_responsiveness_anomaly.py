@@ -27,7 +27,7 @@ class ControllerResponsivenessAnomaly(Detector):
 
     __slots__ = ("_coef", "_rows", "_side", "far", "least", "slow_rows", "wrong_rows")
     type: ClassVar[str] = "controller_responsiveness_anomaly"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",), ("kl_coef",))
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean", "target_kl")

@@ -36,7 +36,7 @@ class KlExplosion(Detector):
 
     __slots__ = ("_lagged", "limit", "settled_factor", "target_factor")
     type: ClassVar[str] = "kl_explosion"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = "Go back to the last good checkpoint, raise the KL coefficient and lower the learning rate."

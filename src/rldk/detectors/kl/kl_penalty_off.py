@@ -31,7 +31,7 @@ class KlPenaltyOff(Detector):
 
     __slots__ = ("_before", "_highest", "_lost", "_on", "nothing")
     type: ClassVar[str] = "kl_penalty_off"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_coef", "kl_penalty_reward"),)
     reads: ClassVar = ("kl_mean",)
     advice: ClassVar[str] = "Set the KL coefficient (`kl_coef`, `beta`) to 0.01 to 0.1, or limit the KL yourself."

@@ -28,7 +28,7 @@ class KlPenaltyTooStrong(Detector):
 
     __slots__ = ("strong",)
     type: ClassVar[str] = "kl_penalty_too_strong"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("reward_mean",), ("kl_coef", "kl_penalty_reward"))
     reads: ClassVar = ("kl_mean",)
     advice: ClassVar[str] = "Lower the KL coefficient (`kl_coef`, `beta`) to 0.01 to 0.1."

@@ -36,7 +36,7 @@ class KlSpike(Detector):
 
     __slots__ = ("_leaps", "_mean", "_spikes", "factor", "leap", "many", "monstrous", "window")
     type: ClassVar[str] = "kl_spike"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = (

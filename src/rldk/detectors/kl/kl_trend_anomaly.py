@@ -32,7 +32,7 @@ class KlTrendAnomaly(Detector):
 
     __slots__ = ("_mean", "_readings", "_rising", "pace", "rise", "sequence", "token")
     type: ClassVar[str] = "kl_trend_anomaly"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Raise the KL coefficient, or lower the learning rate."

@@ -26,7 +26,7 @@ class KlVolatilityAnomaly(Detector):
 
     __slots__ = ("grown", "relative", "sequence", "token")
     type: ClassVar[str] = "kl_volatility_anomaly"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
     reads: ClassVar = ("kl_coef", "target_kl")
     advice: ClassVar[str] = "Raise the batch size, clip the log-ratio of single tokens, or lower the learning rate."

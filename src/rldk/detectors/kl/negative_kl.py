@@ -29,7 +29,7 @@ class NegativeKl(Detector):
 
     __slots__ = ("sequence", "token", "unstated", "worse")
     type: ClassVar[str] = "negative_kl"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
     reads: ClassVar = ("kl_coef", "target_kl", "rollout_length_mean")
     advice: ClassVar[str] = (

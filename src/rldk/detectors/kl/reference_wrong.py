@@ -32,7 +32,7 @@ class ReferenceWrong(Detector):
 
     __slots__ = ()
     type: ClassVar[str] = "reference_wrong"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean", "reference_is_policy", "dropout_active"),)
     reads: ClassVar = (*SCORES, "kl_update", "weight_change", "kl_coef", "target_kl", "entropy_mean")
     advice: ClassVar[str] = "Load the reference as a model of its own, from the weights that training starts from."

@@ -26,7 +26,7 @@ class TargetRangeAnomaly(Detector):
 
     __slots__ = ("arrival", "factor")
     type: ClassVar[str] = "target_range_anomaly"
-    tracker: ClassVar[str] = "kl_schedule"
+    family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
     reads: ClassVar = ("target_kl", "kl_coef")
     advice: ClassVar[str] = "Raise the KL coefficient if the KL is above its range, lower it if below."

@@ -29,7 +29,7 @@ class EosStarvation(Detector):
 
     __slots__ = ("share",)
     type: ClassVar[str] = "eos_starvation"
-    tracker: ClassVar[str] = "length"
+    family: ClassVar[str] = "length"
     needs: ClassVar = (("eos_frac", "eos_count", "truncated_frac"),)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Raise the length limit, check stop tokens and chat template, or start from a model tuned to stop."

@@ -34,7 +34,7 @@ class LengthBias(Detector):
 
     __slots__ = ("alone", "threshold")
     type: ClassVar[str] = "length_bias"
-    tracker: ClassVar[str] = "length"
+    family: ClassVar[str] = "length"
     needs: ClassVar = (("length_reward_corr",),)
     reads: ClassVar = ("rollout_length_mean", "truncated_frac", "eos_frac", "eos_count")
     advice: ClassVar[str] = (

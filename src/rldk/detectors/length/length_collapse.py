@@ -32,7 +32,7 @@ class LengthCollapse(Detector):
 
     __slots__ = ("share",)
     type: ClassVar[str] = "length_collapse"
-    tracker: ClassVar[str] = "length"
+    family: ClassVar[str] = "length"
     needs: ClassVar = (("rollout_length_mean", "max_response_length"),)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "rollout_length_max")
     advice: ClassVar[str] = (

@@ -29,7 +29,7 @@ class LengthRunaway(Detector):
 
     __slots__ = ("factor",)
     type: ClassVar[str] = "length_runaway"
-    tracker: ClassVar[str] = "length"
+    family: ClassVar[str] = "length"
     needs: ClassVar = (("rollout_length_mean",),)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = (

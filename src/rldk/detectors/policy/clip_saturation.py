@@ -27,7 +27,7 @@ class ClipSaturation(Detector):
 
     __slots__ = ("share",)
     type: ClassVar[str] = "clip_saturation"
-    tracker: ClassVar[str] = "policy"
+    family: ClassVar[str] = "policy"
     needs: ClassVar = (("clip_frac", "clip_range"),)
     reads: ClassVar = ("policy_lr", "lr")
     advice: ClassVar[str] = "Lower the learning rate, take fewer epochs per batch, or widen the clip range if it is very tight."

@@ -34,7 +34,7 @@ class EntropyCollapse(Detector):
 
     __slots__ = ("floor", "share")
     type: ClassVar[str] = "entropy_collapse"
-    tracker: ClassVar[str] = "policy"
+    family: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
     reads: ClassVar = (*SCORES, "token_accuracy", *CHANNEL_METRICS)
     advice: ClassVar[str] = (

@@ -29,7 +29,7 @@ class EntropyExplosion(Detector):
 
     __slots__ = ("factor", "rise")
     type: ClassVar[str] = "entropy_explosion"
-    tracker: ClassVar[str] = "policy"
+    family: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
     reads: ClassVar = (*SCORES, "vocab_size")
     advice: ClassVar[str] = (

@@ -24,7 +24,7 @@ class RatioExplosion(Detector):
 
     __slots__ = ("critical_factor", "factor", "grown", "wide")
     type: ClassVar[str] = "ratio_explosion"
-    tracker: ClassVar[str] = "policy"
+    family: ClassVar[str] = "policy"
     needs: ClassVar = (("ratio_mean", "ratio_std"),)
     advice: ClassVar[str] = (
         "Lower the learning rate or the epochs per batch; check that both log-probabilities are of one model and temperature."

@@ -36,7 +36,7 @@ class ResponseCollapse(Detector):
 
     __slots__ = ("repetition", "share")
     type: ClassVar[str] = "response_collapse"
-    tracker: ClassVar[str] = "policy"
+    family: ClassVar[str] = "policy"
     needs: ClassVar = (("distinct_responses_frac", "repetition_frac"),)
     reads: ClassVar = (*SCORES, "rollout_buffer_size", "batch_size", "num_generations", *CHANNEL_METRICS)
     advice: ClassVar[str] = (

@@ -23,7 +23,7 @@ class TemperatureWrong(Detector):
 
     __slots__ = ()
     type: ClassVar[str] = "temperature_wrong"
-    tracker: ClassVar[str] = "policy"
+    family: ClassVar[str] = "policy"
     needs: ClassVar = (("temperature",),)
     advice: ClassVar[str] = "Sample at a temperature of 0.7 to 1.2 (`temperature`)."
     clear: ClassVar[int] = 3

@@ -27,7 +27,7 @@ class TrainInferenceMismatch(Detector):
 
     __slots__ = ("growth", "kl", "logp", "masked", "prob")
     type: ClassVar[str] = "train_inference_mismatch"
-    tracker: ClassVar[str] = "policy"
+    family: ClassVar[str] = "policy"
     needs: ClassVar = (tuple(LIMITS),)
     advice: ClassVar[str] = (
         "Sync the sampler's weights each step, use one precision and temperature, and correct with truncated importance weights."

@@ -26,7 +26,7 @@ class PreferenceDegenerate(Detector):
 
     __slots__ = ("accuracy", "dead", "displaced", "margin")
     type: ClassVar[str] = "preference_degenerate"
-    tracker: ClassVar[str] = "preference"
+    family: ClassVar[str] = "preference"
     needs: ClassVar = (("preference_margin",), ("grad_norm", "preference_accuracy", "loss"))
     watches: ClassVar = ("preference_margin",)
     reads: ClassVar = ("chosen_reward_mean",)

@@ -24,7 +24,7 @@ class PreferenceUnlearnt(Detector):
 
     __slots__ = ("lost",)
     type: ClassVar[str] = "preference_unlearnt"
-    tracker: ClassVar[str] = "preference"
+    family: ClassVar[str] = "preference"
     needs: ClassVar = (("chosen_logp_mean", "preference_accuracy"),)
     reads: ClassVar = ("preference_margin", "policy_lr", "lr", "kl_coef")
     advice: ClassVar[str] = "Lower the learning rate, raise beta, or add a supervised term on the chosen answers; read pairs."

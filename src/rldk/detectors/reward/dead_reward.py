@@ -31,7 +31,7 @@ class DeadReward(Detector):
 
     __slots__ = ("groups",)
     type: ClassVar[str] = "dead_reward"
-    tracker: ClassVar[str] = "reward"
+    family: ClassVar[str] = "reward"
     needs: ClassVar = ((*SCORES, "reward_std", "reward_group_std", "reward_zero_std_frac"),)
     reads: ClassVar = ("advantage_std",)
     advice: ClassVar[str] = (

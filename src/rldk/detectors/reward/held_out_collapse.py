@@ -35,7 +35,7 @@ class HeldOutCollapse(Detector):
 
     __slots__ = ("lost", "noises")
     type: ClassVar[str] = "held_out_collapse"
-    tracker: ClassVar[str] = "reward"
+    family: ClassVar[str] = "reward"
     needs: ClassVar = (tuple(MEASURES),)
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty, and read samples."

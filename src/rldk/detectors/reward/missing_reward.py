@@ -27,7 +27,7 @@ class MissingReward(Detector):
 
     __slots__ = ("_gap", "_longest", "_silent", "share")
     type: ClassVar[str] = "missing_reward"
-    tracker: ClassVar[str] = "reward"
+    family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_missing_frac",),)
     advice: ClassVar[str] = "Look at responses without a reward, and mend the function; or return the least reward for them."
     clear: ClassVar[int] = 10

@@ -42,7 +42,7 @@ class Plateau(Detector):
 
     __slots__ = ("lasting", "rows", "t")
     type: ClassVar[str] = "plateau"
-    tracker: ClassVar[str] = "reward"
+    family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
     reads: ClassVar = (
         "policy_lr", "lr", "kl_mean", "rollout_length_mean", "kl_update", "kl_coef", "target_kl", "reward_std",

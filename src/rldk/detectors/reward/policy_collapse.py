@@ -38,7 +38,7 @@ class PolicyCollapse(Detector):
 
     __slots__ = ("noises", "share")
     type: ClassVar[str] = "policy_collapse"
-    tracker: ClassVar[str] = "reward"
+    family: ClassVar[str] = "reward"
     needs: ClassVar = (SCORES,)
     reads: ClassVar = CHANNEL_METRICS
     advice: ClassVar[str] = (

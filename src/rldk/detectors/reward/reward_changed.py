@@ -26,7 +26,7 @@ class RewardChanged(Detector):
 
     __slots__ = ()
     type: ClassVar[str] = "reward_changed"
-    tracker: ClassVar[str] = "reward"
+    family: ClassVar[str] = "reward"
     needs: ClassVar = (SCORES, CHANNELS)
     watches: ClassVar = SCORES
     reads: ClassVar = ("reward_std",)

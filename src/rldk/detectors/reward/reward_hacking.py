@@ -35,7 +35,7 @@ class RewardHacking(Detector):
 
     __slots__ = ("gain",)
     type: ClassVar[str] = "reward_hacking"
-    tracker: ClassVar[str] = "reward"
+    family: ClassVar[str] = "reward"
     needs: ClassVar = (
         ("reward_mean",),
         ("kl_mean", "rollout_length_mean", "entropy_mean", "truncated_frac", "eos_frac", "eos_count", "reward_std",

@@ -23,7 +23,7 @@ class RewardSaturation(Detector):
 
     __slots__ = ("drift", "kl_then", "rows", "rows_alike", "rows_full", "share")
     type: ClassVar[str] = "reward_saturation"
-    tracker: ClassVar[str] = "reward"
+    family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",), ("reward_std",))
     reads: ClassVar = CHANNEL_METRICS
     watches: ClassVar = ("reward_std",)

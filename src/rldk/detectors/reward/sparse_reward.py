@@ -34,7 +34,7 @@ class SparseReward(Detector):
 
     __slots__ = ("_found", "_recent", "_rows", "_worst_reward", "alike", "rows", "share")
     type: ClassVar[str] = "sparse_reward"
-    tracker: ClassVar[str] = "reward"
+    family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
     reads: ClassVar = ("reward_zero_std_frac",)
     advice: ClassVar[str] = (

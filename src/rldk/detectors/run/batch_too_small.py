@@ -23,7 +23,7 @@ class BatchTooSmall(Detector):
 
     __slots__ = ("few",)
     type: ClassVar[str] = "batch_too_small"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar = (("rollout_buffer_size", "batch_size"), SCORES)
     watches: ClassVar = ("rollout_buffer_size", "batch_size")
     advice: ClassVar[str] = "Raise the batch size, or accumulate gradients over more responses."

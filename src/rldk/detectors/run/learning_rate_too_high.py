@@ -40,7 +40,7 @@ class LearningRateTooHigh(Detector):
 
     __slots__ = ("_highest", "_jumped", "_rows", "high", "update_limit")
     type: ClassVar[str] = "learning_rate_too_high"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar = (("kl_update", "policy_lr", "lr", "weight_change"),)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "preference_margin")
     advice: ClassVar[str] = (

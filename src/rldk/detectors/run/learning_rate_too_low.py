@@ -29,7 +29,7 @@ class LearningRateTooLow(Detector):
 
     __slots__ = ("_gone", "_highest", "_rows", "share")
     type: ClassVar[str] = "learning_rate_too_low"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar = (RATES,)
     reads: ClassVar = (*SCORES, "kl_mean", "kl_update", "weight_change")
     advice: ClassVar[str] = "Set the learning rate, and check the number of steps that its schedule was made for."

@@ -34,7 +34,7 @@ class LossExplosion(Detector):
 
     __slots__ = ("factor", "floor", "level_factor", "level_floor", "spikes")
     type: ClassVar[str] = "loss_explosion"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar = (("loss", "policy_loss"),)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = (

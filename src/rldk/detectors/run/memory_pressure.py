@@ -23,7 +23,7 @@ class MemoryPressure(Detector):
 
     __slots__ = ("growth", "share")
     type: ClassVar[str] = "memory_pressure"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     machine: ClassVar[bool] = True
     needs: ClassVar = (("memory_usage", "gpu_memory_gb", "cpu_memory_gb"),)
     advice: ClassVar[str] = "Lower the batch or the length, checkpoint activations, and free what each step keeps."

@@ -44,7 +44,7 @@ class NonfiniteMetric(Detector):
 
     __slots__ = ()
     type: ClassVar[str] = "nonfinite_metric"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar = (WATCHED,)
     advice: ClassVar[str] = (
         "Go back to a checkpoint from before, find the first non-finite value (reward function, log of 0, half precision), "

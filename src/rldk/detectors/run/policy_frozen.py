@@ -37,7 +37,7 @@ class PolicyFrozen(Detector):
 
     __slots__ = ()
     type: ClassVar[str] = "policy_frozen"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar = (
         ("policy_trainable_params", "weight_change", "kl_mean", "grad_norm", "policy_grad_norm", "preference_margin"),
     )

@@ -23,7 +23,7 @@ class StepRegression(Detector):
 
     __slots__ = ("last_step",)
     type: ClassVar[str] = "step_regression"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     advice: ClassVar[str] = "Give each run a log of its own, resume with `resume_step`, and write from the main process only."
     persist: ClassVar[int] = 1

@@ -26,7 +26,7 @@ class ThroughputDrop(Detector):
 
     __slots__ = ("_length_then", "_seen", "share", "times_longer")
     type: ClassVar[str] = "throughput_drop"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     machine: ClassVar[bool] = True
     needs: ClassVar = (("tokens_per_second", "step_time"),)
     reads: ClassVar = ("rollout_length_mean",)

@@ -25,7 +25,7 @@ class TooFewPrompts(Detector):
 
     __slots__ = ("few",)
     type: ClassVar[str] = "too_few_prompts"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar = (("distinct_prompts", "distinct_prompts_frac"),)
     reads: ClassVar = ("dataset_size",)
     advice: ClassVar[str] = "Check how the data set is built and shuffled, and that its column of prompts is the right one."

@@ -22,7 +22,7 @@ class UserLimit(Detector):
 
     __slots__ = ("highest", "lowest", "metric")
     type: ClassVar[str] = "user_limit_exceeded"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     advice: ClassVar[str] = "The limit is yours: do what it was set for, or change it."
     persist: ClassVar[int] = 1

@@ -31,7 +31,7 @@ class WeightsReplaced(Detector):
 
     __slots__ = ("_recent", "factor")
     type: ClassVar[str] = "weights_replaced"
-    tracker: ClassVar[str] = "run"
+    family: ClassVar[str] = "run"
     needs: ClassVar = (("weight_change", "kl_mean"),)
     reads: ClassVar = (*SCORES, "policy_lr", "lr")
     advice: ClassVar[str] = (

@@ -28,7 +28,7 @@ class ValueDivergence(Detector):
 
     __slots__ = ("factor", "ruin", "worse")
     type: ClassVar[str] = "value_divergence"
-    tracker: ClassVar[str] = "value"
+    family: ClassVar[str] = "value"
     needs: ClassVar = (("value_loss",),)
     reads: ClassVar = ("reward_std", "explained_variance", "value_grad_norm", "reward_mean", "value_lr", "lr")
     advice: ClassVar[str] = "Lower the value function's learning rate, clip its loss and gradients, and normalise rewards."

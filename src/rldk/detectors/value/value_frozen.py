@@ -27,7 +27,7 @@ class ValueFrozen(Detector):
 
     __slots__ = ()
     type: ClassVar[str] = "value_frozen"
-    tracker: ClassVar[str] = "value"
+    family: ClassVar[str] = "value"
     needs: ClassVar = (("value_trainable_params", "weight_change_value"),)
     reads: ClassVar = SCORES
     advice: ClassVar[str] = (

@@ -27,7 +27,7 @@ class ValueUnexplained(Detector):
 
     __slots__ = ("_before", "_earlier", "limit", "rise", "start_rows")
     type: ClassVar[str] = "value_unexplained"
-    tracker: ClassVar[str] = "value"
+    family: ClassVar[str] = "value"
     needs: ClassVar = (("explained_variance",),)
     reads: ClassVar = ("value_lr", "lr")
     advice: ClassVar[str] = (

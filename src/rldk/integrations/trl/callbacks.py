@@ -112,7 +112,7 @@ class RLDKCallback(WatchingCallback):
         for name, least in self.wants.least_scores.items():
             if scores[name] < least and name not in self._low:
                 said = f"{name.replace('_', ' ')} is {scores[name]:.2f}, below your limit of {least:g}."
-                monitor.alert(event.step, f"low_{name}", said, "warning", _LOW, tracker="scores")
+                monitor.alert(event.step, f"low_{name}", said, "warning", _LOW, family="scores")
                 self._low.add(name)
             elif scores[name] >= least:
                 self._low.discard(name)

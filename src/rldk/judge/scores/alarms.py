@@ -33,11 +33,11 @@ _BROKEN = frozenset({"nonfinite_metric"})
 
 def bears_on(anomaly: Anomaly, score: str) -> bool:
     """Whether an anomaly is evidence against what a score measures: its own family, or anything for health and stability."""
-    if anomaly.tracker == FROM_SCORES:
+    if anomaly.family == FROM_SCORES:
         return False
     if score in _EVERY_FAMILY or (score == "convergence_quality" and anomaly.type in _BROKEN):
         return True
-    return anomaly.tracker in _FAMILIES.get(score, ())
+    return anomaly.family in _FAMILIES.get(score, ())
 
 
 def alarm(anomalies: Iterable[Anomaly], score: str) -> float:

@@ -27,7 +27,7 @@ __all__ = [
 def check_has_a_name(make: Make) -> None:
     detector = make()
     assert detector.type.isidentifier() and detector.type.islower(), f"`type` {detector.type!r} is not a lower-case name"
-    assert detector.tracker.strip(), "`tracker` is empty: name the family"
+    assert detector.family.strip(), "`family` is empty: name the family"
     assert detector.advice.strip(), "`advice` is empty: say what to do, naming the knob and the direction"
 
 

@@ -47,7 +47,7 @@ def _check_anomalies(engine: Engine, events: Sequence[Event], word: str) -> None
     (detector,) = engine.detectors
     for anomaly in engine.anomalies:
         said = f"{word}, it reports {anomaly!r}"
-        assert (anomaly.type, anomaly.tracker) == (detector.type, detector.tracker), said
+        assert (anomaly.type, anomaly.family) == (detector.type, detector.family), said
         assert anomaly.severity in SEVERITIES, said
         assert not detector.clauses or anomaly.clause in detector.clauses, said
         assert anomaly.message.strip() and anomaly.advice.strip(), said
