@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from corpus.label import LABELS
 from corpus.sheet import HEIGHT, WIDTH, log_panels, outcome_panels, samples
 from corpus.store import OUTCOME, RECORDED, read_json
-from rldk.plots import LIGHT, svg
+from rldk.present.palette import LIGHT
+from rldk.present.plots.svg import svg
 
 ANSWERS = Path(__file__).with_name("blind_answers.json")
 DRAWN = {"FAILING": 10, "DEGRADED or HARMLESS": 10, "HEALTHY": 10}

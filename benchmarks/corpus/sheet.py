@@ -21,7 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from corpus.settings import all_runs, split_of
 from corpus.store import EVENTS, OUTCOME, RECORDED, read_json
 from rldk.ingest import read_runs
-from rldk.plots import LIGHT, Curve, Mark, Panel, svg
+from rldk.present.palette import LIGHT
+from rldk.present.plots.panel import Curve, Mark, Panel
+from rldk.present.plots.svg import svg
 
 __all__ = ["log_panels", "outcome_panels", "page", "samples"]
 

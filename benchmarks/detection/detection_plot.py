@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rldk.plots import LIGHT
+from rldk.present.palette import LIGHT
 
 __all__ = ["write_plot"]
 

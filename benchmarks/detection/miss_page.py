@@ -7,7 +7,7 @@ from pathlib import Path
 
 from corpus.sheet import log_panels, outcome_panels, page, samples
 from corpus.store import OUTCOME, RECORDED, read_json
-from rldk.plots import Mark, Panel
+from rldk.present.plots.panel import Mark, Panel
 from rldk.testing.scoring import RunScore
 
 __all__ = ["write_page"]

@@ -44,7 +44,7 @@ def test_a_panel_of_a_run_is_sent_whole_and_known_by_what_is_in_it() -> None:
     from rldk.dashboard.client import Client
     from rldk.dashboard.page.context import Look
     from rldk.dashboard.page.plots import figure_of
-    from rldk.plots import Curve, Panel
+    from rldk.present.plots.panel import Curve, Panel
 
     def figure(last: float) -> Any:
         x, y = np.arange(3.0), np.array([1.0, np.inf, last])

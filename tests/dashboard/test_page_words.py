@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rldk.plots.panel import Band, Curve, Panel
+from rldk.present.plots.panel import Band, Curve, Panel
 
 pytestmark = pytest.mark.full
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-__all__ = ["strict", "write_json", "write_text"]
+__all__ = ["file_name", "strict", "write_json", "write_text"]
 
 
 def strict(value: Any) -> Any:
@@ -55,3 +56,9 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def file_name(text: str) -> str:
+    """Text as the name of a file that stays in its folder: letters, digits, `-`, `_` and `.`, at most 80 of them."""
+    kept = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-")
+    return kept[:80] or "run"

@@ -15,8 +15,8 @@ import numpy as np
 
 from rldk.core.errors import RLDKError
 from rldk.dashboard.wire import numbers, receive, send
-from rldk.plots.panel import FloatArray
-from rldk.plots.source import Span
+from rldk.present.plots.panel import FloatArray
+from rldk.present.plots.source import Span
 
 __all__ = ["Client", "ReaderEnded", "RemoteRun", "reader_of"]
 

@@ -17,7 +17,7 @@ from rldk.dashboard.folder import Folder, RunFile
 from rldk.dashboard.opened import FollowedLog, Opened
 from rldk.dashboard.read_table import ReadTable
 from rldk.dashboard.watched import Watched
-from rldk.plots.clock import check_axis
+from rldk.present.plots.source import check_axis
 
 __all__ = ["Library"]
 

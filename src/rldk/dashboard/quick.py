@@ -14,8 +14,8 @@ from rldk.judge.engine import told_apart
 from rldk.log.problems import LineProblems
 from rldk.log.reader import parse_event
 from rldk.log.tail import LogTail
-from rldk.plots.extremes import IntArray
-from rldk.plots.panel import FloatArray
+from rldk.present.plots.downsample import IntArray
+from rldk.present.plots.panel import FloatArray
 from rldk.runs.rows import Reader
 
 __all__ = ["Cells", "QuickTail", "cells_of", "sketch"]

@@ -15,7 +15,7 @@ from rldk.dashboard.client import reader_of
 from rldk.dashboard.front import Front
 from rldk.dashboard.parent import end_with_parent
 from rldk.dashboard.ports import shown_host
-from rldk.plots.palette import DARK, LIGHT, Palette
+from rldk.present.palette import DARK, LIGHT, Palette
 
 __all__ = ["main", "settings"]
 

@@ -14,10 +14,10 @@ from rldk.core.text import clean
 from rldk.dashboard.quick import Cells, cells_of
 from rldk.dashboard.samples import Samples
 from rldk.forensics import ComprehensivePPOForensics
-from rldk.plots.extremes import pick_extremes
-from rldk.plots.growing import GrowingRun
-from rldk.plots.panel import FloatArray
-from rldk.plots.source import DERIVED
+from rldk.present.plots.downsample import pick_extremes
+from rldk.present.plots.growing import GrowingRun
+from rldk.present.plots.panel import FloatArray
+from rldk.present.plots.source import DERIVED
 
 __all__ = ["Watched"]
 

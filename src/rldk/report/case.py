@@ -10,10 +10,10 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import entry_of
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.result import Result
-from rldk.plots import Mark, Panel, RunSource, marks_of, other_panels, panels_of
-from rldk.plots.build import finish
-from rldk.plots.marks import metrics_of
-from rldk.plots.panel import short
+from rldk.present.plots.build import finish, other_panels, panels_of
+from rldk.present.plots.marks import marks_of, metrics_of
+from rldk.present.plots.panel import Mark, Panel, short
+from rldk.present.plots.source import RunSource
 from rldk.report.checkpoints import checkpoint_panel, checkpoint_rows
 from rldk.runs.columns import NUMBER
 

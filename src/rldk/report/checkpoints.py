@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from rldk.core.jsonio import to_number
-from rldk.plots import Curve, Panel, Source
+from rldk.present.plots.panel import Curve, Panel
+from rldk.present.plots.source import Source
 from rldk.runs.run import Run
 
 __all__ = ["SHOWN", "checkpoint_panel", "checkpoint_rows"]

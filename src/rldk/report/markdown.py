@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rldk.core.text import clean
 from rldk.judge.verdict import VERDICTS
-from rldk.plots.panel import short
+from rldk.present.plots.panel import short
 from rldk.report.case import Case, Passed
 from rldk.report.sections import MAIN, TITLES, said, until
 

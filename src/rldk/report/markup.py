@@ -13,9 +13,9 @@ from math import isfinite
 import numpy as np
 
 from rldk.core.text import clean
-from rldk.plots import CSS, Panel, svg
-from rldk.plots.panel import FloatArray
-from rldk.plots.svg import DASHES, frame_of, legend
+from rldk.present.palette import CSS
+from rldk.present.plots.panel import FloatArray, Panel
+from rldk.present.plots.svg import DASHES, frame_of, legend, svg
 
 __all__ = ["asset", "badge", "digest", "figure", "table", "text"]
 

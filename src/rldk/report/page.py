@@ -7,8 +7,9 @@ from datetime import datetime, timezone
 
 from rldk._version import __version__
 from rldk.judge.verdict import VERDICTS
-from rldk.plots import DARK, LIGHT, panels_of
-from rldk.plots.panel import Panel, short
+from rldk.present.palette import DARK, LIGHT
+from rldk.present.plots.build import panels_of
+from rldk.present.plots.panel import Panel, short
 from rldk.report import sections
 from rldk.report.case import Case, Passed
 from rldk.report.markup import asset, badge, digest, figure, table, text

@@ -7,7 +7,7 @@ from math import isnan
 from rldk.judge.incidents.causes import CAUSES
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.scores.alarms import tone_of
-from rldk.plots.panel import short
+from rldk.present.plots.panel import short
 from rldk.report.case import Case
 from rldk.report.checkpoints import SHOWN
 from rldk.report.markup import badge, table, text

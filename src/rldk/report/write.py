@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rldk.core.errors import UsageError
-from rldk.core.files import write_text
-from rldk.plots import panels_of
-from rldk.plots.png import file_name, png
+from rldk.core.files import file_name, write_text
+from rldk.present.plots.build import panels_of
+from rldk.present.plots.svg import png
 from rldk.report.case import Case
 
 __all__ = ["write_pictures", "write_report"]

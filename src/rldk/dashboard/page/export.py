@@ -13,11 +13,12 @@ from typing import Any
 import streamlit as st
 
 from rldk.core.errors import MissingDependencyError
+from rldk.core.files import file_name
 from rldk.dashboard.page.context import Look
 from rldk.dashboard.page.curves import marks_of, nothing_to_draw, panels_for, smoothed
 from rldk.dashboard.page.words import number
 from rldk.dashboard.wire import numbers
-from rldk.plots.png import file_name, png
+from rldk.present.plots.svg import png
 
 __all__ = ["as_csv", "as_json", "as_pictures", "draw_export"]
 

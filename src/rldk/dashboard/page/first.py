@@ -11,8 +11,8 @@ from rldk.dashboard.page.curves import overview_panels
 from rldk.dashboard.page.header import head, score_tiles
 from rldk.dashboard.page.story import worst_incident
 from rldk.dashboard.page.style import RULES
-from rldk.plots.palette import DARK, LIGHT
-from rldk.plots.svg import svg
+from rldk.present.palette import DARK, LIGHT
+from rldk.present.plots.svg import svg
 
 __all__ = ["first_sight"]
 

@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 import streamlit as st
 
+from rldk.core.files import file_name
 from rldk.dashboard.front import PLOTLY
 from rldk.dashboard.page.context import Look
-from rldk.plots.panel import Panel
-from rldk.plots.plotly_figure import plotly_spec
-from rldk.plots.png import file_name
+from rldk.present.plots.panel import Panel
+from rldk.present.plots.plotly_figure import plotly_spec
 
 __all__ = ["SPAN", "draw_plots", "figure_of", "packed"]
 

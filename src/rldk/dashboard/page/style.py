@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rldk.plots.palette import DARK, LIGHT
+from rldk.present.palette import DARK, LIGHT
 
 __all__ = ["RULES", "css"]
 

@@ -15,7 +15,7 @@ from rldk.dashboard.page.samples import draw_samples
 from rldk.dashboard.page.story import draw_alerts, worst_incident
 from rldk.dashboard.page.tables import facts, table
 from rldk.dashboard.page.words import count, named, number
-from rldk.plots.standard import GROUPS
+from rldk.present.plots.standard import GROUPS
 
 __all__ = ["VIEWS"]
 

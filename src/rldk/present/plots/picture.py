@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from rldk.core.errors import UsageError
 from rldk.judge.scan import judge_run
-from rldk.plots.build import finish, other_panels, panels_of
-from rldk.plots.clock import check_axis, is_timed
-from rldk.plots.marks import marks_of
-from rldk.plots.palette import DARK, LIGHT
-from rldk.plots.panel import Curve, Mark, Panel
-from rldk.plots.plotly_figure import plotly_figure
-from rldk.plots.png import png
-from rldk.plots.source import RunSource, Source
-from rldk.plots.svg import svg
+from rldk.present.palette import DARK, LIGHT
+from rldk.present.plots.build import finish, other_panels, panels_of
+from rldk.present.plots.marks import marks_of
+from rldk.present.plots.panel import Curve, Mark, Panel
+from rldk.present.plots.plotly_figure import plotly_figure
+from rldk.present.plots.source import RunSource, Source, check_axis, is_timed
+from rldk.present.plots.svg import png, svg
 from rldk.runs.run import Run
 
 if TYPE_CHECKING:

@@ -12,10 +12,13 @@ from rldk.core.catalog import entry_of
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.detectors.table import BY_TYPE
-from rldk.plots import GrowingRun, Mark, RunSource, other_panels, panels_of, plot
-from rldk.plots.marks import FAMILIES, metrics_of
-from rldk.plots.source import DERIVED
-from rldk.plots.standard import STANDARD
+from rldk.plots import plot
+from rldk.present.plots.build import other_panels, panels_of
+from rldk.present.plots.growing import GrowingRun
+from rldk.present.plots.marks import FAMILIES, metrics_of
+from rldk.present.plots.panel import Mark
+from rldk.present.plots.source import DERIVED, RunSource
+from rldk.present.plots.standard import STANDARD
 from rldk.runs import Run
 
 METRICS = {name for spec in STANDARD for curve in spec.curves for name in curve.metrics.split()}

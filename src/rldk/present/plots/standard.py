@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rldk.plots.panel import Level
+from rldk.present.plots.panel import Level
 
 __all__ = ["GROUPS", "STANDARD", "CurveSpec", "PanelSpec"]
 

@@ -12,11 +12,14 @@ import pytest
 
 from rldk.core.errors import MissingDependencyError
 from rldk.core.event import Event
-from rldk.plots import DARK, LIGHT, Curve, Level, Mark, Panel, RunSource, panels_of, plotly_figure, png, svg
-from rldk.plots.palette import Palette
-from rldk.plots.png import file_name
-from rldk.plots.scale import Scale, y_scale
-from rldk.plots.svg import line
+from rldk.core.files import file_name
+from rldk.present.palette import DARK, LIGHT, Palette
+from rldk.present.plots.build import panels_of
+from rldk.present.plots.panel import Curve, Level, Mark, Panel
+from rldk.present.plots.plotly_figure import plotly_figure
+from rldk.present.plots.scale import Scale, y_scale
+from rldk.present.plots.source import RunSource
+from rldk.present.plots.svg import line, png, svg
 from rldk.runs import Run
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[31m\x00" + "x" * 100_000

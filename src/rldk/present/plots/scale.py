@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 
 import numpy as np
 
-from rldk.plots.panel import FloatArray, Panel, short
+from rldk.present.plots.panel import FloatArray, Panel, short
 
 __all__ = ["Scale", "x_scale", "y_scale"]
 

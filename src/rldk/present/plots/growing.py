@@ -8,12 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rldk.core.event import Event
-from rldk.plots.clock import first_time, hours, hours_at
-from rldk.plots.column import Column
-from rldk.plots.extremes import IntArray
-from rldk.plots.panel import FloatArray
-from rldk.plots.pyramid import Growing
-from rldk.plots.source import DERIVED, Span, derived_names
+from rldk.present.plots.downsample import Column, Growing, IntArray
+from rldk.present.plots.panel import FloatArray
+from rldk.present.plots.source import DERIVED, Span, derived_names, first_time, hours, hours_at
 
 __all__ = ["GrowingRun"]
 

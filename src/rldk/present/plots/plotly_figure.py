@@ -9,8 +9,8 @@ import numpy as np
 
 from rldk.core.errors import require
 from rldk.core.text import clean
-from rldk.plots.palette import DARK, LIGHT, Palette
-from rldk.plots.panel import Curve, Panel
+from rldk.present.palette import DARK, LIGHT, Palette
+from rldk.present.plots.panel import Curve, Panel
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -1,17 +1,68 @@
-"""A growing column whose extremes are known at every scale: a million rows are drawn as cheaply as a thousand."""
+"""Fewer points with the same outline: the extremes of each bucket of rows, known at every scale while a column grows."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from rldk.core.errors import UsageError
-from rldk.plots.extremes import IntArray, bucket_size, pick_extremes
+from rldk.present.plots.panel import FloatArray
 
-__all__ = ["Growing", "Pyramid"]
+__all__ = ["Column", "Growing", "IntArray", "Pyramid", "bucket_size", "keep_extremes", "pick_extremes"]
+
+IntArray = npt.NDArray[np.intp]
 
 FAN = 16
 _NONE = -1
+
+
+def bucket_size(rows: int, buckets: int) -> int:
+    """How many rows a bucket has, if there are to be at most so many buckets."""
+    if buckets < 1:
+        raise UsageError(f"Expected at least 1 bucket, got {buckets!r}.")
+    return max(1, -(-rows // buckets))
+
+
+def pick_extremes(values: npt.NDArray[np.floating], size: int) -> IntArray:
+    """The positions to keep if each `size` rows make a bucket: its lowest, its highest, its first that is not finite.
+
+    Nothing else is needed for the picture to have the same outline: a spike of one row among a million stays, and a gap
+    stays a gap. The first and the last row are kept as well, so that a curve begins and ends where it does.
+    """
+    rows = len(values)
+    if rows == 0 or size <= 1:
+        return np.arange(rows)
+    whole = rows // size * size
+    parts = [_of_buckets(values[:whole].reshape(-1, size)), np.array([0, rows - 1])]
+    if whole < rows:
+        parts.append(whole + _of_buckets(values[whole:].reshape(1, -1)))
+    return np.unique(np.concatenate(parts))
+
+
+def _of_buckets(table: npt.NDArray[np.floating]) -> IntArray:
+    """The positions of the extremes of each row of a table, counted through all of it."""
+    if not table.size:
+        return np.zeros(0, dtype=np.intp)
+    finite = np.isfinite(table)
+    starts = np.arange(len(table)) * table.shape[1]
+    has = finite.any(axis=1)
+    lowest = (starts + np.where(finite, table, np.inf).argmin(axis=1))[has]
+    highest = (starts + np.where(finite, table, -np.inf).argmax(axis=1))[has]
+    broken = ~finite
+    first = (starts + broken.argmax(axis=1))[broken.any(axis=1)]
+    return np.concatenate([lowest, highest, first])
+
+
+def keep_extremes(columns: Sequence[npt.NDArray[np.floating]], buckets: int) -> IntArray:
+    """The rows to keep of columns that belong together, such as a mean and its band: the extremes of each of them."""
+    if not columns:
+        return np.zeros(0, dtype=np.intp)
+    size = bucket_size(len(columns[0]), buckets)
+    if size == 1:
+        return np.arange(len(columns[0]))
+    return np.unique(np.concatenate([pick_extremes(column, size) for column in columns]))
 
 
 class Growing:
@@ -148,3 +199,39 @@ class Pyramid:
             parts.append(begin + pick_extremes(self.values[begin:end], size))
         found = np.unique(np.concatenate(parts))
         return found[found >= 0]
+
+
+class Column:
+    """The values of one metric, and the rows they stand in, which are not kept while it has one in every row."""
+
+    __slots__ = ("_rows", "pyramid")
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self.pyramid = Pyramid(dtype)
+        self._rows: Growing | None = None
+
+    def extend(self, rows: IntArray, values: FloatArray) -> None:
+        if self._rows is None and len(rows) and (rows[-1] - len(rows) + 1 != len(self.pyramid)):
+            self._rows = Growing(np.int64)
+            self._rows.extend(np.arange(len(self.pyramid)))
+        if self._rows is not None:
+            self._rows.extend(rows)
+        self.pyramid.extend(values)
+
+    def places(self, rows: IntArray) -> IntArray:
+        """Where the first value at or after each of these rows stands."""
+        if self._rows is None:
+            return np.minimum(rows, len(self.pyramid))
+        return np.searchsorted(self._rows.array, rows)
+
+    def rows(self, places: IntArray) -> IntArray:
+        return places if self._rows is None else self._rows.array[places]  # type: ignore[return-value]
+
+    def at(self, rows: IntArray) -> FloatArray:
+        """The values of these rows; NaN where the metric was not logged."""
+        places = self.places(rows)
+        inside = np.flatnonzero(places < len(self.pyramid))
+        found = np.full(len(rows), np.nan)
+        same = inside[self.rows(places[inside]) == rows[inside]]
+        found[same] = self.pyramid.values[places[same]]
+        return found

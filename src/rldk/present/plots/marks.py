@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rldk.core.anomaly import Anomaly
 from rldk.judge.incidents.incident import Incident
-from rldk.plots.panel import Mark
+from rldk.present.plots.panel import Mark
 
 __all__ = ["marks_of", "metrics_of"]
 

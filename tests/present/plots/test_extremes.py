@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rldk.core.errors import UsageError
-from rldk.plots.extremes import bucket_size, keep_extremes, pick_extremes
-from rldk.plots.pyramid import Pyramid
+from rldk.present.plots.downsample import Pyramid, bucket_size, keep_extremes, pick_extremes
 
 VALUES = st.lists(st.one_of(st.floats(allow_nan=True, allow_infinity=True, width=32), st.just(math.nan)), max_size=700)
 

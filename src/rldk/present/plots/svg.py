@@ -1,4 +1,4 @@
-"""Panels as SVG, in nothing but Python: small, sharp at any size, and in the colours of the page around it."""
+"""Panels as SVG, made in plain Python in the colours of the page around it, and as PNG."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from html import escape
 
 import numpy as np
 
+from rldk.core.errors import require
 from rldk.core.text import clean
-from rldk.plots.palette import CSS, Palette
-from rldk.plots.panel import Curve, FloatArray, Panel
-from rldk.plots.scale import Scale, x_scale, y_scale
+from rldk.present.palette import CSS, DARK, LIGHT, Palette
+from rldk.present.plots.panel import Curve, FloatArray, Panel
+from rldk.present.plots.scale import Scale, x_scale, y_scale
 
-__all__ = ["DASHES", "Frame", "frame_of", "legend", "svg"]
+__all__ = ["DASHES", "Frame", "frame_of", "legend", "png", "svg"]
 
 FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
 DASHES = {"solid": "", "dashed": "6 4", "faint": "2 3"}
@@ -51,6 +52,14 @@ def svg(panel: Panel, width: int = 640, height: int = 280, palette: Palette = CS
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
         f'aria-label="{name}" font-family="{escape(FONT, quote=True)}" font-size="11">{inside}</svg>'
     )
+
+
+def png(panel: Panel, width: int = 640, height: int = 280, *, zoom: float = 2.0, dark: bool = False) -> bytes:
+    """A panel as the bytes of a PNG file, `zoom` times as large as the SVG, painted by resvg: no browser, no system library."""
+    resvg = require("resvg_py", extra="report", purpose="Writing PNG files")
+    palette: Palette = DARK if dark else LIGHT
+    picture = svg(panel, width, height, palette)
+    return bytes(resvg.svg_to_bytes(svg_string=picture, background=palette.paper, zoom=zoom, font_family="DejaVu Sans"))
 
 
 def legend(panel: Panel) -> list[tuple[str, Curve]]:

@@ -9,9 +9,9 @@ from math import isfinite
 import numpy as np
 
 from rldk.core.catalog import entry_of
-from rldk.plots.panel import STYLES, Band, Curve, FloatArray, Level, Mark, Panel, join_marks
-from rldk.plots.source import DERIVED, Source, Span
-from rldk.plots.standard import STANDARD, CurveSpec, PanelSpec
+from rldk.present.plots.panel import STYLES, Band, Curve, FloatArray, Level, Mark, Panel, join_marks
+from rldk.present.plots.source import DERIVED, Source, Span
+from rldk.present.plots.standard import STANDARD, CurveSpec, PanelSpec
 
 __all__ = ["finish", "other_panels", "panel_of", "panels_of"]
 
