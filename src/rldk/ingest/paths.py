@@ -5,21 +5,15 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from rldk.core.errors import ReadError
+from rldk.ingest.discovery import candidates
 
-__all__ = ["PathsLike", "expand", "files_below", "size_of"]
+__all__ = ["PathsLike", "expand", "size_of"]
 
 PathsLike = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-
-_BESIDE_A_LOG = re.compile(
-    r"(?P<run>.+)_(?:metrics\.csv|alerts\.json|config\.json|final_report\.json|health_summary\.json|checkpoint_summary\.csv"
-    r"|comprehensive_metrics\.(?:csv|json)|comprehensive_analysis(?:_step_\d+)?\.json)"
-)
-_NOT_SEARCHED = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
 def expand(given: PathsLike) -> list[Path]:
@@ -50,27 +44,10 @@ def _matches(item: str | os.PathLike[str]) -> list[Path]:
     return matches
 
 
-def files_below(folder: Path) -> Iterator[Path]:
-    """The folder itself and all files below it, in order.
-
-    Hidden folders, those of tools, and pipes are left out; so is what a monitor wrote beside its event log, which says all
-    of it and more.
-    """
-    for root, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NOT_SEARCHED)
-        yield Path(root)
-        logs = {name.removesuffix("_events.jsonl") for name in files if name.endswith("_events.jsonl")}
-        for name in sorted(files):
-            if (beside := _BESIDE_A_LOG.fullmatch(name)) and beside["run"] in logs:
-                continue
-            path = Path(root, name)
-            if not name.startswith(".") and os.path.isfile(path):  # noqa: PTH113  `Path.is_file` raises where it may not look
-                yield path
-
-
 def size_of(paths: Iterable[Path]) -> int:
     """Bytes of all files that are meant, for a progress bar; one that is gone by now has none."""
-    files = (file for path in paths for file in (files_below(path) if path.is_dir() else [path]))
+    found = (one for path in paths for one in (candidates(path) if path.is_dir() else [path]))
+    files = (file for one in found for file in (one.rglob("*") if one.is_dir() else [one]))
     total = 0
     for file in files:
         with contextlib.suppress(OSError):

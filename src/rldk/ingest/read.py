@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from rldk.adapters.base import Adapter
 from rldk.adapters.source import Source
-from rldk.adapters.table import ADAPTERS, choose
+from rldk.adapters.table import choose
 from rldk.core.catalog import CATALOG, check_field_map
 from rldk.core.errors import MissingDependencyError, ReadError
-from rldk.ingest.paths import PathsLike, expand, files_below
+from rldk.ingest.discovery import candidates
+from rldk.ingest.paths import PathsLike, expand
 from rldk.ingest.same import drop_prefixes, name_apart
 from rldk.log.problems import LineProblems
 from rldk.runs.run import Run, frame_of
@@ -124,17 +125,9 @@ def read_runs(
 def _read_folder(
     folder: Path, result: Ingested, hint: str | None, field_map: Mapping[str, str] | None, progress: FileProgress | None
 ) -> None:
-    """Read what can be read below a folder; a folder that is one log by itself is not searched further."""
-    taken: list[Path] = []
+    """Read what can be read below a folder."""
     found = False
-    for path in files_below(folder):
-        if any(path.is_relative_to(parent) for parent in taken):
-            continue
-        if path.is_dir():
-            if any(kind.folders and (hint in (None, kind.name)) and kind(path).can_handle() for kind in ADAPTERS):
-                taken.append(path)
-            else:
-                continue
+    for path in candidates(folder, hint):
         try:
             _read_one(path, result, hint, field_map, progress, searching=True)
             found = True
