@@ -56,6 +56,13 @@ def test_it_is_critical_where_the_chosen_answers_are_unlearnt_too(judge):
     assert "the chosen answers have become less likely" in found[0].message
 
 
+@pytest.mark.parametrize(("beta", "clause"), [(0.1, "flat"), (2.5, "flat"), (50.0, "flat_by_beta")])
+def test_a_beta_far_beyond_recipes_makes_it_critical(judge, beta, clause):
+    columns = {"preference_margin": GROWN, "preference_accuracy": SURE, "grad_norm": DEAD, "kl_coef": np.full(ROWS, beta)}
+    (anomaly,) = judge(PreferenceDegenerate(), columns)
+    assert (anomaly.clause, anomaly.severity) == (clause, "critical" if clause == "flat_by_beta" else "warning")
+
+
 def test_it_clears(judge):
     back = np.where((AT >= 100) & (AT < 150), 0.05, 5.0)
     (anomaly,) = judge(PreferenceDegenerate(), {"preference_margin": GROWN, "preference_accuracy": SURE, "grad_norm": back})

@@ -73,3 +73,18 @@ def test_a_preference_loss_that_does_not_leave_ln_2(told):
     assert told(PolicyFrozen(), columns) == [(46, "warning", "loss_still")]
     assert told(PolicyFrozen(), {**columns, "preference_margin": np.full(ROWS, 0.02)}) == []
     assert told(PolicyFrozen(), {**columns, "loss": 0.6931 - 5e-4 * AT}) == []
+
+
+def test_a_preference_loss_that_never_leaves_ln_2_is_critical_where_beta_is_known_and_the_warm_up_is_over(told):
+    still = {"preference_margin": np.full(ROWS, 1e-3), "loss": np.full(ROWS, 0.6931), "kl_coef": np.full(ROWS, 0.1)}
+    assert told(PolicyFrozen(), {**still, "lr": np.full(ROWS, 1e-6)})[-1][1:] == ("critical", "loss_never_left")
+    assert [clause for *_, clause in told(PolicyFrozen(), {**still, "lr": 1e-6 * (1.0 + AT)})] == ["loss_still"]
+
+
+def test_weights_that_stop_changing(told):
+    stopped = np.where(AT < 30, 1e-4, 0.0)
+    rate = np.full(ROWS, 1e-6)
+    assert told(PolicyFrozen(), {"weight_change": stopped, "lr": rate}) == [(39, "critical", "weights_stopped")]
+    assert told(PolicyFrozen(), {"weight_change": stopped, "lr": np.where(AT < 30, 1e-6, 0.0)}) == []  # the schedule has ended
+    skipped = np.where(AT % 4 == 0, 0.0, 1e-4)
+    assert told(PolicyFrozen(), {"weight_change": skipped, "lr": rate}) == []

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
-__all__ = ["PreferenceDegenerate"]
+__all__ = ["ABSURD_BETA", "PreferenceDegenerate"]
 
 FLAT = 1e-3  # loss at which a sigmoid is flat: a margin of seven
+ABSURD_BETA = 5.0  # ten times the largest of recipes
 
 
 class PreferenceDegenerate(Detector):
@@ -17,7 +18,7 @@ class PreferenceDegenerate(Detector):
     What it catches: the margin between chosen and rejected is many times what a sigmoid still feels, nearly all pairs are
         told apart, and the gradient is a small share of its start, or the loss below a thousandth, which a sigmoid has where
         it is flat. It is critical if the chosen answers, too, have become far less likely than under the reference: the
-        model unlearns what it should prefer.
+        model unlearns what it should prefer; or if a beta of 5 or more is what makes the margins.
     Why it matters: the loss goes on falling while the model gets worse.
     When it misfires: easy pairs are separated quickly in every run; without a dead gradient it is not reported.
     What to do: stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers.
@@ -29,13 +30,18 @@ class PreferenceDegenerate(Detector):
     family: ClassVar[str] = "preference"
     needs: ClassVar = (("preference_margin",), ("grad_norm", "preference_accuracy", "loss"))
     watches: ClassVar = ("preference_margin",)
-    reads: ClassVar = ("chosen_reward_mean",)
+    reads: ClassVar = ("chosen_reward_mean", "kl_coef")
     advice: ClassVar[str] = "Stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers."
     persist: ClassVar[int] = 5
     clauses: ClassVar = {
         "displaced": Clause(
             "the loss is flat, and chosen answers have become far less likely too", "critical",
             "Razin et al. 2024; an implicit reward of -5 is a probability of less than a hundredth at a beta of 1",
+        ),
+        "flat_by_beta": Clause(
+            "the loss is flat because beta is 5 or more", "critical",
+            "definition: the slope of the loss is beta times that of a sigmoid at the margin, and beta makes the margin; recipes "
+            "use 0.01 to 0.5 (SimPO 2 to 2.5)",
         ),
         "flat": Clause(
             "margins are beyond what a sigmoid feels, and the gradient is dead", "warning",
@@ -66,4 +72,5 @@ class PreferenceDegenerate(Detector):
         also = f", and the chosen answers have become less likely ({chosen.level:.3g})" if displaced else ""
         message = f"The margin is {margin.level:.3g} and the gradient {pull.level:.2g}, from {pull.start:.2g}{also}."
         evidence = {"margin": margin.level, "pull": pull.level}
-        return Finding("", margin.level, self.margin, message, evidence, clause="displaced" if displaced else "flat")
+        clause = "displaced" if displaced else "flat_by_beta" if view.get("kl_coef").last >= ABSURD_BETA else "flat"
+        return Finding("", margin.level, self.margin, message, evidence, clause=clause)

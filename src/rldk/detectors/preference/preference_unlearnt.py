@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
 
 __all__ = ["PreferenceUnlearnt"]
 
@@ -75,10 +77,10 @@ class PreferenceUnlearnt(Detector):
     @staticmethod
     def _beta(view: View) -> list[Finding]:
         beta = view.get("kl_coef").last
-        if beta >= 5.0:
-            return [Finding("", beta, 5.0, f"Beta is {beta:.3g}; recipes use 0.01 to 0.5.", {"beta": beta}, clause="beta_absurd")]
-        if beta >= 2.0:
-            return [Finding("", beta, 2.0, f"Beta is {beta:.3g}; recipes use 0.01 to 0.5.", {"beta": beta}, clause="beta_huge")]
-        if 0.0 < beta < 2e-3:
-            return [Finding("", beta, 2e-3, f"Beta is {beta:.3g}; recipes use 0.01 to 0.5.", {"beta": beta}, clause="beta_tiny")]
-        return []
+        message = f"Beta is {beta:.3g}; recipes use 0.01 to 0.5."
+        clauses = {"beta_absurd": (ABSURD_BETA, inf), "beta_huge": (2.0, ABSURD_BETA), "beta_tiny": (1e-12, 2e-3)}
+        return [
+            Finding("", beta, high if high < 1.0 else low, message, {"beta": beta}, clause=clause)
+            for clause, (low, high) in clauses.items()
+            if low <= beta < high
+        ]

@@ -22,9 +22,9 @@ GRADIENTS = ("policy_grad_norm", "grad_norm")
 class PolicyFrozen(Detector):
     """The weights do not change, although training goes on.
 
-    What it catches: no trainable parameters; weights that do not change from update to update; a KL from the reference that stays
-        zero over many updates; a gradient norm of exactly zero in every row while the rewards differ; a preference margin that
-        stays zero.
+    What it catches: no trainable parameters; weights that do not change from update to update, from the start or from some
+        update on; a KL from the reference that stays zero over many updates; a gradient norm of exactly zero in every row while
+        the rewards differ; a preference margin that stays zero, or a preference loss that stays at ln 2.
     Why it matters: the run costs as before, and nothing is learnt.
     When it misfires: a reference that is the policy itself gives a KL of zero as well; the advice names both. A KL of 0 beside a
         coefficient of 0 is one that is not measured, and is not judged, nor is one while the reward rises. A gradient norm of
@@ -41,7 +41,7 @@ class PolicyFrozen(Detector):
     needs: ClassVar = (
         ("policy_trainable_params", "weight_change", "kl_mean", "grad_norm", "policy_grad_norm", "preference_margin"),
     )
-    reads: ClassVar = (*SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", "loss")
+    reads: ClassVar = (*SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", "loss", "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Check which parameters require gradients and are the optimizer's, that the reference is a model of its own, and that "
         "the precision of the weights holds the updates."
@@ -54,6 +54,11 @@ class PolicyFrozen(Detector):
         "weights_still": Clause(
             "the weights have not changed since the first update", "critical", "definition: a relative change of exactly 0",
             persist=6, least=3,
+        ),
+        "weights_stopped": Clause(
+            "the weights no longer change, although the learning rate is not zero", "critical",
+            "definition; a scaler of half-precision gradients skips a step now and then, never this many in a row",
+            persist=10, least=5,
         ),
         "kl_still": Clause(
             "the KL stays zero over many updates", "critical",
@@ -71,6 +76,11 @@ class PolicyFrozen(Detector):
             "the preference loss does not leave ln 2", "warning", "definition: ln 2 is the loss of a margin of zero",
             persist=40, least=8,
         ),
+        "loss_never_left": Clause(
+            "the preference loss has not left ln 2 although the learning rate no longer rises", "critical",
+            "as above; corpus: sound runs are 0.01 below ln 2 after forty updates, a thousandth of the rate stays within 0.001",
+            persist=60, least=12,
+        ),
     }  # fmt: skip
 
     def find(self, view: View) -> Sequence[Finding]:
@@ -82,12 +92,18 @@ class PolicyFrozen(Detector):
             found.append(Finding("", 0.0, 0.0, "The weights have not changed since the first update.", clause="weights_still"))
         elif not weights.n:
             found += self._by_traces(view)
+        elif weights.last == 0.0 and weights.high > 0.0 and view.first("policy_lr", "lr").last != 0.0:
+            message = "The weights no longer change, although the learning rate is not zero."
+            found.append(Finding("", 0.0, 0.0, message, clause="weights_stopped"))
         loss, margin = view.get("loss").level, view.get("preference_margin")
         beta = view.get("kl_coef").last
         told = beta > 0.0 and abs(margin.level) > 0.05 * beta  # the log-probabilities have moved, and beta makes little of it
         if margin.n >= 8 and abs(loss - LN2) < 2e-3 and 0.0 < abs(margin.level) < 5e-3 and not told:
             message = f"The preference loss is {loss:.4g} after {margin.n} rows; it began at ln 2 = 0.6931."
-            found.append(Finding("", loss, LN2, message, clause="loss_still"))
+            rate = view.first("policy_lr", "lr")
+            sure = beta > 0.0 and not rate.last > 1.01 * rate.level  # a tiny beta has the same loss, and so has a warm-up
+            clauses = ("loss_still", "loss_never_left") if sure else ("loss_still",)
+            found += [Finding("", loss, LN2, message, clause=clause) for clause in clauses]
         return found
 
     def _by_traces(self, view: View) -> list[Finding]:
