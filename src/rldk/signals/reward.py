@@ -48,12 +48,14 @@ class RewardSignal(Statistic):
       move along, so that an offset is no fall.
     - `flipped` is the row of a jump to minus the value before, and `respread` the factor by which the spread between
       responses changed with the jump: an offset leaves it as it was.
-    - `trend` is the t value of a straight line through all rows: below 2 it is no more than chance explains.
+    - `trend` is the t value of a straight line through all rows: below 2 it is no more than chance explains; infinite where
+      they lie on it. `rise` is by how much it rises from the first row to the last. Both are NaN for fewer than ten rows.
     """
 
     __slots__ = (
         "_before", "_channels", "_fall", "_levels", "_m2", "_mean", "_n", "_opening", "_rows", "_since", "_spread", "_sxy",
-        "best", "best_slow", "dip", "flipped", "jump", "jump_index", "noise", "noise_slow", "respread", "shift", "start",
+        "best", "best_slow", "dip", "flipped", "jump", "jump_index", "noise", "noise_slow", "respread", "rise", "shift", "start",
+        "trend",
     )  # fmt: skip
     best: float
     noise: float
@@ -62,6 +64,8 @@ class RewardSignal(Statistic):
     _fall: float
     noise_slow: float
     start: float
+    trend: float
+    rise: float
     shift: float
     jump: float
     jump_index: int
@@ -86,7 +90,7 @@ class RewardSignal(Statistic):
         super().reset()
         self.best = self.best_slow = -inf
         self.noise = self.noise_slow = self.dip = self._fall = 0.0
-        self.start = self.jump = nan
+        self.start = self.jump = self.trend = self.rise = nan
         self.shift, self.respread, self._spread = 0.0, 1.0, nan
         self.jump_index = self.flipped = self._since = -1
         self._opening = inf
@@ -120,24 +124,15 @@ class RewardSignal(Statistic):
         slow = 0.886 * series.swing
         return self.trend * (series.noise / slow if slow > series.noise > 0.0 else 1.0)
 
-    @property
-    def rise(self) -> float:
-        """By how much a line through all rows rises from the first to the last; NaN for fewer than ten."""
-        n = self._n
-        return least_squares(n, n * (n * n - 1) / 12.0, self._sxy, self._m2)[0] * (n - 1) if n >= 2 * RECENT else nan
-
     def _add_to_trend(self, value: float) -> None:
         self._n = n = self._n + 1
         before = self._mean
         self._mean = mean = before + (value - before) / n
         self._m2 += (value - before) * (value - mean)
         self._sxy += 0.5 * (n - 1) * (value - before)
-
-    @property
-    def trend(self) -> float:
-        """The t value of a line through all rows; infinite where they lie on it, NaN for fewer than ten."""
-        n = self._n
-        return least_squares(n, n * (n * n - 1) / 12.0, self._sxy, self._m2)[2] if n >= 2 * RECENT else nan
+        if n >= 2 * RECENT:
+            slope, _, self.trend = least_squares(n, n * (n * n - 1) / 12.0, self._sxy, self._m2)
+            self.rise = slope * (n - 1)
 
     def _take_best(self, series: Series) -> None:
         self._levels = [*self._levels[1 - HELD :], series.level]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
+from math import inf, log
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
@@ -68,9 +68,13 @@ class EntropyExplosion(Detector):
         entropy = view.get("entropy_mean")
         if entropy.n < 3:
             return ()
-        level, found = entropy.level, []
+        level = entropy.level
         start = min(entropy.first, entropy.start, entropy.base) if entropy.ready else entropy.first
-        evidence = {"entropy_start": start, "entropy": level}
+        vocabulary = view.get("vocab_size").last
+        most = log(vocabulary) if vocabulary > 1.0 else inf
+        if not level > start + min(self.rise, 0.6) and not level > 0.75 * most:
+            return ()
+        found, evidence = [], {"entropy_start": start, "entropy": level}
         message = f"Entropy rose from {start:.3g} to {level:.3g} nats per token."
         if level > start + 0.6 and level > 1.5 * start and not view.reward.improves(score_of(view)):
             found.append(Finding("", level, start + 0.6, message, evidence, clause="rising"))
@@ -78,9 +82,7 @@ class EntropyExplosion(Detector):
             sure = level > TEXT and level > 4.0 * start  # no wait: that is no text any more
             severity = "warning" if view.reward.thrives(score_of(view)) and level < TEXT else ""
             found.append(Finding(severity, level, start + self.rise, message, evidence, sure, clause="exploded"))
-        vocabulary = view.get("vocab_size").last
-        if vocabulary > 1.0 and level > 0.75 * log(vocabulary):
-            most = log(vocabulary)
+        if level > 0.75 * most:
             message = f"Entropy is {level:.3g} nats per token; words drawn at random have {most:.3g}."
             clauses = ["random"] if level > 0.93 * most else []
             if start > 0.7 * most:  # it was so from the first row

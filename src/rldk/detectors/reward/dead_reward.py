@@ -78,15 +78,15 @@ class DeadReward(Detector):
         spread = view.first("reward_std", "reward_group_std")
         groups = view.get("reward_zero_std_frac")
         same = score.same >= 3 and score.nonfinite_run == 0 and not _has_spread(spread)
-        unlikely = score.same >= score.n or score.sameness < 1e-4
+        same = same and (score.same >= score.n or score.sameness < 1e-4)  # a constant from the start, or no chance
         gone = spread.n >= 3 and _is_gone(spread)
         dead = groups.n >= 3 and groups.level >= 0.96 and (groups.last >= 0.96 or groups.slow > 0.8)
-        if not ((same and unlikely) or gone or dead) or _is_solved(view, score):
+        if not (same or gone or dead) or _is_solved(view, score):
             return ()
         where = f" at {score.last:.4g}" if score.n else ""
         evidence = {"reward": score.last, "rows": float(score.same)}
         found = []
-        if same and unlikely:
+        if same:
             message = f"The reward has been the same number{where} for {score.same} rows."
             clause = "constant_early" if score.same >= score.n else "constant_of_late"
             found += [Finding("", score.last, 0.0, message, evidence, clause=name) for name in ("constant", clause)]
@@ -107,8 +107,8 @@ def _has_spread(spread: Series) -> bool:
 
 
 def _is_gone(spread: Series) -> bool:
-    usual = max(spread.first, spread.start if spread.ready else 0.0)
-    return max(*spread.values(), spread.last) <= max(NO_SPREAD * usual, 1e-6)
+    limit = max(NO_SPREAD * max(spread.first, spread.start if spread.ready else 0.0), 1e-6)
+    return spread.last <= limit and max(spread.values()) <= limit
 
 
 def _is_solved(view: View, score: Series) -> bool:

@@ -16,6 +16,7 @@ SPREADS = 4.0  # early spreads that stand for what could be lost, where little w
 FROM_START = 9.0  # times its noise by which a reward that never rose must fall to be critical by itself
 BELOW = 2.5  # times what was gained that are lost when the reward is far worse than untrained: no dip goes there
 FEW = 15.0  # rows by whose share of the run the noise may be underestimated
+WITH_DAMAGE = 0.4  # share of what was gained that must be lost where another channel left its range
 CORROBORATED = 3.0  # times its noise by which it must have fallen where another channel left its range
 
 
@@ -106,14 +107,15 @@ class PolicyCollapse(Detector):
             return []
         risen = reward.gain > SPREADS * noise
         whole = max(reward.gain, SPREADS * min(series.scale, 2.5 * noise))
+        if not lost > min(WITH_DAMAGE, self.share) * whole:
+            return []
         evidence = {"best": reward.best, "reward": series.level, "lost": lost}
         fell = f"The reward fell from {reward.best:.4g} to {series.level:.4g}"
-        signs = damage(view)
-        strong = [sign.words for sign in signs if sign.strong]
+        strong = [sign.words for sign in damage(view) if sign.strong]
         found = []
-        if strong and lost > 0.4 * whole:
-            message = f"{fell}, while {' and '.join(strong)}."
-            found.append(Finding("", series.level, reward.best - 0.4 * whole, message, evidence, clause="lost_with_damage"))
+        if strong and lost > WITH_DAMAGE * whole:
+            message, limit = f"{fell}, while {' and '.join(strong)}.", reward.best - WITH_DAMAGE * whole
+            found.append(Finding("", series.level, limit, message, evidence, clause="lost_with_damage"))
         limit = self.noises if risen else FROM_START
         if lost > self.share * whole and lost > max(limit * noise, 1.3 * reward.dip):
             text = f"{fell} and stays down."

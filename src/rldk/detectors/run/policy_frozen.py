@@ -95,16 +95,21 @@ class PolicyFrozen(Detector):
         elif weights.last == 0.0 and weights.high > 0.0 and view.first("policy_lr", "lr").last != 0.0:
             message = "The weights no longer change, although the learning rate is not zero."
             found.append(Finding("", 0.0, 0.0, message, clause="weights_stopped"))
-        loss, margin = view.get("loss").level, view.get("preference_margin")
-        beta = view.get("kl_coef").last
-        told = beta > 0.0 and abs(margin.level) > 0.05 * beta  # the log-probabilities have moved, and beta makes little of it
-        if margin.n >= 8 and abs(loss - LN2) < 2e-3 and 0.0 < abs(margin.level) < 5e-3 and not told:
-            message = f"The preference loss is {loss:.4g} after {margin.n} rows; it began at ln 2 = 0.6931."
-            rate = view.first("policy_lr", "lr")
-            sure = beta > 0.0 and not rate.last > 1.01 * rate.level  # a tiny beta has the same loss, and so has a warm-up
-            clauses = ("loss_still", "loss_never_left") if sure else ("loss_still",)
-            found += [Finding("", loss, LN2, message, clause=clause) for clause in clauses]
+        margin = view.get("preference_margin")
+        if margin.n >= 8 and abs(view.get("loss").level - LN2) < 2e-3 and 0.0 < abs(margin.level) < 5e-3:
+            found += self._by_loss(view, margin)
         return found
+
+    @staticmethod
+    def _by_loss(view: View, margin: Series) -> list[Finding]:
+        """A preference loss at ln 2, which is that of a margin of zero."""
+        loss, beta, rate = view.get("loss").level, view.get("kl_coef").last, view.first("policy_lr", "lr")
+        if beta > 0.0 and abs(margin.level) > 0.05 * beta:
+            return []  # the log-probabilities have moved, and beta makes little of it
+        message = f"The preference loss is {loss:.4g} after {margin.n} rows; it began at ln 2 = 0.6931."
+        sure = beta > 0.0 and not rate.last > 1.01 * rate.level  # a tiny beta has the same loss, and so has a warm-up
+        clauses = ("loss_still", "loss_never_left") if sure else ("loss_still",)
+        return [Finding("", loss, LN2, message, clause=clause) for clause in clauses]
 
     def _by_traces(self, view: View) -> list[Finding]:
         """Where the weights are not watched: what a policy that moves would leave."""
@@ -123,8 +128,10 @@ class PolicyFrozen(Detector):
 
 
 def _is_zero(series: Series, most: float) -> bool:
+    if abs(series.last) > most:
+        return False
     high, low = (series.high, series.low) if series.ready else (series.level, series.level)
-    return max(abs(high), abs(low), abs(series.last), abs(series.first)) <= most
+    return max(abs(high), abs(low), abs(series.first)) <= most
 
 
 def _rewards_differ(view: View) -> bool:

@@ -71,8 +71,11 @@ class WeightsReplaced(Detector):
         return found
 
     def _fell_back(self, view: View, value: float) -> list[Finding]:
-        self._recent = recent = [*self._recent[1 - BEFORE - AFTER :], value]
-        if len(recent) < BEFORE + AFTER:
+        recent = self._recent
+        recent.append(value)
+        if len(recent) > BEFORE + AFTER:
+            del recent[0]
+        if len(recent) < BEFORE + AFTER or not value < BACK * recent[0]:
             return []
         before, after = median(recent[:BEFORE]), max(recent[BEFORE:])
         lowest, highest = min(recent[:BEFORE]), max(recent[:BEFORE])
