@@ -34,7 +34,7 @@ def test_a_growing_log_is_followed_and_no_line_is_read_twice(
     library: Library, tmp_path: Path, healthy_events: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    from rldk.log.growing import GrowingFile
+    from rldk.log.tail import GrowingFile
 
     take = GrowingFile._take
     monkeypatch.setattr(GrowingFile, "_take", lambda self, data: read.append(len(data)) or take(self, data))

@@ -134,7 +134,7 @@ LONG_LINES = """
 import gzip, json, re, sys, tempfile
 import zstandard
 from rldk.core.event import Event
-from rldk.log import EventReader, Follower
+from rldk.log import EventReader, LogTail
 
 folder, kind = sys.argv[1:]
 path = f"{folder}/events.jsonl"
@@ -147,8 +147,12 @@ with opened() as file:
     file.write(b'"]}\\n{"step": 3}\\n')
     for _ in range(100):
         file.write(b"\\0" * 1_000_000)
-source = Follower(path, idle_timeout=0, poll=0.01) if kind == "follow" else EventReader(path)
-steps = [event.step for event in source]
+def tail_events(tail):
+    while not tail.caught_up:
+        yield from tail.read_new()
+
+source = LogTail(path) if kind == "follow" else EventReader(path)
+steps = [event.step for event in (tail_events(source) if kind == "follow" else source)]
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) / 1024
 print(json.dumps([steps, [line for line, _ in source.problems.skipped], peak]))
 """
