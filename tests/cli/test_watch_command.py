@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from rldk.cli.main import main
-from rldk.cli.watch_state import History
+from rldk.cli.watch_run import History
 from rldk.core.event import Event
 from rldk.log import EventWriter
 from rldk.testing.streams import faulty
@@ -232,7 +232,7 @@ def test_in_a_terminal_it_draws_follows_and_q_leaves_all_as_it_was(tmp_path: Pat
 def test_a_small_or_large_terminal_is_not_overrun(make_log: Callable[..., str], rows: int, columns: int) -> None:
     terminal = Terminal("watch", make_log("critical"), rows=rows, columns=columns)
     try:
-        assert terminal.until("q quits")
+        assert terminal.until("press q to quit")
         terminal.until("nothing such", 1.0)
         drawn = terminal.shown.split("\x1b[H")[-1].replace("\r", "").split("\n")
         assert len(drawn) <= rows

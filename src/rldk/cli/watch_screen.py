@@ -1,13 +1,18 @@
-"""What `rldk watch` shows: a screen that is drawn again and again, or plain lines where there is no terminal."""
+"""What `rldk watch` shows: a screen that is redrawn, with single keys to control it, or plain lines without a terminal."""
 
 from __future__ import annotations
 
+import os
+import select
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from rldk.cli.output import clean, short_number, sparkline, unicode_terminal
-from rldk.cli.watch_state import CURVES, RunState
+from rldk.cli.watch_run import CURVES, WatchedRun
 from rldk.core.anomaly import Anomaly
 from rldk.judge.machine import is_machine
 from rldk.judge.scores.alarms import tone_of
@@ -16,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-__all__ = ["alert_line", "duration", "progress_line", "screen"]
+__all__ = ["Keys", "alert_line", "duration", "listen", "progress_line", "screen"]
 
 STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
 _MAIN = (("overall_health", "health"), ("training_stability", "stability"), ("convergence_quality", "convergence"))
@@ -25,7 +30,7 @@ _OLD = 60.0
 
 
 def duration(seconds: float) -> str:
-    """A time in few characters; empty where it is not known."""
+    """A duration in few characters; empty where it is not known."""
     if not isfinite(seconds):
         return ""
     if seconds < 1:
@@ -42,63 +47,63 @@ def alert_line(anomaly: Anomaly) -> str:
     return f"step {anomaly.step}  {anomaly.severity.upper()}  {anomaly.type}: {clean(anomaly.message, 300)}"
 
 
-def progress_line(state: RunState) -> str:
-    """Where a run stands, as one plain line."""
-    verdict, _ = state.verdict
-    parts = [f"step {state.last_step}", verdict]
-    parts += [f"{name} {short_number(history.last)}" for name in CURVES[:8] if (history := state.curves.get(name))]
-    parts += [f"{label} {state.scores[name]:.2f}" for name, label in _MAIN if name in state.scores]
-    if left := duration(state.seconds_left):
+def progress_line(run: WatchedRun) -> str:
+    """The state of a run as one plain line."""
+    parts = [f"step {run.last_step}", run.result.verdict]
+    parts += [f"{name} {short_number(history.last)}" for name in CURVES[:8] if (history := run.curves.get(name))]
+    parts += [f"{label} {score:.2f}" for name, label in _MAIN if (score := run.result.scores.get(name)) is not None]
+    if left := duration(run.seconds_left):
         parts.append(f"{left} left")
     return "  ".join(parts)
 
 
 def screen(
-    state: RunState | None, path: str, width: int, height: int, *, busy: bool = False, trouble: str = ""
+    run: WatchedRun | None, path: str, width: int, height: int, *, busy: bool = False, problem: str = ""
 ) -> RenderableType:
-    """The whole screen, no higher and no wider than the terminal."""
+    """The whole screen, no larger than the terminal."""
     from rich.console import Group
     from rich.text import Text
 
-    keys = Text("q quits", style="dim")
-    if state is None:
+    keys = Text("press q to quit", style="dim")
+    if run is None:
         waiting = Text(f"waiting for {clean(path, max(20, width - 14))}", style="bold")
-        why = clean(trouble or "Nothing is there yet that can be read.", 400)
+        why = clean(problem or "There is nothing to read yet.", 400)
         return Group(waiting, *_wrapped(why, width, 6), Text(), keys)
-    head = _head(state, width, busy)
-    incident = _incident(state, width)
-    alerts = _alerts(state, width)
+    head = _head(run, width, busy)
+    incident = _incident(run, width)
+    alerts = _alerts(run, width)
     room = height - len(head) - len(incident) - 3
-    curves = _curves(state, width, max(1, room - min(len(alerts), max(2, room // 3))))
+    curves = _curves(run, width, max(1, room - min(len(alerts), max(2, room // 3))))
     alerts = alerts[-max(0, room - len(curves)) :] if room > len(curves) else []
     lines = [*head, Text(), *curves, Text(), *incident, *alerts]
     return Group(*lines[: height - 1], keys)
 
 
-def _head(state: RunState, width: int, busy: bool) -> list[Text]:
+def _head(run: WatchedRun, width: int, busy: bool) -> list[Text]:
     from rich.text import Text
 
-    verdict, reason = state.verdict
-    age = time.time() - state.last_event
-    pace, left = duration(state.seconds_a_step), duration(state.seconds_left)
-    facts = [f"step {state.last_step:,}", f"{state.events:,} events"]
-    facts += [f"{pace} a step"] if pace else []
+    result = run.result
+    age = time.time() - run.last_event
+    pace, left = duration(run.seconds_per_step), duration(run.seconds_left)
+    facts = [f"step {run.last_step:,}", f"{run.events:,} events"]
+    facts += [f"{pace} per step"] if pace else []
     facts += [f"{left} left"] if left else []
-    facts.append(f"coverage {state.result.coverage.level}")
+    facts.append(f"coverage {result.coverage.level}")
     facts.append("reading" if busy else f"last event {duration(max(0.0, age))} ago")
     title = Text.assemble(
-        (f" {verdict.upper()} ", f"{STYLES[verdict]} reverse"), " ", (clean(state.run_id, 60), "bold"), f"  {clean(reason)}"
+        (f" {result.verdict.upper()} ", f"{STYLES[result.verdict]} reverse"), " ", (clean(run.run_id, 60), "bold"),
+        f"  {clean(result.reason)}",
     )
-    told = Text("  ".join(facts), style="yellow" if age > _OLD and not busy else "dim")
+    line = Text("  ".join(facts), style="yellow" if age > _OLD and not busy else "dim")
     scores = Text()
     for name, label in _MAIN:
-        value = state.scores.get(name)
+        value = result.scores.get(name)
         scores.append(f"{label} ", style="dim")
         if value is None:
-            scores.append("no evidence   ", style="dim")
+            scores.append("not measured   ", style="dim")
         else:
             scores.append(f"{_bar(value)} {value:.2f}   ", style=_TONES[tone_of(value)])
-    return [_one_line(line, width) for line in (title, told, scores)]
+    return [_one_line(text, width) for text in (title, line, scores)]
 
 
 def _bar(value: float, cells: int = 10) -> str:
@@ -107,17 +112,17 @@ def _bar(value: float, cells: int = 10) -> str:
     return full * filled + empty * (cells - filled)
 
 
-def _curves(state: RunState, width: int, most: int) -> list[Text]:
+def _curves(run: WatchedRun, width: int, max_lines: int) -> list[Text]:
     from rich.text import Text
 
-    names = [name for name in CURVES if name in state.curves][:most]
+    names = [name for name in CURVES if name in run.curves][:max_lines]
     if not names:
         return [Text("no metric to show yet", style="dim")]
     label = max(map(len, names))
     wide = max(8, min(100, width - label - 30))
     lines = []
     for name in names:
-        history = state.curves[name]
+        history = run.curves[name]
         now = (f"{short_number(history.last):>9}", "bold")
         drawn = f"{sparkline(history.values(), wide):{wide}}  "
         line = Text.assemble((f"{name:{label}}  ", "dim"), drawn, now, (f"  from {short_number(history.first)}", "dim"))
@@ -125,11 +130,11 @@ def _curves(state: RunState, width: int, most: int) -> list[Text]:
     return lines
 
 
-def _incident(state: RunState, width: int) -> list[Text]:
+def _incident(run: WatchedRun, width: int) -> list[Text]:
     """The worst incident in a few lines: what, since when, what to do."""
     from rich.text import Text
 
-    worst = state.result.worst
+    worst = run.result.worst
     if worst is None:
         return []
     good = "none in this log" if worst.last_good_step is None else str(worst.last_good_step)
@@ -139,16 +144,16 @@ def _incident(state: RunState, width: int) -> list[Text]:
     return [_one_line(head, width), *_wrapped(f"What to do: {worst.advice}", width, 3), Text()]
 
 
-def _alerts(state: RunState, width: int) -> list[Text]:
+def _alerts(run: WatchedRun, width: int) -> list[Text]:
     from rich.text import Text
 
     lines = []
-    for anomaly in state.judge.engine.anomalies[-50:]:  # those of the machine too, marked as such
-        gone = anomaly.cleared_index is not None
-        style = "dim" if gone else STYLES[anomaly.severity]
+    for anomaly in run.judge.engine.anomalies[-50:]:  # with findings about the machine, marked as such
+        cleared = anomaly.cleared_index is not None
+        style = "dim" if cleared else STYLES[anomaly.severity]
         kind = f"machine: {anomaly.type}" if is_machine(anomaly) else anomaly.type
         line = Text.assemble((f"{anomaly.step:>7}  ", "dim"), (kind, style), f"  {clean(anomaly.message, 300)}")
-        lines.append(_one_line(line.append("  (gone)", "dim") if gone else line, width))
+        lines.append(_one_line(line.append("  (cleared)", "dim") if cleared else line, width))
     return lines
 
 
@@ -158,9 +163,50 @@ def _one_line(text: Text, width: int) -> Text:
     return text
 
 
-def _wrapped(words: str, width: int, most: int) -> list[Text]:
+def _wrapped(words: str, width: int, max_lines: int) -> list[Text]:
     import textwrap
 
     from rich.text import Text
 
-    return [Text(line) for line in textwrap.wrap(clean(words, 600), max(20, width), max_lines=most, placeholder=" …")]
+    return [Text(line) for line in textwrap.wrap(clean(words, 600), max(20, width), max_lines=max_lines, placeholder=" …")]
+
+
+class Keys:
+    """Waits for a key; without a terminal it only waits."""
+
+    def __init__(self, file: int | None) -> None:
+        self._file = file
+
+    def wait(self, seconds: float) -> str:
+        """The key that was pressed within so many seconds; empty if none was."""
+        if self._file is None:
+            time.sleep(seconds)
+            return ""
+        ready, _, _ = select.select([self._file], [], [], seconds)
+        if not ready:
+            return ""
+        given = os.read(self._file, 64)
+        if not given:  # the terminal was closed
+            self._file = None
+            return "q"
+        return given.decode(errors="replace")
+
+
+@contextmanager
+def listen() -> Iterator[Keys]:
+    """Read single keys without echo, if there is a terminal to read from; its settings are restored afterwards."""
+    try:
+        import termios
+        import tty
+
+        file = sys.stdin.fileno()
+        before = termios.tcgetattr(file)
+    except (ImportError, OSError, ValueError, AttributeError, termios.error):
+        yield Keys(None)
+        return
+    try:
+        tty.setcbreak(file)
+        yield Keys(file)
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(file, termios.TCSADRAIN, before)

@@ -110,8 +110,11 @@ class Result:
         }
 
 
-def result_of(judge: Judge, run: Run | None = None) -> Result:
-    """The result of what a judge has seen so far; `run` is what was read, where it comes from a log."""
+def result_of(judge: Judge, run: Run | None = None, setup: Setup | None = None) -> Result:
+    """The result of what a judge has seen so far; `run` is what was read, where it comes from a log.
+
+    `setup` is whose advice is wanted, where `run` does not say it.
+    """
     engine, anomalies = judge.engine, judge.anomalies
     if run is None:
         coverage = coverage_of(engine)
@@ -120,7 +123,7 @@ def result_of(judge: Judge, run: Run | None = None) -> Result:
     verdict, reason = verdict_of(engine, anomalies, coverage)
     found = Result(
         engine, verdict, state_of(verdict, anomalies), reason, {}, {}, anomalies,
-        group_incidents(anomalies, engine.events, engine.cleared_steps, _setup(run)), coverage, judge.machine,
+        group_incidents(anomalies, engine.events, engine.cleared_steps, setup or _setup(run)), coverage, judge.machine,
         [*(run.notes if run is not None else ()), *_notes(engine)], source=run,
     )  # fmt: skip
     if verdict != "no_data":  # a score would say that something was judged

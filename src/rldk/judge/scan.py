@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rldk.core.errors import UsageError
+from rldk.core.run_config import RunConfig
 from rldk.judge.config import ScanConfig
 from rldk.judge.result import Result, result_of
 from rldk.runs.run import Run
 
-__all__ = ["judge_run"]
+__all__ = ["judge_run", "with_logged_settings"]
 
 
 def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
@@ -17,23 +18,25 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
 
     Limits and targets that a live monitor was told, and wrote into the log, hold here too, unless `config` sets its own.
     """
-    judge = _with_told(config or ScanConfig(), run).judge(run.coverage.reductions)
+    settings, problem = with_logged_settings(config or ScanConfig(), run.config)
+    if problem:
+        run.notes.append(problem)
+    judge = settings.judge(run.coverage.reductions)
     for event in run.events():
         judge.take(event)
     return result_of(judge, run)
 
 
-def _with_told(config: ScanConfig, run: Run) -> ScanConfig:
-    """The settings of a scan, filled with what the live run was told."""
-    settings = run.config.scan_settings()
-    if not settings:
-        return config
+def with_logged_settings(config: ScanConfig, logged: RunConfig) -> tuple[ScanConfig, str]:
+    """The settings of a scan, completed with those that the live run had; and why the latter cannot be used, if so."""
+    given = logged.scan_settings()
+    if not given:
+        return config, ""
     try:
-        told = ScanConfig.from_dict(settings)
+        told = ScanConfig.from_dict(given)
     except UsageError as error:
-        run.notes.append(f"The limits in the log cannot be used: {error}")
-        return config
-    return replace(
+        return config, f"The limits in the log cannot be used: {error}"
+    completed = replace(
         config,
         detectors={**told.detectors, **config.detectors},
         limits={**told.limits, **config.limits},
@@ -41,3 +44,4 @@ def _with_told(config: ScanConfig, run: Run) -> ScanConfig:
         kl_target_tolerance=told.kl_target_tolerance if config.kl_target_tolerance is None else config.kl_target_tolerance,
         sensitivity=config.sensitivity or told.sensitivity,
     )
+    return completed, ""

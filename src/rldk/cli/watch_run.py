@@ -1,0 +1,126 @@
+"""A run as `rldk watch` shows it: judged, with its curves in bounded memory, its pace and the time that is left."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from math import isfinite, nan
+from pathlib import Path
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.event import Event
+from rldk.ingest.follow import stamp_of
+from rldk.judge.config import ScanConfig
+from rldk.judge.follow import FollowedRun
+
+__all__ = ["CURVES", "History", "WatchedRun", "newest_log"]
+
+CURVES = (
+    "reward_mean", "reward_std", "kl_mean", "kl_coef", "entropy_mean", "clip_frac", "rollout_length_mean", "policy_grad_norm",
+    "value_grad_norm", "grad_norm", "explained_variance", "value_loss", "policy_loss", "loss", "preference_margin",
+    "preference_accuracy", "lr", "tokens_per_second", "mfu", "gpu_memory_gb",
+)  # fmt: skip
+"""The curves that are shown, the most important first."""
+
+_MAX_CELLS = 512
+_YEAR = 366 * 86_400.0
+
+
+class History:
+    """A series of any length in at most 512 cells; each cell keeps the value that is farthest from the one before it."""
+
+    __slots__ = ("_each", "_open", "cells", "count", "first", "last")
+
+    def __init__(self) -> None:
+        self.cells: list[float] = []
+        self.count = 0
+        self.first = self.last = nan
+        self._each = 1
+        self._open: list[float] = []
+
+    def add(self, value: float) -> None:
+        """Take the next value."""
+        self.first = value if self.count == 0 else self.first
+        self.last = value
+        self.count += 1
+        self._open.append(value)
+        if len(self._open) == self._each:
+            self._close()
+
+    def _close(self) -> None:
+        self.cells.append(_farthest(self._open, self.cells[-1] if self.cells else nan))
+        self._open = []
+        if len(self.cells) == _MAX_CELLS:
+            pairs = zip(self.cells[::2], self.cells[1::2], strict=True)
+            kept: list[float] = []
+            for pair in pairs:
+                kept.append(_farthest(list(pair), kept[-1] if kept else nan))
+            self.cells, self._each = kept, 2 * self._each
+
+    def values(self) -> list[float]:
+        """The cells, and the last value of the one that is not full yet."""
+        return [*self.cells, *self._open[-1:]]
+
+
+def _farthest(values: list[float], before: float) -> float:
+    """The value to keep of several: one that is not finite if there is one, else the one farthest from the value before."""
+    broken = [value for value in values if not isfinite(value)]
+    if broken:
+        return broken[0]
+    return max(values, key=lambda value: abs(value - before)) if isfinite(before) else values[-1]
+
+
+class WatchedRun(FollowedRun):
+    """A run as the screen shows it: judged, with its curves, its pace and the time that is left."""
+
+    def __init__(self, run_id: str, framework: str | None, config: ScanConfig, total_steps: int | None = None) -> None:
+        super().__init__(run_id, framework, config)
+        self.total_steps = total_steps
+        self.curves: dict[str, History] = {}
+        self.last_event = time.time()
+        self.last_step = 0
+        self._times: deque[tuple[int, float]] = deque(maxlen=50)
+        self._logged_minutes = nan
+
+    def take(self, event: Event) -> list[Anomaly]:
+        now = time.time()
+        logged = now if event.wall_time is None else event.wall_time
+        if event.phase in (None, "train"):
+            for name, value in event.metrics.items():
+                if name in _SHOWN:
+                    self.curves.setdefault(name, History()).add(value)
+            self._logged_minutes = event.metrics.get("eta_minutes", self._logged_minutes)
+            self._times.append((event.step, logged))
+        self.last_step = event.step
+        is_clock = now - _YEAR < logged <= now + 60  # some logs count seconds from the start of the run
+        self.last_event = min(now, logged) if is_clock else now
+        return super().take(event)
+
+    @property
+    def seconds_per_step(self) -> float:
+        """The recent pace, by the log's own clock; NaN where it is not known."""
+        if len(self._times) < 2:
+            return nan
+        (first, began), (last, ended) = self._times[0], self._times[-1]
+        return (ended - began) / (last - first) if last > first and ended > began else nan
+
+    @property
+    def seconds_left(self) -> float:
+        """The time until the end, where the log says it or the number of steps was given; else NaN."""
+        if isfinite(self._logged_minutes):
+            return 60 * self._logged_minutes
+        if self.total_steps is None:
+            return nan
+        return max(0, self.total_steps - self.last_step) * self.seconds_per_step
+
+
+_SHOWN = frozenset(CURVES)
+
+
+def newest_log(folder: Path) -> Path | None:
+    """The event log of a folder that was written last, or else another log in it; `None` where there is none yet."""
+    for pattern in ("*_events.jsonl", "*.jsonl"):
+        found = [(stamp, path) for path in folder.rglob(pattern) if path.is_file() and (stamp := stamp_of(path)) is not None]
+        if found:
+            return max(found)[1]
+    return None
