@@ -79,6 +79,7 @@ class LogFollower(Generic[R]):
         log: what is followed; `None` until there is something to read.
         runs: by name, in the order in which they appeared; the last 200 of a file.
         latest: the run of the last event.
+        events: how many events have been read so far.
         busy: whether the next `read` has something to do at once.
         restarts: how often the log was replaced or shortened, so that its runs were judged from the start.
     """
@@ -95,6 +96,7 @@ class LogFollower(Generic[R]):
         self.log: GrowingLog | None = None
         self.runs: dict[str, R] = {}
         self.latest: R | None = None
+        self.events = 0
         self.busy = False
         self.restarts = 0
         self._make_run = make_run
@@ -137,6 +139,7 @@ class LogFollower(Generic[R]):
             if run is not None:
                 self.latest = run
                 raised += [(run, anomaly) for anomaly in run.take(event)]
+        self.events += count
         if limit is None or count < limit:
             self._events = None
         self.busy = self._events is not None or (self.log is not None and self.log.has_more)

@@ -8,6 +8,7 @@ Exit status: 0, or 1 if the verdict is one that --fail-on names.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -59,7 +60,7 @@ class Watch:
         self._config = read_config(args)
         self._reading = (args.adapter, parse_field_map(args.field_map))
         self._total_steps, self._idle = args.steps, args.idle
-        self._last_event = self._last_search = time.monotonic()
+        self._last_event, self._last_search = math.inf, 0.0  # the clock starts with the first read
         self._follower = self._follow(self._newest())
 
     def _newest(self) -> Path:
@@ -80,10 +81,9 @@ class Watch:
 
     def read(self) -> list[tuple[WatchedRun, Anomaly]]:
         """Judge what is new; the anomalies that it raised, with the run of each."""
-        before = self._follower.latest, self._follower.latest and self._follower.latest.events
+        before = self._follower.events
         raised = self._follower.read()
-        after = self._follower.latest, self._follower.latest and self._follower.latest.events
-        if before != after or self._follower.is_reading:
+        if self._follower.events > before or self._follower.is_reading or self._last_event == math.inf:
             self._last_event = time.monotonic()
         self._search()
         return raised
