@@ -11,7 +11,7 @@ import benchmark_page
 import training_keys
 
 from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric
-from rldk.core.catalog.index import AMBIGUOUS
+from rldk.core.catalog.lookup import AMBIGUOUS
 from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector
 from rldk.detectors.normal import NORMAL
 from rldk.detectors.run.user_limit import UserLimit
@@ -42,7 +42,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "Every metric that rldk knows, from the one table in `rldk.core.catalog`. `rldk catalog METRIC` shows a line of it,",
+        "Every metric that rldk knows, from the tables in `rldk.core.catalog`. `rldk catalog METRIC` shows a line of it,",
         "and `rldk ingest --explain FILE` shows where the keys of a log of yours went.",
         "",
         "*Reduced over* says what a value is a mean or a sum of. It matters more than the name: the KL of TRL's PPO trainer is",
@@ -67,11 +67,11 @@ def metrics_page() -> str:
         lines += [_row(entry) for entry in CATALOG.values() if entry.group == group]
         lines.append("")
     lines += ["## Keys of each framework", ""]
-    for framework, title in FRAMEWORKS.items():
-        rows = [(key, entry) for entry in CATALOG.values() for key in entry.keys.get(framework, ())]
+    for framework in FRAMEWORKS.values():
+        rows = [(key, metric) for metric, keys in framework.keys.items() for key in keys]
         if rows:
-            lines += [f"### {title}", "", "| key | metric | as it is read |", "|---|---|---|"]
-            lines += [f"| `{key.name}` | `{entry.name}` | {_how(key)} |" for key, entry in rows]
+            lines += [f"### {framework.title}", "", "| key | metric | as it is read |", "|---|---|---|"]
+            lines += [f"| `{key.name}` | `{metric}` | {_how(key)} |" for key, metric in rows]
             lines.append("")
     return "\n".join(lines)
 

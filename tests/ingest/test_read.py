@@ -170,7 +170,7 @@ def test_a_folder_of_junk_gives_what_can_be_read_and_says_the_rest(tmp_path: Pat
     os.mkfifo(tmp_path / "pipe.jsonl")
     result = read_runs(tmp_path)
     assert [run.run_id for run in result.runs] == ["good"]
-    assert {path.name for path, _ in result.passed_over} == {"readme.md", "weights.bin", "empty.log", "config.json"}
+    assert {path.name for path, _ in result.passed_over} == {"weights.bin", "empty.log", "config.json"}
     assert all(reason and str(tmp_path) not in reason for _, reason in result.passed_over)
 
 

@@ -8,8 +8,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from rldk.adapters.formats.known import is_measured
-from rldk.core.catalog import CATALOG
+from rldk.core.catalog import CATALOG, is_measured
 from rldk.core.catalog.metric import normalise
 from rldk.runs.run import Run
 

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 from rldk.adapters.base import Adapter
 from rldk.adapters.formats import console
-from rldk.adapters.formats.known import is_measured
 from rldk.adapters.formats.launches import HELD_OUT, SUMMARY, TRAIN, Launches
 from rldk.adapters.formats.literal import parse_dict
-from rldk.core.catalog import identify, locate
+from rldk.core.catalog import identify, is_measured, locate
 from rldk.core.catalog.axes import STEP_KEYS, SUMMARY_KEYS, strip_eval
 from rldk.core.jsonio import to_number
 from rldk.runs.table import TableBuilder, no_garbage_collection

@@ -29,7 +29,7 @@ class JsonLinesAdapter(Adapter):
             self.why = "an rldk event log"
             return False
         found = framework_of(self.source)
-        self.why = f"keys of {FRAMEWORKS[found]}" if found else "keys of no framework that is known"
+        self.why = f"keys of {FRAMEWORKS[found].title}" if found else "keys of no framework that is known"
         return found == self.framework
 
     def read(self) -> Iterator[Mapping[str, Any]]:

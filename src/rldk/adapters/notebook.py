@@ -12,7 +12,7 @@ from rldk.adapters.formats import console
 from rldk.adapters.formats.cells import EMPTY
 from rldk.adapters.formats.document import looks_like_document
 from rldk.adapters.formats.html_tables import Table, tables_in
-from rldk.adapters.formats.known import is_measured
+from rldk.core.catalog import is_measured
 from rldk.core.catalog.axes import STEP_KEYS
 from rldk.core.errors import ReadError
 from rldk.core.jsonio import to_number

@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from rldk.adapters.formats.delimited import header_of
-from rldk.adapters.formats.known import is_measured
 from rldk.adapters.source import Source
+from rldk.core.catalog import is_measured
 
 __all__ = ["is_console", "is_text", "iter_head", "split_stamp", "strip_colours"]
 

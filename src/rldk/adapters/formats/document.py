@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from rldk.adapters.formats.flat import flatten
-from rldk.adapters.formats.known import is_measured
 from rldk.adapters.source import HEAD_BYTES, Source
+from rldk.core.catalog import is_measured
 from rldk.core.catalog.axes import STEP_KEYS
 from rldk.core.errors import ReadError
 from rldk.log.problems import LineProblems

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rldk.adapters.formats.flat import flatten
-from rldk.adapters.formats.known import is_measured
+from rldk.core.catalog import is_measured
 from rldk.core.catalog.axes import HELD_OUT, STEP_KEYS, is_axis, strip_eval
 
 __all__ = ["KINDS", "bare_kinds", "has_step", "kind_key", "place_kinds"]

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from rldk.adapters.formats.known import is_known, is_measured
 from rldk.adapters.formats.stretches import numbers_of
 from rldk.adapters.formats.units import factor_of
-from rldk.core.catalog import identify
+from rldk.core.catalog import identify, is_known, is_measured
 from rldk.core.catalog.axes import STEP_KEYS, is_axis
 from rldk.core.catalog.metric import normalise
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from rldk.cli.output import console, print_json
-from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric, locate
+from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric, keys_of, locate
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
 
@@ -32,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"Expected the group to be one of {', '.join(groups)}, got {args.group!r}.")
     chosen = [entry for entry in CATALOG.values() if args.group in (None, entry.group)]
     if args.json:
-        print_json({"metrics": [_as_dict(entry) for entry in chosen], "frameworks": FRAMEWORKS})
+        titles = {name: framework.title for name, framework in FRAMEWORKS.items()}
+        print_json({"metrics": [_as_dict(entry) for entry in chosen], "frameworks": titles})
     else:
         _show_all(chosen)
     return 0
@@ -59,7 +60,7 @@ def _as_dict(entry: Metric) -> dict[str, Any]:
         "trouble": entry.trouble,
         "aliases": list(entry.aliases),
         "complements": list(entry.complements),
-        "keys": {framework: [_key(key, entry) for key in keys] for framework, keys in entry.keys.items()},
+        "keys": {framework: [_key(key, entry) for key in keys] for framework, keys in keys_of(entry.name).items()},
     }
 
 
@@ -92,12 +93,12 @@ def _show_one(entry: Metric) -> None:
     ):  # fmt: skip
         if value:
             out.print(f"{label:14}{value}")
-    if entry.keys:
+    if called := keys_of(entry.name):
         out.print()
         table = Table(box=None, header_style="bold", pad_edge=False)
         for name in ("framework", "key", "as it is read"):
             table.add_column(name, overflow="fold")
-        for framework, keys in entry.keys.items():
+        for framework, keys in called.items():
             for key in keys:
                 how = ", ".join(
                     word
@@ -108,5 +109,5 @@ def _show_one(entry: Metric) -> None:
                     )
                     if word
                 )
-                table.add_row(FRAMEWORKS[framework], key.name, how)
+                table.add_row(FRAMEWORKS[framework].title, key.name, how)
         out.print(table)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from rldk.core.catalog.index import CATALOG, ambiguous_keys, entry_of, identify, locate
-from rldk.core.catalog.metric import FRAMEWORKS, Key, Metric
+from rldk.core.catalog.frameworks import FRAMEWORKS
+from rldk.core.catalog.lookup import CATALOG, ambiguous_keys, entry_of, identify, is_known, is_measured, keys_of, locate
+from rldk.core.catalog.metric import Framework, Key, Metric
 from rldk.core.catalog.resolve import AXIS_TARGETS, Plan, Resolution, Route, check_field_map, plan_for, resolve
 
 __all__ = [
     "AXIS_TARGETS",
     "CATALOG",
     "FRAMEWORKS",
+    "Framework",
     "Key",
     "Metric",
     "Plan",
@@ -19,6 +21,9 @@ __all__ = [
     "check_field_map",
     "entry_of",
     "identify",
+    "is_known",
+    "is_measured",
+    "keys_of",
     "locate",
     "plan_for",
     "resolve",

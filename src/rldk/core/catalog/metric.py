@@ -1,36 +1,24 @@
-"""What a metric is: its name, meaning, unit, and the keys under which the frameworks log it."""
+"""What a metric, a framework and a framework's key are: the rows of the tables in `metrics` and `frameworks`."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-__all__ = ["FRAMEWORKS", "REDUCTIONS", "TRANSFORMS", "TROUBLE", "Key", "Metric", "metric", "normalise", "without_blanks"]
-
-FRAMEWORKS: dict[str, str] = {
-    "rldk": "rldk event log",
-    "trainer": "trainer/ of rldk",
-    "trl_ppo": "TRL PPO (0.12 to 1.12)",
-    "trl_grpo": "TRL GRPO and RLOO",
-    "trl_dpo": "TRL DPO, SFT and reward modelling",
-    "trl_old": "TRL PPO, old style (to 0.11)",
-    "verl": "verl",
-    "openrlhf": "OpenRLHF",
-    "nemo_rl": "NeMo-RL",
-    "areal": "AReaL",
-    "ms_swift": "ms-swift",
-    "slime": "slime",
-    "prime_rl": "prime-rl",
-    "tinker": "Tinker cookbook",
-    "minimind": "MiniMind",
-    "llama_factory": "LLaMA-Factory",
-    "cleanrl": "CleanRL",
-    "sb3": "Stable-Baselines3",
-}
-"""The frameworks whose keys the catalogue knows, and what they are called."""
-
+__all__ = [
+    "REDUCTIONS",
+    "TRANSFORMS",
+    "TROUBLE",
+    "Framework",
+    "Key",
+    "Metric",
+    "framework",
+    "metric",
+    "normalise",
+    "without_blanks",
+]
 
 def _root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
@@ -92,16 +80,12 @@ class Metric:
     aliases: tuple[str, ...] = ()
     complements: tuple[str, ...] = ()
     """Names of somebody's own for 1 minus the metric."""
-    keys: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.reduction not in REDUCTIONS:
             raise ValueError(f"Expected `reduction` to be one of {REDUCTIONS}, got {self.reduction!r}.")
         if self.trouble not in TROUBLE:
             raise ValueError(f"Expected `trouble` to be one of {TROUBLE}, got {self.trouble!r}.")
-        unknown = set(self.keys) - set(FRAMEWORKS)
-        if unknown:
-            raise ValueError(f"Expected frameworks of {sorted(FRAMEWORKS)}, got {sorted(unknown)}.")
 
 
 def metric(
@@ -115,15 +99,43 @@ def metric(
     estimator: str = "",
     aliases: str = "",
     complements: str = "",
-    **keys: str | Key | tuple[str | Key, ...],
 ) -> Metric:
-    """A line of the table: aliases are one string of words, keys a string, a `Key` or several of them by framework."""
-    by_framework = {
-        framework: tuple(key if isinstance(key, Key) else Key(key) for key in (given if isinstance(given, tuple) else (given,)))
-        for framework, given in keys.items()
+    """A line of the table of metrics; aliases are one string of words."""
+    return Metric(name, group, meaning, unit, reduction, trouble, estimator, tuple(aliases.split()), tuple(complements.split()))
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """What one framework logs.
+
+    Attributes:
+        title: what people call it.
+        keys: its own keys of each canonical metric; of several in one row the first counts.
+        signature: keys that are no metrics but give it away.
+        json_lines: whether it writes JSON lines, one object per step, that are recognised by its keys.
+    """
+
+    name: str
+    title: str
+    keys: Mapping[str, tuple[Key, ...]]
+    signature: tuple[str, ...] = ()
+    json_lines: bool = False
+
+
+def framework(
+    name: str,
+    title: str,
+    *,
+    keys: Mapping[str, str | Key | tuple[str | Key, ...]],
+    signature: tuple[str, ...] = (),
+    json_lines: bool = False,
+) -> Framework:
+    """A framework whose keys are given as a string, a `Key`, or several of them for each metric."""
+    made = {
+        metric: tuple(key if isinstance(key, Key) else Key(key) for key in (given if isinstance(given, tuple) else (given,)))
+        for metric, given in keys.items()
     }
-    names = tuple(aliases.split()), tuple(complements.split())
-    return Metric(name, group, meaning, unit, reduction, trouble, estimator, *names, by_framework)
+    return Framework(name, title, made, signature, json_lines)
 
 
 _NOT_WORD = re.compile(r"[^0-9a-z]+")

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
-from rldk.core.catalog.index import CATALOG, Place, entry_of, identify, locate, sums
-from rldk.core.catalog.metric import FRAMEWORKS, TRANSFORMS, Key, normalise
+from rldk.core.catalog.frameworks import FRAMEWORKS
+from rldk.core.catalog.lookup import CATALOG, Place, entry_of, identify, locate, sums
+from rldk.core.catalog.metric import TRANSFORMS, Key, normalise
 from rldk.core.errors import UsageError
 from rldk.core.jsonio import to_number
 from rldk.core.text import did_you_mean

@@ -1,4 +1,4 @@
-"""Where a raw key goes: look-ups over the table, by framework first, then by what all frameworks agree on, then by alias."""
+"""Where a raw key goes: by the keys of its framework first, then by what all frameworks agree on, then by alias."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from rldk.core.catalog.axes import SUMMARY_KEYS
-from rldk.core.catalog.metric import FRAMEWORKS, Key, Metric, normalise, without_blanks
-from rldk.core.catalog.table_outcome import OUTCOME
-from rldk.core.catalog.table_policy import POLICY
-from rldk.core.catalog.table_run import RUN
+from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
+from rldk.core.catalog.frameworks import FRAMEWORKS
+from rldk.core.catalog.metric import Key, Metric, normalise, without_blanks
+from rldk.core.catalog.metrics import METRICS
 
-__all__ = ["AMBIGUOUS", "CATALOG", "Place", "ambiguous_keys", "entry_of", "identify", "locate"]
+__all__ = [
+    "AMBIGUOUS",
+    "CATALOG",
+    "Place",
+    "ambiguous_keys",
+    "entry_of",
+    "identify",
+    "is_known",
+    "is_measured",
+    "keys_of",
+    "locate",
+]
 
-CATALOG: dict[str, Metric] = {entry.name: entry for entry in (*POLICY, *OUTCOME, *RUN)}
+CATALOG: dict[str, Metric] = {entry.name: entry for entry in METRICS}
 """Every canonical metric by name."""
 
 
@@ -35,20 +45,6 @@ AMBIGUOUS: dict[str, tuple[str, Key]] = {
 
 The entropy over tokens is never negative, so the magnitude of an entropy loss is the entropy, whichever its sign."""
 
-SIGNATURES: dict[str, tuple[str, ...]] = {
-    "llama_factory": ("current_steps", "total_steps", "percentage"),
-    "ms_swift": ("global_step/max_steps", "remaining_time", "percentage"),
-    "sb3": ("time/total_timesteps", "time/iterations", "train/n_updates", "time/time_elapsed"),
-    "tinker": ("progress/done_frac", "progress/batch", "env/all/total_episodes"),
-    "prime_rl": ("progress/ckpt_step", "progress/samples", "optim/zero_grad_ratio"),
-    "trl_ppo": ("episode", "val/ratio"),
-    "verl": ("training/global_step", "timing_s/adv", "timing_s/reward", "perf/total_num_tokens"),
-    "slime": ("rollout/log_probs", "rollout/ref_log_probs", "perf/rollout_time"),
-    "openrlhf": ("timing/make_experience", "timing/broadcast", "act_loss"),
-    "nemo_rl": ("num_valid_samples", "global_valid_seqs"),
-}
-"""Keys that are no metrics but give a framework away."""
-
 PREFIXES = ("train/", "train_", "training/", "trainer/", "global/", "mean ", "mean_")
 
 
@@ -67,15 +63,26 @@ def _place(entry: Metric, key: Key, rank: int, captured: str = "") -> Place:
     return Place(name, key, key.per or entry.reduction, rank)
 
 
+def _all_keys() -> Iterator[tuple[str, Metric, Key, int]]:
+    """Every framework's keys, with the metric that each stands for and its rank among those of that metric."""
+    for framework in FRAMEWORKS.values():
+        for name, keys in framework.keys.items():
+            for rank, key in enumerate(keys):
+                yield framework.name, CATALOG[name], key, rank
+
+
+def keys_of(metric: str) -> dict[str, tuple[Key, ...]]:
+    """What each framework calls a canonical metric."""
+    return {framework.name: framework.keys[metric] for framework in FRAMEWORKS.values() if metric in framework.keys}
+
+
 @cache
 def _exact() -> dict[str, dict[str, Place]]:
     """Framework -> raw key -> place, for keys that are neither patterns nor sums."""
     tables: dict[str, dict[str, Place]] = {framework: {} for framework in FRAMEWORKS}
-    for entry in CATALOG.values():
-        for framework, keys in entry.keys.items():
-            for rank, key in enumerate(keys):
-                if not key.is_pattern and len(key.parts) == 1:
-                    tables[framework].setdefault(key.name, _place(entry, key, rank))
+    for framework, entry, key, rank in _all_keys():
+        if not key.is_pattern and len(key.parts) == 1:
+            tables[framework].setdefault(key.name, _place(entry, key, rank))
     for entry in CATALOG.values():
         if not entry.name.endswith("/*"):
             tables["rldk"].setdefault(entry.name, Place(entry.name, Key(entry.name), entry.reduction, 0))
@@ -130,13 +137,11 @@ def _unstated(entry: Metric) -> str:
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str], Metric, Key, int], ...]:
-    found = []
-    for entry in CATALOG.values():
-        for framework, keys in entry.keys.items():
-            for rank, key in enumerate(keys):
-                if key.is_pattern:
-                    expression = re.escape(key.name).replace(r"\*", "(.+?)")
-                    found.append((framework, re.compile(expression), entry, key, rank))
+    found = [
+        (framework, re.compile(re.escape(key.name).replace(r"\*", "(.+?)")), entry, key, rank)
+        for framework, entry, key, rank in _all_keys()
+        if key.is_pattern
+    ]
     return tuple(sorted(found, key=lambda row: -len(row[3].name)))
 
 
@@ -150,13 +155,7 @@ def _match_pattern(key: str, framework: str | None) -> Place | None:
 @cache
 def sums(framework: str | None) -> tuple[tuple[Metric, Key], ...]:
     """The keys that are sums of several, of one framework or of all."""
-    return tuple(
-        (entry, key)
-        for entry in CATALOG.values()
-        for owner, keys in entry.keys.items()
-        for key in keys
-        if len(key.parts) > 1 and framework in (None, owner)
-    )
+    return tuple((entry, key) for owner, entry, key, _ in _all_keys() if len(key.parts) > 1 and framework in (None, owner))
 
 
 def _variants(key: str) -> Iterator[str]:
@@ -216,7 +215,7 @@ def _owners() -> dict[str, tuple[str, ...]]:
     for framework, table in _exact().items():
         if framework == "rldk":
             continue
-        for key in (*table, *SIGNATURES.get(framework, ())):
+        for key in (*table, *FRAMEWORKS[framework].signature):
             if key not in CATALOG:  # a canonical name may be anybody's
                 owners.setdefault(key, []).append(framework)
     return {key: tuple(dict.fromkeys(found)) for key, found in owners.items()}
@@ -242,3 +241,22 @@ def identify(keys: Iterable[str]) -> str | None:
                 hits[framework] = hits.get(framework, 0) + 1
     best = [name for name in FRAMEWORKS if hits.get(name, 0) >= 2 and scores[name] >= 1.0]
     return max(best, key=lambda name: scores[name], default=None)
+
+
+@lru_cache(maxsize=8192)
+def is_known(key: str) -> bool:
+    """Whether the catalogue has a place for a key, of training or of held-out data."""
+    bare = strip_eval(key)
+    return locate(key) is not None or (bare is not None and locate(bare) is not None)
+
+
+@lru_cache(maxsize=8192)
+def is_measured(key: str) -> bool:
+    """Whether a key names what each step measures anew: a reward is, a learning rate or a coefficient is a setting."""
+    if is_axis(key):
+        return False
+    place = locate(key) or locate(strip_eval(key) or "")
+    if place is None:
+        return False
+    entry = CATALOG.get(place.metric) or CATALOG.get(f"{place.metric.split('/', 1)[0]}/*")
+    return entry is not None and entry.reduction != "run"

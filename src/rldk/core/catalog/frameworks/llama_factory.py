@@ -1,0 +1,19 @@
+"""LLaMA-Factory, as JSON lines: `current_steps`, `total_steps`, `loss`, `reward`, `lr`, `elapsed_time`."""
+
+from __future__ import annotations
+
+from rldk.core.catalog.metric import framework
+
+__all__ = ["LLAMA_FACTORY"]
+
+LLAMA_FACTORY = framework(
+    "llama_factory", "LLaMA-Factory",
+    signature=("current_steps", "total_steps", "percentage"),
+    json_lines=True,
+    keys={
+        "loss": "loss",
+        "grad_norm": "grad_norm",
+        "lr": ("learning_rate", "lr"),
+        "reward_mean": "reward",
+    },
+)

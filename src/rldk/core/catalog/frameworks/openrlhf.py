@@ -1,0 +1,40 @@
+"""OpenRLHF, as JSON lines: `policy_loss`, `reward`, `return`, `kl`, `rollout/…` and `timing/…`."""
+
+from __future__ import annotations
+
+from rldk.core.catalog.metric import Key, framework
+
+__all__ = ["OPENRLHF"]
+
+OPENRLHF = framework(
+    "openrlhf", "OpenRLHF",
+    signature=("timing/make_experience", "timing/broadcast", "act_loss"),
+    json_lines=True,
+    keys={
+        "kl_mean": "kl",
+        "kl_update": "ppo_kl",
+        "entropy_mean": ("entropy_loss", "ent_loss"),
+        "clip_frac": "ppo_clip_ratio",
+        "policy_loss": "policy_loss",
+        "ptx_loss": "ptx_loss",
+        "policy_grad_norm": "actor_grad_norm",
+        "value_grad_norm": "critic_grad_norm",
+        "policy_lr": "actor_lr",
+        "value_lr": "critic_lr",
+        "reward_mean": ("reward", "rollout/reward_mean"),
+        "reward_after_kl": "return",
+        "reward_std": ("rollout/reward_std", "reward_std"),
+        "reward_group_std": "group_reward_std",
+        "reward_zero_std_frac": Key("dynamic_filtering_pass_rate", "complement"),
+        "value_loss": "critic_loss",
+        "value_mean": "values",
+        "rollout_length_mean": ("response_length", "rollout/response_length_mean"),
+        "truncated_frac": ("truncated", "rollout/truncated_rate"),
+        "total_length_mean": "total_length",
+        "mismatch_kl": "vllm_kl",
+        "mismatch_logp_diff": "logprobs_diff",
+        "step_time": "timing/step_total",
+        "generation_time": "timing/generation",
+        "update_time": "timing/ppo_train",
+    },
+)

@@ -1,0 +1,62 @@
+"""verl: console lines `step:7 - actor/pg_loss:0.1 - …` (`formats/verl_console.py`), and JSON lines of its file logger."""
+
+from __future__ import annotations
+
+from rldk.core.catalog.metric import Key, framework
+
+__all__ = ["VERL"]
+
+VERL = framework(
+    "verl", "verl",
+    signature=("training/global_step", "timing_s/adv", "timing_s/reward", "perf/total_num_tokens"),
+    keys={
+        "kl_mean": (Key("actor/kl_loss", estimator="k3 unless set"), Key("actor/reward_kl_penalty", estimator="k1 unless set")),
+        "kl_update": Key("actor/ppo_kl", estimator="k1"),
+        "kl_coef": ("actor/kl_coef", "actor/reward_kl_penalty_coeff"),
+        "entropy_mean": ("actor/entropy", "actor/entropy_loss"),
+        "clip_frac": "actor/pg_clipfrac",
+        "clip_frac_dual": "actor/pg_clipfrac_lower",
+        "policy_loss": "actor/pg_loss",
+        "policy_grad_norm": "actor/grad_norm",
+        "value_grad_norm": "critic/grad_norm",
+        "policy_lr": "actor/lr",
+        "value_lr": "critic/lr",
+        "reward_mean": "critic/score/mean",
+        "reward_after_kl": "critic/rewards/mean",
+        "reward_min": "critic/score/min",
+        "reward_max": "critic/score/max",
+        "advantage_mean": "critic/advantages/mean",
+        "advantage_min": "critic/advantages/min",
+        "advantage_max": "critic/advantages/max",
+        "value_loss": "critic/vf_loss",
+        "value_mean": ("critic/values/mean", "critic/vpred_mean"),
+        "value_min": "critic/values/min",
+        "value_max": "critic/values/max",
+        "value_clip_frac": "critic/vf_clipfrac",
+        "explained_variance": "critic/vf_explained_var",
+        "return_mean": "critic/returns/mean",
+        "return_min": "critic/returns/min",
+        "return_max": "critic/returns/max",
+        "rollout_length_mean": "response_length/mean",
+        "rollout_length_min": "response_length/min",
+        "rollout_length_max": "response_length/max",
+        "truncated_frac": "response_length/clip_ratio",
+        "prompt_length_mean": "prompt_length/mean",
+        "turns_mean": "num_turns/mean",
+        "aborted_frac": "response/aborted_ratio",
+        "mismatch_kl": ("rollout_corr/kl", "mismatch/mismatch_kl"),
+        "mismatch_prob_diff": "training/rollout_probs_diff_mean",
+        "mismatch_prob_corr": "training/rollout_actor_probs_pearson_corr",
+        "sampling_ratio_mean": "rollout_corr/rollout_is_mean",
+        "tokens_per_second": "perf/throughput",
+        "step_time": ("timing_s/step", "perf/time_per_step"),
+        "generation_time": "timing_s/gen",
+        "update_time": "timing_s/update_actor",
+        "mfu": ("perf/mfu/actor", "mfu/actor"),
+        "step_tokens": "perf/total_num_tokens",
+        "gpu_memory_gb": "perf/max_memory_allocated_gb",
+        "gpu_memory_reserved_gb": "perf/max_memory_reserved_gb",
+        "cpu_memory_gb": "perf/cpu_memory_used_gb",
+        "epoch": "training/epoch",
+    },
+)
