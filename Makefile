@@ -7,11 +7,12 @@ TRLS   := 0.23.1 0.29.1 1.16.0
 MATRIX := $(TRLS:%=.venvs/trl-%/.installed)
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint matrix chromium bench bench-detection calibrate corpus docs clean
+.PHONY: help demo test interpreters lint matrix chromium bench bench-detection calibrate corpus docs clean
 
 help:
 	@echo "make demo    set up, train a healthy and a broken run, watch and judge both"
-	@echo "make test    lint, types, layers, all tests, and the core tests in an environment without extras"
+	@echo "make test    lint, types, layers, all tests, and the smoke tests in an environment without extras"
+	@echo "make interpreters   the smoke tests on every supported Python of this machine"
 	@echo "make lint    ruff, mypy and the layer contract"
 	@echo "make matrix  the TRL callbacks in real training, on every TRL that is supported"
 	@echo "make bench   speed and memory beside the peers, as ratios"
@@ -64,7 +65,11 @@ chromium:
 test: lint chromium $(LIGHT)/.installed $(MATRIX)
 	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
-	@$(LIGHT)/bin/pytest --numprocesses 2 -m "not full"
+	@$(LIGHT)/bin/pytest -m "not full" @tests/smoke.txt
+
+# The smoke tests on every supported Python of this machine; those it does not have are listed.
+interpreters:
+	@$(PYTHON) tests/interpreters.py
 
 bench: $(VENV)/.installed chromium
 	@$(BIN)/python benchmarks/run.py

@@ -51,7 +51,7 @@ def run_smoke_tests(version: tuple[int, int], interpreter: str) -> bool:
         (folder / ".installed").touch()
     subprocess.run([*pip, "--no-deps", "--force-reinstall", "."], cwd=ROOT, check=True)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    tests = [python, "-m", "pytest", "-m", "smoke", "-p", "no:cacheprovider"]
+    tests = [python, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not full", "@tests/smoke.txt"]
     return subprocess.run(tests, cwd=ROOT, env=environment).returncode == 0
 
 
