@@ -25,7 +25,7 @@ def test_a_reward_that_is_high_from_the_start_is_left_alone(where):
     assert where(Plateau(), {"reward_mean": np.clip(0.9 + noise(0.02), 0.0, 1.0)}) == []
 
 
-@pytest.mark.parametrize(("spread", "row"), [(0.3, []), (0.9, [(603, "warning")])])
+@pytest.mark.parametrize(("spread", "row"), [(0.3, []), (0.9, [(403, "warning")])])
 def test_a_reward_near_one_is_high_unless_its_spread_is_too_wide_for_a_share(where, spread, row):
     assert where(Plateau(), {"reward_mean": 0.85 + noise(0.05, 2), "reward_std": np.full(ROWS, spread)}) == row
 
@@ -41,16 +41,16 @@ def test_a_late_start_is_silent(where):
 
 
 def test_short_runs_are_not_judged(where):
-    assert where(Plateau(), {"reward_mean": (0.3 + noise(0.1))[:590]}) == []
+    assert where(Plateau(), {"reward_mean": (0.3 + noise(0.1))[:390]}) == []
 
 
 STILL = 0.3 + noise(0.1, 2)
 
 
 @pytest.mark.parametrize("reward", [STILL, 0.4 - 0.3 * AT / ROWS + noise(0.1)], ids=["no trend", "downwards"])
-def test_no_gain_in_six_hundred_rewards(judge, reward):
+def test_no_gain_in_four_hundred_rewards(judge, reward):
     (anomaly,) = judge(Plateau(), {"reward_mean": reward, "lr": np.full(ROWS, 1e-7)})
-    assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.since) == (603, "warning", "flat", 599)
+    assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.since) == (403, "warning", "flat", 399)
     assert "no trend beyond chance" in anomaly.message
     assert "The learning rate is 1e-07 now." in anomaly.advice
 
@@ -67,7 +67,7 @@ def test_a_policy_that_has_left_its_reference_for_a_better_reward_is_silent(wher
 
 def test_a_policy_that_has_hardly_left_it_has_time(clauses):
     assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.25)}, TOKEN) == [(66, "warning", "wanders")]
-    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.02)}, TOKEN) == [(603, "warning", "flat")]
+    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.02)}, TOKEN) == [(403, "warning", "flat")]
 
 
 def test_sooner_where_the_policy_has_not_moved(clauses):
@@ -80,12 +80,12 @@ def test_updates_that_change_nothing_are_critical(clauses, update, found):
     assert [clause for *_, clause in clauses(Plateau(), columns, TOKEN)] == found
 
 
-@pytest.mark.parametrize(("explained", "found"), [(0.99, [(48, "warning", "predictable")]), (0.8, [(603, "warning", "flat")])])
+@pytest.mark.parametrize(("explained", "found"), [(0.99, [(48, "warning", "predictable")]), (0.8, [(403, "warning", "flat")])])
 def test_returns_that_are_known_before_the_response(clauses, explained, found):
     assert clauses(Plateau(), {"reward_mean": STILL, "explained_variance": np.full(ROWS, explained)}) == found
 
 
-@pytest.mark.parametrize(("per", "row"), [("token", 603), ("sequence", 128)])
+@pytest.mark.parametrize(("per", "row"), [("token", 403), ("sequence", 128)])
 def test_whether_the_policy_has_moved_is_a_matter_of_the_kls_unit(judge, per, row):
     columns = {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.1), "rollout_length_mean": np.full(ROWS, 300.0)}
     (anomaly,) = judge(Plateau(), columns, {"kl_mean": per})
@@ -94,5 +94,5 @@ def test_whether_the_policy_has_moved_is_a_matter_of_the_kls_unit(judge, per, ro
 
 def test_it_is_taken_back_where_the_reward_rises_after_all(where):
     late = np.where(AT < 700, 0.3, 0.3 + 0.01 * (AT - 700)) + noise(0.1, 2)
-    assert where(Plateau(), {"reward_mean": late[:690]}) == [(603, "warning")]
+    assert where(Plateau(), {"reward_mean": late[:690]}) == [(403, "warning")]
     assert where(Plateau(), {"reward_mean": late}) == []

@@ -30,7 +30,7 @@ class Plateau(Detector):
 
     What it catches: a straight line through all rewards that rises no more than chance explains (t below 2), after fifty updates
         if the policy has meanwhile left its reference (it moves, but not towards the reward) or has not moved at all, and
-        after six hundred in any case.
+        after four hundred in any case.
     Why it matters: the run pays for itself only if something changes.
     When it misfires: a reward that is high from the start has little to gain and is left alone. Slow tasks learn late: it is
         taken back as soon as the reward rises.
@@ -88,7 +88,7 @@ class Plateau(Detector):
     }  # fmt: skip
     settings: ClassVar = {
         "rows": Setting(40, "updates with a reward before it is judged", least=10),
-        "lasting": Setting(600, "updates after which a reward without a trend is reported whatever the policy does", least=100),
+        "lasting": Setting(400, "updates after which a reward without a trend is reported whatever the policy does", least=100),
         "t": Setting(2.0, "t value of the trend below which there is none: one in twenty by chance", least=0.0),
     }
     rows: float
