@@ -1,11 +1,10 @@
-"""What commands print with: harmless text, small curves, strict JSON, a bar on a terminal."""
+"""What commands print with: small curves, strict JSON, a bar on a terminal."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
-import unicodedata
 from pathlib import Path
 
 import pytest
@@ -13,36 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rldk.cli import output
-from rldk.cli.output import clean, counted, print_json, progress_bar, short_number, sparkline
-
-
-@given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(1, 50))
-def test_clean_text_holds_nothing_a_terminal_obeys(text: str, most: int) -> None:
-    shown = clean(text, most)
-    assert len(shown) <= most
-    assert not any(unicodedata.category(letter) in ("Cc", "Cs") and letter != "\t" for letter in shown)
-    assert not any(
-        unicodedata.bidirectional(letter) in ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI") for letter in shown
-    )
-    shown.encode("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("\x1b[1;31mred\x1b[0m", "red"), ("a\nb", "a b"), ("a\x07b", "ab"), ("\x1b]0;t\x07x", "]0;tx"), ("é→", "é→"),
-    ("\ud800", "?"), (3, "3"), ("\u202ea", "a")],
-)  # fmt: skip
-def test_clean(text: object, shown: str) -> None:
-    assert clean(text) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(0.0, "0"), (1234.0, "1234"), (0.0123, "0.0123"), (1.23e-5, "1.2e-05"), (2.5e7, "2.5e+07"), (-0.5, "-0.5"),
-    (math.nan, "nan"), (-math.inf, "-inf")],
-)  # fmt: skip
-def test_short_number(value: float, shown: str) -> None:
-    assert short_number(value) == shown
+from rldk.cli.output import print_json, progress_bar, sparkline
 
 
 @given(st.lists(st.floats(), max_size=200), st.integers(1, 40))
@@ -97,7 +67,3 @@ def test_what_is_piped_keeps_a_row_on_a_line(monkeypatch: pytest.MonkeyPatch) ->
     assert output.console().width == 200
     monkeypatch.setenv("COLUMNS", "60")
     assert output.console().width == 60
-
-
-def test_one_and_many() -> None:
-    assert [counted(number, "event") for number in (0, 1, 2)] == ["0 events", "1 event", "2 events"]

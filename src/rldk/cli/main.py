@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from rldk._version import __version__
-from rldk.cli.output import clean, while_read
+from rldk.cli.output import while_read
 from rldk.core.errors import RLDKError, UsageError
-from rldk.core.text import did_you_mean
+from rldk.core.text import clean, did_you_mean
 
 __all__ = ["COMMANDS", "main"]
 

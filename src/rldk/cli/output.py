@@ -11,22 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rldk.core.files import strict
 from rldk.core.text import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "clean",
-    "console",
-    "counted",
-    "print_json",
-    "progress_bar",
-    "short_number",
-    "sparkline",
-    "unicode_terminal",
-    "while_read",
-]
+__all__ = ["console", "print_json", "progress_bar", "sparkline", "unicode_terminal", "while_read"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "._-=+*#@"
@@ -62,41 +53,12 @@ def while_read() -> Iterator[None]:
 
 def print_json(value: Any) -> None:
     """One JSON object on stdout; strict and in ASCII, so that every reader takes it: a non-finite number is `null`."""
-    sys.stdout.write(json.dumps(_strict(value)) + "\n")
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _strict(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(inner) for inner in value]
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    sys.stdout.write(json.dumps(strict(value)) + "\n")
 
 
 def unicode_terminal() -> bool:
     """Whether the output takes more than ASCII."""
     return "utf" in (getattr(sys.stdout, "encoding", None) or "ascii").lower()
-
-
-def counted(number: int, what: str) -> str:
-    """`1 event`, `2 events`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def short_number(value: float) -> str:
-    """A number in few characters: `0.0123`, `1.2e-05`, `1234`, `nan`."""
-    if not math.isfinite(value):
-        return str(value)
-    if value == 0:
-        return "0"
-    size = abs(value)
-    if size >= 1e6 or size < 1e-3:
-        return f"{value:.2g}"
-    return f"{value:.4g}"
 
 
 def sparkline(values: Sequence[float], width: int = 32) -> str:

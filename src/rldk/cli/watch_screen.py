@@ -8,38 +8,24 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from math import isfinite
 from typing import TYPE_CHECKING
 
-from rldk.cli.output import clean, short_number, sparkline, unicode_terminal
+from rldk.cli.output import sparkline, unicode_terminal
 from rldk.cli.watch_run import CURVES, WatchedRun
 from rldk.core.anomaly import Anomaly
+from rldk.core.text import clean, duration, short_number
 from rldk.judge.machine import is_machine
 from rldk.judge.scores.alarms import tone_of
+from rldk.present.incidents import last_good, recovered
+from rldk.present.verdicts import MAIN_SCORES, SHORT_SCORES, STYLES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-__all__ = ["Keys", "alert_line", "duration", "listen", "progress_line", "screen"]
+__all__ = ["Keys", "alert_line", "listen", "progress_line", "screen"]
 
-STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
-_MAIN = (("overall_health", "health"), ("training_stability", "stability"), ("convergence_quality", "convergence"))
-_TONES = {"critical": "red", "warning": "yellow", "healthy": "green"}
 _OLD = 60.0
-
-
-def duration(seconds: float) -> str:
-    """A duration in few characters; empty where it is not known."""
-    if not isfinite(seconds):
-        return ""
-    if seconds < 1:
-        return f"{1000 * seconds:.0f} ms"
-    if seconds < 90:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} d"
 
 
 def alert_line(anomaly: Anomaly) -> str:
@@ -51,7 +37,7 @@ def progress_line(run: WatchedRun) -> str:
     """The state of a run as one plain line."""
     parts = [f"step {run.last_step}", run.result.verdict]
     parts += [f"{name} {short_number(history.last)}" for name in CURVES[:8] if (history := run.curves.get(name))]
-    parts += [f"{label} {score:.2f}" for name, label in _MAIN if (score := run.result.scores.get(name)) is not None]
+    parts += [f"{SHORT_SCORES[name]} {score:.2f}" for name in MAIN_SCORES if (score := run.result.scores.get(name)) is not None]
     if left := duration(run.seconds_left):
         parts.append(f"{left} left")
     return "  ".join(parts)
@@ -96,13 +82,13 @@ def _head(run: WatchedRun, width: int, busy: bool) -> list[Text]:
     )
     line = Text("  ".join(facts), style="yellow" if age > _OLD and not busy else "dim")
     scores = Text()
-    for name, label in _MAIN:
+    for name in MAIN_SCORES:
         value = result.scores.get(name)
-        scores.append(f"{label} ", style="dim")
+        scores.append(f"{SHORT_SCORES[name]} ", style="dim")
         if value is None:
             scores.append("not measured   ", style="dim")
         else:
-            scores.append(f"{_bar(value)} {value:.2f}   ", style=_TONES[tone_of(value)])
+            scores.append(f"{_bar(value)} {value:.2f}   ", style=STYLES[tone_of(value)])
     return [_one_line(text, width) for text in (title, line, scores)]
 
 
@@ -137,10 +123,9 @@ def _incident(run: WatchedRun, width: int) -> list[Text]:
     worst = run.result.worst
     if worst is None:
         return []
-    good = "none in this log" if worst.last_good_step is None else str(worst.last_good_step)
     severity = (f"{worst.severity} ", STYLES[worst.severity])
-    over = "" if worst.recovered_step is None else f", recovered at step {worst.recovered_step}"
-    head = Text.assemble(severity, f"at step {worst.step}: ", (worst.title, "bold"), f"{over}; last good step: {good}")
+    rest = f"{recovered(worst)}; last good step: {last_good(worst)}"
+    head = Text.assemble(severity, f"at step {worst.step}: ", (worst.title, "bold"), rest)
     return [_one_line(head, width), *_wrapped(f"What to do: {worst.advice}", width, 3), Text()]
 
 

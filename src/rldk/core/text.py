@@ -1,11 +1,12 @@
-"""Text as a file, a terminal or a page can hold it."""
+"""Text for people: numbers, durations and names as all messages and pages write them, and text from logs made harmless."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from math import isfinite
 
-__all__ = ["clean", "did_you_mean", "writable"]
+__all__ = ["ago", "clean", "counted", "did_you_mean", "duration", "in_words", "sentence", "short_number", "writable"]
 
 _CONTROL = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
@@ -31,3 +32,48 @@ def did_you_mean(name: object, known: Iterable[str], most: int = 3) -> str:
 
     near = difflib.get_close_matches(str(name), list(known), n=most)
     return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def short_number(value: float | None, digits: int = 4) -> str:
+    """A number in few characters: `1234`, `0.0123`, `1.2e-05`, `nan`; a dash for `None`."""
+    if value is None:
+        return "–"
+    if not isfinite(value):
+        return str(value)
+    if value == int(value) and abs(value) < 1e7:
+        return str(int(value))
+    return f"{value:.{digits}g}" if 1e-3 <= abs(value) < 1e6 else f"{value:.{min(digits, 3)}g}"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 event`, `1,234 events`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time in few characters: `12 s`, `5 min`, `1.5 h`; empty where it is not known."""
+    if not isfinite(seconds):
+        return ""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} d"
+
+
+def ago(seconds: float) -> str:
+    """How long ago something was: `just now`, `5 min ago`."""
+    return "just now" if seconds < 1.5 else f"{duration(seconds)} ago"
+
+
+def in_words(name: str) -> str:
+    """An identifier as people say it: `kl_trend_anomaly` is `KL trend`."""
+    words = name.removesuffix("_anomaly").split("_")
+    return " ".join(word.upper() if word in ("kl", "eos") else word for word in words)
+
+
+def sentence(words: str) -> str:
+    """The words with a capital letter at the start."""
+    return words[:1].upper() + words[1:]

@@ -105,8 +105,9 @@ class Detector(Statistic):
     A subclass says its `type` (the name of the defect), its `family`, what metrics it `needs` (each group
     lists metrics of which one must be there), its `settings`, its `clauses`, and in `find` which of these hold after this
     event. It is asked only for events that hold one of the metrics of `watches` (by default all of `needs`);
-    other metrics that it looks at, where they are there, are named in `reads`. A detector of a single condition may
-    implement `check` in place of `find`, and waits `persist` checks.
+    other metrics that it looks at, where they are there, are named in `reads`. `panels` are the keys of the plots that show
+    the defect (see `present/plots/standard.py`), the most telling first. A detector of a single condition may implement
+    `check` in place of `find`, and waits `persist` checks.
 
     The base raises an anomaly when the condition has held for `persist` checks in a row, raises again only if the
     severity grows from warning to critical, and clears it when the condition has been gone for `clear` checks. A defect
@@ -125,6 +126,7 @@ class Detector(Statistic):
     type: ClassVar[str]
     family: ClassVar[str]
     needs: ClassVar[tuple[tuple[str, ...], ...]]
+    panels: ClassVar[tuple[str, ...]] = ()
     watches: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     advice: ClassVar[str]

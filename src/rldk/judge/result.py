@@ -10,7 +10,7 @@ from rldk.core.anomaly import Anomaly
 from rldk.judge.coverage import CheckCoverage, coverage_of
 from rldk.judge.engine import Engine
 from rldk.judge.incidents.advice import Setup
-from rldk.judge.incidents.incident import Incident, group_incidents
+from rldk.judge.incidents.incident import Incident, group_incidents, worst_incident
 from rldk.judge.scores.alarms import alarm
 from rldk.judge.scores.named_scores import named_scores
 from rldk.judge.verdict import state_of, status_of, verdict_of
@@ -65,7 +65,7 @@ class Result:
     @property
     def worst(self) -> Incident | None:
         """The incident to read first: the first critical one, else the first."""
-        return min(self.incidents, key=lambda incident: (incident.severity != "critical", incident.index), default=None)
+        return worst_incident(self.incidents)
 
     @property
     def would_stop(self) -> dict[str, int] | None:

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import entry_of
+from rldk.core.text import counted, duration, short_number
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.result import Result
+from rldk.present.incidents import Moment, marks_of, panels_showing, story
 from rldk.present.plots.build import finish, other_panels, panels_of
-from rldk.present.plots.marks import marks_of, metrics_of
-from rldk.present.plots.panel import Mark, Panel, short
+from rldk.present.plots.panel import Panel
 from rldk.present.plots.source import RunSource
 from rldk.report.checkpoints import checkpoint_panel, checkpoint_rows
 from rldk.runs.columns import NUMBER
 
-__all__ = ["BUCKETS", "Case", "Moment", "Passed"]
+__all__ = ["BUCKETS", "Case", "Passed"]
 
 BUCKETS = 300
 Passed = tuple[str, str]
@@ -35,15 +35,6 @@ _SETTINGS = (
     "entropy_coef",
     "temperature",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """One line of an incident's story: what was seen, since when, and when it was certain."""
-
-    anomaly: Anomaly
-    began: int
-    first: bool
 
 
 @dataclass(slots=True)
@@ -72,33 +63,16 @@ class Case:
             self.panels.append(moved)
 
     def story(self, incident: Incident) -> list[Moment]:
-        """What was seen, in the order in which it began: of each type the worst anomaly, since its first condition."""
-        worst: dict[str, Anomaly] = {}
-        since: dict[str, int] = {}
-        for anomaly in (self.judgement.anomalies[number] for number in incident.anomalies):
-            known = worst.get(anomaly.type)
-            if known is None or (anomaly.severity == "critical" and known.severity != "critical"):
-                worst[anomaly.type] = anomaly
-            since[anomaly.type] = min(since.get(anomaly.type, anomaly.since), anomaly.since)
-        order = sorted(worst.values(), key=lambda anomaly: (anomaly.type != incident.first, since[anomaly.type], anomaly.index))
-        return [Moment(anomaly, self._step(since[anomaly.type]), number == 0) for number, anomaly in enumerate(order)]
-
-    def _step(self, index: int) -> int:
-        steps = self.judgement.run.steps
-        return int(steps[min(max(index, 0), len(steps) - 1)])
+        """What was seen, in the order in which it began."""
+        return story(incident, self.judgement.anomalies, self.judgement.run.steps.tolist())
 
     def evidence_panels(self, incident: Incident, most: int = 4) -> list[Panel]:
         """The panels that show what an incident speaks of, the first mover's first, with only its own moment marked."""
-        keys = metrics_of(moment.anomaly for moment in self.story(incident))
+        keys = panels_showing(moment.anomaly.type for moment in self.story(incident))
         by_key = {panel.key: panel for panel in self.panels}
         shown = [key for key in keys if key in by_key][:most]
         shown += [key for key in _ALWAYS if key in by_key and key not in shown][: max(0, min(2, most) - len(shown))]
-        number = self.judgement.incidents.index(incident) + 1
-        marks = [
-            Mark(incident.step, str(number), incident.severity, f"{incident.severity} at step {incident.step}: {incident.title}")
-        ]
-        if incident.last_good_step is not None:
-            marks.append(Mark(incident.last_good_step, "✓", "good", f"last good step: {incident.last_good_step}"))
+        marks = marks_of([incident], self.judgement.incidents.index(incident) + 1)
         made = [replace(by_key[key], marks=[]) for key in shown]
         finish(made, self.source, marks)
         return made
@@ -117,7 +91,7 @@ class Case:
                 values = column.values[(column.state == NUMBER) & np.isfinite(column.values)]
                 if len(values):
                     same = values.min() == values.max()
-                    first, last = short(float(values[0])), short(float(values[-1]))
+                    first, last = short_number(float(values[0])), short_number(float(values[-1]))
                     found.append((name, first if same else f"{first} → {last}"))
         return found
 
@@ -126,9 +100,9 @@ class Case:
         run = self.judgement.run
         if not len(run):
             return "no events"
-        told = f"{len(run):,} event{'' if len(run) == 1 else 's'}, steps {run.steps[0]:,}–{run.steps[-1]:,}"
+        told = f"{counted(len(run), 'event')}, steps {run.steps[0]}–{run.steps[-1]}"
         times = run.wall_time[np.isfinite(run.wall_time)]
-        return f"{told}, {_duration(float(times.max() - times.min()))}" if len(times) > 1 else told
+        return f"{told}, {duration(float(times.max() - times.min()))}" if len(times) > 1 else told
 
     def last(self, name: str) -> float | None:
         """The last finite value of a metric."""
@@ -140,10 +114,4 @@ class Case:
 
 
 def _plain(cell: float | str) -> str:
-    return short(cell) if isinstance(cell, float) else cell
-
-
-def _duration(seconds: float) -> str:
-    if seconds >= 5400:
-        return f"{seconds / 3600:.1f} hours"
-    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+    return short_number(cell) if isinstance(cell, float) else cell

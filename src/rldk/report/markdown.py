@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rldk.core.text import clean
-from rldk.judge.verdict import VERDICTS
-from rldk.present.plots.panel import short
+from rldk.core.text import clean, in_words, sentence, short_number
+from rldk.present.incidents import last_good, may_also_be, recovered
+from rldk.present.verdicts import MAIN_SCORES, VERDICTS, verdict_words
 from rldk.report.case import Case, Passed
-from rldk.report.sections import MAIN, TITLES, said, until
 
 __all__ = ["markdown"]
 
-_SIGNS = {"critical": "critical", "warning": "warning", "healthy": "healthy", "no_data": "no data"}
 _VALUES = ("reward_mean", "kl_mean", "entropy_mean", "rollout_length_mean")
 
 
@@ -22,7 +20,7 @@ def markdown(cases: Sequence[Case], passed_over: Sequence[Passed] = (), pictures
         told = ["## rldk: no run could be read", ""]
         return "\n".join([*told, *(f"- {_code(path)}: {_words(reason)}" for path, reason in passed_over[:20])]) + "\n"
     worst = min(cases, key=lambda case: VERDICTS.index(case.judgement.verdict))
-    told = [f"## rldk: {_SIGNS[worst.judgement.verdict]}", "", *_table(cases)]
+    told = [f"## rldk: {verdict_words(worst.judgement.verdict)}", "", *_table(cases)]
     for case in cases:
         told += _incidents(case, named=len(cases) > 1)
         told += _beside(case, named=len(cases) > 1)
@@ -36,13 +34,13 @@ def markdown(cases: Sequence[Case], passed_over: Sequence[Passed] = (), pictures
 
 def _table(cases: Sequence[Case]) -> list[str]:
     values = [name for name in _VALUES if any(case.last(name) is not None for case in cases)]
-    headings = ["run", "verdict", "events", *(label.lower() for label in MAIN.values()), *(f"last `{name}`" for name in values)]
+    headings = ["run", "verdict", "events", *map(in_words, MAIN_SCORES), *(f"last `{name}`" for name in values)]
     rows = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
     for case in cases:
         judged = case.judgement
-        scores = [f"{judged.scores[name]:.2f}" if name in judged.scores else "" for name in MAIN]
-        last = ["" if (value := case.last(name)) is None else short(value) for name in values]
-        verdict = f"**{_SIGNS[judged.verdict]}**" if judged.verdict == "critical" else _SIGNS[judged.verdict]
+        scores = [f"{judged.scores[name]:.2f}" if name in judged.scores else "" for name in MAIN_SCORES]
+        last = ["" if (value := case.last(name)) is None else short_number(value) for name in values]
+        verdict = "**critical**" if judged.verdict == "critical" else verdict_words(judged.verdict)
         rows.append(f"| {' | '.join([_code(judged.run.run_id, 60), verdict, str(len(judged.run)), *scores, *last])} |")
     return rows
 
@@ -51,14 +49,13 @@ def _incidents(case: Case, named: bool) -> list[str]:
     told = []
     for found in case.judgement.incidents:
         where = f" of {_code(case.judgement.run.run_id, 60)}" if named else ""
-        told += ["", f"### {_words(found.title[:1].upper() + found.title[1:])}: {found.severity} at step {found.step}{until(found)}{where}", ""]
+        told += ["", f"### {_words(sentence(found.title))}: {found.severity} at step {found.step}{recovered(found)}{where}", ""]
         for moment in case.story(found):
             first = " (moved first)" if moment.first else ""
             told.append(f"- from step {moment.began}{first}: {_words(moment.anomaly.message)}")
-        good = "there is none in this log" if found.last_good_step is None else f"step {found.last_good_step}"
-        told += ["", f"**What to do:** {_words(found.advice, 800)} Last good: {good}."]
+        told += ["", f"**What to do:** {_words(found.advice, 800)} Last good step: {last_good(found)}."]
         if found.rivals:
-            told.append(f"It may also be: {'; '.join(TITLES.get(rival, said(rival)) for rival in found.rivals)}.")
+            told.append(f"It may also be: {may_also_be(found)}.")
     return told
 
 

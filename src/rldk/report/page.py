@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from rldk._version import __version__
-from rldk.judge.verdict import VERDICTS
+from rldk.core.text import short_number
+from rldk.present.incidents import recovered
 from rldk.present.palette import DARK, LIGHT
 from rldk.present.plots.build import panels_of
-from rldk.present.plots.panel import Panel, short
+from rldk.present.plots.panel import Panel
+from rldk.present.verdicts import ranking, verdict_words
 from rldk.report import sections
 from rldk.report.case import Case, Passed
 from rldk.report.markup import asset, badge, digest, figure, table, text
@@ -36,7 +38,7 @@ class _Figures:
 
 def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "", made: datetime | None = None) -> str:
     """A report as one HTML document, the worst run first. Nothing in it is fetched, and no script but its own can run."""
-    ordered = sorted(cases, key=lambda case: (VERDICTS.index(case.judgement.verdict), -len(case.judgement.incidents)))
+    ordered = sorted(cases, key=lambda case: ranking(case.judgement.verdict, len(case.judgement.anomalies)))
     figures = _Figures()
     if not ordered:
         parts = [("trouble", "", _nothing(passed_over))]
@@ -78,7 +80,7 @@ def _title(cases: Sequence[Case]) -> str:
     if not cases:
         return "rldk report: nothing could be read"
     if len(cases) == 1:
-        return f"{cases[0].judgement.run.run_id}: {cases[0].judgement.verdict.replace('_', ' ')}"
+        return f"{cases[0].judgement.run.run_id}: {verdict_words(cases[0].judgement.verdict)}"
     return f"rldk report: {len(cases)} runs"
 
 
@@ -158,9 +160,9 @@ def _comparison(cases: Sequence[Case]) -> str:
         swatch = f'<span class="swatch" style="background:var(--rldk-s{number % len(LIGHT.series)})"></span>'
         rows.append((
             f'{swatch}<a href="#run-{number + 1}">{text(judged.run.run_id, 80)}</a>', badge(judged.verdict),
-            text(worst.title + sections.until(worst) if worst else judged.reason, 120), f"{worst.step:,}" if worst else "",
+            text(worst.title + recovered(worst) if worst else judged.reason, 120), str(worst.step) if worst else "",
             "" if health is None else f"{health:.2f}", f"{len(judged.run):,}",
-            *("" if (value := case.last(name)) is None else short(value) for name, _ in shown),
+            *("" if (value := case.last(name)) is None else short_number(value) for name, _ in shown),
         ))  # fmt: skip
     headings = ("run", "verdict", "cause", "since step", "health", "events", *(f"last {label}" for _, label in shown))
     return table(headings, rows, numbers=range(3, 6 + len(shown)), caption="Comparison of the runs")

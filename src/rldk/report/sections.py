@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from math import isnan
 
-from rldk.judge.incidents.causes import CAUSES
+from rldk.core.text import in_words, sentence, short_number
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.scores.alarms import tone_of
-from rldk.present.plots.panel import short
+from rldk.present.incidents import last_good, may_also_be, recovered
+from rldk.present.verdicts import MAIN_SCORES, at_worst
 from rldk.report.case import Case
 from rldk.report.checkpoints import SHOWN
 from rldk.report.markup import badge, table, text
 
 __all__ = [
-    "anomalies", "checkpoints", "coverage", "incident", "machine", "said", "scores", "settings", "until", "verdict",
+    "anomalies", "checkpoints", "coverage", "incident", "machine", "scores", "settings", "verdict",
 ]  # fmt: skip
 
-MAIN = {"overall_health": "Overall health", "training_stability": "Training stability", "convergence_quality": "Convergence"}
-TITLES = {cause.name: cause.title for cause in CAUSES}
 _PARTS_OF = {"training_stability": "training_stability_overall"}
 
 
@@ -26,10 +25,10 @@ def verdict(case: Case, level: str = "h1") -> str:
     judged = case.judgement
     worst = judged.worst
     if worst is not None:
-        good = "" if worst.last_good_step is None else f" Last good step: <b>{worst.last_good_step:,}</b>."
-        lead = f"<b>{text(_sentence(worst.title))}</b>, first seen at step <b>{worst.step:,}</b>{until(worst)}.{good}"
+        good = "" if worst.last_good_step is None else f" Last good step: <b>{worst.last_good_step}</b>."
+        lead = f"<b>{text(sentence(worst.title))}</b>, first seen at step <b>{worst.step}</b>{recovered(worst)}.{good}"
     else:
-        lead = text(_sentence(judged.reason)) + "."
+        lead = text(sentence(judged.reason)) + "."
     more = f" · {case.skipped} lines skipped" if case.skipped else ""
     notes = "".join(f'<p class="soft">{text(note)}</p>' for note in judged.notes[:20])
     notes = f'<h4 class="soft">Worth knowing</h4>{notes}' if notes else ""
@@ -43,28 +42,13 @@ def verdict(case: Case, level: str = "h1") -> str:
     )
 
 
-def until(found: Incident) -> str:
-    """When an incident was over; empty while it stands."""
-    return "" if found.recovered_step is None else f", recovered at step {found.recovered_step:,}"
-
-
-def said(name: str) -> str:
-    """A name of ours as people say it: `kl_trend_anomaly` is `KL trend`."""
-    words = name.removesuffix("_anomaly").split("_")
-    return " ".join(word.upper() if word in ("kl", "eos") else word for word in words)
-
-
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
-
 def scores(case: Case) -> str:
     """The three scores as meters, and what they and those of the trackers are made of."""
     found = case.judgement.scores
     if not found:
         return '<p class="soft">No scores: there is no evidence to make them of.</p>'
     worst = case.judgement.worst_scores
-    meters = "".join(_meter(label, found.get(name), worst.get(name)) for name, label in MAIN.items())
+    meters = "".join(_meter(sentence(in_words(name)), found.get(name), worst.get(name)) for name in MAIN_SCORES)
     parts = "".join(_parts(case, name) for name in found)
     return f'<div><div class="scores">{meters}</div><details><summary>What the scores are made of</summary><div class="parts">{parts}</div></details></div>'
 
@@ -73,7 +57,7 @@ def _meter(label: str, value: float | None, worst: float | None) -> str:
     if value is None:
         return f'<div class="score"><div><span>{label}</span><span class="soft">no evidence</span></div><div class="meter"></div></div>'
     tone = {"critical": "low", "warning": "middle"}.get(tone_of(value), "")
-    lower = f' <span class="soft">at worst {worst:.2f}</span>' if worst is not None and worst < value - 0.005 else ""
+    lower = f' <span class="soft">{told}</span>' if (told := at_worst(value, worst)) else ""
     return (
         f'<div class="score"><div><span>{label}</span><b>{value:.2f}</b>{lower}</div>'
         f'<div class="meter" role="img" aria-label="{value:.2f} of 1"><i class="{tone}" style="width:{100 * value:.0f}%"></i></div></div>'
@@ -83,10 +67,10 @@ def _meter(label: str, value: float | None, worst: float | None) -> str:
 def _parts(case: Case, name: str) -> str:
     parts = case.judgement.score_parts.get(_PARTS_OF.get(name, name), {})
     rows = "".join(
-        f"<dt>{text(said(part))}</dt><dd>{'no evidence' if isnan(value) else f'{value:.2f}'}</dd>"
+        f"<dt>{text(in_words(part))}</dt><dd>{'no evidence' if isnan(value) else f'{value:.2f}'}</dd>"
         for part, value in parts.items()
     )
-    return f"<div><b>{text(_sentence(said(name)))} {case.judgement.scores[name]:.2f}</b><dl>{rows}</dl></div>"
+    return f"<div><b>{text(sentence(in_words(name)))} {case.judgement.scores[name]:.2f}</b><dl>{rows}</dl></div>"
 
 
 def incident(case: Case, found: Incident, number: int, figures: str, run: int = 1) -> str:
@@ -94,19 +78,18 @@ def incident(case: Case, found: Incident, number: int, figures: str, run: int = 
     moments = []
     for moment in case.story(found):
         anomaly = moment.anomaly
-        when = f"from step {moment.began:,}" + (f", certain at {anomaly.step:,}" if anomaly.step != moment.began else "")
+        when = f"from step {moment.began}" + (f", certain at {anomaly.step}" if anomaly.step != moment.began else "")
         first = " · <b>moved first</b>" if moment.first else ""
         moments.append(
             f'<li class="{anomaly.severity}"><div class="when">{when}{first}</div>'
-            f"<b>{text(_sentence(said(anomaly.type)))}.</b> {text(anomaly.message)}</li>"
+            f"<b>{text(sentence(in_words(anomaly.type)))}.</b> {text(anomaly.message)}</li>"
         )
-    rivals = "; ".join(TITLES.get(rival, said(rival)) for rival in found.rivals)
-    good = "there is none in this log" if found.last_good_step is None else f"step {found.last_good_step:,}"
+    rivals = may_also_be(found)
     return (
         f'<article class="card incident {found.severity}" id="incident-{run}-{number}"><header><span class="number-mark">{number}</span>'
-        f"<h3>{text(_sentence(found.title))}</h3>{badge(found.severity)}<span class='soft'>at step {found.step:,}{until(found)}</span></header>"
+        f"<h3>{text(sentence(found.title))}</h3>{badge(found.severity)}<span class='soft'>at step {found.step}{recovered(found)}</span></header>"
         f'<div class="told"><div><h4>What was seen</h4><ol class="timeline">{"".join(moments)}</ol></div>'
-        f'<div class="advice"><h4>What to do</h4><p>{text(found.advice, 800)}</p><h4>Last good</h4><p>{good}</p>'
+        f'<div class="advice"><h4>What to do</h4><p>{text(found.advice, 800)}</p><h4>Last good step</h4><p>{last_good(found)}</p>'
         + (f"<h4>It may also be</h4><p>{text(rivals)}</p>" if rivals else "")
         + f'</div></div><div class="panels">{figures}</div></article>'
     )
@@ -117,9 +100,9 @@ def anomalies(case: Case) -> str:
     run = case.judgement.run
     rows = [
         (
-            f"{found.step:,}", badge(found.severity), f"<code>{text(found.type)}</code>", text(found.message),
-            short(found.value), short(found.threshold),
-            "stands" if found.cleared_index is None else f"step {run.steps[min(found.cleared_index, len(run) - 1)]:,}",
+            str(found.step), badge(found.severity), f"<code>{text(found.type)}</code>", text(found.message),
+            short_number(found.value), short_number(found.threshold),
+            "stands" if found.cleared_index is None else f"step {run.steps[min(found.cleared_index, len(run) - 1)]}",
         )
         for found in case.judgement.anomalies[:500]
     ]  # fmt: skip
@@ -135,7 +118,7 @@ def machine(case: Case) -> str:
     """What was found of the machine, which is no part of the verdict; empty where nothing was."""
     found = case.judgement.machine
     rows = "".join(
-        f"<li>step {one.step:,}{'' if one.cleared_index is None else ' (over)'}: {text(one.message)} {text(one.advice)}</li>"
+        f"<li>step {one.step}{'' if one.cleared_index is None else ' (over)'}: {text(one.message)} {text(one.advice)}</li>"
         for one in found[:50]
     )
     return f'<div class="card machine"><h3>Machine (not part of the verdict)</h3><ul>{rows}</ul></div>' if found else ""
@@ -157,7 +140,7 @@ def _cell(name: str, value: str) -> str:
     if name == "verdict":
         return badge(value)
     try:
-        return text(short(float(value)) if value and name not in ("checkpoint", "most_moved_layer") else value, 120)
+        return text(short_number(float(value)) if value and name not in ("checkpoint", "most_moved_layer") else value, 120)
     except ValueError:
         return text(value, 120)
 

@@ -13,9 +13,9 @@ from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.detectors.table import BY_TYPE
 from rldk.plots import plot
+from rldk.present.incidents import panels_showing
 from rldk.present.plots.build import other_panels, panels_of
 from rldk.present.plots.growing import GrowingRun
-from rldk.present.plots.marks import FAMILIES, metrics_of
 from rldk.present.plots.panel import Mark
 from rldk.present.plots.source import DERIVED, RunSource
 from rldk.present.plots.standard import STANDARD
@@ -37,13 +37,9 @@ def test_every_column_of_the_table_is_a_metric_or_is_computed(name: str) -> None
     assert name in DERIVED or entry_of(name.removeprefix("eval_")) is not None
 
 
-def test_every_type_of_anomaly_has_panels_and_they_exist() -> None:
+def test_every_detector_names_panels_that_exist() -> None:
     keys = {spec.key for spec in STANDARD}
-    assert {key for named in FAMILIES.values() for key in named} <= keys
-    homeless = [
-        kind for kind in BY_TYPE if not any(kind.startswith(prefix) for prefix in FAMILIES) and kind != "user_limit_exceeded"
-    ]
-    assert homeless == []
+    assert [kind for kind, detector in BY_TYPE.items() if not detector.panels or not keys.issuperset(detector.panels)] == []
 
 
 def test_a_run_gets_the_panels_it_has_metrics_for_and_no_other(run_of: Callable[..., Run]) -> None:
@@ -218,4 +214,5 @@ def test_the_panels_of_an_incident_begin_with_its_first_mover(broken: Run) -> No
     from rldk.judge.scan import judge_run
 
     judged = judge_run(broken)
-    assert metrics_of(judged.engine.anomalies)[0] in {"entropy", "kl", "reward", "length", "gradients", "truncated"}
+    shown = panels_showing(anomaly.type for anomaly in judged.anomalies)
+    assert shown[0] in {"entropy", "kl", "reward", "length", "gradients", "truncated"}

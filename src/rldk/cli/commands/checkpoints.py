@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_fail_on, exit_status
-from rldk.cli.output import clean, console, print_json, progress_bar, sparkline, while_read
+from rldk.cli.output import console, print_json, progress_bar, sparkline, while_read
 from rldk.core.errors import UsageError
+from rldk.core.text import clean, in_words, short_number
 
-STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green"}
 _CURVE = 24
 
 
@@ -90,6 +90,8 @@ def _show_table(out: Any, reports: list[Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from rldk.present.verdicts import STYLES
+
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("verdict")
     table.add_column("checkpoint", overflow="fold", min_width=14)
@@ -116,7 +118,7 @@ def _show_table(out: Any, reports: list[Any]) -> None:
 
 def _few(value: float) -> str:
     """Three digits, and nothing for what is not known."""
-    return "" if value != value else f"{value:.3g}"
+    return "" if value != value else short_number(value, 3)
 
 
 def _show_layers(out: Any, reports: list[Any], most: int | None) -> None:
@@ -160,9 +162,11 @@ def _stretches(reports: list[Any]) -> list[tuple[Any, list[str]]]:
 def _show_problem(out: Any, problem: Any, names: list[str]) -> None:
     from rich.text import Text
 
+    from rldk.present.verdicts import STYLES
+
     out.print()
     place = f"at {clean(names[0])}" if len(names) == 1 else f"from {clean(names[0])} to {clean(names[-1])}"
     severity = (f"{problem.severity} ", STYLES[problem.severity])
-    out.print(Text.assemble(severity, f"{place}: ", (problem.type.replace("_", " "), "bold")))
+    out.print(Text.assemble(severity, f"{place}: ", (in_words(problem.type), "bold")))
     out.print(f"  {clean(problem.message, 400)}")
     out.print(f"  What to do: {clean(problem.advice, 400)}")

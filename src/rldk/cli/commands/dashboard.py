@@ -10,8 +10,8 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from rldk.cli.output import clean
 from rldk.core.errors import UsageError
+from rldk.core.text import clean
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from rldk.cli.output import console, print_json
 from rldk.core.errors import UsageError
-from rldk.core.text import did_you_mean
+from rldk.core.text import did_you_mean, sentence
 from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector
 
 
@@ -81,10 +81,6 @@ def _list(kinds: list[type[Detector]]) -> None:
     console().print(table)
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _show(kind: type[Detector]) -> None:
     out = console()
     pages = kind.documentation()
@@ -92,10 +88,10 @@ def _show(kind: type[Detector]) -> None:
     out.print(pages["title"])
     for section in SECTIONS:
         out.print(f"\n{section}", style="bold")
-        out.print(_sentence(pages.get(section, "–")))
+        out.print(sentence(pages.get(section, "–")))
     out.print("\nClauses", style="bold")
     for name, clause in kind.clauses.items():
-        out.print(f"{name} ({clause.severity}, {kind.wait_in_words(name)}): {_sentence(clause.says)}.")
+        out.print(f"{name} ({clause.severity}, {kind.wait_in_words(name)}): {sentence(clause.says)}.")
         out.print(f"    Basis: {clause.basis}.")
     out.print("\nNeeds", style="bold")
     out.print("; ".join(" or ".join(group) for group in kind.needs) or "nothing in particular")

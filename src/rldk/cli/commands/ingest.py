@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_reading, parse_field_map
-from rldk.cli.output import clean, console, print_json, progress_bar, short_number, sparkline
+from rldk.cli.output import console, print_json, progress_bar, sparkline
+from rldk.core.text import clean, short_number
 
 SHOWN = ("reward_mean", "kl_mean", "entropy_mean", "loss", "grad_norm", "policy_grad_norm", "value_loss", "rollout_length_mean")
 

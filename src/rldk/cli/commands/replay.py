@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rldk.cli.commands.scan import STYLES, judge_paths, show_passed_over
+from rldk.cli.commands.scan import judge_paths, show_passed_over
 from rldk.cli.options import add_reading
-from rldk.cli.output import clean, console, counted, print_json
+from rldk.cli.output import console, print_json
+from rldk.core.text import clean, counted, duration
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +58,8 @@ def _stop(judgement: Any, severity: str) -> dict[str, Any]:
 def _show(stops: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
+    from rldk.present.verdicts import STYLES
+
     out = console()
     for stop in stops:
         if not stop["stopped"]:
@@ -64,7 +67,7 @@ def _show(stops: list[dict[str, Any]]) -> None:
             continue
         saved = f"{stop['saved_share']:.0%} of the run"
         if stop["saved_seconds"] == stop["saved_seconds"] and stop["saved_seconds"] > 0:
-            saved += f" ({_duration(stop['saved_seconds'])})"
+            saved += f" ({duration(stop['saved_seconds'])})"
         out.print(
             Text.assemble(
                 f"{clean(stop['run_id'])}: would have stopped at step {stop['step']} ",
@@ -73,9 +76,3 @@ def _show(stops: list[dict[str, Any]]) -> None:
                 f", saving {saved}. {clean(stop['message'], 300)}",
             )
         )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

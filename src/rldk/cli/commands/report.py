@@ -12,8 +12,9 @@ from typing import Any
 
 from rldk.cli.commands.scan import judge_paths
 from rldk.cli.options import add_fail_on, add_reading, exit_status
-from rldk.cli.output import clean, console, print_json, while_read
+from rldk.cli.output import console, print_json, while_read
 from rldk.core.errors import ReadError
+from rldk.core.text import clean
 
 _MENTIONED = ("reward", "kl", "entropy", "gradients")
 

@@ -11,17 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map, read_config
-from rldk.cli.output import (
-    clean,
-    console,
-    counted,
-    print_json,
-    progress_bar,
-    short_number,
-    sparkline,
-    unicode_terminal,
-    while_read,
-)
+from rldk.cli.output import console, print_json, progress_bar, sparkline, unicode_terminal, while_read
+from rldk.core.text import clean, counted, in_words, short_number
 
 CURVES = (
     "reward_mean",
@@ -34,7 +25,6 @@ CURVES = (
     "value_loss",
     "rollout_length_mean",
 )
-STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
 _SHOWN = 5
 
 
@@ -91,10 +81,10 @@ def judge_paths(
 
 def show(judged: list[tuple[Any, int]], passed_over: list[tuple[Path, str]], verbose: bool) -> None:
     """The ranking, the worst first, then each run that has something to tell."""
-    from rldk.judge.verdict import VERDICTS
+    from rldk.present.verdicts import ranking
 
     out = console()
-    judged = sorted(judged, key=lambda pair: (VERDICTS.index(pair[0].verdict), -len(pair[0].anomalies)))
+    judged = sorted(judged, key=lambda pair: ranking(pair[0].verdict, len(pair[0].anomalies)))
     if len(judged) > 1:
         _show_ranking(out, [judgement for judgement, _ in judged])
     for judgement, skipped in judged:
@@ -118,6 +108,9 @@ def _show_ranking(out: Any, judgements: list[Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from rldk.present.incidents import recovered
+    from rldk.present.verdicts import STYLES
+
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("verdict", "run", "events", "since step", "cause"):
         table.add_column(name, justify="right" if name in ("events", "since step") else "left", overflow="fold")
@@ -128,7 +121,7 @@ def _show_ranking(out: Any, judgements: list[Any]) -> None:
             clean(judgement.run.run_id),
             str(len(judgement.run)),
             str(worst.step) if worst else "",
-            f"{worst.title}{_until(worst)}" if worst else judgement.reason,
+            f"{worst.title}{recovered(worst)}" if worst else judgement.reason,
         )
     out.print(table)
 
@@ -137,6 +130,7 @@ def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
     from rich.text import Text
 
     from rldk.adapters.guesses import unplaced
+    from rldk.present.verdicts import STYLES
 
     run = judgement.run
     out.print()
@@ -160,17 +154,14 @@ def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
 
 def _scores(judgement: Any) -> list[str]:
     """The three scores as they are now, with what they were at worst where that is lower."""
-    now, worst = judgement.scores, judgement.worst_scores
-    said = []
-    for name in ("overall_health", "training_stability", "convergence_quality"):
-        if name in now:
-            lower = f" (at worst {worst[name]:.2f})" if worst.get(name, 1.0) < now[name] - 0.005 else ""
-            said.append(f"{name.replace('_', ' ')} {now[name]:.2f}{lower}")
-    return said
+    from rldk.present.verdicts import MAIN_SCORES, at_worst
 
-
-def _until(incident: Any) -> str:
-    return "" if incident.recovered_step is None else f", recovered at step {incident.recovered_step}"
+    now = judgement.scores
+    shown = []
+    for name in (name for name in MAIN_SCORES if name in now):
+        lower = at_worst(now[name], judgement.worst_scores.get(name))
+        shown.append(f"{in_words(name)} {now[name]:.2f}" + (f" ({lower})" if lower else ""))
+    return shown
 
 
 def _show_machine(out: Any, judgement: Any) -> None:
@@ -219,18 +210,18 @@ def _show_curves(out: Any, judgement: Any) -> None:
 def _show_incident(out: Any, incident: Any) -> None:
     from rich.text import Text
 
-    from rldk.judge.incidents.causes import TITLES
+    from rldk.present.incidents import last_good, may_also_be, recovered
+    from rldk.present.verdicts import STYLES
 
     out.print()
     severity = (f"{incident.severity} ", STYLES[incident.severity])
-    out.print(Text.assemble(severity, f"at step {incident.step}: ", (incident.title, "bold"), (_until(incident), "green")))
+    out.print(Text.assemble(severity, f"at step {incident.step}: ", (incident.title, "bold"), (recovered(incident), "green")))
     for sentence in incident.evidence:
         out.print(f"  {clean(sentence, 300)}")
     if incident.rivals:
-        out.print(f"  It may also be: {'; '.join(TITLES[rival] for rival in incident.rivals)}.", style="dim")
+        out.print(f"  It may also be: {may_also_be(incident)}.", style="dim")
     out.print(f"  What to do: {incident.advice}")
-    good = "there is none in this log" if incident.last_good_step is None else str(incident.last_good_step)
-    out.print(f"  Last good step: {good}.")
+    out.print(f"  Last good step: {last_good(incident)}.")
 
 
 def _show_details(out: Any, judgement: Any) -> None:

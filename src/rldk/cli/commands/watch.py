@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map, read_config
-from rldk.cli.output import clean, while_read
+from rldk.cli.output import while_read
 from rldk.core.errors import UsageError
+from rldk.core.text import clean
 
 if TYPE_CHECKING:
     from rldk.cli.watch_run import WatchedRun

@@ -29,6 +29,7 @@ class AdvantageBias(Detector):
     type: ClassVar[str] = "advantage_bias_anomaly"
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean",), ("advantage_std",))
+    panels: ClassVar = ("advantages", "advantage_std")
     reads: ClassVar = KIND
     advice: ClassVar[str] = (
         "Whiten the advantages, or repair the value function: raise its learning rate, look at its explained variance."

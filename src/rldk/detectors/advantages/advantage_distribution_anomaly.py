@@ -27,6 +27,7 @@ class AdvantageDistribution(Detector):
     type: ClassVar[str] = "advantage_distribution_anomaly"
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_min",), ("advantage_max",))
+    panels: ClassVar = ("advantages", "advantage_shape")
     reads: ClassVar = (*KIND, "advantage_p5", "advantage_p95")
     advice: ClassVar[str] = (
         "Clip rewards and advantages, look at the samples at both ends, and check the baseline that is subtracted."

@@ -27,6 +27,7 @@ class AdvantageKurtosis(Detector):
     type: ClassVar[str] = "advantage_kurtosis_anomaly"
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_kurtosis",),)
+    panels: ClassVar = ("advantage_shape", "advantages")
     reads: ClassVar = (*KIND, "advantage_skewness")
     advice: ClassVar[str] = (
         "Clip rewards and advantages, look for outliers of the value function, and lower lambda of the estimation."

@@ -27,6 +27,7 @@ class AdvantageNormalization(Detector):
     type: ClassVar[str] = "advantage_normalization_anomaly"
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean", "advantage_std"),)
+    panels: ClassVar = ("advantages", "advantage_std")
     reads: ClassVar = KIND
     advice: ClassVar[str] = (
         "Check the mask and the dimension of the whitening, its epsilon, and that all processes share its mean and spread."

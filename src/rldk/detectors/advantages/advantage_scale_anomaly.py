@@ -28,6 +28,7 @@ class AdvantageScale(Detector):
     type: ClassVar[str] = "advantage_scale_anomaly"
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_std",),)
+    panels: ClassVar = ("advantage_std", "advantages")
     reads: ClassVar = KIND
     advice: ClassVar[str] = (
         "Whiten the advantages or normalise the rewards; look for a change of the reward's scale and at the value loss."

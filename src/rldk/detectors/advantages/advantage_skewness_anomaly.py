@@ -27,6 +27,7 @@ class AdvantageSkewness(Detector):
     type: ClassVar[str] = "advantage_skewness_anomaly"
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_skewness",),)
+    panels: ClassVar = ("advantage_shape", "advantages")
     reads: ClassVar = (*KIND, "advantage_kurtosis")
     advice: ClassVar[str] = "Clip rewards and advantages, read the samples in the tail, and take more samples a prompt."
     persist: ClassVar[int] = 20

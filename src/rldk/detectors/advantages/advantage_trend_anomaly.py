@@ -34,6 +34,7 @@ class AdvantageTrend(Detector):
     type: ClassVar[str] = "advantage_trend_anomaly"
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean",), ("advantage_std",))
+    panels: ClassVar = ("advantages", "advantage_std")
     watches: ClassVar = ("advantage_mean",)
     reads: ClassVar = KIND
     advice: ClassVar[str] = (

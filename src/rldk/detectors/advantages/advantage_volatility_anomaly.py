@@ -27,6 +27,7 @@ class AdvantageVolatility(Detector):
     type: ClassVar[str] = "advantage_volatility_anomaly"
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean",), ("advantage_std",))
+    panels: ClassVar = ("advantages", "advantage_std")
     reads: ClassVar = KIND
     advice: ClassVar[str] = "Lower the value function's learning rate, take larger batches, or whiten the advantages."
     persist: ClassVar[int] = 15

@@ -34,6 +34,7 @@ class ExplodingGradient(Detector):
     type: ClassVar[str] = "exploding_gradient_anomaly"
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (WATCHED,)
+    panels: ClassVar = ("gradients",)
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Lower the learning rate and clip the gradient norm at 1; look for outliers among rewards and advantages."

@@ -30,6 +30,7 @@ class GradientBalance(Detector):
     type: ClassVar[str] = "gradient_balance_anomaly"
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
+    panels: ClassVar = ("gradient_ratio", "gradients")
     advice: ClassVar[str] = "Look at what changed at that row for one side only, and lower the coefficient of the side that grew."
     persist: ClassVar[int] = 20
     clauses: ClassVar = {

@@ -30,6 +30,7 @@ class GradientFlow(Detector):
     type: ClassVar[str] = "gradient_flow_anomaly"
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (NORMS,)
+    panels: ClassVar = ("gradients",)
     reads: ClassVar = NO_SIGNAL
     advice: ClassVar[str] = (
         "If it is high, lower the learning rate or the loss coefficients; if it is low, look at how the loss is averaged."

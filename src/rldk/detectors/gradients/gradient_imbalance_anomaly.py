@@ -27,6 +27,7 @@ class GradientImbalance(Detector):
     type: ClassVar[str] = "gradient_imbalance_anomaly"
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
+    panels: ClassVar = ("gradient_ratio", "gradients")
     advice: ClassVar[str] = (
         "Lower the coefficient of the side that dominates, normalise returns, and clip the two norms separately."
     )

@@ -29,6 +29,7 @@ class GradientStability(Detector):
     type: ClassVar[str] = "gradient_stability_anomaly"
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (NORMS,)
+    panels: ClassVar = ("gradients",)
     reads: ClassVar = ("policy_lr", "lr")
     advice: ClassVar[str] = (
         "Clip the gradient norm at 1, clip extreme rewards and advantages, take larger batches, lower the learning rate."

@@ -34,6 +34,7 @@ class RatioTrend(Detector):
     type: ClassVar[str] = "ratio_trend_anomaly"
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
+    panels: ClassVar = ("gradient_ratio", "gradients")
     advice: ClassVar[str] = "See which of the two norms moves; lower the coefficient or the learning rate of the side that grows."
     persist: ClassVar[int] = 1
     clear: ClassVar[int] = 1

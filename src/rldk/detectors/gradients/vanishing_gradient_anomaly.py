@@ -28,6 +28,7 @@ class VanishingGradient(Detector):
     type: ClassVar[str] = "vanishing_gradient_anomaly"
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (NORMS,)
+    panels: ClassVar = ("gradients",)
     reads: ClassVar = (*NO_SIGNAL, "kl_mean", "entropy_mean")
     advice: ClassVar[str] = (
         "Look for an entropy near 0, a clip fraction near 1, a learning rate of 0, or frozen or unsynchronised parameters."

@@ -27,6 +27,7 @@ class CoefAdaptationAnomaly(Detector):
     type: ClassVar[str] = "coef_adaptation_anomaly"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",), ("kl_coef",))
+    panels: ClassVar = ("kl_coef", "kl")
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean", "target_kl")
     advice: ClassVar[str] = (

@@ -27,6 +27,7 @@ class ControllerOscillationAnomaly(Detector):
     type: ClassVar[str] = "controller_oscillation_anomaly"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",), ("kl_coef",))
+    panels: ClassVar = ("kl", "kl_coef")
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean",)
     advice: ClassVar[str] = "Lengthen the controller's horizon, so that the coefficient moves more slowly."

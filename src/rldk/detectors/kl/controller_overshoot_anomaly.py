@@ -26,6 +26,7 @@ class ControllerOvershootAnomaly(Detector):
     type: ClassVar[str] = "controller_overshoot_anomaly"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",), ("kl_coef",))
+    panels: ClassVar = ("kl", "kl_coef")
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean", "target_kl")
     advice: ClassVar[str] = "Lengthen the controller's horizon, or start from the coefficient at which the KL met its target."

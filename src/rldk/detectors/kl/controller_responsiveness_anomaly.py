@@ -29,6 +29,7 @@ class ControllerResponsivenessAnomaly(Detector):
     type: ClassVar[str] = "controller_responsiveness_anomaly"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",), ("kl_coef",))
+    panels: ClassVar = ("kl", "kl_coef")
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean", "target_kl")
     advice: ClassVar[str] = "Shorten the controller's horizon, or check the sign of its error and the unit of its target."

@@ -38,6 +38,7 @@ class KlExplosion(Detector):
     type: ClassVar[str] = "kl_explosion"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
+    panels: ClassVar = ("kl", "kl_coef", "kl_update")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = "Go back to the last good checkpoint, raise the KL coefficient and lower the learning rate."
     clear: ClassVar[int] = 8

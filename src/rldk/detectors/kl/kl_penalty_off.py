@@ -33,6 +33,7 @@ class KlPenaltyOff(Detector):
     type: ClassVar[str] = "kl_penalty_off"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_coef", "kl_penalty_reward"),)
+    panels: ClassVar = ("kl_coef", "kl")
     reads: ClassVar = ("kl_mean",)
     advice: ClassVar[str] = "Set the KL coefficient (`kl_coef`, `beta`) to 0.01 to 0.1, or limit the KL yourself."
     clear: ClassVar[int] = 3

@@ -30,6 +30,7 @@ class KlPenaltyTooStrong(Detector):
     type: ClassVar[str] = "kl_penalty_too_strong"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("reward_mean",), ("kl_coef", "kl_penalty_reward"))
+    panels: ClassVar = ("kl", "kl_coef", "reward")
     reads: ClassVar = ("kl_mean",)
     advice: ClassVar[str] = "Lower the KL coefficient (`kl_coef`, `beta`) to 0.01 to 0.1."
     clear: ClassVar[int] = 5

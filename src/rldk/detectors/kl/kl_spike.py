@@ -38,6 +38,7 @@ class KlSpike(Detector):
     type: ClassVar[str] = "kl_spike"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
+    panels: ClassVar = ("kl", "kl_coef", "kl_update")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = (
         "Clip gradients and the log-ratio of single tokens, and look at that batch: cut-off or padded responses, a wrong mask."

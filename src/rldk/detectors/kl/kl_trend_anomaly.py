@@ -34,6 +34,7 @@ class KlTrendAnomaly(Detector):
     type: ClassVar[str] = "kl_trend_anomaly"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
+    panels: ClassVar = ("kl", "kl_coef", "kl_update")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Raise the KL coefficient, or lower the learning rate."
     persist: ClassVar[int] = 1

@@ -28,6 +28,7 @@ class KlVolatilityAnomaly(Detector):
     type: ClassVar[str] = "kl_volatility_anomaly"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
+    panels: ClassVar = ("kl", "kl_coef", "kl_update")
     reads: ClassVar = ("kl_coef", "target_kl")
     advice: ClassVar[str] = "Raise the batch size, clip the log-ratio of single tokens, or lower the learning rate."
     persist: ClassVar[int] = 30

@@ -31,6 +31,7 @@ class NegativeKl(Detector):
     type: ClassVar[str] = "negative_kl"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
+    panels: ClassVar = ("kl",)
     reads: ClassVar = ("kl_coef", "target_kl", "rollout_length_mean")
     advice: ClassVar[str] = (
         "Sample with temperature 1 and without top-k, top-p or a minimum length, and check that policy and reference "

@@ -34,6 +34,7 @@ class ReferenceWrong(Detector):
     type: ClassVar[str] = "reference_wrong"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean", "reference_is_policy", "dropout_active"),)
+    panels: ClassVar = ("kl", "reward")
     reads: ClassVar = (*SCORES, "kl_update", "weight_change", "kl_coef", "target_kl", "entropy_mean")
     advice: ClassVar[str] = "Load the reference as a model of its own, from the weights that training starts from."
     clear: ClassVar[int] = 5

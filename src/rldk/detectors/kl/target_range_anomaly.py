@@ -28,6 +28,7 @@ class TargetRangeAnomaly(Detector):
     type: ClassVar[str] = "target_range_anomaly"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
+    panels: ClassVar = ("kl", "kl_coef")
     reads: ClassVar = ("target_kl", "kl_coef")
     advice: ClassVar[str] = "Raise the KL coefficient if the KL is above its range, lower it if below."
     persist: ClassVar[int] = 20

@@ -31,6 +31,7 @@ class EosStarvation(Detector):
     type: ClassVar[str] = "eos_starvation"
     family: ClassVar[str] = "length"
     needs: ClassVar = (("eos_frac", "eos_count", "truncated_frac"),)
+    panels: ClassVar = ("truncated", "length")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Raise the length limit, check stop tokens and chat template, or start from a model tuned to stop."
     clear: ClassVar[int] = 8

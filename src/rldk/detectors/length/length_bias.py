@@ -36,6 +36,7 @@ class LengthBias(Detector):
     type: ClassVar[str] = "length_bias"
     family: ClassVar[str] = "length"
     needs: ClassVar = (("length_reward_corr",),)
+    panels: ClassVar = ("length_bias", "length")
     reads: ClassVar = ("rollout_length_mean", "truncated_frac", "eos_frac", "eos_count")
     advice: ClassVar[str] = (
         "Control the reward for length, or normalise it by it; penalise over-long responses; read the longest that score well."

@@ -34,6 +34,7 @@ class LengthCollapse(Detector):
     type: ClassVar[str] = "length_collapse"
     family: ClassVar[str] = "length"
     needs: ClassVar = (("rollout_length_mean", "max_response_length"),)
+    panels: ClassVar = ("length", "truncated")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "rollout_length_max")
     advice: ClassVar[str] = (
         "Take back the length penalty, raise the length limit, and check that empty or trivial answers score worst."

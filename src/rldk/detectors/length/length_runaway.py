@@ -31,6 +31,7 @@ class LengthRunaway(Detector):
     type: ClassVar[str] = "length_runaway"
     family: ClassVar[str] = "length"
     needs: ClassVar = (("rollout_length_mean",),)
+    panels: ClassVar = ("length", "truncated")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = (
         "Check that the end token is learnt and not masked; penalise or leave out over-long responses; raise the limit if needed."

@@ -29,6 +29,7 @@ class ClipSaturation(Detector):
     type: ClassVar[str] = "clip_saturation"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("clip_frac", "clip_range"),)
+    panels: ClassVar = ("clip", "kl_update")
     reads: ClassVar = ("policy_lr", "lr")
     advice: ClassVar[str] = "Lower the learning rate, take fewer epochs per batch, or widen the clip range if it is very tight."
     clauses: ClassVar = {

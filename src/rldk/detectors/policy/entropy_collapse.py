@@ -36,6 +36,7 @@ class EntropyCollapse(Detector):
     type: ClassVar[str] = "entropy_collapse"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
+    panels: ClassVar = ("entropy", "reward")
     reads: ClassVar = (*SCORES, "token_accuracy", *CHANNEL_METRICS)
     advice: ClassVar[str] = (
         "Go back before the fall; lower the learning rate, raise the entropy bonus, the temperature or the KL penalty."

@@ -31,6 +31,7 @@ class EntropyExplosion(Detector):
     type: ClassVar[str] = "entropy_explosion"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("entropy_mean",),)
+    panels: ClassVar = ("entropy", "reward")
     reads: ClassVar = (*SCORES, "vocab_size")
     advice: ClassVar[str] = (
         "Go back to the last good checkpoint; lower the learning rate, the temperature or the entropy bonus, and clip gradients."

@@ -26,6 +26,7 @@ class RatioExplosion(Detector):
     type: ClassVar[str] = "ratio_explosion"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("ratio_mean", "ratio_std"),)
+    panels: ClassVar = ("ratio", "kl_update")
     advice: ClassVar[str] = (
         "Lower the learning rate or the epochs per batch; check that both log-probabilities are of one model and temperature."
     )

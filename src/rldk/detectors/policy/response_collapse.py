@@ -38,6 +38,7 @@ class ResponseCollapse(Detector):
     type: ClassVar[str] = "response_collapse"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("distinct_responses_frac", "repetition_frac"),)
+    panels: ClassVar = ("quality", "entropy", "reward")
     reads: ClassVar = (*SCORES, "rollout_buffer_size", "batch_size", "num_generations", *CHANNEL_METRICS)
     advice: ClassVar[str] = (
         "Read samples; go back before it; lower the learning rate, raise the entropy bonus, the temperature or the KL penalty."

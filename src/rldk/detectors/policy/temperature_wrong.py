@@ -25,6 +25,7 @@ class TemperatureWrong(Detector):
     type: ClassVar[str] = "temperature_wrong"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("temperature",),)
+    panels: ClassVar = ("entropy", "reward")
     advice: ClassVar[str] = "Sample at a temperature of 0.7 to 1.2 (`temperature`)."
     clear: ClassVar[int] = 3
     clauses: ClassVar = {

@@ -29,6 +29,7 @@ class TrainInferenceMismatch(Detector):
     type: ClassVar[str] = "train_inference_mismatch"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (tuple(LIMITS),)
+    panels: ClassVar = ("mismatch",)
     advice: ClassVar[str] = (
         "Sync the sampler's weights each step, use one precision and temperature, and correct with truncated importance weights."
     )

@@ -29,6 +29,7 @@ class PreferenceDegenerate(Detector):
     type: ClassVar[str] = "preference_degenerate"
     family: ClassVar[str] = "preference"
     needs: ClassVar = (("preference_margin",), ("grad_norm", "preference_accuracy", "loss"))
+    panels: ClassVar = ("margin", "logps", "accuracy")
     watches: ClassVar = ("preference_margin",)
     reads: ClassVar = ("chosen_reward_mean", "kl_coef")
     advice: ClassVar[str] = "Stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers."

@@ -28,6 +28,7 @@ class PreferenceUnlearnt(Detector):
     type: ClassVar[str] = "preference_unlearnt"
     family: ClassVar[str] = "preference"
     needs: ClassVar = (("chosen_logp_mean", "preference_accuracy"),)
+    panels: ClassVar = ("margin", "logps", "accuracy")
     reads: ClassVar = ("preference_margin", "policy_lr", "lr", "kl_coef")
     advice: ClassVar[str] = "Lower the learning rate, raise beta, or add a supervised term on the chosen answers; read pairs."
     clear: ClassVar[int] = 8

@@ -33,6 +33,7 @@ class DeadReward(Detector):
     type: ClassVar[str] = "dead_reward"
     family: ClassVar[str] = "reward"
     needs: ClassVar = ((*SCORES, "reward_std", "reward_group_std", "reward_zero_std_frac"),)
+    panels: ClassVar = ("reward", "reward_spread", "reward_signal")
     reads: ClassVar = ("advantage_std",)
     advice: ClassVar[str] = (
         "Score a few responses by hand: can the answer be parsed, may responses end before the length limit, does the reward "

@@ -37,6 +37,7 @@ class HeldOutCollapse(Detector):
     type: ClassVar[str] = "held_out_collapse"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (tuple(MEASURES),)
+    panels: ClassVar = ("reward", "accuracy")
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty, and read samples."
     )

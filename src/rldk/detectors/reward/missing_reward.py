@@ -29,6 +29,7 @@ class MissingReward(Detector):
     type: ClassVar[str] = "missing_reward"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_missing_frac",),)
+    panels: ClassVar = ("reward", "losses")
     advice: ClassVar[str] = "Look at responses without a reward, and mend the function; or return the least reward for them."
     clear: ClassVar[int] = 10
     clauses: ClassVar = {

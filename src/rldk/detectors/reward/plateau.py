@@ -44,6 +44,7 @@ class Plateau(Detector):
     type: ClassVar[str] = "plateau"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
+    panels: ClassVar = ("reward", "losses")
     reads: ClassVar = (
         "policy_lr", "lr", "kl_mean", "rollout_length_mean", "kl_update", "kl_coef", "target_kl", "reward_std",
         "explained_variance", "entropy_sequence", "entropy_mean",

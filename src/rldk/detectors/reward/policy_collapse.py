@@ -41,6 +41,7 @@ class PolicyCollapse(Detector):
     type: ClassVar[str] = "policy_collapse"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (SCORES,)
+    panels: ClassVar = ("reward", "entropy")
     reads: ClassVar = CHANNEL_METRICS
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty; read samples."

@@ -28,6 +28,7 @@ class RewardChanged(Detector):
     type: ClassVar[str] = "reward_changed"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (SCORES, CHANNELS)
+    panels: ClassVar = ("reward", "reward_spread")
     watches: ClassVar = SCORES
     reads: ClassVar = ("reward_std",)
     advice: ClassVar[str] = (

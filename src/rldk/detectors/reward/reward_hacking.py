@@ -41,6 +41,7 @@ class RewardHacking(Detector):
         ("kl_mean", "rollout_length_mean", "entropy_mean", "truncated_frac", "eos_frac", "eos_count", "reward_std",
          "eval_perplexity", "eval_accuracy", "eval_reward_mean", "eval_distinct_2"),
     )  # fmt: skip
+    panels: ClassVar = ("reward", "reward_spread", "kl", "length")
     watches: ClassVar = ("reward_mean", "eval_perplexity", "eval_distinct_2", "eval_accuracy", "eval_reward_mean")
     reads: ClassVar = (*CHANNEL_METRICS, *HELD_OUT)
     advice: ClassVar[str] = (

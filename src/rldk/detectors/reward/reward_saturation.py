@@ -25,6 +25,7 @@ class RewardSaturation(Detector):
     type: ClassVar[str] = "reward_saturation"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",), ("reward_std",))
+    panels: ClassVar = ("reward", "reward_spread")
     reads: ClassVar = CHANNEL_METRICS
     watches: ClassVar = ("reward_std",)
     advice: ClassVar[str] = (

@@ -36,6 +36,7 @@ class SparseReward(Detector):
     type: ClassVar[str] = "sparse_reward"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
+    panels: ClassVar = ("reward", "losses")
     reads: ClassVar = ("reward_zero_std_frac",)
     advice: ClassVar[str] = (
         "Begin with prompts that the model solves sometimes, sample more responses a prompt, or give partial credit."

@@ -25,6 +25,7 @@ class BatchTooSmall(Detector):
     type: ClassVar[str] = "batch_too_small"
     family: ClassVar[str] = "run"
     needs: ClassVar = (("rollout_buffer_size", "batch_size"), SCORES)
+    panels: ClassVar = ("reward", "reward_spread")
     watches: ClassVar = ("rollout_buffer_size", "batch_size")
     advice: ClassVar[str] = "Raise the batch size, or accumulate gradients over more responses."
     clear: ClassVar[int] = 3

@@ -42,6 +42,7 @@ class LearningRateTooHigh(Detector):
     type: ClassVar[str] = "learning_rate_too_high"
     family: ClassVar[str] = "run"
     needs: ClassVar = (("kl_update", "policy_lr", "lr", "weight_change"),)
+    panels: ClassVar = ("lr", "kl", "gradients")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "preference_margin")
     advice: ClassVar[str] = (
         "Lower the learning rate three to ten times, warm it up, take fewer epochs per batch, and set a target for the KL of an "

@@ -31,6 +31,7 @@ class LearningRateTooLow(Detector):
     type: ClassVar[str] = "learning_rate_too_low"
     family: ClassVar[str] = "run"
     needs: ClassVar = (RATES,)
+    panels: ClassVar = ("lr", "reward", "kl")
     reads: ClassVar = (*SCORES, "kl_mean", "kl_update", "weight_change")
     advice: ClassVar[str] = "Set the learning rate, and check the number of steps that its schedule was made for."
     clear: ClassVar[int] = 3

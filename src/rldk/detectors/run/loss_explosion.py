@@ -36,6 +36,7 @@ class LossExplosion(Detector):
     type: ClassVar[str] = "loss_explosion"
     family: ClassVar[str] = "run"
     needs: ClassVar = (("loss", "policy_loss"),)
+    panels: ClassVar = ("losses", "gradients")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the first leap, bound the ratio on both sides and the KL term, clip the gradient norm, "

@@ -26,6 +26,7 @@ class MemoryPressure(Detector):
     family: ClassVar[str] = "run"
     machine: ClassVar[bool] = True
     needs: ClassVar = (("memory_usage", "gpu_memory_gb", "cpu_memory_gb"),)
+    panels: ClassVar = ("memory", "memory_share")
     advice: ClassVar[str] = "Lower the batch or the length, checkpoint activations, and free what each step keeps."
     persist: ClassVar[int] = 5
     clauses: ClassVar = {

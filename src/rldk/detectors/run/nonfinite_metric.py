@@ -46,6 +46,7 @@ class NonfiniteMetric(Detector):
     type: ClassVar[str] = "nonfinite_metric"
     family: ClassVar[str] = "run"
     needs: ClassVar = (WATCHED,)
+    panels: ClassVar = ("losses", "gradients")
     advice: ClassVar[str] = (
         "Go back to a checkpoint from before, find the first non-finite value (reward function, log of 0, half precision), "
         "and skip steps with non-finite gradients."

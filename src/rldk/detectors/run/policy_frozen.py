@@ -41,6 +41,7 @@ class PolicyFrozen(Detector):
     needs: ClassVar = (
         ("policy_trainable_params", "weight_change", "kl_mean", "grad_norm", "policy_grad_norm", "preference_margin"),
     )
+    panels: ClassVar = ("kl", "gradients", "reward")
     reads: ClassVar = (*SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", "loss", "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Check which parameters require gradients and are the optimizer's, that the reference is a model of its own, and that "

@@ -25,6 +25,7 @@ class StepRegression(Detector):
     type: ClassVar[str] = "step_regression"
     family: ClassVar[str] = "run"
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    panels: ClassVar = ("reward",)
     advice: ClassVar[str] = "Give each run a log of its own, resume with `resume_step`, and write from the main process only."
     persist: ClassVar[int] = 1
     clauses: ClassVar = {

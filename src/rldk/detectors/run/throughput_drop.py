@@ -29,6 +29,7 @@ class ThroughputDrop(Detector):
     family: ClassVar[str] = "run"
     machine: ClassVar[bool] = True
     needs: ClassVar = (("tokens_per_second", "step_time"),)
+    panels: ClassVar = ("throughput", "step_time")
     reads: ClassVar = ("rollout_length_mean",)
     advice: ClassVar[str] = (
         "Look at the split of the step's time, the accelerator's use and temperature, and what shares the node."

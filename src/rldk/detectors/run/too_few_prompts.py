@@ -27,6 +27,7 @@ class TooFewPrompts(Detector):
     type: ClassVar[str] = "too_few_prompts"
     family: ClassVar[str] = "run"
     needs: ClassVar = (("distinct_prompts", "distinct_prompts_frac"),)
+    panels: ClassVar = ("reward",)
     reads: ClassVar = ("dataset_size",)
     advice: ClassVar[str] = "Check how the data set is built and shuffled, and that its column of prompts is the right one."
     clear: ClassVar[int] = 3

@@ -33,6 +33,7 @@ class WeightsReplaced(Detector):
     type: ClassVar[str] = "weights_replaced"
     family: ClassVar[str] = "run"
     needs: ClassVar = (("weight_change", "kl_mean"),)
+    panels: ClassVar = ("kl", "reward")
     reads: ClassVar = (*SCORES, "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Check what was loaded at that step (a resume, a sync, an average), and resume from the newest checkpoint."

@@ -30,6 +30,7 @@ class ValueDivergence(Detector):
     type: ClassVar[str] = "value_divergence"
     family: ClassVar[str] = "value"
     needs: ClassVar = (("value_loss",),)
+    panels: ClassVar = ("value_loss", "explained_variance", "value")
     reads: ClassVar = ("reward_std", "explained_variance", "value_grad_norm", "reward_mean", "value_lr", "lr")
     advice: ClassVar[str] = "Lower the value function's learning rate, clip its loss and gradients, and normalise rewards."
     persist: ClassVar[int] = 5

@@ -29,6 +29,7 @@ class ValueFrozen(Detector):
     type: ClassVar[str] = "value_frozen"
     family: ClassVar[str] = "value"
     needs: ClassVar = (("value_trainable_params", "weight_change_value"),)
+    panels: ClassVar = ("value_loss", "explained_variance", "value")
     reads: ClassVar = SCORES
     advice: ClassVar[str] = (
         "Check that the value function's parameters require gradients and are the optimizer's, and that its learning rate is "

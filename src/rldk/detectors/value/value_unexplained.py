@@ -29,6 +29,7 @@ class ValueUnexplained(Detector):
     type: ClassVar[str] = "value_unexplained"
     family: ClassVar[str] = "value"
     needs: ClassVar = (("explained_variance",),)
+    panels: ClassVar = ("explained_variance", "value", "value_loss")
     reads: ClassVar = ("value_lr", "lr")
     advice: ClassVar[str] = (
         "Raise the value function's learning rate or epochs, start it from the reward model, or use a baseline of the group."

@@ -11,7 +11,7 @@ from rldk.judge.incidents.advice import Setup, advice_for
 from rldk.judge.incidents.causes import CAUSES, Cause
 from rldk.judge.incidents.grouping import Group, group_anomalies
 
-__all__ = ["Incident", "group_incidents"]
+__all__ = ["Incident", "group_incidents", "worst_incident"]
 
 _FIRST_BONUS = 1.5
 _NEVER_BETTER = frozenset({"plateau"})
@@ -42,6 +42,11 @@ class Incident:
     def to_dict(self) -> dict[str, Any]:
         """The incident as reports and other tools read it."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def worst_incident(incidents: Sequence[Incident]) -> Incident | None:
+    """The incident to read first: the first critical one, else the first."""
+    return min(incidents, key=lambda incident: (incident.severity != "critical", incident.index), default=None)
 
 
 def group_incidents(

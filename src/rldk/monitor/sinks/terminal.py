@@ -9,6 +9,7 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.core.text import clean
 from rldk.monitor.sinks.base import Sink
+from rldk.present.verdicts import STYLES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Terminal"]
 
-_STYLES = {"critical": "bold red", "warning": "yellow"}
 _SHOWN = 3
 
 
@@ -72,7 +72,7 @@ class Terminal(Sink):
         times = self._times[found["type"]] = self._times.get(found["type"], 0) + 1
         if times > _SHOWN:
             return
-        head = (f"rldk {found['severity']}", _STYLES[found["severity"]])
+        head = (f"rldk {found['severity']}", STYLES[found["severity"]])
         said = f" at step {found['step']}: {clean(found['message'], 300)} "
         more = f" (further {found['type']} alerts are in the log only)" if times == _SHOWN else ""
         self._console().print(Text.assemble(head, said, (f"What to do: {found['advice']}{more}", "dim")))
@@ -81,7 +81,7 @@ class Terminal(Sink):
         if self._count:
             summary = self._monitor.summary()
             line = f"rldk: {summary['verdict']}, {summary['reason']}, after {summary['events']} events"
-            self._console().print(clean(line), style={"critical": "bold red", "warning": "yellow"}.get(summary["verdict"], "dim"))
+            self._console().print(clean(line), style=STYLES[summary["verdict"]])
 
 
 def _line(event: Event) -> str:

@@ -9,7 +9,7 @@ from math import isfinite
 import numpy as np
 
 from rldk.core.catalog import entry_of
-from rldk.present.plots.panel import STYLES, Band, Curve, FloatArray, Level, Mark, Panel, join_marks
+from rldk.present.plots.panel import STYLES, Band, Curve, FloatArray, Level, Mark, Panel
 from rldk.present.plots.source import DERIVED, Source, Span
 from rldk.present.plots.standard import STANDARD, CurveSpec, PanelSpec
 
@@ -62,8 +62,9 @@ def panels_of(
 def finish(panels: list[Panel], first: Source, marks: Sequence[Mark]) -> None:
     """Put the marks, which are given by step, where they lie on the axis of the first run, and say which axis that is."""
     places = first.places(np.array([mark.x for mark in marks], dtype=np.float64)).tolist()
-    join_marks(panels, [replace(mark, x=x) for mark, x in zip(marks, places, strict=True) if isfinite(x)])
+    placed = [replace(mark, x=x) for mark, x in zip(marks, places, strict=True) if isfinite(x)]
     for panel in panels:
+        panel.marks = [*panel.marks, *placed]
         panel.x_label = first.axis
 
 

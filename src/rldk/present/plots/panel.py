@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
 
-from rldk.core.text import clean
+from rldk.core.text import clean, short_number
 
 __all__ = ["Band", "Curve", "FloatArray", "Level", "Mark", "Panel", "describe"]
 
@@ -117,8 +116,8 @@ def describe(panel: Panel) -> str:
         told.append(_told(curve))
     if len(panel.curves) > 6:
         told.append(f"And {len(panel.curves) - 6} more curves.")
-    told += [f"A line at {short(level.y)}: {level.label}." for level in panel.levels]
-    told += [f"Marked at {panel.x_label} {short(mark.x)}: {clean(mark.text or mark.label)}." for mark in panel.marks[:6]]
+    told += [f"A line at {short_number(level.y)}: {level.label}." for level in panel.levels]
+    told += [f"Marked at {panel.x_label} {short_number(mark.x)}: {clean(mark.text or mark.label)}." for mark in panel.marks[:6]]
     return clean(" ".join(told), 1500)
 
 
@@ -129,22 +128,6 @@ def _told(curve: Curve) -> str:
     if not len(finite):
         return f"{name}: no finite value."
     y = curve.y[finite]
-    first, last = short(float(y[0])), short(float(y[-1]))
-    said = f"{name}: from {first} to {last}, between {short(float(y.min()))} and {short(float(y.max()))}"
+    first, last = short_number(float(y[0])), short_number(float(y[-1]))
+    said = f"{name}: from {first} to {last}, between {short_number(float(y.min()))} and {short_number(float(y.max()))}"
     return f"{said}, with places that are not finite." if broken else f"{said}."
-
-
-def short(value: float) -> str:
-    """A number in few characters."""
-    if not isfinite(value):
-        return str(value)
-    if value == int(value) and abs(value) < 1e7:
-        return str(int(value))
-    return f"{value:.4g}"
-
-
-def join_marks(panels: Iterable[Panel], marks: Iterable[Mark]) -> None:
-    """Put the same marks on several panels."""
-    given = list(marks)
-    for panel in panels:
-        panel.marks = [*panel.marks, *given]

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rldk.core.errors import UsageError
+from rldk.core.files import file_name
 from rldk.judge.scan import judge_run
+from rldk.present.incidents import marks_of
 from rldk.present.palette import DARK, LIGHT
 from rldk.present.plots.build import finish, other_panels, panels_of
-from rldk.present.plots.marks import marks_of
 from rldk.present.plots.panel import Curve, Mark, Panel
 from rldk.present.plots.plotly_figure import plotly_figure
 from rldk.present.plots.source import RunSource, Source, check_axis, is_timed
@@ -68,7 +69,7 @@ class Picture:
             return target
         target.mkdir(parents=True, exist_ok=True)
         for panel in self.panels:
-            (target / f"{panel.key.replace('/', '-')}.png").write_bytes(png(panel))
+            (target / f"{file_name(panel.key)}.png").write_bytes(png(panel))
         return target
 
 

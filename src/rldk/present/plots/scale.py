@@ -7,7 +7,8 @@ from math import ceil, floor, log10
 
 import numpy as np
 
-from rldk.present.plots.panel import FloatArray, Panel, short
+from rldk.core.text import short_number
+from rldk.present.plots.panel import FloatArray, Panel
 
 __all__ = ["Scale", "x_scale", "y_scale"]
 
@@ -66,7 +67,7 @@ def _written(value: float, values: list[float]) -> str:
         return f"{value:.3g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
     if size >= 10_000 <= 10 * abs(value) and value == int(value) and value % 100 == 0:
         return f"{value / 1000:g}k"
-    return short(round(value, 10))
+    return short_number(round(value, 10))
 
 
 def y_scale(panel: Panel, top: float, bottom: float) -> Scale:

@@ -1,0 +1,77 @@
+"""An incident as every surface tells it: in words, as moments in their order, as marks, and by the panels that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.text import in_words
+from rldk.detectors.table import BY_TYPE
+from rldk.judge.incidents.causes import TITLES
+from rldk.judge.incidents.incident import Incident, worst_incident
+from rldk.present.plots.panel import Mark
+
+__all__ = [
+    "Moment", "last_good", "marks_of", "may_also_be", "panels_showing", "recovered", "story", "worst_incident",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One line of an incident's story: what was seen, at which step it began, and whether it moved first."""
+
+    anomaly: Anomaly
+    began: int
+    first: bool
+
+
+def story(incident: Incident, anomalies: Sequence[Anomaly], steps: Sequence[int]) -> list[Moment]:
+    """What was seen, in the order in which it began: of each type the worst anomaly, since its first condition.
+
+    `anomalies` are all those of the run, and `steps` has the step of each of its events.
+    """
+    worst: dict[str, Anomaly] = {}
+    since: dict[str, int] = {}
+    for anomaly in (anomalies[number] for number in incident.anomalies):
+        known = worst.get(anomaly.type)
+        if known is None or (anomaly.severity == "critical" and known.severity != "critical"):
+            worst[anomaly.type] = anomaly
+        since[anomaly.type] = min(since.get(anomaly.type, anomaly.since), anomaly.since)
+    order = sorted(worst.values(), key=lambda anomaly: (anomaly.type != incident.first, since[anomaly.type], anomaly.index))
+    began = [int(steps[min(max(since[anomaly.type], 0), len(steps) - 1)]) for anomaly in order]
+    return [Moment(anomaly, step, anomaly is order[0]) for anomaly, step in zip(order, began, strict=True)]
+
+
+def recovered(incident: Incident) -> str:
+    """`, recovered at step 120`; empty while it stands."""
+    return "" if incident.recovered_step is None else f", recovered at step {incident.recovered_step}"
+
+
+def last_good(incident: Incident) -> str:
+    """The last good step, or that there is none."""
+    return "none in this log" if incident.last_good_step is None else str(incident.last_good_step)
+
+
+def may_also_be(incident: Incident) -> str:
+    """The other causes that would explain it, the likelier first; empty without any."""
+    return "; ".join(TITLES.get(rival, in_words(rival)) for rival in incident.rivals)
+
+
+def marks_of(incidents: Sequence[Incident], number: int = 1) -> list[Mark]:
+    """A mark for each incident, numbered from `number`, and one for the last good step before the worst."""
+    marks = [
+        Mark(incident.step, str(place), incident.severity, f"{incident.severity} at step {incident.step}: {incident.title}")
+        for place, incident in enumerate(incidents, number)
+    ]
+    worst = worst_incident(incidents)
+    if worst is not None and worst.last_good_step is not None:
+        marks.append(Mark(worst.last_good_step, "✓", "good", f"last good step: {worst.last_good_step}"))
+    return marks
+
+
+def panels_showing(types: Iterable[str]) -> list[str]:
+    """The keys of the panels that show anomalies of these types: of each the one that shows it best, then the others."""
+    found = [BY_TYPE[kind].panels for kind in types if kind in BY_TYPE and BY_TYPE[kind].panels]
+    best = [keys[0] for keys in found]
+    return list(dict.fromkeys((*best, *(key for keys in found for key in keys))))

@@ -1,0 +1,35 @@
+"""How verdicts and scores are shown everywhere: their order, their words, and their colours in a terminal."""
+
+from __future__ import annotations
+
+from rldk.judge.verdict import VERDICTS
+
+__all__ = ["MAIN_SCORES", "SHORT_SCORES", "STYLES", "VERDICTS", "at_worst", "ranking", "verdict_words"]
+
+STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
+"""The style of a verdict or a severity in a terminal; a page has the class of the same name, and `Palette` the colours."""
+
+MAIN_SCORES = ("overall_health", "training_stability", "convergence_quality")
+"""The scores that every surface shows; `in_words` gives their names."""
+
+SHORT_SCORES = {
+    "overall_health": "health", "training_stability": "stability", "convergence_quality": "convergence", "kl_health": "KL",
+    "schedule_health": "KL schedule", "gradient_health": "gradients", "advantage_health": "advantages",
+    "advantage_quality": "signal", "length_bias": "length bias",
+}  # fmt: skip
+"""What the scores are called where there is little room."""
+
+
+def verdict_words(verdict: str) -> str:
+    """A verdict as people say it: `no data`."""
+    return verdict.replace("_", " ")
+
+
+def ranking(verdict: str, anomalies: int) -> tuple[int, int]:
+    """The key by which runs are sorted: the worst verdict first, and of one verdict the run with most anomalies."""
+    return VERDICTS.index(verdict), -anomalies
+
+
+def at_worst(score: float, worst: float | None) -> str:
+    """`at worst 0.31`, where a score was visibly lower than it is now; else empty."""
+    return f"at worst {worst:.2f}" if worst is not None and worst < score - 0.005 else ""
