@@ -1,4 +1,4 @@
-"""What a detector is: a rule about one defect, that raises once, says why, and takes it back when it is over."""
+"""The base of detectors: a rule about one defect that raises an anomaly once, says why, and clears it when it is over."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rldk.signals.view import LEAST_ROWS, View
 __all__ = ["COMMON_SETTINGS", "NOTE", "SECTIONS", "SENSITIVITIES", "Clause", "Detector", "Finding", "Setting", "View"]
 
 NOTE = "note"
-"""The severity of a clause that is worth knowing and no defect."""
+"""The severity of a clause that is worth knowing but not a defect."""
 _RANK = {NOTE: 0, "warning": 1, "critical": 2}
-MOST_CRITICALS = 10  # times that a defect is raised which keeps coming back; after that all has been said
+MOST_CRITICALS = 10  # how often a recurring defect is raised as critical in one run
 SENSITIVITIES: dict[str, dict[str, float]] = {
     "low": {"warning": 2.0, "critical": 1.5},
     "normal": {},
     "high": {"warning": 0.5, "critical": 0.5},
 }
-"""By how many times longer, or shorter, a condition must hold to be raised. What needs one row is a fact and stays so."""
+"""Factors on how long a condition must hold before it is raised. What one row proves is raised at once in any case."""
 SECTIONS = ("What it catches", "Why it matters", "When it misfires", "What to do", "References")
-"""What the documentation of every detector says."""
+"""The sections that the documentation of every detector has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ COMMON_SETTINGS = {
     "persist": Setting(3, "checks in a row for which the condition must hold", least=1, whole=True),
     "clear": Setting(5, "checks in a row for which it must be gone", least=1, whole=True),
 }
-"""What can be set for every detector, beside `severity`, which overrules its own."""
+"""What can be set for every detector, besides `severity`, which overrides its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ class Clause:
 
     Args:
         says: the condition in a sentence that a user can read.
-        severity: `note`, `warning` or `critical`; the most that the clause is raised with.
+        severity: `note`, `warning` or `critical`; the highest with which the clause is raised.
         basis: where its numbers come from: a definition, a source, or the corpus.
-        persist: for how many steps it must hold; overwhelming evidence needs one.
-        least: how many rows that is at least, where a row stands for several steps.
+        persist: for how many steps it must hold; overwhelming evidence needs only one.
+        least: the minimum number of rows for that, where a row stands for several steps.
     """
 
     says: str
@@ -85,8 +85,8 @@ class Clause:
 class Finding:
     """A condition that holds now; `confirmed` skips the wait for persistence where the damage is beyond doubt.
 
-    `clause` names the condition; where the detector has one clause only, it may be left empty. An empty severity is that of
-    the clause, and a `persist` of 0 waits as long as the clause says.
+    `clause` names the condition; it may be empty if the detector has only one clause. An empty severity means that of the
+    clause, and a `persist` of 0 means that of the clause.
     """
 
     severity: str
@@ -102,20 +102,20 @@ class Finding:
 class Detector(Statistic):
     """A rule about one defect.
 
-    A subclass says its `type` (the name of the defect), its `family`, what metrics it `needs` (each group
-    lists metrics of which one must be there), its `settings`, its `clauses`, and in `find` which of these hold after this
-    event. It is asked only for events that hold one of the metrics of `watches` (by default all of `needs`);
-    other metrics that it looks at, where they are there, are named in `reads`. `panels` are the keys of the plots that show
-    the defect (see `present/plots/standard.py`), the most telling first. A detector of a single condition may implement
-    `check` in place of `find`, and waits `persist` checks.
+    A subclass states its `type` (the name of the defect), its `family`, the metrics it `needs` (one metric of
+    each group must be logged), its `settings` and its `clauses`; `find` returns the clauses that hold after this event. It
+    is called only for events that contain a metric of `watches` (by default all of `needs`); other metrics that it uses if
+    they are logged are named in `reads`. `panels` are the keys of the plots that show the defect (see
+    `present/plots/standard.py`), the most telling first. A detector with a single condition may implement `check` instead
+    of `find`, and waits for `persist` checks.
 
     The base raises an anomaly when the condition has held for `persist` checks in a row, raises again only if the
     severity grows from warning to critical, and clears it when the condition has been gone for `clear` checks. A defect
-    that comes back within `rearm` checks of its clearing is still the same one and is not raised anew, and none is raised
-    more than ten times. What clears within its run is kept as over; a `passing` defect, such as a plateau that ends, is taken
-    back altogether. `machine` marks findings about the machine, which say nothing of the training.
+    that returns within `rearm` checks after clearing counts as the same one and is not raised again, and none is raised
+    more than ten times. A cleared anomaly is kept as recovered; a `passing` defect, such as a plateau that ends, is withdrawn
+    completely. `machine` marks findings about the machine, which do not affect the verdict.
 
-    Settings and state live in `__slots__`, so that a detector is saved and restored with the run.
+    Settings and state live in `__slots__`, so that a detector can be saved and restored with the run.
     """
 
     __slots__ = (
@@ -141,17 +141,17 @@ class Detector(Statistic):
     settings: ClassVar[Mapping[str, Setting]] = {}
 
     wait: int
-    own_wait: bool  # whether the user has set how long it waits, which then holds for all clauses
+    own_wait: bool  # whether the user set `persist`, which then applies to all clauses
     calm: int
     cap: str
-    sensitivity: str  # `low`, `normal` or `high`: how long a condition must hold, beside what its clause says
+    sensitivity: str  # `low`, `normal` or `high`: scales how long a clause must hold
     _good_step: int | None
     _bad: int
     _good: int
     _since: int
     _worst: str
     raised: str
-    idle: bool  # neither raised nor about to be, and not lately cleared
+    idle: bool  # neither raised nor about to be, and not recently cleared
     since_clear: int
     times: int
     _holding: dict[str, list[int]]  # by clause: for how many checks it has held, since which event, and the last good step
@@ -178,7 +178,7 @@ class Detector(Statistic):
 
     @property
     def key(self) -> str:
-        """What tells it from the other detectors of a run."""
+        """What identifies it among the detectors of a run."""
         return self.type
 
     def reset(self) -> None:
@@ -196,7 +196,7 @@ class Detector(Statistic):
         raise NotImplementedError
 
     def check(self, view: View) -> Finding | None:
-        """The worst finding whose clause has held for long enough, else `None`."""
+        """The worst finding whose clause has held long enough, else `None`."""
         found = self.find(view)
         if not found:
             if self._holding:
@@ -212,7 +212,7 @@ class Detector(Statistic):
             self._holding[finding.clause] = [held + 1, since, good]
             wait = self.wait if self.own_wait else finding.persist or clause.persist
             lasted = held + 1
-            if lasted > clause.least:  # a metric that is not in every row is looked at seldom: its rows stand for those between
+            if lasted > clause.least:  # a metric that is not in every row: its rows also stand for those in between
                 lasted = max(lasted, view.index - since + 1)
             if lasted < self._rows_needed(view, wait, clause.least, finding.severity) and not finding.confirmed:
                 continue
@@ -228,13 +228,13 @@ class Detector(Statistic):
         return worst
 
     def _rows_needed(self, view: View, steps: float, least: int, severity: str) -> float:
-        """For how many rows a condition must hold that is to hold for so many steps, with this sensitivity."""
+        """How many rows correspond to so many steps, with this sensitivity."""
         factor = 1.0 if self.own_wait or steps <= 1 else SENSITIVITIES[self.sensitivity].get(severity, 1.0)
         return view.rows(steps, least) if factor == 1.0 else max(factor * view.rows(steps, least), 1.0)
 
     @classmethod
     def persistence(cls, clause: str) -> tuple[int, int]:
-        """For how many steps a clause must hold, and for how many rows at least where a row stands for several steps."""
+        """How many steps a clause must hold, and the minimum number of rows where a row stands for several steps."""
         if cls.check is not Detector.check:
             return cls.persist, cls.least_rows
         return cls.clauses[clause].persist, cls.clauses[clause].least
@@ -249,26 +249,26 @@ class Detector(Statistic):
 
     @classmethod
     def metrics(cls) -> tuple[str, ...]:
-        """The metrics on whose arrival it is checked."""
+        """The metrics whose arrival triggers a check."""
         return cls.watches or tuple(dict.fromkeys(name for group in cls.needs for name in group))
 
     @classmethod
     def all_metrics(cls) -> tuple[str, ...]:
-        """All metrics that it looks at: those it needs, those it watches, and those it reads where they are there."""
+        """All metrics that it uses: those it needs, those it watches, and those it reads if they are logged."""
         needed = (name for group in cls.needs for name in group)
         return tuple(dict.fromkeys((*cls.metrics(), *needed, *cls.reads)))
 
     @classmethod
     def lacks(cls, present: Mapping[str, Any] | set[str]) -> list[str]:
-        """What it lacks to be active: for each group of which no metric is there, its names."""
+        """What it lacks to be active: the names of each group of which no metric is logged."""
         return ["|".join(group) for group in cls.needs if not any(name in present for name in group)]
 
     def update(self, view: View) -> Anomaly | Note | None:
-        """Look at the run after an event; an anomaly if the defect is raised now, or grows to critical; or a note."""
+        """Check the run after an event: an anomaly if the defect is raised now or becomes critical, or a note."""
         return self.settle(view, self.check(view))
 
     def settle(self, view: View, finding: Finding | None) -> Anomaly | Note | None:
-        """Take what `check` found. With nothing found and `idle` there is nothing to do, and no need to call this."""
+        """Process what `check` found. If it found nothing and the detector is `idle`, this need not be called."""
         note = None
         if finding is not None and not (finding.clause and finding.severity):
             finding.clause = finding.clause or next(iter(self.clauses), "")
@@ -308,7 +308,7 @@ class Detector(Statistic):
         return self._anomaly(view, finding)
 
     def _note(self, view: View, finding: Finding) -> Note | None:
-        """What is worth knowing is said once."""
+        """A note is given once per clause."""
         if finding.clause in self._noted:
             return None
         self._noted.append(finding.clause)
@@ -322,7 +322,7 @@ class Detector(Statistic):
         )  # fmt: skip
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        """What to do, naming the knob and the direction; a subclass may name the run's present value."""
+        """What to do, naming the setting and the direction; a subclass may name the run's current value."""
         return self.advice
 
     @classmethod

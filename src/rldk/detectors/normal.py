@@ -1,4 +1,4 @@
-"""What looks odd in a log and is normal, with the reason: for people who wonder, and for `rldk explain normal`."""
+"""What looks odd in a log but is normal, with the reason; printed by `rldk explain normal`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["NORMAL", "Oddity"]
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """Something that looks wrong at first sight: what is seen, why it is normal, and when it is not."""
+    """Something that looks wrong at first: what is seen, why it is normal, and when it is not."""
 
     name: str
     seen: str
@@ -24,7 +24,7 @@ NORMAL: tuple[Oddity, ...] = (
         "Advantages of a group have mean 0, and before the first update the ratio of new to old probability is 1: the "
         "loss is the mean advantage, which is 0 (GRPO, RLOO, whitened PPO). Only its gradient matters. With a KL term in the "
         "loss it rises as the policy leaves its reference. Look at the reward instead.",
-        "loss_explosion, where it leaps by orders of magnitude; policy_frozen, where the gradient is 0 as well.",
+        "loss_explosion, where it jumps by orders of magnitude; policy_frozen, where the gradient is 0 as well.",
     ),
     Oddity(
         "negative_kl",
@@ -43,7 +43,7 @@ NORMAL: tuple[Oddity, ...] = (
     Oddity(
         "no_update_kl",
         "The KL of an update and the clip fraction are 0 in every row.",
-        "With one update per batch the policy that is updated is the one that sampled: the ratio is 1 when it is measured.",
+        "With one update per batch the updated policy is the one that sampled, so the ratio is 1 when it is measured.",
         "policy_frozen, where the weights do not change, or the KL to the reference stays 0.",
     ),
     Oddity(
@@ -62,9 +62,9 @@ NORMAL: tuple[Oddity, ...] = (
     Oddity(
         "entropy_falls",
         "The entropy falls to a tenth of its start or lower.",
-        "Learning means to prefer some answers. Models of public runs end at 0.006 to 2 nats per token; the lowest of them "
-        "began below 0.3.",
-        "entropy_collapse, where it is gone, or where the reward has nothing to show for it.",
+        "Learning means preferring some answers. Models of public runs end at 0.006 to 2 nats per token; the lowest of them "
+        "started below 0.3.",
+        "entropy_collapse, where it is nearly zero, or where the reward has not improved.",
     ),
     Oddity(
         "negative_entropy",
@@ -74,35 +74,35 @@ NORMAL: tuple[Oddity, ...] = (
     ),
     Oddity(
         "reward_spread_falls",
-        "`reward_std` and the gradient norm fall, and ever more groups have no spread.",
-        "A task that is solved has nothing left to tell apart: the last mistakes are rare.",
+        "`reward_std` and the gradient norm fall, and more and more groups have no spread.",
+        "In a solved task nearly all responses score the same: mistakes are rare.",
         "dead_reward, where the reward is not good; reward_saturation says when the ceiling is reached.",
     ),
     Oddity(
         "shorter_responses",
         "Responses become shorter.",
-        "A length penalty, or a task with short answers, shortens them rightly. length_collapse makes that a note while the "
-        "reward rises and nothing else is out of range.",
+        "A length penalty, or a task with short answers, is a good reason for it. length_collapse reports it as a note while "
+        "the reward rises and nothing else is out of range.",
         "length_collapse, where the reward falls or another channel is damaged.",
     ),
     Oddity(
         "longer_responses",
         "Responses grow several times over.",
-        "Models that learn to reason write more. length_runaway makes that a note while the reward rises and responses end.",
-        "length_runaway and eos_starvation, where responses stop ending or the reward is no better.",
+        "Models that learn to reason write more. length_runaway reports it as a note while the reward rises and responses end.",
+        "length_runaway and eos_starvation, where responses stop ending or the reward does not improve.",
     ),
     Oddity(
         "all_truncated",
         "Every response reaches the length limit from the first row.",
-        "Base models seldom stop, and tasks with a fixed length fill it. Training may work all the same.",
+        "Base models seldom stop, and tasks with a fixed length fill it. Training may still work.",
         "eos_starvation warns of it, and is critical where the reward shows no rise, or where responses once ended.",
     ),
     Oddity(
         "noisy_reward",
         "The reward jumps from row to row, and dips for a while.",
         "Prompts differ, batches are small, and 0/1 rewards of eight responses have a spread of 0.18 by chance. A dip that "
-        "recovers is no collapse.",
-        "policy_collapse, where what was gained is lost beyond the noise and stays lost.",
+        "recovers is not a collapse.",
+        "policy_collapse, where the gain is lost beyond the noise and stays lost.",
     ),
     Oddity(
         "explained_variance_negative",
@@ -112,9 +112,9 @@ NORMAL: tuple[Oddity, ...] = (
     ),
     Oddity(
         "dpo_chosen_falls",
-        "In DPO the log-probability of chosen answers falls a little, beside that of rejected ones.",
-        "The loss rewards the margin only; both may sink while it grows.",
-        "preference_unlearnt, where it falls by half of its size and more.",
+        "In DPO the log-probability of chosen answers falls a little, along with that of rejected ones.",
+        "The loss rewards only the margin; both may fall while it grows.",
+        "preference_unlearnt, where it falls by half of its size or more.",
     ),
 )
-"""All of them, in the order in which people meet them."""
+"""All of them, in the order in which people encounter them."""

@@ -1,4 +1,4 @@
-"""The table of detectors: every rule that rldk has, by family."""
+"""The table of detectors: every rule of rldk, by family."""
 
 from __future__ import annotations
 

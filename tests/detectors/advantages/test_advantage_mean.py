@@ -73,7 +73,7 @@ def test_trend(judge):
     mean = noise(0.05) + np.clip(AT - 150, 0, 150) * 0.01
     (anomaly,) = judge(AdvantageTrend(), stream(mean))
     assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (249, "warning", 349)
-    assert "without turning" in anomaly.message
+    assert "in one direction" in anomaly.message
 
 
 def test_a_jump_is_no_trend(where):

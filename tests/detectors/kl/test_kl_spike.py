@@ -73,7 +73,7 @@ def test_a_leap_that_stays(watch):
     kl = kls() * np.where((AT >= 200) & (AT < 240), 10.0, 1.0)
     (anomaly,) = watch(KlSpike(), {"kl_mean": kl}).anomalies
     assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (206, "warning", 249)
-    assert "leapt" in anomaly.message and "gradients" in anomaly.advice
+    assert "jumped" in anomaly.message and "gradients" in anomaly.advice
 
 
 def test_three_high_rows_are_no_leap(fires):

@@ -133,7 +133,7 @@ def test_responses_that_no_longer_end_are_critical_whatever_the_reward_does(judg
     (anomaly,) = judge(EosStarvation(), {**columns, "reward_mean": reward})
     assert (anomaly.index, anomaly.severity, anomaly.clause) == STOPPED
     assert (anomaly.since, anomaly.cleared_index) == (102, 259)
-    assert anomaly.message.startswith("Responses that end by themselves fell from")
+    assert anomaly.message.startswith("The share of responses that emit the end token fell from")
 
 
 def test_without_a_reward_they_are_judged_as_well(told):

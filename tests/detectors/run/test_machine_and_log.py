@@ -91,7 +91,7 @@ def test_a_drop_is_no_smaller_for_responses_that_had_grown_before_it(where):
 def test_a_throughput_that_drops(judge):
     (anomaly,) = judge(ThroughputDrop(), {"tokens_per_second": between(300.0, 1000.0)})
     assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (121, "warning", 102, 211)
-    assert anomaly.message == "Throughput fell from 1000 to 300 tokens a second."
+    assert anomaly.message == "Throughput fell from 1000 to 300 tokens per second."
 
 
 def test_steps_that_take_longer(judge):

@@ -1,1 +1,1 @@
-"""Detectors of the advantages family, one defect a file."""
+"""Detectors of the advantages family, one defect per file."""

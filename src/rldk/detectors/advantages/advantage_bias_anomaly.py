@@ -11,16 +11,16 @@ __all__ = ["AdvantageBias"]
 
 
 class AdvantageBias(Detector):
-    """The mean advantage is a whole spread away from zero: nearly all samples are pushed the same way.
+    """The mean advantage is a full spread away from zero: nearly all samples are pushed in the same direction.
 
     What it catches: |mean| above one standard deviation of the advantages, and three times as far (in spreads) as at the
         run's start, for twenty rows.
-    Why it matters: a good baseline makes the mean 0. Without one, all that was sampled becomes more likely (or less),
-        whatever it is, and the variance of the gradient grows.
+    Why it matters: a good baseline makes the mean 0. Without one, everything that was sampled becomes more likely (or
+        less), whatever it is, and the variance of the gradient grows.
     When it misfires: whitened advantages have no mean to judge; an estimator without baseline (verl's GRPO without
-        whitening) logs the reward itself, which is recognised. A value function that starts from nothing is biased in its
-        first rows: these are the run's own start.
-    What to do: whiten the advantages, or repair the value function (its learning rate, its coefficient, its clipping
+        whitening) logs the reward itself, which is recognised. An untrained value function is biased in its first rows:
+        these define the run's own start.
+    What to do: whiten the advantages, or fix the value function (its learning rate, its coefficient, its clipping
         range); look at the explained variance.
     References: Schulman et al. 2016, High-Dimensional Continuous Control Using Generalized Advantage Estimation.
     """
@@ -32,18 +32,18 @@ class AdvantageBias(Detector):
     panels: ClassVar = ("advantages", "advantage_std")
     reads: ClassVar = KIND
     advice: ClassVar[str] = (
-        "Whiten the advantages, or repair the value function: raise its learning rate, look at its explained variance."
+        "Whiten the advantages, or fix the value function: raise its learning rate, check its explained variance."
     )
     persist: ClassVar[int] = 20
     clauses: ClassVar = {
         "shifted": Clause(
-            "the mean advantage is a spread from zero", "warning",
-            "definition: a baseline gives a mean of 0; 95 % of 86 sound runs of tune stay below 0.9 spreads",
+            "the mean advantage is more than a spread away from zero", "warning",
+            "definition: a baseline gives a mean of 0; 95 % of 86 sound runs of the tune split stay below 0.9 spreads",
         ),
     }  # fmt: skip
     settings: ClassVar = {
         "spreads": Setting(1.0, "distance of the mean from 0, in standard deviations", least=0.0),
-        "moved": Setting(3.0, "how many times the distance at the start that must be", least=1.0),
+        "moved": Setting(3.0, "factor over the distance at the start", least=1.0),
     }
     spreads: float
     moved: float
@@ -58,5 +58,5 @@ class AdvantageBias(Detector):
         if not bias > limit * std.level > 0.0 or not judges_mean(view):
             return None
         ratio = bias / std.level
-        message = f"The mean advantage is {mean.level:.3g}, {ratio:.3g} of their spreads from 0; it began at {began:.3g}."
+        message = f"The mean advantage is {mean.level:.3g}, {ratio:.3g} spreads from 0; it started at {began:.3g}."
         return Finding("warning", ratio, limit, message, {"mean": mean.level, "std": std.level, "bias_start": began})

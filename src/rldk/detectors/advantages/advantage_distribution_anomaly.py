@@ -1,4 +1,4 @@
-"""The advantages have lost their shape."""
+"""The distribution of the advantages has degenerated."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["AdvantageDistribution"]
 class AdvantageDistribution(Detector):
     """Nearly all advantages have become the same, or all have the same sign.
 
-    What it catches: the middle ninety percent of the advantages take up less than a fiftieth of their range, a tenth of what
-        it was at the start; or the lowest advantage is above 0 (the highest below), after a start with both signs.
-    Why it matters: in the first case a handful of outliers makes the whole update; in the second the sign of the advantage
-        no longer tells good from bad, and all samples are pushed the same way.
-    When it misfires: where nearly all samples succeed, most advantages are 0 by right: it is silent while the reward is at
-        its best. An estimator without baseline has one sign as it happens, and is recognised. Whitening changes neither.
+    What it catches: the middle ninety percent of the advantages cover less than a fiftieth of their range, a tenth of their
+        share at the start; or the lowest advantage is above 0 (the highest below), after a start with both signs.
+    Why it matters: in the first case a few outliers make the whole update; in the second the sign of the advantage no longer
+        separates good from bad samples, and all are pushed in the same direction.
+    When it misfires: where nearly all samples succeed, most advantages are rightly 0: it is silent while the reward is at its
+        best. An estimator without baseline may have one sign only, and is recognised. Whitening changes neither.
     What to do: clip rewards and advantages, look at the samples at both ends, and check the baseline that is subtracted.
     References: Shao et al. 2024, DeepSeekMath (group-relative advantages).
     """
@@ -34,15 +34,15 @@ class AdvantageDistribution(Detector):
     )
     persist: ClassVar[int] = 20
     clauses: ClassVar = {
-        "outliers": Clause("the range of advantages is made by a few outliers", "warning", "a judgement: 2 % of the range"),
+        "outliers": Clause("a few outliers determine the range of the advantages", "warning", "a judgement: 2 % of the range"),
         "one_sign": Clause(
             "all advantages have the same sign", "warning",
-            "definition: a baseline leaves advantages of both signs",
+            "definition: with a baseline there are advantages of both signs",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.02, "share of the range that the middle ninety percent must keep", least=0.0, most=1.0),
-        "fall": Setting(10.0, "to what part of its share at the start it must have fallen", least=1.0),
+        "share": Setting(0.02, "share of the range that the middle ninety percent must cover", least=0.0, most=1.0),
+        "fall": Setting(10.0, "part of its share at the start to which it must have fallen", least=1.0),
     }
     share: float
     fall: float
@@ -62,7 +62,7 @@ class AdvantageDistribution(Detector):
         if not middle < limit * span or at_its_best(view):
             return None
         share = middle / span
-        message = f"The middle ninety percent of the advantages take up {share:.2%} of their range; it was {began:.0%}."
+        message = f"The middle ninety percent of the advantages cover {share:.2%} of their range, at first {began:.0%}."
         evidence = {"share": share, "share_start": began, "min": low, "max": high}
         return Finding("", share, limit, message, evidence, clause="outliers")
 
@@ -71,5 +71,5 @@ class AdvantageDistribution(Detector):
         if least.n < BASELINE or not least.base < 0.0 < most.base or without_baseline(view):
             return None
         end = low if low > 0.0 else high
-        message = f"All advantages have the same sign ({low:.3g} to {high:.3g}); they began with both."
+        message = f"All advantages have the same sign ({low:.3g} to {high:.3g}); at the start they had both."
         return Finding("", end, 0.0, message, {"min": low, "max": high}, clause="one_sign")

@@ -11,14 +11,14 @@ __all__ = ["AdvantageKurtosis"]
 
 
 class AdvantageKurtosis(Detector):
-    """Outliers on both sides make up the update.
+    """Outliers on both sides dominate the update.
 
     What it catches: an excess kurtosis above 50 that is five times what it was at the start, for twenty rows, and that
-        skewness does not account for. (A normal distribution has 0, an exponential one 6.)
-    Why it matters: with tails like these the mean gradient of a batch is that of its outliers.
+        skewness does not explain. (A normal distribution has 0, an exponential one 6.)
+    Why it matters: with such tails the mean gradient of a batch is determined by its outliers.
     When it misfires: one-sided tails have a large kurtosis too (never less than the squared skewness minus 2) and are
         `advantage_skewness_anomaly`; where nearly all samples succeed it is silent. Whitening does not change kurtosis.
-    What to do: clip rewards and advantages, look for outliers of the value function, and lower lambda of the advantage
+    What to do: clip rewards and advantages, look for outliers of the value function, and lower the lambda of the advantage
         estimation.
     References: Garg et al. 2021, On Proximal Policy Optimization's Heavy-tailed Gradients.
     """
@@ -30,7 +30,7 @@ class AdvantageKurtosis(Detector):
     panels: ClassVar = ("advantage_shape", "advantages")
     reads: ClassVar = (*KIND, "advantage_skewness")
     advice: ClassVar[str] = (
-        "Clip rewards and advantages, look for outliers of the value function, and lower lambda of the estimation."
+        "Clip rewards and advantages, look for outliers of the value function, and lower the lambda of the estimation."
     )
     persist: ClassVar[int] = 20
     clauses: ClassVar = {
@@ -41,7 +41,7 @@ class AdvantageKurtosis(Detector):
     }  # fmt: skip
     settings: ClassVar = {
         "limit": Setting(50.0, "excess kurtosis", least=0.0),
-        "moved": Setting(5.0, "how many times its start the kurtosis must be", least=1.0),
+        "moved": Setting(5.0, "factor over its start that the kurtosis must reach", least=1.0),
     }
     limit: float
     moved: float
@@ -55,5 +55,5 @@ class AdvantageKurtosis(Detector):
         skewness = view.get("advantage_skewness").level
         if level <= limit or 2.0 * skewness * skewness >= level or at_its_best(view):
             return None
-        message = f"The excess kurtosis of the advantages is {level:.3g}; it began at {kurtosis.base:.3g}."
+        message = f"The excess kurtosis of the advantages is {level:.3g}; it started at {kurtosis.base:.3g}."
         return Finding("warning", level, limit, message, {"kurtosis": level, "normal": kurtosis.base})

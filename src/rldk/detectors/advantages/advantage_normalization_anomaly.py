@@ -1,4 +1,4 @@
-"""Whitening of the advantages has broken."""
+"""The whitening of the advantages is broken."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["AdvantageNormalization"]
 
 
 class AdvantageNormalization(Detector):
-    """Advantages that are whitened by construction are not any more.
+    """Advantages that should be whitened are no longer so.
 
-    What it catches: advantages that say they are whitened, or had mean 0 and spread 1 from the start, and whose mean is now
-        a quarter away from 0, or whose spread is half as large again, for ten rows.
-    Why it matters: mean 0 and spread 1 are arithmetic, not behaviour: if they fail, the code or the mask has changed under
+    What it catches: advantages that are logged as whitened, or had mean 0 and spread 1 from the start, and whose mean is now
+        0.25 away from 0, or whose spread is 1.5 times its normal, for ten rows.
+    Why it matters: whitening gives mean 0 and spread 1 by arithmetic: if it does not, the code or the mask has changed during
         the run, or an outlier has overflowed the sums.
-    When it misfires: a spread below 1 is normal where groups of equal rewards contribute zeros, and is left alone.
+    When it misfires: a spread below 1 is normal where groups of equal rewards contribute zeros, and is not judged.
     What to do: check the mask and the dimension over which the advantages are whitened, the epsilon in the division, and
         whether all processes use the same mean and spread.
     References: Huang et al. 2024, The N+ Implementation Details of RLHF with PPO.
@@ -42,7 +42,7 @@ class AdvantageNormalization(Detector):
     }  # fmt: skip
     settings: ClassVar = {
         "off": Setting(0.25, "distance of the mean from 0", least=0.0),
-        "wide": Setting(1.5, "how many times its normal (at least 1) the spread may be", least=1.0),
+        "wide": Setting(1.5, "factor over its normal (at least 1) that the spread may reach", least=1.0),
     }
     off: float
     wide: float

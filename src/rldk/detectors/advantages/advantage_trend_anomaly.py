@@ -17,14 +17,14 @@ EARLY = 2
 
 
 class AdvantageTrend(Detector):
-    """The mean advantage moves away from zero, steadily.
+    """The mean advantage moves steadily away from zero.
 
     What it catches: the mean over blocks of 25 rows has moved the same way, away from 0, four times in a row, and by half
         of the advantages' spread in all.
-    Why it matters: the baseline falls behind the returns more and more: the value function is not learning, or the returns
-        run away from it.
-    When it misfires: the first fifty rows, in which the value function finds its level, are left out; so are whitened
-        advantages and those without baseline.
+    Why it matters: the baseline falls further and further behind the returns: the value function is not learning, or the
+        returns change too fast for it.
+    When it misfires: the first fifty rows, in which the value function finds its level, do not count; neither do
+        whitened advantages and those without baseline.
     What to do: raise the value function's learning rate or its number of epochs, loosen its clipping range, and look at the
         explained variance. Whiten the advantages.
     References: Schulman et al. 2016, High-Dimensional Continuous Control Using Generalized Advantage Estimation.
@@ -44,11 +44,11 @@ class AdvantageTrend(Detector):
     clear: ClassVar[int] = 1
     clauses: ClassVar = {
         "drifts": Clause(
-            "the mean advantage drifts away from 0 without turning", "warning",
-            "chance: four steps of one direction are no noise; half a spread is a judgement",
+            "the mean advantage drifts away from 0 in one direction", "warning",
+            "four changes in one direction are not chance; half a spread is a judgement",
         ),
     }  # fmt: skip
-    settings: ClassVar = {"spreads": Setting(0.5, "how far the mean must have moved, in standard deviations", least=0.0)}
+    settings: ClassVar = {"spreads": Setting(0.5, "distance that the mean must have moved, in standard deviations", least=0.0)}
     spreads: float
     blocks: deque[float]
     count: int
@@ -70,13 +70,13 @@ class AdvantageTrend(Detector):
         if not self.moved:
             return None
         before, after = self.blocks[0], self.blocks[-1]
-        message = f"The mean advantage went from {before:.3g} to {after:.3g} in {BLOCK * 4} rows, without turning."
+        message = f"The mean advantage went from {before:.3g} to {after:.3g} in {BLOCK * 4} rows, in one direction."
         return Finding(
             "warning", self.moved, self.spreads, message, {"mean": after, "mean_before": before, "spreads": self.moved}
         )
 
     def _close(self, view: View) -> None:
-        """End a block, and see whether the last ones have all moved the same way."""
+        """End a block and check whether the last ones all moved the same way."""
         self.seen += 1
         if self.seen > EARLY and self.total - self.total == 0.0:
             self.blocks.append(self.total)

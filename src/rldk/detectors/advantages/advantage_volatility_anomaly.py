@@ -13,12 +13,12 @@ __all__ = ["AdvantageVolatility"]
 class AdvantageVolatility(Detector):
     """The mean advantage jumps from one batch to the next by half of the advantages' own spread.
 
-    What it catches: the usual step of the mean from row to row is above half of the advantages' standard deviation, and five
-        times the run's own noise at the start.
-    Why it matters: a baseline that swings gives each batch a bias of its own; consecutive updates undo each other.
+    What it catches: the typical change of the mean from row to row is above half of the advantages' standard deviation, and
+        five times the run's own noise at the start.
+    Why it matters: a baseline that swings biases each batch differently, and consecutive updates undo each other.
     When it misfires: small batches are noisy from the start, which is the run's own noise; whitened advantages and those
         without baseline are not judged.
-    What to do: lower the value function's learning rate, take larger batches, whiten the advantages; look whether batches
+    What to do: lower the value function's learning rate, use larger batches, whiten the advantages; check whether batches
         alternate between data sets of different difficulty.
     References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
     """
@@ -29,17 +29,17 @@ class AdvantageVolatility(Detector):
     needs: ClassVar = (("advantage_mean",), ("advantage_std",))
     panels: ClassVar = ("advantages", "advantage_std")
     reads: ClassVar = KIND
-    advice: ClassVar[str] = "Lower the value function's learning rate, take larger batches, or whiten the advantages."
+    advice: ClassVar[str] = "Lower the value function's learning rate, use larger batches, or whiten the advantages."
     persist: ClassVar[int] = 15
     clauses: ClassVar = {
         "jumps": Clause(
             "the mean advantage jumps from row to row by half of its spread", "warning",
-            "five times the run's own noise at the start; the step alone is no sign: sound runs of tune reach 1.3 spreads (95 %)",
+            "five times the run's own noise at the start; the change alone is no sign: 95 % of sound runs reach 1.3 spreads",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "spreads": Setting(0.5, "usual step of the mean, in standard deviations of the advantages", least=0.0),
-        "noise": Setting(5.0, "how many times the run's own noise at the start that must be", least=1.0),
+        "spreads": Setting(0.5, "typical change of the mean, in standard deviations of the advantages", least=0.0),
+        "noise": Setting(5.0, "factor over the run's own noise at the start", least=1.0),
     }
     spreads: float
     noise: float

@@ -7,14 +7,14 @@ from rldk.detectors.base import View
 __all__ = ["BASELINE", "KIND", "at_its_best", "judges_mean", "whitened", "without_baseline"]
 
 BASELINE = 20
-"""Values after which the run's own normal stands."""
+"""Values after which the run's own normal is fixed."""
 
 KIND = ("advantage_normalized", "advantage_raw", "advantage_mean", "advantage_std", "reward_mean")
-"""What the functions here look at."""
+"""The metrics that the functions here read."""
 
 
 def whitened(view: View) -> bool:
-    """Whether the advantages that are logged were whitened from the start: mean 0 and spread 1, or near it by group."""
+    """Whether the logged advantages were whitened from the start: mean 0 and spread 1, or nearly so per group."""
     stated = view.get("advantage_normalized")
     if view.get("advantage_raw").last > 0.5:
         return False
@@ -34,12 +34,12 @@ def without_baseline(view: View) -> bool:
 
 
 def judges_mean(view: View) -> bool:
-    """Whether the mean of the advantages says something about this run."""
+    """Whether the mean of the advantages carries information in this run."""
     return not whitened(view) and not without_baseline(view)
 
 
 def at_its_best(view: View) -> bool:
-    """Whether the reward is at its best level so far: where nearly all succeed, the few failures are outliers by right."""
+    """Whether the reward is at its best level so far: where nearly all succeed, the few failures are rightly outliers."""
     reward = view.get("reward_mean")
     near = 0.1 * abs(reward.high - reward.start) + reward.spread
     return reward.ready and reward.level > reward.start and reward.level > reward.high - near

@@ -1,1 +1,1 @@
-"""Detectors of the gradients family, one defect a file."""
+"""Detectors of the gradients family, one defect per file."""

@@ -23,8 +23,8 @@ class ExplodingGradient(Detector):
         entropy or the KL is damaged as well, or when it lasts at a hundred times the normal.
     Why it matters: with clipping, a norm of 100 means that the direction of the step is set by a few tokens; without it,
         one such step is enough to ruin the weights.
-    When it misfires: lone spikes of 10 to 100 times the normal are common in healthy runs and are left out by the median;
-        a run that starts with no signal (all rewards equal) has a normal near 0, which the absolute limits allow for.
+    When it misfires: single spikes of 10 to 100 times the normal are common in healthy runs, and the median ignores them. A
+        run that starts without signal (all rewards equal) has a normal near 0, hence the absolute limits.
     What to do: stop if it lasts, go back to the last good checkpoint, lower the learning rate, clip the gradient norm at 1,
         and look for outliers among rewards and advantages at the onset.
     References: Pascanu et al. 2013, On the difficulty of training recurrent neural networks.
@@ -42,24 +42,24 @@ class ExplodingGradient(Detector):
     persist: ClassVar[int] = 5
     clauses: ClassVar = {
         "vast": Clause(
-            "the gradient norm is a hundred times its normal for long", "critical",
-            "a judgement; the largest of tune is 129 times its start, in a sound run whose reward was scaled, which "
-            "is allowed for",
+            "the gradient norm stays at a hundred times its normal", "critical",
+            "a judgement; the largest in the tune split is 129 times its start, in a sound run whose reward was scaled, "
+            "which is recognised",
         ),
         "with_damage": Clause(
-            "the gradient norm is ten times its normal for long, and another channel left its range", "critical",
+            "the gradient norm stays at ten times its normal, and another channel has left its range", "critical",
             "corroboration by an independent channel",
         ),
         "grown": Clause(
-            "the gradient norm is ten times its normal, or a few times where there is damage", "warning",
-            "tune split: 95 % of 97 sound runs stay below 4.4 times their start, the largest are runs whose reward was scaled",
+            "the gradient norm is ten times its normal, or a few times with other signs of damage", "warning",
+            "tune split: 95 % of 97 sound runs stay below 4.4 times their start; in the largest the reward was scaled",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(10.0, "how many times the run's own normal the norm must be", least=1.0),
-        "healthy": Setting(10.0, "norm up to which nothing is said unless there is damage", least=0.0),
-        "clip": Setting(1.0, "norm up to which nothing is said at all", least=0.0),
-        "beyond": Setting(100.0, "how many times the normal is critical without another sign", least=1.0),
+        "factor": Setting(10.0, "factor over the run's own normal that the norm must reach", least=1.0),
+        "healthy": Setting(10.0, "norm below which it fires only with other signs of damage", least=0.0),
+        "clip": Setting(1.0, "norm below which it never fires", least=0.0),
+        "beyond": Setting(100.0, "factor over the normal that is critical without another sign", least=1.0),
         "lasting": Setting(10, "rows for which it must last to be critical", least=1),
     }
     factor: float
@@ -80,7 +80,7 @@ class ExplodingGradient(Detector):
 
     def _judge(self, view: View, name: str, level: float, own: float) -> Finding | None:
         if view.reward.was_changed(view.index):
-            return None  # the reward itself has another scale
+            return None  # the scale of the reward itself changed
         signs = harm(view, besides="gradients")
         if level <= self.healthy and not signs:
             return None
@@ -99,5 +99,5 @@ class ExplodingGradient(Detector):
 
 
 def _told(norm: Series) -> bool:
-    """Whether there is a baseline to judge by, and a number now (what is not finite is another detector's)."""
+    """Whether there is a baseline and the value is finite (`nonfinite_metric` judges the others)."""
     return norm.n >= 10 and not norm.nonfinite_run

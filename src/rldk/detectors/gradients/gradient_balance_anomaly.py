@@ -1,4 +1,4 @@
-"""The shares of policy and value function in the gradient have changed at a stroke."""
+"""The balance between policy and value gradient changed suddenly."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ MEMORY = 70  # rows over which the ratio's own range is remembered: a half-life 
 
 
 class GradientBalance(Detector):
-    """The ratio of policy to value gradient has left the range that it had, and stays outside.
+    """The ratio of policy to value gradient has left its range and stays outside.
 
-    What it catches: the ratio of the two norms has jumped to eight times (or an eighth of) what it was over the last
-        hundred rows or so, by six times its own spread, for twenty rows. It is silent where one side is a hundred times the other
-        (`gradient_imbalance_anomaly`), and a slow drift takes the range along (`ratio_trend_anomaly`).
-    Why it matters: something changed for one of the two only: the scale of the returns, the value function, the ratio's tail.
-    When it misfires: a value function that starts from nothing has a large gradient for its first rows; the first fifty
-        rows are taken as they are.
+    What it catches: the ratio of the two norms has jumped to eight times (or an eighth of) what it was over about
+        the last hundred rows, by six times its own spread, for twenty rows. It is silent if one side is a hundred times the
+        other (`gradient_imbalance_anomaly`); a slow drift is `ratio_trend_anomaly`.
+    Why it matters: something changed for only one of the two: the scale of the returns, the value function, the tail of the
+        ratio.
+    When it misfires: an untrained value function has a large gradient in its first rows, so the first fifty rows are not
+        judged.
     What to do: look at what changed at that row: reward scale, value loss and explained variance on the one side,
         advantages and clip fraction on the other; lower the coefficient of the side that grew.
     References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
@@ -36,13 +37,13 @@ class GradientBalance(Detector):
     clauses: ClassVar = {
         "shifted": Clause(
             "the ratio of policy to value gradient has changed eightfold", "warning",
-            "six of the run's own spreads; 95 % of 43 sound runs of tune change by less than 7.5 times",
+            "six of the run's own spreads; 95 % of 43 sound runs of the tune split change by less than 7.5 times",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(8.0, "by what factor the ratio must have changed", least=1.0),
-        "sigmas": Setting(6.0, "by how many of its own spreads (of the logarithm) it must have changed", least=0.0),
-        "warmup": Setting(50, "rows that are taken as they are", least=5),
+        "factor": Setting(8.0, "factor by which the ratio must have changed", least=1.0),
+        "sigmas": Setting(6.0, "spreads (of its logarithm) by which it must have changed", least=0.0),
+        "warmup": Setting(50, "first rows that are not judged", least=5),
     }
     factor: float
     sigmas: float

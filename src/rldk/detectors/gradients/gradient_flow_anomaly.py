@@ -1,4 +1,4 @@
-"""The gradient norm has left the healthy range in which the run began."""
+"""The gradient norm has left the healthy range in which the run started."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ MARGIN = 3.0
 
 
 class GradientFlow(Detector):
-    """The gradient norm began between 0.1 and 10 and is now well outside.
+    """The gradient norm started between 0.1 and 10 and is now well outside.
 
     What it catches: a run whose own normal lies in the healthy range, and whose norm stays three times above or below that
-        range and five times away from its normal. Ten times above the normal is an explosion and a hundredth of it has
-        vanished: those have detectors of their own, and this one is silent about them.
+        range and at least a factor of five from its normal. Ten times the normal (an explosion) and a hundredth of it
+        (vanishing) have their own detectors and are not reported here.
     Why it matters: clipping, Adam's epsilon and half precision are all set for gradients near 1.
-    When it misfires: many runs live outside of the range from the start (0.006 with long sequences, 30 for small models):
-        their own baseline says that it is normal. Norms that alternate with 0 never stay low for thirty rows.
+    When it misfires: many runs are outside the range from the start (0.006 with long sequences, 30 for small models); this is
+        normal for them and is not judged. Norms that alternate with 0 never stay low for thirty rows.
     What to do: above, lower the learning rate or the loss coefficients and look at outliers among the advantages; below,
-        look whether the loss is averaged over more tokens than before, and whether rewards still differ.
+        check whether the loss is averaged over more tokens than before, and whether rewards still differ.
     References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
     """
 
@@ -33,20 +33,20 @@ class GradientFlow(Detector):
     panels: ClassVar = ("gradients",)
     reads: ClassVar = NO_SIGNAL
     advice: ClassVar[str] = (
-        "If it is high, lower the learning rate or the loss coefficients; if it is low, look at how the loss is averaged."
+        "If it is high, lower the learning rate or the loss coefficients; if it is low, check how the loss is averaged."
     )
     persist: ClassVar[int] = 30
     clauses: ClassVar = {
         "left_range": Clause(
-            "the gradient norm left the range of 0.1 to 10 that it began in", "warning",
-            "a judgement: recipes clip at 0.1 to 10; norms mean nothing across models, so that only a run that began "
-            "inside is judged",
+            "the gradient norm left the range of 0.1 to 10 in which it started", "warning",
+            "a judgement: recipes clip at 0.1 to 10; norms cannot be compared across models, so only runs that "
+            "started inside are judged",
         ),
     }  # fmt: skip
     settings: ClassVar = {
         "low": Setting(0.1, "lower end of the healthy range", least=0.0),
         "high": Setting(10.0, "upper end of the healthy range", least=0.0),
-        "change": Setting(5.0, "how many times its own normal the norm must have changed", least=1.0),
+        "change": Setting(5.0, "factor by which the norm must have changed from its own normal", least=1.0),
     }
     low: float
     high: float
@@ -68,5 +68,5 @@ class GradientFlow(Detector):
                 return None
         else:
             return None
-        message = f"The gradient norm is {level:.3g}, outside of {self.low:g} to {self.high:g} where it began ({normal:.3g})."
+        message = f"The gradient norm is {level:.3g}, outside {self.low:g} to {self.high:g}, where it started ({normal:.3g})."
         return Finding("warning", level, limit, message, {"norm": level, "normal": normal})

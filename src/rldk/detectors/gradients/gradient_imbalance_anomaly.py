@@ -1,4 +1,4 @@
-"""One of policy and value function has all the gradient."""
+"""Either the policy or the value function dominates the gradient."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["GradientImbalance"]
 
 
 class GradientImbalance(Detector):
-    """The gradient of the policy and that of the value function have come apart by orders of magnitude.
+    """The gradients of policy and value function differ by orders of magnitude.
 
-    What it catches: one of the two norms is a hundred times the other, ten times further than it was at the start, and
-        stays so. (A sudden change within these bounds is `gradient_balance_anomaly`, a steady drift `ratio_trend_anomaly`.)
-    Why it matters: where both share weights or a clipping norm, the smaller one is no longer trained at all.
+    What it catches: one of the two norms is a hundred times the other, ten times more than at the start, and stays so. (A
+        sudden change within these bounds is `gradient_balance_anomaly`, a steady drift `ratio_trend_anomaly`.)
+    Why it matters: if both share weights or a clipping norm, the smaller one is no longer trained.
     When it misfires: the ratio of a run may be large from the start, since the two losses have different units; what counts
         is how far it has moved.
     What to do: if the value function dominates, lower the value loss coefficient or normalise returns and rewards; if the
@@ -34,13 +34,13 @@ class GradientImbalance(Detector):
     persist: ClassVar[int] = 10
     clauses: ClassVar = {
         "dominates": Clause(
-            "one of the policy and value gradients is a hundred times the other, ten times what it was", "warning",
+            "policy and value gradient differ by a factor of a hundred, ten times more than at the start", "warning",
             "tune split: the ratio of 43 sound runs changes by up to 15 times; a hundred between the norms is a judgement",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(100.0, "how many times one norm must be the other", least=1.0),
-        "moved": Setting(10.0, "how many times the run's own ratio that must be", least=1.0),
+        "factor": Setting(100.0, "factor between the two norms", least=1.0),
+        "moved": Setting(10.0, "factor over the run's own ratio at the start", least=1.0),
     }
     factor: float
     moved: float
@@ -63,5 +63,5 @@ class GradientImbalance(Detector):
             side, limit = "value function", min(1.0 / factor, own / self.moved)
         if (ratio <= limit) == (p > v):
             return None
-        message = f"The gradient of the {side} dominates: policy to value is {ratio:.3g}, and began at {own:.3g}."
+        message = f"The gradient of the {side} dominates: the ratio of policy to value is {ratio:.3g}; it started at {own:.3g}."
         return Finding("warning", ratio, limit, message, {"policy": p, "value": v, "ratio": ratio, "ratio_start": own})

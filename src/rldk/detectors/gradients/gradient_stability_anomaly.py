@@ -1,4 +1,4 @@
-"""The gradient norm spikes again and again."""
+"""The gradient norm spikes repeatedly."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MEMORY = 0.04  # weight of a new row in the share of spikes: about the last 25 r
 
 
 class GradientStability(Detector):
-    """Spikes of the gradient norm have become a habit.
+    """Spikes of the gradient norm have become frequent.
 
     What it catches: a fifth of the recent rows have a gradient norm above five times the run's own normal and above 10,
         while the rows between are ordinary.
-    Why it matters: a step in five is made from a few extreme samples; such runs drift, and end in an explosion.
-    When it misfires: lone spikes are normal and count for nothing (one adds 4 % to the share). Norms that are 0 or small in
+    Why it matters: every fifth step is dominated by a few extreme samples; such runs drift and end in an explosion.
+    When it misfires: single spikes are normal and do not count (each adds 4 % to the share). Norms that are 0 or small in
         half of the rows have a large relative spread and stay below 10. A norm that is high in most rows is an explosion.
-    What to do: clip the gradient norm at 1, filter or clip extreme rewards and advantages, take larger batches, and lower
+    What to do: clip the gradient norm at 1, filter or clip extreme rewards and advantages, use larger batches, and lower
         the learning rate.
     References: Zhang et al. 2020, Why Gradient Clipping Accelerates Training.
     """
@@ -32,19 +32,19 @@ class GradientStability(Detector):
     panels: ClassVar = ("gradients",)
     reads: ClassVar = ("policy_lr", "lr")
     advice: ClassVar[str] = (
-        "Clip the gradient norm at 1, clip extreme rewards and advantages, take larger batches, lower the learning rate."
+        "Clip the gradient norm at 1, clip extreme rewards and advantages, use larger batches, lower the learning rate."
     )
     persist: ClassVar[int] = 8
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "spikes": Clause(
             "a fifth of the recent gradient norms are spikes", "warning",
-            "tune split: 95 % of 97 sound runs have spikes in no more than 6 % of their rows",
+            "tune split: 95 % of 97 sound runs have spikes in at most 6 % of their rows",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(5.0, "how many times the run's own normal a spike is", least=1.0),
-        "healthy": Setting(10.0, "norm up to which nothing is a spike", least=0.0),
+        "factor": Setting(5.0, "factor over the run's own normal that makes a spike", least=1.0),
+        "healthy": Setting(10.0, "norm below which nothing counts as a spike", least=0.0),
         "limit": Setting(0.2, "share of spikes among the recent rows", least=0.0, most=1.0),
     }
     factor: float

@@ -8,26 +8,26 @@ from rldk.signals.series import Series
 __all__ = ["BASELINE", "NORMS", "NO_SIGNAL", "lacks_signal", "own_norm"]
 
 NORMS = ("grad_norm", "policy_grad_norm")
-"""The norm of all gradients, or that of the policy where only this one is logged."""
+"""The norm of all gradients, or that of the policy if only that is logged."""
 
 NO_SIGNAL = ("reward_zero_std_frac", "reward_std")
-"""What `lacks_signal` looks at."""
+"""The metrics that `lacks_signal` reads."""
 
 BASELINE = 20
-"""Values after which the run's own normal stands."""
+"""Values after which the run's own normal is fixed."""
 
 
 def own_norm(norm: Series) -> float:
-    """The run's own normal norm; the spread where half of the rows are 0 (logged at the last micro-step)."""
+    """The run's own normal norm; the spread if half of the rows are 0 (logged at the last micro-step)."""
     return norm.base if norm.base > norm.scale else norm.scale
 
 
 def lacks_signal(view: View, part: float) -> bool:
-    """Whether the rewards tell samples apart so much less that a norm at this part of its normal is no wonder.
+    """Whether rewards differ so much less than before that a norm at this share of its normal is to be expected.
 
-    That is another defect, or a task that is solved. The share of useful groups, or the spread of rewards, must be down to
-    that part now, and to half of its start over some twenty rows: small batches without any spread come and go. Where
-    most groups have none for long, a norm that is logged at the last micro-step is 0 in nearly every row.
+    That is another defect, or a solved task. The share of useful groups, or the spread of rewards, must be down to that
+    share now, and to half of its start over about twenty rows: single batches without any spread are common. If most groups
+    lack a spread for a long time, a norm that is logged at the last micro-step is 0 in nearly every row.
     """
     alike, spread = view.get("reward_zero_std_frac"), view.get("reward_std")
     useful = 1.0 - alike.base

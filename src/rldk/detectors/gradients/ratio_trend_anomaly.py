@@ -14,19 +14,19 @@ __all__ = ["RatioTrend"]
 BLOCK = 25
 BLOCKS = 5
 EARLY = 2
-EXTREME = 100.0  # beyond this ratio it is an imbalance, and no longer on the way to one
+EXTREME = 100.0  # above this ratio it is `gradient_imbalance_anomaly`
 
 
 class RatioTrend(Detector):
     """The ratio of policy to value gradient moves steadily in one direction.
 
-    What it catches: the mean (of the logarithm) of the ratio over blocks of 25 rows has moved the same way four times
-        in a row, each time by a tenth of the whole at least, and by a factor of ten in all. A jump is not a trend: that is
+    What it catches: the mean (of the logarithm) of the ratio over blocks of 25 rows has moved the same way four times in a
+        row, each time by at least a tenth of the whole change, and by a factor of ten in all. A jump is not a trend: that is
         `gradient_balance_anomaly`.
-    Why it matters: it is the slow way to `gradient_imbalance_anomaly`, and can be turned before it gets there.
-    When it misfires: the first fifty rows, in which a new value function finds its level, are left out.
-    What to do: see which of the two norms moves. A value gradient that grows wants a smaller value coefficient or learning
-        rate, or normalised returns; one that dies leaves the advantages to noise.
+    Why it matters: it leads slowly to `gradient_imbalance_anomaly` and can be corrected before that.
+    When it misfires: the first fifty rows, in which a new value function finds its level, do not count.
+    What to do: find out which of the two norms moves. If the value gradient grows, use a smaller value coefficient or
+        learning rate, or normalise returns; if it vanishes, the value function no longer learns and the advantages are noise.
     References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
     """
 
@@ -35,16 +35,16 @@ class RatioTrend(Detector):
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
     panels: ClassVar = ("gradient_ratio", "gradients")
-    advice: ClassVar[str] = "See which of the two norms moves; lower the coefficient or the learning rate of the side that grows."
+    advice: ClassVar[str] = "Find which of the two norms moves; lower the coefficient or learning rate of the side that grows."
     persist: ClassVar[int] = 1
     clear: ClassVar[int] = 1
     clauses: ClassVar = {
         "drifts": Clause(
-            "the ratio of policy to value gradient drifts tenfold without turning", "warning",
-            "chance: four steps of one direction and like size are no noise; tenfold is a judgement",
+            "the ratio of policy to value gradient drifts tenfold in one direction", "warning",
+            "four similar changes in one direction are not chance; tenfold is a judgement",
         ),
     }  # fmt: skip
-    settings: ClassVar = {"factor": Setting(10.0, "by what factor the ratio must have moved over four blocks", least=1.0)}
+    settings: ClassVar = {"factor": Setting(10.0, "factor by which the ratio must have moved over four blocks", least=1.0)}
     factor: float
     blocks: deque[float]
     count: int
@@ -73,7 +73,7 @@ class RatioTrend(Detector):
         return Finding("warning", moved, limit, message, {"ratio": after, "ratio_before": before})
 
     def _close(self) -> None:
-        """End a block, and see whether the last ones have all moved the same way."""
+        """End a block and check whether the last ones all moved the same way."""
         self.seen += 1
         if self.seen > EARLY:
             self.blocks.append(self.total / BLOCK)

@@ -1,4 +1,4 @@
-"""The gradients have died away."""
+"""The gradients have vanished."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["VanishingGradient"]
 
 
 class VanishingGradient(Detector):
-    """The gradient norm has fallen to nothing while the rewards still differ.
+    """The gradient norm has fallen to almost zero while the rewards still differ.
 
     What it catches: thirty norms in a row below a hundredth of the run's own normal; or, from the first row on, norms of
         exactly 0 with a KL that does not move, although the rewards have a spread.
-    Why it matters: steps are taken and nothing is learnt; the compute is spent for nothing.
+    Why it matters: steps are taken, but nothing is learnt; the compute is wasted.
     When it misfires: a norm of exactly 0 in half of the rows is normal (it is logged at the last micro-step) and so is a
-        norm that is small from the start; one ordinary norm among the thirty therefore silences it. Where the rewards
-        have lost their spread there is nothing to learn from, and `dead_reward` or `reward_saturation` says so.
-    What to do: look whether the policy's entropy is near 0 or the clip fraction near 1 (no token has a gradient then),
-        whether the learning rate or the loss scale has gone to 0, and whether parameters are frozen or not synchronised.
+        norm that is small from the start; one ordinary norm among the thirty therefore silences it. If the rewards
+        have lost their spread there is nothing to learn from; that is `dead_reward` or `reward_saturation`.
+    What to do: check whether the policy's entropy is near 0 or the clip fraction near 1 (no token has a gradient then),
+        whether the learning rate or the loss scale is 0, and whether parameters are frozen or not synchronised.
     References: Yu et al. 2025, DAPO (groups of equal rewards give no gradient).
     """
 
@@ -38,10 +38,10 @@ class VanishingGradient(Detector):
     clauses: ClassVar = {
         "gone": Clause(
             "the gradient norm is below a hundredth of its normal although there is a signal to learn from", "warning",
-            "a judgement: a hundredth; a spread of rewards that fell is allowed for",
+            "a judgement: a hundredth; a fall in the spread of rewards is taken into account",
         ),
     }  # fmt: skip
-    settings: ClassVar = {"share": Setting(0.01, "share of the run's own normal that counts as nothing", least=0.0, most=1.0)}
+    settings: ClassVar = {"share": Setting(0.01, "share of the run's own normal that counts as zero", least=0.0, most=1.0)}
     share: float
 
     def check(self, view: View) -> Finding | None:
@@ -57,7 +57,7 @@ class VanishingGradient(Detector):
         return Finding("warning", norm.last, limit, message, {"norm": norm.last, "normal": norm.base})
 
     def _frozen(self, view: View) -> bool:
-        """Not one gradient and no movement since the first row, although the rewards differ."""
+        """Whether the gradient was 0 and nothing moved since the first row, although the rewards differ."""
         norm, kl = view.first(*NORMS), view.get("kl_mean")
         return norm.scale == 0.0 and kl.ready and max(abs(kl.high), abs(kl.low)) < 1e-6 and view.get("reward_std").level > 0.0
 

@@ -1,1 +1,1 @@
-"""Detectors of the kl family, one defect a file."""
+"""Detectors of the kl family, one defect per file."""

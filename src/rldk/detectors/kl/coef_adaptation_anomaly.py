@@ -13,11 +13,13 @@ __all__ = ["CoefAdaptationAnomaly"]
 class CoefAdaptationAnomaly(Detector):
     """The coefficient has stopped moving while the KL is far from its target.
 
-    What it catches: a coefficient that once moved and has kept one value for thirty rows, at a bound or anywhere, while the
-        KL was above 1.5 times or below half of a known target in all of them.
-    Why it matters: an adaptive run relies on the coefficient to bring the KL back. Stuck, it will not come back.
-    When it misfires: a coefficient that never moved is a choice and is not judged; nor is a run whose target is not known.
-        The rule that doubles and halves the coefficient rests between 1/1.5 and 1.5 times the target, which is allowed for.
+    What it catches: a coefficient that once moved and has kept one value for thirty rows, at a bound or elsewhere,
+        while the KL was above 1.5 times or below half of a known target throughout.
+    Why it matters: an adaptive run relies on the coefficient to bring the KL back. While the
+        coefficient is stuck, nothing does.
+    When it misfires: a coefficient that never moved is a choice and is not judged, and neither is a run without a known
+        target. The rule that doubles and halves the coefficient does nothing between 1/1.5 and 1.5 times the target, which is
+        why that range is allowed.
     What to do: raise the bound it has reached, or set the coefficient by hand; check that the controller is still called
         after a resume or a change of phase.
     References: Schulman et al. 2017, section 4 (adaptive KL penalty); Ziegler et al. 2019.
@@ -38,13 +40,13 @@ class CoefAdaptationAnomaly(Detector):
     clauses: ClassVar = {
         "stuck": Clause(
             "the coefficient stopped moving while the KL is far from its target", "warning",
-            "Schulman et al. 2017: an adaptive coefficient moves outside of 1/1.5 to 1.5 times the target",
+            "Schulman et al. 2017: an adaptive coefficient changes whenever the KL is outside 1/1.5 to 1.5 times the target",
         ),
     }  # fmt: skip
     settings: ClassVar = {
         "above": Setting(1.5, "times the target above which the coefficient must rise", least=1.0),
         "below": Setting(0.5, "times the target below which the coefficient must fall", least=0.0, most=1.0),
-        "rows": Setting(30, "rows on end", least=2),
+        "rows": Setting(30, "consecutive rows", least=2),
     }
     above: float
     below: float
@@ -74,8 +76,8 @@ class CoefAdaptationAnomaly(Detector):
             return None
         bound = ", the highest it has been," if value >= coef.high else ", the lowest it has been," if value <= coef.low else ""
         message = (
-            f"The KL coefficient has stood at {value:.3g}{bound} for {self._rows} rows, with a KL of {kl.level:.3g} and a "
-            f"target of {target:.3g}."
+            f"The KL coefficient has stayed at {value:.3g}{bound} for {self._rows} rows, while the KL is {kl.level:.3g} "
+            f"and its target is {target:.3g}."
         )
         return Finding("warning", value, float(self.rows), message, {"kl": kl.level, "target": target, "coef": value})
 

@@ -11,14 +11,14 @@ __all__ = ["ControllerOscillationAnomaly"]
 
 
 class ControllerOscillationAnomaly(Detector):
-    """The coefficient goes up and down again and again, and the KL with it.
+    """The coefficient goes up and down repeatedly, and the KL with it.
 
-    What it catches: four turns of the coefficient within three hundred rows, each after a way of at least 30 %, with a KL
-        that was at least twice as high on the way up as on the way down.
-    Why it matters: each swing first lets the policy go and then pulls it back. What it learns in one half it loses in the
-        other, and a swing that grows ends in an explosion.
-    When it misfires: a coefficient that follows noise makes many small turns, which do not count; a schedule that is set
-        by hand has no KL that swings with it.
+    What it catches: four turns of the coefficient within three hundred rows, each after a change of at least 30 %,
+        with a KL whose highest value between two turns is at least twice its lowest.
+    Why it matters: each swing first lets the policy go and then pulls it back. What it learns in one half of the swing it
+        loses in the other, and swings that grow end in an explosion.
+    When it misfires: a coefficient that follows noise makes many small turns, which do not count. With a schedule set by
+        hand the KL does not swing along, so it does not count either.
     What to do: lengthen the controller's horizon, so that the coefficient moves more slowly than the KL can follow.
     References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences.
     """
@@ -35,15 +35,15 @@ class ControllerOscillationAnomaly(Detector):
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "swings": Clause(
-            "the coefficient goes up and down again and again, and the KL with it", "warning",
-            "definition of an oscillation; its size and number of turns are a judgement, tried on simulated controllers",
+            "the coefficient goes up and down repeatedly, and the KL with it", "warning",
+            "definition of an oscillation; the size and number of turns are a judgement, tested on simulated controllers",
         ),
     }  # fmt: skip
     settings: ClassVar = {
         "amplitude": Setting(1.3, "factor between two turns of the coefficient", least=1.0),
-        "turns": Setting(4, "turns within the rows", least=2, most=16),
-        "rows": Setting(300, "rows within which they must lie", least=10),
-        "kl_ratio": Setting(2.0, "factor between the KL of the ways up and down", least=1.0),
+        "turns": Setting(4, "turns needed within `rows`", least=2, most=16),
+        "rows": Setting(300, "rows within which the turns must lie", least=10),
+        "kl_ratio": Setting(2.0, "factor between the highest and the lowest KL of a swing", least=1.0),
     }
     amplitude: float
     turns: float
@@ -81,12 +81,12 @@ class ControllerOscillationAnomaly(Detector):
         if len(turns) < self.turns or coef.n - turns[0] > self.rows:
             return None
         message = (
-            f"The KL coefficient has turned {len(turns)} times in {coef.n - turns[0]} rows (now {value:.3g}), and the KL with it."
+            f"The KL coefficient turned {len(turns)} times in {coef.n - turns[0]} rows (now {value:.3g}), and the KL with it."
         )
         return Finding("warning", float(len(turns)), self.turns, message, {"coef": value, "kl": level})
 
     def _turn(self, view: View, value: float, level: float) -> None:
-        """The coefficient has turned: the turn counts if the KL swung too, else the count begins anew."""
+        """The coefficient has turned: the turn counts if the KL swung too; otherwise counting starts over."""
         first = not self._way
         self._way = 1 if value > self._extreme else -1
         if not first:

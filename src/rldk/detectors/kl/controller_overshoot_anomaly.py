@@ -11,13 +11,14 @@ __all__ = ["ControllerOvershootAnomaly"]
 
 
 class ControllerOvershootAnomaly(Detector):
-    """The coefficient was moved so far that the KL went through its target and out on the other side.
+    """The coefficient was moved so far that the KL passed through its target and far beyond it.
 
     What it catches: a KL that was above twice a known target for five rows or more and is now below half of it, with a
-        coefficient at least half again as high as when it began; or that was below half of it and is now above twice, with
-        a coefficient fallen by a third. All within a hundred rows.
-    Why it matters: above its target the policy was free, below it learning is held back; the controller does both in turn.
-    When it misfires: the first rise of the KL from zero overshoots a little in many runs; twice the target is more than that.
+        coefficient at least 1.5 times what it was; or the reverse: a KL that was below half the target and is now above twice
+        the target, with a coefficient that fell by a third. Both within a hundred rows.
+    Why it matters: above its target the policy is hardly held, below it learning is held back; the controller does both in
+        turn.
+    When it misfires: the first rise of the KL from zero overshoots a little in many runs, but stays below twice the target.
     What to do: lengthen the controller's horizon, or start from the coefficient at which the KL last met its target.
     References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences.
     """
@@ -34,12 +35,12 @@ class ControllerOvershootAnomaly(Detector):
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "overshoot": Clause(
-            "the KL went through its target to the far side, driven by the coefficient", "warning",
+            "the KL passed through its target to the other side, driven by the coefficient", "warning",
             "definition of an overshoot; a factor of two on either side is a judgement",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "far": Setting(2.0, "factor from the target on either side", least=1.0),
+        "far": Setting(2.0, "factor above or below the target that counts as far", least=1.0),
         "moved": Setting(1.5, "factor by which the coefficient must have moved", least=1.0),
         "within": Setting(100, "rows from one side to the other", least=1),
     }
@@ -62,7 +63,7 @@ class ControllerOvershootAnomaly(Detector):
         side = 1 if kl.level > self.far * target else -1 if kl.level * self.far < target else 0
         if side == self._side:
             self._held += 1
-            if self._left:  # back to where it came from
+            if self._left:  # it came back to the side it started from
                 self._left = 0
             return None
         coef = view.get("kl_coef")
@@ -75,11 +76,11 @@ class ControllerOvershootAnomaly(Detector):
             self._start(side, coef.level)
             return None
         self._left += 1
-        if self._left > self.within:  # by now it is where it is
+        if self._left > self.within:  # too long ago to be an overshoot
             self._start(side, coef.level)
             return None
         message = (
-            f"KL went from one side of its target of {target:.3g} to {kl.level:.3g} on the other, while the coefficient went "
+            f"KL went from one side of its target of {target:.3g} to {kl.level:.3g} on the other, while the coefficient changed "
             f"from {self._coef:.3g} to {coef.level:.3g}."
         )
         limit = self.far * target if side > 0 else target / self.far

@@ -1,4 +1,4 @@
-"""The KL controller does not answer."""
+"""The KL controller does not respond."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class ControllerResponsivenessAnomaly(Detector):
     What it catches: a KL of more than twice or less than half of a known target for twenty rows, while the coefficient
         moved by 5 % or more in the wrong direction; or a KL of more than twice the target for fifty rows, while the
         coefficient rose by less than 5 %.
-    Why it matters: the coefficient is all that the controller has. One that moves the wrong way drives the KL further off,
-        and one that hardly moves might as well be fixed.
-    When it misfires: a coefficient that never moved is a choice, and one that stopped is `coef_adaptation_anomaly`: neither
-        is judged here. Nor is a KL below its target with a slow controller, which does no harm.
-    What to do: wrong way: check the sign of the error and that target and KL have one unit. Too slow: shorten the horizon,
+    Why it matters: the coefficient is the controller's only means. If it moves the wrong way, it drives the KL further off;
+        if it hardly moves, it might as well be fixed.
+    When it misfires: a coefficient that never moved is a choice, and one that stopped moving is `coef_adaptation_anomaly`:
+        neither is judged here. A KL below its target with a slow controller does no harm and is not judged either.
+    What to do: wrong way: check the sign of the error and that target and KL have the same unit. Too slow: shorten the horizon,
         or set a higher coefficient by hand.
-    References: Ziegler et al. 2019: the coefficient changes by at most 0.2 times batch over horizon a step.
+    References: Ziegler et al. 2019: the coefficient changes by at most 0.2 times batch over horizon per step.
     """
 
     __slots__ = ("_coef", "_rows", "_side", "far", "least", "slow_rows", "wrong_rows")
@@ -42,14 +42,14 @@ class ControllerResponsivenessAnomaly(Detector):
         ),
         "too_slow": Clause(
             "the KL is far above its target and the coefficient hardly rises", "warning",
-            "a judgement: 5 % in fifty rows; Ziegler et al. 2019 clip the error of a step at 0.2",
+            "a judgement: 5 % in fifty rows; Ziegler et al. 2019 clip the error of each step at 0.2",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "far": Setting(2.0, "factor from the target that is far", least=1.0),
-        "least": Setting(0.05, "change of the coefficient that counts as one", least=0.0),
+        "far": Setting(2.0, "factor above or below the target that counts as far", least=1.0),
+        "least": Setting(0.05, "relative change of the coefficient that counts as a move", least=0.0),
         "wrong_rows": Setting(20, "rows far from the target until a wrong direction counts", least=1),
-        "slow_rows": Setting(50, "rows above the target until a slow answer counts", least=1),
+        "slow_rows": Setting(50, "rows above the target until a slow response counts", least=1),
     }
     far: float
     least: float
@@ -84,12 +84,12 @@ class ControllerResponsivenessAnomaly(Detector):
             return None
         message = (
             f"KL has been {'above' if side > 0 else 'below'} its target of {target:.3g} for {self._rows} rows (now "
-            f"{kl.level:.3g}), and the coefficient went from {self._coef:.3g} to {coef.level:.3g}."
+            f"{kl.level:.3g}), and the coefficient changed from {self._coef:.3g} to {coef.level:.3g}."
         )
         evidence = {"kl": kl.level, "target": target, "coef": coef.level}
         return Finding("", change, side * self.least, message, evidence, clause="wrong_way" if wrong else "too_slow")
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.value * finding.threshold < 0.0:
-            return "Check the sign of the controller's error, and that its target and the KL have one unit."
+            return "Check the sign of the controller's error, and that its target and the KL have the same unit."
         return f"Shorten the controller's horizon, or set a higher KL coefficient{coefficient(view)} by hand."

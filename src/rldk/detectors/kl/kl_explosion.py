@@ -14,22 +14,22 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["KlExplosion"]
 
-ABSURD = 5.0  # times the limit, where no wait is needed
+ABSURD = 5.0  # times the limit at which one row is enough
 RESTED = 1e-3  # share of the limit below which a KL has not settled: the policy has not begun to move
 
 
 class KlExplosion(Detector):
     """The KL from the reference is beyond what any healthy run reaches.
 
-    What it catches: a KL, by the median of five rows, above 3 nats per token (50 per response where the length is not logged,
-        10 where the log does not say the unit). From half of that on it is a warning where it lasts, and critical where the
-        reward or another channel is damaged as well. A KL of five times the run's own target is a warning, and one of ten
-        times critical where it lasts.
-    Why it matters: the further the policy is from its reference, the less of what the reference knew is left, and the less a
-        reward model says about its text.
-    When it misfires: runs without a KL penalty go further and may be well: the limits are those of runs without one. The
-        k3 estimate is driven by single tokens, which is why a median is judged. While the reward thrives and no other channel
-        left its range, up to twice the limit is a warning.
+    What it catches: a KL (median of five rows) above 3 nats per token, 50 per response where the length is not logged, or 10
+        where the unit is not known. Above half of that limit it is a warning if it lasts, and critical if the reward or
+        another channel is damaged as well. A KL of five times the run's own target is a warning, and ten times the target is
+        critical if it lasts.
+    Why it matters: the further the policy is from its reference, the less it keeps of what the reference knew, and the less
+        a reward model's score of its text means.
+    When it misfires: runs without a KL penalty go further and may be healthy; the limits were set on such runs. The k3
+        estimate is driven by single tokens, which is why the median is judged. While the reward rises and no other channel
+        has left its range, a KL of up to twice the limit is only a warning.
     What to do: go back to the last good checkpoint, raise the KL coefficient, lower the learning rate.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization; Ziegler et al. 2019.
     """
@@ -45,28 +45,28 @@ class KlExplosion(Detector):
     clauses: ClassVar = {
         "beyond_any": Clause(
             "the KL is beyond what any healthy run reaches", "critical",
-            "corpus: 2.7 nats per token is the most of the sound runs of tune, public runs 1.3; failing ones reach 3 to 9",
+            "corpus: healthy runs of the tune split reach 2.7 nats per token, public ones 1.3; failing ones reach 3 to 9",
             persist=5, least=2,
         ),
         "with_damage": Clause(
-            "the KL is far out, and another channel left its range", "critical",
+            "the KL is above half of the limit, and another channel has left its range", "critical",
             "half of the limit, corroborated by an independent channel", persist=5, least=2,
         ),
         "far": Clause(
-            "the KL is far beyond the usual, for long", "warning",
-            "ranges of real runs: 1.5 nats per token or 25 per response is told by 24 failing and 1 healthy run",
+            "the KL stays far above the usual level", "warning",
+            "ranges of real runs: 24 failing runs and 1 healthy run pass 1.5 nats per token or 25 per response",
             persist=25, least=6,
         ),
         "above_settled": Clause(
-            "the KL is many times what it had settled at", "warning",
+            "the KL is many times the level it had settled at", "warning",
             "simulated and public runs: a settled KL does not grow eightfold without a cause", persist=10, least=4,
         ),
         "lost_target": Clause(
-            "the KL is ten times its target and more, for long", "critical",
-            "the run's own target ten times over: no controller brings it back", persist=20, least=5,
+            "the KL stays at ten times its target or more", "critical",
+            "ten times the run's own target: no controller recovers from that", persist=20, least=5,
         ),
         "beyond_target": Clause(
-            "the KL is many times its target", "warning", "the run's own target, five times over", persist=10, least=4,
+            "the KL is many times its target", "warning", "five times the run's own target", persist=10, least=4,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -86,7 +86,7 @@ class KlExplosion(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         kl, series = kl_level(view), view.get("kl_mean")
         target = target_of(view)
-        aims = target > 0.1 * (USUAL_SEQUENCE if kl.unit == "sequence" else USUAL_TOKEN)  # a smaller one is for another unit
+        aims = target > 0.1 * (USUAL_SEQUENCE if kl.unit == "sequence" else USUAL_TOKEN)  # else it is in another unit
         high = aims and series.level > self.target_factor * target
         if series.n % SLOW == 0 or series.n % QUICK == 0:
             self._lagged.read(series.n, series.level)
@@ -98,7 +98,7 @@ class KlExplosion(Detector):
         evidence = {"kl": series.level, "kl_start": series.first, "strain": kl.strain}
         found = []
         if high:
-            text = f"KL is {series.level:.3g}, with a target of {target:.3g}."
+            text = f"KL is {series.level:.3g}; its target is {target:.3g}."
             found.append(Finding("", series.level, self.target_factor * target, text, evidence, clause="beyond_target"))
             if series.level > 2.0 * self.target_factor * target:
                 found.append(Finding("", series.level, 2.0 * self.target_factor * target, text, evidence, clause="lost_target"))
@@ -119,7 +119,7 @@ class KlExplosion(Detector):
         return found
 
     def _settled(self, kl: KlLevel, level: float, dense: bool) -> float:
-        """Where the KL was at rest a hundred rows ago (thirty where a row stands for several steps); infinite if it was not."""
+        """The level at which the KL rested a hundred rows ago (thirty if a row stands for several steps); else infinite."""
         readings = self._lagged.slow if dense else self._lagged.quick
         if len(readings) < 5 or not kl.strain > 0.03:
             return inf

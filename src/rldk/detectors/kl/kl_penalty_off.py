@@ -9,23 +9,23 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 
 __all__ = ["KlPenaltyOff"]
 
-HELD = 5  # rows with a penalty after which losing it is a change
-AT_ONCE = 0.2  # share of its highest that the coefficient had right before
-MEASURABLE = 0.3  # KL from which on its penalty tells the coefficient
+HELD = 5  # rows with a penalty after which its loss counts as a change
+AT_ONCE = 0.2  # share of its highest value that the coefficient must have had just before
+MEASURABLE = 0.3  # smallest KL at which penalty / KL gives the coefficient
 
 
 class KlPenaltyOff(Detector):
-    """The KL coefficient is negative, was lost on the way, or is 0.
+    """The KL coefficient is negative, dropped to 0 during the run, or is 0.
 
     What it catches: a coefficient below 0, as configured or as the penalty and the KL in the log imply; one that falls from a
-        fifth or more of its highest to nothing at once. A coefficient that is 0 from the start is a note.
-    Why it matters: a negative coefficient pays the policy for leaving its reference, and it will. Without the penalty the
-        policy goes wherever the reward is, also where the reward is wrong.
-    When it misfires: training without a penalty is a choice, and TRL's GRPO makes it by default: as such it is a note. A
-        penalty that was faded out step by step is no loss. Where the KL is not measured, which is so in GRPO with `beta=0`,
-        only the loss of a coefficient is seen.
-    What to do: set the coefficient (`kl_coef`, `beta`) to 0.01 to 0.1, or back to what it was; where 0 is meant, limit the
-        KL yourself and watch held-out quality.
+        fifth or more of its highest value to 0 within one row. A coefficient that is 0 from the start is a note.
+    Why it matters: a negative coefficient pays the policy for leaving its reference, and it will. Without the penalty
+        nothing keeps the policy from exploiting errors of the reward.
+    When it misfires: training without a penalty is a choice (TRL's default for GRPO), hence only a note. A penalty that is
+        reduced step by step is not judged. Where the KL is not measured, as in GRPO with `beta=0`, only a coefficient that
+        drops is found.
+    What to do: set the coefficient (`kl_coef`, `beta`) to 0.01 to 0.1, or back to what it was. If 0 is intended, set a limit
+        on the KL yourself and watch held-out quality.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization; Ziegler et al. 2019.
     """
 
@@ -42,16 +42,16 @@ class KlPenaltyOff(Detector):
             "the KL coefficient is negative", "critical", "definition: the penalty has the wrong sign", persist=1, least=1,
         ),
         "pays": Clause(
-            "the KL term of the reward is positive while the KL is", "critical",
+            "the KL term of the reward is positive while the KL is positive", "critical",
             "definition: the penalty is minus the coefficient times the KL", persist=5, least=3,
         ),
         "lost": Clause(
-            "the KL coefficient fell to nothing at once", "warning", "schedules fade a coefficient out step by step",
+            "the KL coefficient dropped to 0 within one row", "warning", "schedules reduce a coefficient step by step",
             persist=2, least=1,
         ),
         "chosen": Clause("the KL coefficient is 0", NOTE, "a choice, and TRL's default for GRPO"),
     }  # fmt: skip
-    settings: ClassVar = {"nothing": Setting(1e-4, "coefficient below which there is no penalty to speak of", least=0.0)}
+    settings: ClassVar = {"nothing": Setting(1e-4, "coefficient below which the penalty counts as off", least=0.0)}
     nothing: float
     _on: int
     _before: float
@@ -80,13 +80,13 @@ class KlPenaltyOff(Detector):
             self._lost = self._before
         self._before = 0.0
         if self._lost:
-            message = f"The KL coefficient fell from {self._lost:.3g} to {coef:.3g} at once."
+            message = f"The KL coefficient dropped from {self._lost:.3g} to {coef:.3g} within one row."
             return (Finding("", coef, self._lost, message, {"coef": coef, "coef_before": self._lost}, clause="lost"),)
-        message = f"The KL coefficient is {coef:.3g}: nothing holds the policy near its reference. That may be meant."
+        message = f"The KL coefficient is {coef:.3g}: nothing keeps the policy near its reference. This may be intended."
         return (Finding("", coef, self.nothing, message, {"coef": coef}, clause="chosen"),)
 
     def _implied(self, view: View) -> Sequence[Finding]:
-        """Where no coefficient is logged, the penalty and the KL of the row give it."""
+        """Where no coefficient is logged, the penalty divided by the KL of the row gives it."""
         penalty, kl = view.get("kl_penalty_reward"), view.get("kl_mean")
         if penalty.index != kl.index or not abs(kl.last) > MEASURABLE:
             return ()
@@ -100,5 +100,5 @@ class KlPenaltyOff(Detector):
     def advice_for(self, view: View, finding: Finding) -> str:
         before = finding.evidence.get("coef_before")
         if before is not None:
-            return f"Set the KL coefficient back to {before:.3g}, unless this was meant."
+            return f"Set the KL coefficient back to {before:.3g}, unless this was intended."
         return "Make the KL coefficient (`kl_coef`, `beta`) positive: 0.01 to 0.1." if finding.value < 0.0 else self.advice

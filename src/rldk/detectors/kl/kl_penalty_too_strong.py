@@ -10,18 +10,18 @@ from rldk.signals.reward import score_of
 
 __all__ = ["KlPenaltyTooStrong"]
 
-MEASURABLE = 0.02  # KL from which on its penalty tells the coefficient
+MEASURABLE = 0.02  # smallest KL at which penalty / KL gives the coefficient
 
 
 class KlPenaltyTooStrong(Detector):
-    """The KL coefficient is many times what any recipe uses.
+    """The KL coefficient is many times what published recipes use.
 
-    What it catches: a KL coefficient of 2 or more, as configured or as the penalty and the KL in the log imply; critical from 5
-        on, once the reward has shown no trend.
-    Why it matters: the noise of the penalty drowns the reward, and each step away from the reference costs more than any
-        reward can pay.
-    When it misfires: adaptive controllers reach 1 to 2 for a while; DPO's beta is not judged, since it is not a penalty
-        beside a reward.
+    What it catches: a KL coefficient of 2 or more, as configured or as the penalty and the KL in the log imply; from 5 on
+        it is critical if the reward does not rise.
+    Why it matters: the noise of the penalty drowns the reward, and each step away from the reference costs more than
+        any reward can make up for.
+    When it misfires: adaptive controllers reach 1 to 2 for a while; DPO's beta is not judged, because it does not weigh a
+        penalty against a reward.
     What to do: lower the coefficient (`kl_coef`, `beta`) to 0.01 to 0.1.
     References: Ziegler et al. 2019 (0.03 to 0.2); TRL's defaults 0.05 (PPO) and 0 to 0.04 (GRPO).
     """
@@ -37,7 +37,7 @@ class KlPenaltyTooStrong(Detector):
     clauses: ClassVar = {
         "holds_back": Clause(
             "the KL coefficient is 5 or more, and the reward does not rise", "critical",
-            "recipes use 0 to 0.5; at 5 a KL of 0.2 nats costs as much as a right answer pays", persist=10, least=4,
+            "recipes use 0 to 0.5; at 5 a KL of 0.2 nats costs as much as a correct answer earns", persist=10, least=4,
         ),
         "strong": Clause(
             "the KL coefficient is 2 or more", "warning", "recipes use 0 to 0.5", persist=2, least=1,

@@ -1,4 +1,4 @@
-"""The KL jumps, again and again."""
+"""The KL jumps, once to stay or repeatedly."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ TINY_TOKEN, TINY_SEQUENCE = 0.01, 1.0
 
 
 class KlSpike(Detector):
-    """The KL jumps to many times its level, and either stays there or does it again and again.
+    """The KL jumps to many times its level, and either stays there or jumps repeatedly.
 
-    What it catches: a level (the median of five rows) that leaps to five times its own mean over the last thirty rows or
-        so, and of its early spread, for five rows, and is no longer tiny (0.01 nats a token, 1 a response). And single
-        values ten times the level and above what is usual (0.3 nats a token, 15 a response): the fourth within fifty rows,
-        where one that comes with a gradient norm of ten times its level counts twice, or one of thirty times the usual.
-    Why it matters: the k3 estimate grows with the exponential of the log-ratio, so a few tokens that the policy has all
-        but forbidden make the loss explode; with the gradient along, that batch has overwritten what others had taught.
-    When it misfires: a lone spike is an outlier of the estimator, and healthy runs have them (0.93 among 0.03). The KL of
-        the first rows grows tenfold within a few of them, so that leaps of the first hundred do not count.
+    What it catches: a level (median of five rows) that jumps to five times its mean over about the last thirty rows and to
+        five times its early spread, stays there for five rows, and is not tiny (0.01 nats per token, 1 per response). Also
+        single values of ten times the level and above the usual range (0.3 nats per token, 15 per response): four of them
+        within fifty rows, where one that comes with a gradient norm of ten times its level counts twice, or a single value
+        of thirty times the usual range.
+    Why it matters: the k3 estimate grows with the exponential of the log-ratio, so a few tokens that the policy has made
+        very unlikely make the loss explode. If the gradient jumps too, that batch overwrites what earlier batches taught.
+    When it misfires: a single spike is an outlier of the estimator and occurs in healthy runs (0.93 among 0.03). The KL of
+        the first rows grows tenfold within a few rows, so jumps in the first hundred rows do not count.
     What to do: clip gradients, clip or mask the log-ratio of single tokens, use the k1 or k2 estimate in the loss, and
-        look at the batch: cut-off or padded responses, another template, a wrong mask.
+        look at the batch: cut-off or padded responses, a different template, a wrong mask.
     References: Schulman 2020, Approximating KL Divergence; OpenRLHF issue 931; TRL pull request 6550.
     """
 
@@ -47,8 +48,8 @@ class KlSpike(Detector):
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "leap": Clause(
-            "the KL leaps to five times its mean and stays there", "warning",
-            "a judgement: a KL that has settled does not leap without a cause",
+            "the KL jumps to five times its mean and stays there", "warning",
+            "a judgement: a KL that has settled does not jump without a cause",
         ),
         "spikes": Clause(
             "single values of the KL are ten times its level, and gradients or another channel follow", "warning",
@@ -59,11 +60,11 @@ class KlSpike(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "leap": Setting(5.0, "times its recent mean to which the level must leap", least=1.5),
-        "factor": Setting(10.0, "times the level that make a single value a spike", least=2.0),
-        "many": Setting(4, "how many spikes within the window", least=1, most=16),
-        "window": Setting(50, "rows of the window", least=1),
-        "monstrous": Setting(30.0, "times what is usual at which one is enough", least=1.0),
+        "leap": Setting(5.0, "times its recent mean that the level must jump to", least=1.5),
+        "factor": Setting(10.0, "times the level at which a single value is a spike", least=2.0),
+        "many": Setting(4, "number of spikes within the window", least=1, most=16),
+        "window": Setting(50, "length of the window in rows", least=1),
+        "monstrous": Setting(30.0, "times the usual range at which one spike is enough", least=1.0),
     }
     leap: float
     factor: float
@@ -88,21 +89,21 @@ class KlSpike(Detector):
             return self._leapt(view, level, mean)
         self._leaps = 0
         if level == level:
-            self._mean = (1.0 - MEMORY) * mean + MEMORY * level  # in this form it cannot overflow
+            self._mean = (1.0 - MEMORY) * mean + MEMORY * level  # written so that it cannot overflow
         if not value > USUAL_TOKEN or not self.factor * level < value < inf:
             return None
         return self._spiked(view, value)
 
     def _leapt(self, view: View, level: float, mean: float) -> Finding | None:
-        """The level itself has jumped; it counts with the fifth row. The mean waits meanwhile, but not for ever."""
+        """Whether the level itself has jumped: it counts in the fifth row. Until then the mean is not updated, up to a limit."""
         self._leaps += 1
         if self._leaps < 5 or (level < TINY_SEQUENCE and unit_of(view) != "token"):
             return None
-        message = f"KL leapt to {level:.3g} from {mean:.3g} within a few rows, and is still there."
+        message = f"KL jumped from {mean:.3g} to {level:.3g} within a few rows and stays there."
         return Finding("warning", level, self.leap * mean, message, {"kl": level, "kl_before": mean}, clause="leap")
 
     def _spiked(self, view: View, value: float) -> Finding | None:
-        """A single value has jumped; it counts with others, or by its size."""
+        """Whether a single value has jumped: it counts together with others, or alone if it is large enough."""
         kl, grad = view.get("kl_mean"), view.first("grad_norm", "policy_grad_norm")
         usual = USUAL_SEQUENCE if unit_of(view) == "sequence" else USUAL_TOKEN
         normal = max(kl.level, abs(kl.base), kl.scale, 0.4 * kl.roughness)

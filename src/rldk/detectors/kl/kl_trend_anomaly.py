@@ -17,15 +17,15 @@ KEPT = 7
 
 
 class KlTrendAnomaly(Detector):
-    """The KL is above what is usual, has been rising for ninety rows, and gathers pace.
+    """The KL is above what is usual, has been rising for ninety rows, and accelerates.
 
-    What it catches: the mean KL of about ten rows, read every fifteen, rose in at least five of the last six readings, half
-        again in all, by 1.3 times as much in the later half as in the earlier one, and is now above what most
-        healthy runs reach (1 nat per token, 25 per response).
-    Why it matters: every run leaves its reference, fast at first and then slower, until the penalty holds it. One that
-        goes ever faster beyond the usual has nothing that holds it: it is on its way to an explosion.
-    When it misfires: a run without a KL penalty may drift on for long and be well. Where the log does not say whether it
-        counts by token or by response, a sign of damage elsewhere is asked for.
+    What it catches: the mean KL of about ten rows, read every fifteen rows, rose in at least five of the last six readings,
+        to 1.5 times the first of them, 1.3 times as much in the later half as in the earlier one, and is now above what
+        most healthy runs reach (1 nat per token, 25 per response).
+    Why it matters: every run leaves its reference, fast at first and then more slowly, until the penalty holds it. A KL that
+        accelerates beyond the usual range is not held by anything and will explode.
+    When it misfires: a run without a KL penalty may drift for a long time and be healthy. Where the log does not say
+        whether the KL is per token or per response, damage in another channel is required as well.
     What to do: raise the KL coefficient, or lower the learning rate.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
@@ -41,16 +41,16 @@ class KlTrendAnomaly(Detector):
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "gathers_pace": Clause(
-            "the KL rises beyond the usual and ever faster", "warning",
-            "a judgement on the form (a rise that gathers pace); by its level alone, 5 % of the sound runs of tune "
-            "pass 1.8 nats per token",
+            "the KL is above the usual range and rises ever faster", "warning",
+            "a judgement about the shape (a rise that accelerates); by level alone, 5 % of the healthy runs of the tune "
+            "split pass 1.8 nats per token",
         ),
     }  # fmt: skip
     settings: ClassVar = {
         "token": Setting(1.0, "nats per token above which a rise matters", least=0.0),
         "sequence": Setting(25.0, "nats per response above which a rise matters", least=0.0),
-        "rise": Setting(1.5, "how many times its value of ninety rows ago it must be", least=1.0),
-        "pace": Setting(1.3, "rise of the later half over that of the earlier one", least=0.0),
+        "rise": Setting(1.5, "times its value of ninety rows ago that the KL must reach", least=1.0),
+        "pace": Setting(1.3, "rise in the later half divided by the rise in the earlier half", least=0.0),
     }
     token: float
     sequence: float
@@ -80,7 +80,7 @@ class KlTrendAnomaly(Detector):
         if not level > limit or not (unit or harm(view, besides="kl") or level > self.sequence):
             return None
         first = self._readings[0]
-        message = f"KL rose from {first:.3g} to {level:.3g} {in_numbers(unit)} in {EVERY * (KEPT - 1)} rows and gathers pace."
+        message = f"KL rose from {first:.3g} to {level:.3g} {in_numbers(unit)} in {EVERY * (KEPT - 1)} rows and accelerates."
         return Finding("warning", level, limit, message, {"kl": level, "kl_before": first})
 
     def _read(self, mean: float) -> None:

@@ -11,16 +11,16 @@ __all__ = ["KlVolatilityAnomaly"]
 
 
 class KlVolatilityAnomaly(Detector):
-    """The KL changes from one row to the next by as much as healthy runs reach in all.
+    """The KL changes from one row to the next by as much as its whole level in healthy runs.
 
-    What it catches: a mean step between neighbouring rows above 0.3 nats a token or 15 a response, at least half of the
-        KL's own level and five times its early spread, for thirty rows on end.
-    Why it matters: a KL that swings like this is not a property of the policy any more but of which tokens were drawn:
-        the estimate is carried by a few outliers, and so is the penalty that is made of it.
-    When it misfires: single spikes raise the mean step for a dozen rows, hence thirty. Small KLs swing by their own size
-        and more in healthy runs, hence the absolute limit, which is that by response where the log does not say the unit.
+    What it catches: a mean change between neighbouring rows above 0.3 nats per token or 15 per response, at least half of the
+        KL's own level and five times its early spread, for thirty consecutive rows.
+    Why it matters: a KL that swings like this no longer describes the policy but which tokens were drawn: a few outliers
+        dominate the estimate, and with it the penalty.
+    When it misfires: a single spike raises the mean change for a dozen rows, hence the wait of thirty. Small KLs swing by
+        their own size and more in healthy runs, hence the absolute limit (the one per response where the unit is not known).
     What to do: raise the batch size or clip the log-ratio of single tokens; lower the learning rate if the policy itself
-        jumps about.
+        jumps.
     References: Schulman 2020, Approximating KL Divergence.
     """
 
@@ -35,16 +35,16 @@ class KlVolatilityAnomaly(Detector):
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "swings": Clause(
-            "the KL swings from row to row by more than healthy runs reach at all", "warning",
-            "a judgement: half of its level and five times its early spread; sound runs of tune swing by up to 4 nats "
-            "per token, on a higher level",
+            "the KL swings from row to row by more than the level of healthy runs", "warning",
+            "a judgement: half of its level and five times its early spread; healthy runs of the tune split swing by up "
+            "to 4 nats per token, on a higher level",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "token": Setting(USUAL_TOKEN, "mean step in nats a token", least=0.0),
-        "sequence": Setting(USUAL_SEQUENCE, "mean step in nats a response", least=0.0),
-        "relative": Setting(0.5, "mean step as a share of the level", least=0.0),
-        "grown": Setting(5.0, "mean step in early spreads", least=0.0),
+        "token": Setting(USUAL_TOKEN, "mean change in nats per token", least=0.0),
+        "sequence": Setting(USUAL_SEQUENCE, "mean change in nats per response", least=0.0),
+        "relative": Setting(0.5, "mean change as a share of the level", least=0.0),
+        "grown": Setting(5.0, "mean change in multiples of the early spread", least=0.0),
     }
     token: float
     sequence: float

@@ -1,4 +1,4 @@
-"""A KL that cannot be."""
+"""The KL is negative."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from rldk.signals.kl import in_numbers, unit_of
 
 __all__ = ["NegativeKl"]
 
-BY_LENGTH = 0.002  # nats a token of a long response that rounding and an older policy may take off its sum
+BY_LENGTH = 0.002  # nats per token that rounding and an older policy may subtract from the sum over a long response
 
 
 class NegativeKl(Detector):
     """The KL from the reference is clearly below zero, row after row.
 
-    What it catches: a median over five rows below -0.05 nats a token, or -1 a response (-0.25 where the log does not say
-        which), for twenty rows on end. At ten times that it is critical.
-    Why it matters: a KL is never negative. Its k1 estimate is so by chance only, and chance does not last: the samples do
-        not come from the policy that is measured, or the reference is not what it should be. The penalty then pays the
-        policy for moving away.
-    When it misfires: k1 of a policy that has hardly moved hovers around zero, a little below as often as above; those
-        values are far smaller. KL averaged over samples of an older policy may stay slightly negative.
+    What it catches: a median over five rows below -0.05 nats per token, or -1 per response (-0.25 where the log does not
+        say which), for twenty consecutive rows. Ten times that is critical.
+    Why it matters: a KL is never negative. Its k1 estimate can be negative by chance, but not for long: if it stays so, the
+        samples do not come from the policy that is measured, or the reference is wrong. The penalty then rewards the policy
+        for moving away.
+    When it misfires: the k1 estimate of a policy that has hardly moved varies around zero, with much smaller values. A KL
+        averaged over samples of an older policy may stay slightly negative.
     What to do: sample with temperature 1 and no top-k, top-p or minimum length; check that log-probabilities of policy and
         reference use the same tokens, mask, precision and adapter, and that padding is masked.
-    References: TRL pull requests 239 and 352 (a warning below -1 a response); TRL issue 925.
+    References: TRL pull requests 239 and 352 (a warning below -1 per response); TRL issue 925.
     """
 
     __slots__ = ("sequence", "token", "unstated", "worse")
@@ -41,20 +41,20 @@ class NegativeKl(Detector):
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "far_below_zero": Clause(
-            "the KL is far below zero, ten times the limit and more", "critical",
+            "the KL is far below zero, ten times the limit or more", "critical",
             "definition: a true KL is never negative; ten times the limit of `below_zero`",
         ),
         "below_zero": Clause(
             "the KL stays below zero", "warning",
-            "definition: a true KL is never negative; the lowest level of 79 sound runs of the tune split is -0.0004 "
+            "definition: a true KL is never negative; the lowest level in 79 healthy runs of the tune split is -0.0004 "
             "nats per token",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "token": Setting(0.05, "nats a token below zero", least=0.0),
-        "sequence": Setting(1.0, "nats a response below zero", least=0.0),
-        "unstated": Setting(0.25, "nats below zero where the unit is not said", least=0.0),
-        "worse": Setting(10.0, "times that at which it is critical", least=1.0),
+        "token": Setting(0.05, "nats per token below zero", least=0.0),
+        "sequence": Setting(1.0, "nats per response below zero", least=0.0),
+        "unstated": Setting(0.25, "nats below zero where the unit is not known", least=0.0),
+        "worse": Setting(10.0, "times the limit at which it is critical", least=1.0),
     }
     token: float
     sequence: float
@@ -74,5 +74,5 @@ class NegativeKl(Detector):
         if level > limit:
             return None
         clause = "far_below_zero" if level < self.worse * limit else "below_zero"
-        message = f"KL from the reference is {level:.3g} {in_numbers(unit)} and stays below zero, which no true KL can be."
+        message = f"KL from the reference is {level:.3g} {in_numbers(unit)} and stays below zero; a true KL cannot be negative."
         return Finding("", level, limit, message, {"kl": level, "kl_start": kl.start}, clause=clause)

@@ -20,13 +20,13 @@ class ReferenceWrong(Detector):
     """The KL is zero although the policy moves, or is far from zero before it has moved.
 
     What it catches: a KL that stays at exactly zero while rewards or updates show that the policy changes: the reference is the
-        policy itself. A KL of a nat per response in the first row, before the first update, is a note: the reference is another
-        model, dropout is active, or the row comes after many updates.
-    Why it matters: a penalty on a KL of zero holds nothing. A foreign reference pulls the policy towards another model.
-    When it misfires: a policy that does not move has a KL of zero too; `policy_frozen` says so. With a coefficient of 0 many
+        policy itself. A KL above 1 nat per response (0.1 per token) in the first row is a note: the
+        reference is another model, dropout is active, or the row comes after many updates.
+    Why it matters: a penalty on a KL of zero has no effect. A wrong reference pulls the policy towards another model.
+    When it misfires: a policy that does not move has a KL of zero too; that is `policy_frozen`. With a coefficient of 0 many
         trainers load no reference and log a KL of 0, which is not judged.
-    What to do: load the reference as a model of its own, from the weights that training starts from, and switch dropout off
-        where log-probabilities are taken.
+    What to do: load the reference as a separate model, from the weights that training starts from, and switch dropout off
+        where log-probabilities are computed.
     References: TRL copies the model for the reference unless it is given one.
     """
 
@@ -36,7 +36,7 @@ class ReferenceWrong(Detector):
     needs: ClassVar = (("kl_mean", "reference_is_policy", "dropout_active"),)
     panels: ClassVar = ("kl", "reward")
     reads: ClassVar = (*SCORES, "kl_update", "weight_change", "kl_coef", "target_kl", "entropy_mean")
-    advice: ClassVar[str] = "Load the reference as a model of its own, from the weights that training starts from."
+    advice: ClassVar[str] = "Load the reference as a separate model, from the weights that training starts from."
     clear: ClassVar[int] = 5
     clauses: ClassVar = {
         "is_the_policy": Clause(
@@ -44,25 +44,25 @@ class ReferenceWrong(Detector):
             "definition: the KL of two models is zero only if they are the same", persist=10, least=4,
         ),
         "shares_weights": Clause(
-            "the reference is the policy", "warning", "definition: as the trainer's objects say", persist=2, least=1,
+            "the reference is the policy", "warning", "definition: the trainer uses one object for both", persist=2, least=1,
         ),
         "dropout": Clause(
-            "dropout is active while log-probabilities are taken", NOTE, "TRL switches it off by default; the KL then has noise",
+            "dropout is active while log-probabilities are computed", NOTE, "TRL switches it off; dropout makes the KL noisy",
             persist=1, least=1,
         ),
         "is_another": Clause(
             "the KL is far from zero in the first row", NOTE,
-            "public and own runs: 9 failing and no healthy run above 1 nat per response; harmless in the corpus",
+            "public and own runs: 9 failing runs and no healthy run above 1 nat per response; harmless in the corpus",
             persist=1, least=1,
         ),
     }  # fmt: skip
 
     def find(self, view: View) -> Sequence[Finding]:
         if view.get("reference_is_policy").last == 1.0:
-            message = "The reference model is the policy itself: the KL stays zero, and its penalty holds nothing."
+            message = "The reference model is the policy itself: the KL stays zero, and its penalty has no effect."
             return (Finding("", 1.0, 0.0, message, clause="shares_weights"),)
         if view.get("dropout_active").last == 1.0 and "dropout" not in self._noted:
-            message = "Dropout is active in the policy: its log-probabilities differ from pass to pass."
+            message = "Dropout is active in the policy: its log-probabilities differ between forward passes."
             return (Finding("", 1.0, 0.0, message, clause="dropout"),)
         kl = view.get("kl_mean")
         if kl.n == 1 and view.index == 0 and view.step <= 1 and kl.first > FIRST[unit_of(view)]:

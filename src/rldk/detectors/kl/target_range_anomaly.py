@@ -1,4 +1,4 @@
-"""The KL is not where it was meant to be."""
+"""The KL is not at its target."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["TargetRangeAnomaly"]
 
 
 class TargetRangeAnomaly(Detector):
-    """The KL stays outside of the range that the run aims at.
+    """The KL stays outside the range that was set for it.
 
-    What it catches: a KL outside of `kl_target` plus or minus `kl_target_tolerance` for twenty rows on end, once it has had
-        thirty rows to get there. Where only the target is known, a KL above three times of it.
-    Why it matters: the target is the user's word on how far the policy may go. Above it the policy moves more freely than
+    What it catches: a KL outside `kl_target` plus or minus `kl_target_tolerance` for twenty consecutive rows, after thirty rows
+        to get there. Where only the target is known, a KL above three times the target.
+    Why it matters: the target states how far the policy may go. Above it the policy moves more freely than
         intended; below it the penalty holds back learning.
-    When it misfires: a target in another unit than the log (0.1 a token against a sum over the response) is never met; set
-        it in the unit of the log. Without a target it has nothing to say.
+    When it misfires: a target in another unit than the log (0.1 per token against a sum over the response) is never met; set
+        it in the unit of the log. Without a target this detector does not run.
     What to do: above the range raise the KL coefficient or let the controller act faster (a shorter horizon), below it
         lower the coefficient.
     References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences.
@@ -41,8 +41,8 @@ class TargetRangeAnomaly(Detector):
         "below": Clause("the KL is below the range that was set for it", "warning", "the user's own target and tolerance"),
     }  # fmt: skip
     settings: ClassVar = {
-        "arrival": Setting(30, "rows that the KL has to reach the range", least=0),
-        "factor": Setting(3.0, "times the target that is too high where no tolerance is known", least=1.0),
+        "arrival": Setting(30, "rows after which the KL must have reached the range", least=0),
+        "factor": Setting(3.0, "times the target that is too high where no tolerance is set", least=1.0),
     }
     arrival: float
     factor: float
@@ -58,7 +58,7 @@ class TargetRangeAnomaly(Detector):
             return None
         above = kl.level > high
         limit = high if above else low
-        message = f"KL is {kl.level:.3g}, {'above' if above else 'below'} {limit:.3g}, with a target of {target:.3g}."
+        message = f"KL is {kl.level:.3g}, {'above' if above else 'below'} {limit:.3g}; its target is {target:.3g}."
         evidence = {"kl": kl.level, "target": target}
         return Finding("", kl.level, limit, message, evidence, clause="above" if above else "below")
 

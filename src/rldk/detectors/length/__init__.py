@@ -1,1 +1,1 @@
-"""Detectors of the length family, one defect a file."""
+"""Detectors of the length family, one defect per file."""

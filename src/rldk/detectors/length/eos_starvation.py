@@ -13,15 +13,15 @@ __all__ = ["EosStarvation"]
 
 
 class EosStarvation(Detector):
-    """Responses no longer end by themselves, or never did.
+    """Responses no longer emit the end token, or never did.
 
     What it catches: the share of responses that emit the end token falls from most of them to hardly any, whatever the reward
         does; or no response has ended since the first row.
-    Why it matters: a response that is cut off is scored on half an answer. A policy that stops ending its responses has
-        found that length pays, or has lost the end token.
-    When it misfires: base models and tasks with a fixed length fill the limit from the start and may learn all the same:
-        while the reward rises that is a warning. So is a loss of endings of a model that seldom ended, while the reward is
-        near its best and nothing else left its range.
+    Why it matters: a response that is cut off is scored on half an answer. A policy that stops ending its responses has learnt
+        that length is rewarded, or has lost the end token.
+    When it misfires: base models and tasks with a fixed length fill the limit from the start and may learn anyway: while the
+        reward rises this is only a warning. The same holds for a model that seldom ended its responses and now ends fewer,
+        while the reward is near its best and nothing else has left its range.
     What to do: raise the length limit, check the stop tokens and the chat template, penalise responses that are cut off, or
         start from a model tuned to stop.
     References: TRL's `missing_eos_penalty`; Yu et al. 2025, DAPO (overlong reward shaping).
@@ -38,20 +38,20 @@ class EosStarvation(Detector):
     clauses: ClassVar = {
         "stopped": Clause(
             "responses that ended no longer do", "critical",
-            "public and own runs: the end-token count fell below a tenth of its best in 6 failing runs and no healthy one, and "
-            "nine in ten responses became truncated in 13 failing and 2 healthy ones", persist=10, least=4,
+            "public and own runs: the end-token count fell below a tenth of its best in 6 failing runs and no healthy run, and "
+            "nine in ten responses became truncated in 13 failing and 2 healthy runs", persist=10, least=4,
         ),
         "fewer": Clause(
             "half of the responses that ended no longer do", "warning",
-            "corpus: of 86 sound runs, 95 % keep three quarters of their endings, and the least is 31 %", persist=12, least=3,
+            "corpus: 95 % of 86 sound runs keep three quarters of their endings; the lowest keeps 31 %", persist=12, least=3,
         ),
         "never": Clause(
             "no response has ended since the first row, and the reward does not rise", "critical",
-            "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy one", persist=20, least=10,
+            "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy run", persist=20, least=10,
         ),
         "never_and_stuck": Clause(
             "no response has ended since the first row, and most rewards repeat", "critical",
-            "a cause and its effect: half an answer cannot be scored", persist=10, least=5,
+            "cause and effect: half an answer cannot be scored", persist=10, least=5,
         ),
         "fills_limit": Clause(
             "every response has been truncated since the first row, and the reward rises", "warning",
@@ -73,7 +73,7 @@ class EosStarvation(Detector):
             message = "No response has emitted the end token since the first row."
             score = score_of(view)
             works = view.reward.improves(score) or (0.6 < score.base <= 1.0 and score.high <= 1.0 + 1e-6)
-            counted = view.first("eos_frac", "eos_count").n > 0  # a response at the limit may still have its end token
+            counted = view.first("eos_frac", "eos_count").n > 0  # a response at the limit may still contain its end token
             stuck = score.n >= 8 and score.repeats > 0.5 * score.n  # most rewards are the same number as the one before
             clauses = ("never_yet", "never") if not works else ("never_yet",) if counted else ("fills_limit",)
             if stuck and not works:
@@ -81,7 +81,7 @@ class EosStarvation(Detector):
             return [Finding("", now, self.share, message, evidence, clause=clause) for clause in clauses]
         if best < 0.3 or not now < 0.5 * best:
             return ()
-        message = f"Responses that end by themselves fell from {best:.0%} to {now:.0%}."
+        message = f"The share of responses that emit the end token fell from {best:.0%} to {now:.0%}."
         fewer = Finding("", now, 0.5 * best, message, evidence, clause="fewer")
         if now > self.share * best:
             return (fewer,)

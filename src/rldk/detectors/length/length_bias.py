@@ -1,4 +1,4 @@
-"""The reward pays for length."""
+"""The reward favours length."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from rldk.signals.channels import ending_share
 
 __all__ = ["LengthBias"]
 
-DOUBT = 0.3  # of the step from row to row; the mean over some twenty rows errs by half of that
+DOUBT = 0.3  # of the change from row to row; the mean over about twenty rows errs by half of that
 PRECISE = 0.1  # change from row to row below which a median of five rows errs by a twentieth
 GROWN = 2.0
 
 
 class LengthBias(Detector):
-    """Longer responses are rewarded more, whatever they say.
+    """Longer responses get higher rewards, whatever they say.
 
-    What it catches: a rank correlation of response length with reward, beyond its noise, that is so high that length all but
-        decides the reward; or one above the threshold for long, or while responses have doubled in length or stop ending. It is
-        measured over the latest responses where they are given to the forensics (`response_data`), or as the run logs it
-        (`length_reward_corr`).
-    Why it matters: what the reward pays for is what the policy will learn; a reward that grows with length is gamed by
-        writing more long before anything else is learnt.
-    When it misfires: where a right answer takes more words than a wrong one, the correlation is earned: healthy runs of the
-        corpus reach 0.7 for a while, without growing. A negative one is not reported: wrong answers that ramble until they
-        are cut off are common in healthy runs.
+    What it catches: a rank correlation of response length with reward, beyond its noise, that is so high that length nearly
+        determines the reward; or one above the threshold that lasts, or that comes with responses that have doubled in length
+        or stop ending. It is measured over the latest responses if they are passed to the forensics (`response_data`), or
+        taken from the log (`length_reward_corr`).
+    Why it matters: the policy learns what is rewarded; if the reward grows with length, it learns to write more long before
+        anything else.
+    When it misfires: where a right answer takes more words than a wrong one, the correlation is justified: healthy runs of
+        the corpus reach 0.7 for a while, without growing lengths. A negative correlation is not reported: wrong answers that
+        ramble until they are cut off are common in healthy runs.
     What to do: control the reward for length or normalise it by length, penalise over-long responses, and read the
         longest ones that score well.
     References: Singhal et al. 2023, A Long Way to Go: Investigating Length Correlations in RLHF.
@@ -39,28 +39,28 @@ class LengthBias(Detector):
     panels: ClassVar = ("length_bias", "length")
     reads: ClassVar = ("rollout_length_mean", "truncated_frac", "eos_frac", "eos_count")
     advice: ClassVar[str] = (
-        "Control the reward for length, or normalise it by it; penalise over-long responses; read the longest that score well."
+        "Control or normalise the reward for length; penalise over-long responses; read the longest ones that score well."
     )
     clauses: ClassVar = {
         "pays_and_grows": Clause(
-            "length all but decides the reward, and responses stop ending", "critical",
-            "corpus: rewards for length; no sound run of tune", persist=5, least=2,
+            "length nearly determines the reward, and responses stop ending", "critical",
+            "corpus: rewards for length; no sound run of the tune split", persist=5, least=2,
         ),
         "decides": Clause(
-            "length all but decides the reward", "warning",
-            "corpus: healthy runs reach 0.7, rewards for length 0.88 and more", persist=5, least=3,
+            "length nearly determines the reward", "warning",
+            "corpus: healthy runs reach 0.7, rewards for length reach 0.88 and more", persist=5, least=3,
         ),
         "lasting": Clause(
-            "longer responses are rewarded more, for long", "warning",
+            "longer responses get higher rewards, over many steps", "warning",
             "Singhal et al. 2023; a judgement: sound runs of the corpus are too short to tell", persist=70, least=20,
         ),
         "grows": Clause(
-            "longer responses are rewarded more, and they have doubled or stop ending", "warning",
+            "longer responses get higher rewards, and lengths have doubled or responses stop ending", "warning",
             "Singhal et al. 2023; the corpus has healthy correlations of 0.6 without growth", persist=5, least=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "threshold": Setting(0.35, "rank correlation of length and reward, where responses grow", least=0.0, most=1.0),
+        "threshold": Setting(0.35, "rank correlation that is reported if responses grow", least=0.0, most=1.0),
         "alone": Setting(0.75, "rank correlation that is reported without growth", least=0.0, most=1.0),
     }
     threshold: float
@@ -78,7 +78,7 @@ class LengthBias(Detector):
         now, best = ending_share(view)
         unending = best > 0.5 and now < 0.6 * best
         grown = length.ready and length.level > GROWN * length.start
-        message = f"Length and reward have a rank correlation of {correlation.level:.2f}: longer responses are rewarded more"
+        message = f"Length and reward have a rank correlation of {correlation.level:.2f}: longer responses get higher rewards"
         evidence = {"length_reward_corr": correlation.level, "correlation_start": correlation.start}
         if length.ready:
             evidence |= {"length_start": length.start, "length": length.level}
@@ -86,7 +86,7 @@ class LengthBias(Detector):
         if value >= max(self.alone, self.threshold):
             found.append(Finding("", correlation.level, self.alone, f"{message}.", evidence, clause="decides"))
             if unending:
-                also = f"{message}, and responses that end by themselves fell to {now:.0%}."
+                also = f"{message}, and the share of responses that emit the end token fell to {now:.0%}."
                 found.append(Finding("", correlation.level, self.alone, also, evidence, clause="pays_and_grows"))
         if value >= self.threshold:
             found.append(Finding("", correlation.level, self.threshold, f"{message}.", evidence, clause="lasting"))

@@ -12,21 +12,21 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["LengthCollapse"]
 
-NOTHING = 4.0  # tokens up to which a length limit leaves no room for an answer
+NOTHING = 4.0  # length limits up to this many tokens leave no room for an answer
 
 
 class LengthCollapse(Detector):
-    """Responses have shrunk to a few tokens, or are cut off after a few.
+    """Responses have shrunk to a few tokens, or are cut off after a few tokens.
 
-    What it catches: a mean length that has fallen to a fifth of its start and stays there. Critical where the reward has
-        fallen meanwhile, or a strong channel (entropy, KL) left its range. Also a limit that cuts off every response after
+    What it catches: a mean length that has fallen to a fifth of its start and stays there. Critical if the reward has
+        fallen since, or a strong channel (entropy, KL) has left its range. Also a limit that cuts off every response after
         four tokens or fewer.
-    Why it matters: a policy that answers with nothing has found the cheapest way to avoid a penalty; one that may not say
-        more cannot learn to.
-    When it misfires: a length penalty, or a task with short answers, shortens responses rightly: with a reward near its
-        best and nothing else out of range it is a note.
-    What to do: take back the length penalty or the penalty on the end token, check that empty answers score worst, and raise the
-        length limit.
+    Why it matters: a policy that answers with nothing has found the cheapest way to avoid a penalty; one that is cut off after
+        four tokens cannot learn to answer.
+    When it misfires: a length penalty, or a task with short answers, is a good reason for shorter responses: with a
+        reward near its best and nothing else out of range it is a note.
+    What to do: lower the length penalty or the penalty on the end token, check that empty answers score worst, and raise
+        the length limit.
     References: none.
     """
 
@@ -37,7 +37,7 @@ class LengthCollapse(Detector):
     panels: ClassVar = ("length", "truncated")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "rollout_length_max")
     advice: ClassVar[str] = (
-        "Take back the length penalty, raise the length limit, and check that empty or trivial answers score worst."
+        "Lower the length penalty, raise the length limit, and check that empty or trivial answers score worst."
     )
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
@@ -46,7 +46,7 @@ class LengthCollapse(Detector):
             "corroboration by an independent channel", persist=6, least=3,
         ),
         "shrunk": Clause(
-            "responses shrank to a fifth, and the reward is no better for it", "warning",
+            "responses shrank to a fifth, and the reward has not improved", "warning",
             "corpus: 86 sound runs keep 47 % of their length or more", persist=8, least=3,
         ),
         "brief": Clause("responses shrank to a fifth while the reward rose", NOTE, "as above", persist=8, least=3),
@@ -64,7 +64,7 @@ class LengthCollapse(Detector):
         length, cut = view.get("rollout_length_mean"), view.get("truncated_frac")
         limit = view.get("max_response_length").last
         longest = view.get("rollout_length_max")
-        limit = limit if limit > 0.0 else longest.high if longest.first <= NOTHING else nan  # longer ones were never seen
+        limit = limit if limit > 0.0 else longest.high if longest.first <= NOTHING else nan  # no longer response was ever seen
         if 0.0 < limit <= NOTHING or (cut.n >= 3 and cut.level > 0.9 and 0.0 < length.level <= NOTHING):
             most = limit if 0.0 < limit <= NOTHING else length.level
             message = f"Responses are cut off after {most:.3g} tokens."

@@ -1,4 +1,4 @@
-"""Responses grow without end."""
+"""Responses keep growing."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["LengthRunaway"]
 
-NOISE = 3.0  # times the spread of the first lengths by which it must be longer
+NOISE = 3.0  # times the spread of the first lengths by which responses must be longer
 
 
 class LengthRunaway(Detector):
     """Responses have grown many times over.
 
-    What it catches: a mean length of several times its start and beyond the spread it had there. Critical where the reward has
-        fallen meanwhile, or a strong channel (entropy, KL, endings) left its range.
-    Why it matters: text that never ends cannot be scored, costs the most to sample, and teaches the policy to go on.
-    When it misfires: reasoning models grow their answers as they learn; with a reward near its best and nothing else out of
-        range it is a note. A run whose responses fill the limit from the start is set up so.
+    What it catches: a mean length of several times its start and beyond the spread it had there. Critical if the reward has
+        fallen since, or a strong channel (entropy, KL, endings) has left its range.
+    Why it matters: text that never ends cannot be scored, costs the most to sample, and teaches the policy to write on.
+    When it misfires: reasoning models write longer answers as they learn; with a reward near its best and nothing else out of
+        range it is a note. A run whose responses fill the limit from the start is not judged.
     What to do: check that the end token is learnt and not masked; penalise over-long responses, or do not train on
         truncated ones; raise the limit if the answers need it.
     References: Yu et al. 2025, DAPO (overlong reward shaping).
@@ -43,14 +43,14 @@ class LengthRunaway(Detector):
             "corroboration by an independent channel", persist=6, least=3,
         ),
         "grown": Clause(
-            "responses grew several times over, and the reward is no better for it", "warning",
-            "public runs: healthy ones that learn to reason grow up to fourfold", persist=6, least=3,
+            "responses grew several times over, and the reward has not improved", "warning",
+            "public runs: healthy runs that learn to reason grow up to fourfold", persist=6, least=3,
         ),
         "reasoning": Clause(
             "responses grew several times over while the reward rose", NOTE, "as above", persist=6, least=3,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"factor": Setting(4.0, "how many times its start the length must be", least=1.0)}
+    settings: ClassVar = {"factor": Setting(4.0, "factor over its start that the length must reach", least=1.0)}
     factor: float
 
     def find(self, view: View) -> Sequence[Finding]:

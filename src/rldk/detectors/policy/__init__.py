@@ -1,1 +1,1 @@
-"""Detectors of the policy family, one defect a file."""
+"""Detectors of the policy family, one defect per file."""

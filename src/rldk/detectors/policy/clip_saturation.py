@@ -1,4 +1,4 @@
-"""Most of the update is clipped away."""
+"""Much of the update is clipped away."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ NARROW, WIDE = 0.01, 5.0  # clip ranges that leave no room, and that clip nothin
 
 
 class ClipSaturation(Detector):
-    """Most tokens of an update are clipped, or the clip range leaves no room.
+    """A large share of the tokens is clipped, or the clip range leaves no room.
 
-    What it catches: a third of the tokens or more hit the clip range, for long. A clip range below 0.01 or above 5 is a note.
-    Why it matters: a clipped token has no gradient: the update is made by the few that are left. Either the ratio between old
-        and new policy has left the region in which PPO's estimate holds, or the range allows for no step at all.
-    When it misfires: off-policy methods with many epochs on one batch clip a fifth to a quarter as a matter of course.
-    What to do: lower the learning rate, take fewer epochs or minibatches per batch, or widen the clip range if it was set
-        very tight.
+    What it catches: a third or more of the tokens hit the clip range over many updates. A clip range below 0.01 or above 5 is
+        a note.
+    Why it matters: a clipped token has no gradient, so the update comes from the remaining ones. Either the ratio between old
+        and new policy has left the region in which PPO's estimate holds, or the range is too tight for any step.
+    When it misfires: off-policy methods with many epochs on one batch normally clip a fifth to a quarter of the tokens.
+    What to do: lower the learning rate, use fewer epochs or minibatches per batch, or widen the clip range if it is very
+        tight.
     References: Schulman et al. 2017, Proximal Policy Optimization Algorithms.
     """
 
@@ -31,7 +32,7 @@ class ClipSaturation(Detector):
     needs: ClassVar = (("clip_frac", "clip_range"),)
     panels: ClassVar = ("clip", "kl_update")
     reads: ClassVar = ("policy_lr", "lr")
-    advice: ClassVar[str] = "Lower the learning rate, take fewer epochs per batch, or widen the clip range if it is very tight."
+    advice: ClassVar[str] = "Lower the learning rate, use fewer epochs per batch, or widen the clip range if it is very tight."
     clauses: ClassVar = {
         "saturated": Clause(
             "a third of the tokens are clipped", "warning",
@@ -41,7 +42,7 @@ class ClipSaturation(Detector):
             "the clip range is below 0.01", NOTE, "recipes use 0.1 to 0.4 per token; GSPO clips whole responses at 3e-4",
             persist=1, least=1,
         ),
-        "wide": Clause("the clip range is above 5", NOTE, "a ratio of 6 is never clipped: PPO without a clip",
+        "wide": Clause("the clip range is above 5", NOTE, "even a ratio of 6 is not clipped: PPO without a clip",
         persist=1, least=1),
     }  # fmt: skip
     settings: ClassVar = {"share": Setting(0.35, "share of clipped tokens", least=0.0, most=1.0)}

@@ -11,22 +11,22 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EntropyCollapse"]
 
-DEAD = 1e-4  # nats per token: one word follows another with a probability of 0.9999 and more
+DEAD = 1e-4  # nats per token: the next token has a probability of 0.9999 or more
 BEGUN = 1e-3  # nats per token at the start below which there is nothing to lose
-LOW = 0.3  # nats per token below which healthy runs began that ended below 0.02
+LOW = 0.3  # nats per token: healthy runs that ended below 0.02 started below this
 
 
 class EntropyCollapse(Detector):
-    """The policy's entropy is all but gone: it writes one text.
+    """The policy's entropy is nearly zero: it writes one text.
 
-    What it catches: an entropy by token below 0.02 nats that has lost nine tenths of its start; one that is zero to four
-        digits; and one that has lost nine tenths while the reward has nothing to show for it.
-    Why it matters: without entropy nothing is explored, and no gradient leads out of a policy that writes one thing.
-    When it misfires: entropy falls in most runs that learn. Models of public runs end as low as 0.006 nats, but began
+    What it catches: an entropy per token below 0.02 nats that has lost nine tenths of its start; one that is zero to four
+        digits; and one that has lost nine tenths while the reward is not at its best.
+    Why it matters: without entropy the policy does not explore, and no gradient leads out of a policy that writes one text.
+    When it misfires: entropy falls in most runs that learn. Models of public runs end as low as 0.006 nats, but started
         below 0.3; with a reward near its best and no other channel out of range a low entropy is a warning, not critical. A
-        low entropy from the start is the model's nature. In supervised training (token accuracy and no reward) the
-        entropy falls because the model learns: it is not judged. Nor is the entropy of continuous actions, which may be
-        negative.
+        low entropy from the start is a property of the model. In supervised training (token accuracy and no reward) the
+        entropy falls because the model learns, so it is not judged. Neither is the entropy of continuous actions, which may
+        be negative.
     What to do: lower the learning rate, raise the entropy bonus or the sampling temperature, raise the KL penalty, and go
         back to a checkpoint from before the fall.
     References: Cui et al. 2025, The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models.
@@ -39,18 +39,18 @@ class EntropyCollapse(Detector):
     panels: ClassVar = ("entropy", "reward")
     reads: ClassVar = (*SCORES, "token_accuracy", *CHANNEL_METRICS)
     advice: ClassVar[str] = (
-        "Go back before the fall; lower the learning rate, raise the entropy bonus, the temperature or the KL penalty."
+        "Go back to before the fall; lower the learning rate, raise the entropy bonus, the temperature or the KL penalty."
     )
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
         "dead": Clause(
             "the entropy is zero", "critical",
-            "definition: the most likely text is the only one; public runs that died are below 1e-10",
+            "definition: the most likely text is the only one; collapsed public runs are below 1e-10",
             persist=5, least=2,
         ),
         "gone": Clause(
             "the entropy fell below 0.02 nats and a tenth of its start", "critical",
-            "public and own runs: 7 failing runs, no healthy one, fell from above 0.3 to below 0.02", persist=5, least=2,
+            "public and own runs: 7 failing runs and no healthy run fell from above 0.3 to below 0.02", persist=5, least=2,
         ),
         "fallen": Clause(
             "the entropy lost nine tenths of its start, and the reward is not at its best", "warning",

@@ -11,17 +11,17 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EntropyExplosion"]
 
-TEXT = 4.0  # nats per token beyond which an entropy that has doubled is no text: good models write with 0.1 to 2
+TEXT = 4.0  # nats per token above which an entropy that has doubled is no longer text; good models have 0.1 to 2
 
 
 class EntropyExplosion(Detector):
-    """The policy's entropy is far above where it started, or near that of words drawn at random.
+    """The policy's entropy is far above where it started, or near that of random tokens.
 
-    What it catches: an entropy by token that has risen by a nat and doubled; and one near the logarithm of the vocabulary, which
-        is that of words drawn at random, from the first row on.
-    Why it matters: a policy that has come apart does not come back, since random text earns no reward to learn from.
-    When it misfires: a run that explores may double or triple a small entropy and be well; it is therefore asked to rise by
-        an absolute amount as well. While the reward is near its best it is a warning.
+    What it catches: an entropy per token that has risen by 1 nat and doubled; and one near the logarithm of the vocabulary
+        size, which is that of random tokens, at any time from the first row on.
+    Why it matters: such a policy does not recover, because random text earns no reward to learn from.
+    When it misfires: a healthy run that explores may double or triple a small entropy, so a rise by an absolute amount is
+        required as well. While the reward is near its best it is only a warning.
     What to do: stop, go back to the last good checkpoint, lower the learning rate, the sampling temperature or the entropy
         bonus, and clip the gradients; look at the samples around the onset.
     References: Cui et al. 2025, The Entropy Mechanism of Reinforcement Learning for Reasoning Language Models.
@@ -38,29 +38,29 @@ class EntropyExplosion(Detector):
     )
     clauses: ClassVar = {
         "exploded": Clause(
-            "the entropy rose by a nat and doubled", "critical",
-            "public and own runs: 5 failing runs, no healthy one", persist=8, least=4,
+            "the entropy rose by 1 nat and doubled", "critical",
+            "public and own runs: 5 failing runs and no healthy run", persist=8, least=4,
         ),
         "rising": Clause(
             "the entropy rose by 0.6 nats and by half, and the reward does not improve", "warning",
-            "corpus: of 97 sound runs, 95 % rise by less than 0.31 nats, and the most is 0.65", persist=40, least=6,
+            "corpus: 95 % of 97 sound runs rise by less than 0.31 nats, and the largest rise is 0.65", persist=40, least=6,
         ),
         "random": Clause(
-            "the entropy has become that of words drawn at random", "critical",
+            "the entropy has become that of random tokens", "critical",
             "definition: ln(vocabulary) is the entropy of a uniform choice", persist=3, least=2,
         ),
         "random_from_start": Clause(
-            "the entropy is near that of words drawn at random since the first row, and the reward does not rise", "warning",
-            "definition, at three quarters of ln(vocabulary); language models write with a tenth of it", persist=30, least=8,
+            "the entropy is near that of random tokens since the first row, and the reward does not rise", "warning",
+            "definition, at three quarters of ln(vocabulary); language models have about a tenth of it", persist=30, least=8,
         ),
         "untrained": Clause(
-            "the entropy is near that of words drawn at random since the first row", NOTE,
+            "the entropy is near that of random tokens since the first row", NOTE,
             "as above: a model that was never trained, or a temperature far above 1", persist=3, least=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(2.0, "how many times its start the entropy must be", least=1.0),
-        "rise": Setting(1.0, "by how many nats it must have risen", least=0.0),
+        "factor": Setting(2.0, "factor over its start that the entropy must reach", least=1.0),
+        "rise": Setting(1.0, "nats by which it must have risen", least=0.0),
     }
     factor: float
     rise: float
@@ -80,11 +80,11 @@ class EntropyExplosion(Detector):
         if level > start + 0.6 and level > 1.5 * start and not view.reward.improves(score_of(view)):
             found.append(Finding("", level, start + 0.6, message, evidence, clause="rising"))
         if level > start + self.rise and level > self.factor * start:
-            sure = level > TEXT and level > 4.0 * start  # no wait: that is no text any more
+            sure = level > TEXT and level > 4.0 * start  # no wait: this is no longer text
             severity = "warning" if view.reward.thrives(score_of(view)) and level < TEXT else ""
             found.append(Finding(severity, level, start + self.rise, message, evidence, sure, clause="exploded"))
         if level > 0.75 * most:
-            message = f"Entropy is {level:.3g} nats per token; words drawn at random have {most:.3g}."
+            message = f"Entropy is {level:.3g} nats per token; random tokens have {most:.3g}."
             clauses = ["random"] if level > 0.93 * most else []
             if start > 0.7 * most:  # it was so from the first row
                 clauses = ["untrained", *([] if view.reward.improves(score_of(view)) else ["random_from_start"])]

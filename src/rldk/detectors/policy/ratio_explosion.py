@@ -1,4 +1,4 @@
-"""New and old policy have come apart within one update."""
+"""New and old policy diverge within one update."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["RatioExplosion"]
 class RatioExplosion(Detector):
     """The ratio of new to old probability is far from 1 on average.
 
-    What it catches: a mean ratio beyond a factor of two either way that lasts (critical beyond a factor of ten), or a
-        spread of the ratio beyond 5, or beyond 1 if it began at a thirtieth of that.
+    What it catches: a mean ratio that stays above 2 or below 1/2 (critical above 10 or below 1/10), or a spread of the ratio
+        above 5, or above 1 if it has grown thirtyfold since the start.
     Why it matters: the ratio's mean is 1 by definition while old and new policy are close. Away from it, the surrogate that
-        PPO maximises has nothing to do with the reward any more, or the two log-probabilities are of different models.
+        PPO maximises no longer approximates the reward, or the two log-probabilities come from different models.
     When it misfires: single tokens reach ratios of 30 in healthy runs, which is why the mean is judged and not the maximum.
     What to do: lower the learning rate or the epochs per batch; check that old log-probabilities come from the same model,
         precision and temperature as the new ones.
@@ -28,28 +28,28 @@ class RatioExplosion(Detector):
     needs: ClassVar = (("ratio_mean", "ratio_std"),)
     panels: ClassVar = ("ratio", "kl_update")
     advice: ClassVar[str] = (
-        "Lower the learning rate or the epochs per batch; check that both log-probabilities are of one model and temperature."
+        "Lower the learning rate or the epochs per batch; check that both log-probabilities use one model and temperature."
     )
     persist: ClassVar[int] = 4
     clauses: ClassVar = {
         "far_away": Clause(
-            "the mean ratio of new to old probability is beyond a factor of ten", "critical",
+            "the mean ratio of new to old probability is above 10 or below 1/10", "critical",
             "definition: the mean of the ratio is 1; the factor of ten is a judgement",
         ),
         "away": Clause(
-            "the mean ratio of new to old probability is beyond a factor of two", "warning",
-            "definition: the mean of the ratio is 1; 44 sound runs of tune stay within 3 % of it",
+            "the mean ratio of new to old probability is above 2 or below 1/2", "warning",
+            "definition: the mean of the ratio is 1; 44 sound runs of the tune split stay within 3 % of it",
         ),
         "wide": Clause(
-            "the ratio of new to old probability has a spread beyond 5, or far beyond its start", "warning",
+            "the spread of the ratio of new to old probability is above 5, or far above its start", "warning",
             "tune split: the widest of 44 sound runs is 0.6",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(2.0, "factor from 1 of the mean ratio", least=1.0),
-        "critical_factor": Setting(10.0, "factor from 1 at which it is critical", least=1.0),
+        "factor": Setting(2.0, "factor above or below 1 at which the mean ratio counts", least=1.0),
+        "critical_factor": Setting(10.0, "factor above or below 1 at which it is critical", least=1.0),
         "wide": Setting(5.0, "spread of the ratio", least=0.0),
-        "grown": Setting(30.0, "times its start at which a spread beyond 1 counts too", least=1.0),
+        "grown": Setting(30.0, "times its start at which a spread above 1 counts too", least=1.0),
     }
     factor: float
     critical_factor: float

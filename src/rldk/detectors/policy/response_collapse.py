@@ -1,4 +1,4 @@
-"""The policy writes one text, or the same words again and again."""
+"""The policy writes one text, or repeats the same words."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["ResponseCollapse"]
 
-VARIED = 0.5  # share of different responses from which there is something to lose
-GROWTH = 0.3  # by how much the repetition must be above its start
-MIN_BATCH = 8  # responses of which one text is less than `share`
-MIN_LENGTH = 8  # tokens below which few answers are possible, such as yes and no
+VARIED = 0.5  # share of different responses above which a fall counts
+GROWTH = 0.3  # rise of the repetition over its start that counts
+MIN_BATCH = 8  # number of responses from which a single text is less than `share`
+MIN_LENGTH = 8  # tokens below which only few answers are possible, such as yes and no
 
 
 class ResponseCollapse(Detector):
@@ -22,14 +22,14 @@ class ResponseCollapse(Detector):
 
     What it catches: no more than 15 % of the responses of a rollout differ, after more than half did, or since the first row;
         or more than 60 % of the pairs of neighbouring tokens in a response are repetitions, far more than at the start.
-    Why it matters: a policy that writes one text no longer answers, and nothing is left to compare and to learn from. The
-        reward may not show it, since one text can please a weak reward.
-    When it misfires: tasks with a handful of right answers (yes or no, a class) end in a few texts; while the reward thrives
-        and nothing else left its range that is a warning. Responses to a single prompt may become alike as it is learnt:
-        where a rollout has one prompt only, a thriving reward excuses that. From the start, responses of fewer than 8 tokens
-        are not judged. Of fewer than 7 responses, one text is more than 15 %, and is not seen.
-    What to do: read samples; go back to a checkpoint from before the fall, lower the learning rate, raise the entropy bonus,
-        the temperature or the KL penalty; from the start, check that sampling is on.
+    Why it matters: a policy that writes one text no longer answers its prompts, and equal responses give nothing to learn
+        from. The reward may not show it, since one text can satisfy a weak reward.
+    When it misfires: tasks with a handful of right answers (yes or no, a class) end in a few texts; while the reward rises
+        and nothing else has left its range that is only a warning. Responses to a single prompt may become alike as it is
+        learnt: if a rollout has only one prompt, a rising reward excuses that. At the start, responses of fewer than 8 tokens
+        are not judged. With fewer than 7 responses per rollout, one text is more than 15 % and cannot be detected.
+    What to do: read samples; go back to a checkpoint before the fall, lower the learning rate, raise the entropy bonus, the
+        temperature or the KL penalty. If it is so from the start, check that sampling is on.
     References: Holtzman et al. 2020, The Curious Case of Neural Text Degeneration; Welleck et al. 2020, Neural Text
         Generation with Unlikelihood Training.
     """
@@ -41,12 +41,12 @@ class ResponseCollapse(Detector):
     panels: ClassVar = ("quality", "entropy", "reward")
     reads: ClassVar = (*SCORES, "rollout_buffer_size", "batch_size", "num_generations", *CHANNEL_METRICS)
     advice: ClassVar[str] = (
-        "Read samples; go back before it; lower the learning rate, raise the entropy bonus, the temperature or the KL penalty."
+        "Read samples; go back to before it; lower the learning rate, raise the entropy bonus, temperature or KL penalty."
     )
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
         "one_text": Clause(
-            "hardly any two responses of a rollout differ, and most of them did", "critical",
+            "hardly any two responses of a rollout differ, although most of them used to", "critical",
             "definition: different prompts have different answers", persist=5, least=2,
         ),
         "one_text_from_start": Clause(
@@ -54,8 +54,8 @@ class ResponseCollapse(Detector):
             "definition: sampled responses differ, unless sampling is off or the model has one answer", persist=8, least=2,
         ),
         "repeats": Clause(
-            "most of a response is repetition, which it was not at the start", "critical",
-            "definition: text hardly ever repeats a pair of tokens, and `!!!!` does nothing else", persist=5, least=2,
+            "most of a response is repetition, unlike at the start", "critical",
+            "definition: text rarely repeats a pair of tokens, and `!!!!` does nothing else", persist=5, least=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -105,7 +105,7 @@ class ResponseCollapse(Detector):
 
 
 def _is_excused(view: View) -> bool:
-    """Whether the reward thrives or the task is solved, and nothing left its range but what ends with the variety."""
+    """Whether the reward rises or the task is solved, and nothing else has left its range except what depends on variety."""
     score = score_of(view)
     others = [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
     solved = view.reward.is_solved(score)
@@ -113,10 +113,10 @@ def _is_excused(view: View) -> bool:
 
 
 def _batch(view: View) -> float:
-    """Responses of a rollout; NaN where it is not known."""
+    """Number of responses per rollout; NaN if it is not known."""
     return view.first("rollout_buffer_size", "batch_size").last
 
 
 def _has_one_prompt(view: View) -> bool:
-    """Whether all responses of a rollout are to the same prompt; not where it is not known."""
+    """Whether all responses of a rollout answer the same prompt; false if that is not known."""
     return _batch(view) <= view.get("num_generations").last

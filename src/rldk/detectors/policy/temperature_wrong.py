@@ -11,13 +11,13 @@ __all__ = ["TemperatureWrong"]
 
 
 class TemperatureWrong(Detector):
-    """Responses are sampled at a temperature that leaves nothing to explore, or nothing of the language.
+    """Responses are sampled at a temperature so low that nothing is explored, or so high that the text is noise.
 
     What it catches: a sampling temperature below 0.3 or above 1.6; below 0.15 or above 2.2 it is critical.
-    Why it matters: near 0 all responses to a prompt are the same, and no reward differs from another. Far above 1 the text is
-        noise, and what is learnt holds for text that nobody will ever sample.
+    Why it matters: near 0 all responses to a prompt are the same, and their rewards do not differ. Far above 1 the text is
+        noise, and the policy learns from text that is never sampled in use.
     When it misfires: schedules that end at a low temperature; evaluation that is logged as training.
-    What to do: sample at 0.7 to 1.2, with 1 as the default: then the policy that is sampled is the one that is trained.
+    What to do: sample at 0.7 to 1.2, by default at 1: then the policy that samples is the one that is trained.
     References: TRL and verl sample at 1.0 by default.
     """
 
@@ -31,7 +31,7 @@ class TemperatureWrong(Detector):
     clauses: ClassVar = {
         "absurd": Clause(
             "the temperature is below 0.15 or above 2.2", "critical",
-            "definition: at 0.15 a word that is half as likely as the best is drawn once in a hundred times", persist=1, least=1,
+            "definition: at 0.15 a token half as likely as the best is sampled once in a hundred times", persist=1, least=1,
         ),
         "unusual": Clause(
             "the temperature is below 0.3 or above 1.6", "warning", "frameworks and recipes sample between 0.6 and 1.2",

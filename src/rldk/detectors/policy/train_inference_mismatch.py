@@ -12,16 +12,17 @@ LIMITS = {"mismatch_kl": "kl", "mismatch_logp_diff": "logp", "mismatch_prob_diff
 
 
 class TrainInferenceMismatch(Detector):
-    """Sampler and trainer disagree about the same tokens, and more and more.
+    """Sampler and trainer give the same tokens different probabilities, and increasingly so.
 
-    What it catches: a KL or difference of log-probabilities between the sampling engine and the trainer that lies for long
-        above what precision explains and far above the run's own start, or a large share of tokens masked for it.
+    What it catches: a KL or difference of log-probabilities between the sampling engine and the trainer that stays
+        above what numerical precision explains and far above the run's own start, or a large share of tokens masked for
+        that reason.
     Why it matters: the gradient is computed for text that this policy would not have written; training drifts, often into a
         sudden collapse.
-    When it misfires: asynchronous training samples with weights a few steps old and lives with a small gap; lone spikes
-        happen. The gap must be lasting, and grown.
+    When it misfires: asynchronous training samples with weights a few steps old and tolerates a small gap; single
+        spikes occur. The gap must therefore last and must have grown.
     What to do: sync the weights of the sampler each step, use the same precision and temperature on both sides, correct
-        with truncated importance weights, and mask what disagrees.
+        with truncated importance weights, and mask tokens that disagree.
     References: Yao et al. 2025, Your Efficient RL Framework Secretly Brings You Off-Policy RL Training.
     """
 
@@ -37,15 +38,15 @@ class TrainInferenceMismatch(Detector):
     clauses: ClassVar = {
         "gap_grown": Clause(
             "sampler and trainer disagree far more than at the start", "warning",
-            "Yao et al. 2025; the limits are a judgement, since no run of tune logs the gap",
+            "Yao et al. 2025; the limits are a judgement, since no run of the tune split logs the gap",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "kl": Setting(0.05, "KL by token between sampler and trainer", least=0.0),
+        "kl": Setting(0.05, "KL per token between sampler and trainer", least=0.0),
         "logp": Setting(0.25, "mean difference of log-probabilities", least=0.0),
         "prob": Setting(0.1, "mean difference of probabilities", least=0.0, most=1.0),
         "masked": Setting(0.3, "share of tokens masked", least=0.0, most=1.0),
-        "growth": Setting(10.0, "how many times its start it must be", least=1.0),
+        "growth": Setting(10.0, "factor over its start that it must reach", least=1.0),
     }
     kl: float
     logp: float

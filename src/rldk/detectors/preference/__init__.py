@@ -1,1 +1,1 @@
-"""Detectors of the preference family, one defect a file."""
+"""Detectors of the preference family, one defect per file."""

@@ -1,4 +1,4 @@
-"""Preference training has nothing left to separate and goes on pushing."""
+"""Preference training keeps pushing although all pairs are already separated."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ABSURD_BETA = 5.0  # ten times the largest of recipes
 class PreferenceDegenerate(Detector):
     """Margins explode, gradients die, and both answers become unlikely.
 
-    What it catches: the margin between chosen and rejected is many times what a sigmoid still feels, nearly all pairs are
-        told apart, and the gradient is a small share of its start, or the loss below a thousandth, which a sigmoid has where
-        it is flat. It is critical if the chosen answers, too, have become far less likely than under the reference: the
-        model unlearns what it should prefer; or if a beta of 5 or more is what makes the margins.
-    Why it matters: the loss goes on falling while the model gets worse.
+    What it catches: the margin between chosen and rejected is far into the flat part of the sigmoid, nearly all pairs are
+        ordered correctly, and the gradient is a small share of its start, or the loss is below a thousandth. It is critical
+        if the chosen answers have also become far less likely than under the reference: the model unlearns what it should
+        prefer; or if the margins come from a beta of 5 or more.
+    Why it matters: the loss keeps falling while the model gets worse.
     When it misfires: easy pairs are separated quickly in every run; without a dead gradient it is not reported.
     What to do: stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers.
     References: Razin et al. 2024, Unintentional Unalignment; Pal et al. 2024, Smaug (DPO-Positive).
@@ -41,18 +41,18 @@ class PreferenceDegenerate(Detector):
         ),
         "flat_by_beta": Clause(
             "the loss is flat because beta is 5 or more", "critical",
-            "definition: the slope of the loss is beta times that of a sigmoid at the margin, and beta makes the margin; recipes "
-            "use 0.01 to 0.5 (SimPO 2 to 2.5)",
+            "definition: the slope of the loss is beta times that of a sigmoid at the margin, and beta scales the margin; recipes"
+            " use 0.01 to 0.5 (SimPO 2 to 2.5)",
         ),
         "flat": Clause(
-            "margins are beyond what a sigmoid feels, and the gradient is dead", "warning",
-            "definition: at a margin of 8 the slope of a sigmoid is 0.0003; sound runs of tune end at 1.5",
+            "margins are in the flat part of the sigmoid, and the gradient is near zero", "warning",
+            "definition: at a margin of 8 the slope of a sigmoid is 0.0003; sound runs of the tune split end at 1.5",
         ),
     }  # fmt: skip
     settings: ClassVar = {
         "margin": Setting(8.0, "margin beyond which a sigmoid is flat", least=0.0),
-        "accuracy": Setting(0.98, "share of pairs told apart", least=0.5, most=1.0),
-        "dead": Setting(0.05, "share of its start below which the gradient, or the loss, is dead", least=0.0, most=1.0),
+        "accuracy": Setting(0.98, "share of pairs ordered correctly", least=0.5, most=1.0),
+        "dead": Setting(0.05, "share of its start below which the gradient, or the loss, counts as zero", least=0.0, most=1.0),
         "displaced": Setting(-5.0, "implicit reward of the chosen answers below which they are unlearnt", most=0.0),
     }
     margin: float
@@ -71,7 +71,7 @@ class PreferenceDegenerate(Detector):
         chosen = view.get("chosen_reward_mean")
         displaced = chosen.ready and chosen.level < self.displaced
         also = f", and the chosen answers have become less likely ({chosen.level:.3g})" if displaced else ""
-        message = f"The margin is {margin.level:.3g} and the gradient {pull.level:.2g}, from {pull.start:.2g}{also}."
+        message = f"The margin is {margin.level:.3g} and the gradient {pull.level:.2g}, down from {pull.start:.2g}{also}."
         evidence = {"margin": margin.level, "pull": pull.level}
         clause = "displaced" if displaced else "flat_by_beta" if view.get("kl_coef").last >= ABSURD_BETA else "flat"
         return Finding("", margin.level, self.margin, message, evidence, clause=clause)

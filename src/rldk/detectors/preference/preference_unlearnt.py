@@ -13,14 +13,14 @@ __all__ = ["PreferenceUnlearnt"]
 
 
 class PreferenceUnlearnt(Detector):
-    """Chosen answers become unlikely, or are never told from rejected ones.
+    """Chosen answers become unlikely, or are never ordered above rejected ones.
 
-    What it catches: chosen answers whose log-probability has fallen by as much as it was at the start: the model unlearns what it
-        should prefer. A share of pairs in the right order that stays near a half after many updates. A beta of 2 or more.
-    Why it matters: the loss falls while the model forgets how to write; or nothing in the pairs can be learnt.
-    When it misfires: a moderate fall of chosen answers goes with most DPO runs and is not reported. Hard pairs take long.
-    What to do: lower the learning rate, raise beta, or add a supervised term on the chosen answers; where nothing is learnt,
-        read pairs: are labels random or swapped?
+    What it catches: chosen answers whose log-probability has doubled in size since the start: the model unlearns what it should
+        prefer. A share of correctly ordered pairs that stays near one half after many updates. A beta of 2 or more.
+    Why it matters: the loss falls while the model forgets how to write, or there is nothing in the pairs to learn.
+    When it misfires: a moderate fall of chosen answers is normal in DPO and is not reported. Hard pairs take a long time.
+    What to do: lower the learning rate, raise beta, or add a supervised term on the chosen answers; if nothing is learnt,
+        read some pairs: are the labels random or swapped?
     References: Razin et al. 2024, Unintentional Unalignment; Pal et al. 2024, Smaug (DPO-Positive).
     """
 
@@ -42,18 +42,18 @@ class PreferenceUnlearnt(Detector):
             "chosen answers are less likely than at the start", "warning", "as above, at half of it", persist=10, least=4,
         ),
         "undecided": Clause(
-            "chosen answers are not told from rejected ones", "warning",
+            "chosen answers are not ordered above rejected ones", "warning",
             "corpus: 11 sound runs order 56 to 92 % of the pairs after fifty updates", persist=15, least=5,
         ),
         "beta_huge": Clause(
-            "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; beyond, the margin is decided after a step",
+            "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; above that, the loss is flat after a few steps",
             persist=1, least=1,
         ),
         "beta_absurd": Clause(
-            "beta is 5 or more", "warning", "ten times the largest of recipes: the loss is flat after a step",
+            "beta is 5 or more", "warning", "ten times the largest value of recipes: the loss is flat after one step",
             persist=2, least=1,
         ),
-        "beta_tiny": Clause("beta is below 0.002", NOTE, "nothing holds the policy near its reference", persist=1, least=1),
+        "beta_tiny": Clause("beta is below 0.002", NOTE, "nothing keeps the policy near its reference", persist=1, least=1),
     }  # fmt: skip
     settings: ClassVar = {"lost": Setting(1.0, "share of its size by which the log-probability must have fallen", least=0.1)}
     lost: float

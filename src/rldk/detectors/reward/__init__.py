@@ -1,1 +1,1 @@
-"""Detectors of the reward family, one defect a file."""
+"""Detectors of the reward family, one defect per file."""

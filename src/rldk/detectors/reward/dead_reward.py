@@ -1,4 +1,4 @@
-"""The reward says nothing."""
+"""The reward carries no signal."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ DEAD_GROUPS = 0.99
 
 
 class DeadReward(Detector):
-    """The reward carries no signal: it is the same number in every row, or every group of responses scores alike.
+    """The reward carries no signal: it is the same number in every row, or all responses of every group score the same.
 
-    What it catches: a mean reward that is the very same number row after row; a spread between responses that is zero, or was
-        there and is gone; groups of which none has a spread. None of these where the task is solved: the reward rose to
-        its best and stayed there, or is 1.
-    Why it matters: no difference in reward, no gradient: every further step costs and teaches nothing.
-    When it misfires: a hard task may score nothing for a while before the first success, which is why twenty updates are
-        waited for. A reward that is printed with two digits may look constant; where a spread is logged beside it, that decides.
-    What to do: score a few responses by hand; check that the answer can be parsed, that responses may end before the
-        length limit, and that the reward tells better from worse for this model; take easier prompts to begin with.
+    What it catches: a mean reward that is exactly the same number in row after row; a spread between responses that is zero or
+        has vanished; groups without any spread. It stays silent where the task is solved: the reward rose to its best and
+        stayed there, or is 1.
+    Why it matters: without differences in reward there is no gradient: further steps cost time and teach nothing.
+    When it misfires: a hard task may score nothing for a while before the first success, which is why it waits for twenty
+        updates. A reward printed with two digits may look constant; if a spread is logged as well, the spread decides.
+    What to do: score a few responses by hand; check that the answer can be parsed, that responses can end before the
+        length limit, and that the reward separates better from worse responses of this model; start with easier prompts.
     References: Yu et al. 2025, DAPO (dynamic sampling drops groups without spread).
     """
 
@@ -36,41 +36,41 @@ class DeadReward(Detector):
     panels: ClassVar = ("reward", "reward_spread", "reward_signal")
     reads: ClassVar = ("advantage_std",)
     advice: ClassVar[str] = (
-        "Score a few responses by hand: can the answer be parsed, may responses end before the length limit, does the reward "
-        "tell better from worse? Begin with easier prompts."
+        "Score a few responses by hand: can the answer be parsed, can responses end before the length limit, does the reward "
+        "separate better from worse responses? Start with easier prompts."
     )
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
         "constant": Clause(
             "the reward is the same number in every row", "critical",
-            "public and own runs: 18 failing, 1 healthy with a reward that is constant for 20 rows or 30 % of the run",
+            "public and own runs: 18 failing runs, 1 healthy run have a reward that is constant for 20 rows or 30 % of the run",
             persist=20, least=8,
         ),
         "constant_of_late": Clause(
             "the reward has become the same number in every row", "critical",
-            "a mean over sampled responses repeats to six digits only if all score alike", persist=8, least=4,
+            "a mean over sampled responses repeats to six digits only if all score the same", persist=8, least=4,
         ),
         "no_spread": Clause(
-            "all responses score alike", "critical",
-            "definition: the advantage is 0; 26 failing runs, no healthy one, with a spread below 1e-4 of its start",
+            "all responses score the same", "critical",
+            "definition: the advantage is 0; 26 failing runs and no healthy run have a spread below 1e-4 of its start",
             persist=10, least=4,
         ),
         "dead_groups": Clause(
             "no group of responses has a spread", "critical",
-            "definition: the advantage is 0; 24 failing runs, no healthy one, over the last fifth of the run",
+            "definition: the advantage is 0; 24 failing runs and no healthy run, over the last fifth of the run",
             persist=15, least=5,
         ),
         "hardly_any_groups": Clause(
             "hardly any group of responses has a spread", "warning",
-            "public runs: healthy ones reach 95 % of groups without a spread; this is beyond it, for long", persist=40, least=8,
+            "public runs: healthy ones reach 95 % of groups without a spread; the limit is above that", persist=40, least=8,
         ),
         "constant_early": Clause(
             "the reward has been the same number since the first row", "warning",
-            "a hard task scores nothing at first; ten updates of it are worth a look", persist=10, least=5,
+            "a hard task scores nothing at first; after ten updates it is worth a look", persist=10, least=5,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "groups": Setting(DEAD_GROUPS, "share of groups without a spread from which on no signal is left", least=0.5, most=1.0)
+        "groups": Setting(DEAD_GROUPS, "share of groups without a spread at which no signal is left", least=0.5, most=1.0)
     }
     groups: float
 
@@ -93,10 +93,10 @@ class DeadReward(Detector):
             found += [Finding("", score.last, 0.0, message, evidence, clause=name) for name in ("constant", clause)]
         if gone:
             also = f"from {spread.first:.3g} in the first row" if spread.first > 1e-6 else f"and the reward stays{where}"
-            message = f"No response scores better than another: the spread of rewards is {spread.level:.2g}, {also}."
+            message = f"All responses score the same: the spread of rewards is {spread.level:.2g}, {also}."
             found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="no_spread"))
         if dead:
-            message = f"{groups.level:.0%} of the groups have responses that all score alike."
+            message = f"{groups.level:.0%} of the groups have responses that all score the same."
             none = groups.level >= self.groups
             clauses = ("hardly_any_groups", "dead_groups") if none else ("hardly_any_groups",)
             found += [Finding("", groups.level, self.groups, message, evidence, clause=clause) for clause in clauses]
@@ -113,7 +113,7 @@ def _is_gone(spread: Series) -> bool:
 
 
 def _is_solved(view: View, score: Series) -> bool:
-    """Whether the reward rose step by step to its best and stays there, or is 1, the most that a share can be."""
+    """Whether the reward rose step by step to its best and stays there, or is 1, the highest possible share."""
     if not score.n:
         return False
     if abs(score.last - 1.0) < 1e-6 and score.level >= score.high:

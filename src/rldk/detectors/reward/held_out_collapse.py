@@ -1,4 +1,4 @@
-"""What the model could do on data it is not trained on is lost, or never changes."""
+"""Quality on held-out data is lost, or never changes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from rldk.signals.series import Series
 __all__ = ["HeldOutCollapse"]
 
 MEASURES = {"eval_accuracy": "Held-out accuracy", "eval_reward_mean": "Held-out reward", "accuracy": "Accuracy"}
-LEAST = 4  # measurements before there is something to fall from
-RARE = 5.0  # steps per row from which on an accuracy is measured, rather than counted over the batch
+LEAST = 4  # measurements needed before a fall can be judged
+RARE = 5.0  # steps per row from which an accuracy is taken as held-out, and not as that of the batch
 PERFECT = 0.98
-CHANCE = 1e-3  # of so many equal measurements, by how often they repeated before
+CHANCE = 1e-3  # equal measurements needed, by how often they repeated before
 
 
 class HeldOutCollapse(Detector):
-    """Accuracy or reward on the same questions has lost a large part of its best, or is the same number again and again.
+    """Accuracy or reward on the same questions has lost a large part of its best, or is always the same number.
 
-    What it catches: the median of the latest measurements is below the best by a large part of all that the measure has ever
-        varied by, and by more than its noise; an accuracy, by a quarter of its best or more. Also a measure that is the very
-        same number in seven measurements in a row, though it is not perfect: the policy gives the same answers, whatever it
-        is trained on.
-    Why it matters: the reward in training is noisy, is chosen by the sampler and can be hacked; what is measured on the same
-        questions again and again is the model itself.
-    When it misfires: a held-out set that is drawn anew each time, or of a few dozen questions, jumps; the wait for changes
-        beyond the usual is there for that. A change of the evaluation itself looks the same.
+    What it catches: the median of the latest measurements is below the best by most of the range that the measure has ever
+        covered, and by more than its noise; for an accuracy, by a quarter of its best or more. Also a measure that is exactly
+        the same number in seven consecutive measurements without being perfect: the policy gives the same answers whatever
+        it is trained on.
+    Why it matters: the reward in training is noisy, depends on the sampled prompts and can be hacked; repeated measurements on
+        the same questions show the model itself.
+    When it misfires: a held-out set that is sampled again each time, or has only a few dozen questions, jumps; this is why a
+        change must exceed the usual variation. A change of the evaluation itself looks the same.
     What to do: stop, go back to the checkpoint before the fall, lower the learning rate or raise the KL penalty.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
@@ -49,15 +49,15 @@ class HeldOutCollapse(Detector):
         ),
         "slipping": Clause(
             "held-out quality has lost a tenth of its best, and most of its range", "warning",
-            "as above, at three times its noise", persist=3, least=3,
+            "as `lost`, at three times its noise", persist=3, least=3,
         ),
         "pinned": Clause(
-            "held-out quality is the same number again and again", "critical",
-            "a policy that changes does not give the same number of right answers seven times in a row",
+            "held-out quality has been the same number many times in a row", "critical",
+            "a changing policy does not get the same number of answers right seven times in a row",
             persist=1, least=1,
         ),
         "repeats": Clause(
-            "held-out quality has been the same number five times", "warning", "as above, at five", persist=1, least=1,
+            "held-out quality has been the same number five times", "warning", "as above, at five times", persist=1, least=1,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -72,7 +72,7 @@ class HeldOutCollapse(Detector):
         for name, words in MEASURES.items():
             series = view.get(name)
             if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_a_row < RARE:
-                continue  # in every row of a dense log: that of the batch
+                continue  # logged in every row: the accuracy of the batch
             if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
                 found += [*self._pinned(series, words), *self._fallen(series, words, name != "eval_reward_mean")]
         return found

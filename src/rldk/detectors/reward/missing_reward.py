@@ -11,17 +11,17 @@ __all__ = ["MissingReward"]
 
 
 class MissingReward(Detector):
-    """Responses have no reward: the reward function gave `None`, or not a number.
+    """Responses have no reward: the reward function returned `None` or NaN.
 
-    What it catches: a share of responses without any reward that stays above 2 %, by the median of five rows, for three rows;
-        a mean reward that is there by name and has no value (`null`), which is how trainers write that no response has one.
-    Why it matters: trainers leave such responses out, or take them for 0, without a word: the run learns from the others
-        alone, which are often the easier ones.
-    When it misfires: functions that judge some prompts only return `None` for the rest by design, which counts only where no
-        other function gave a reward. A log that has a reward in some rows only, and `null` between them, is recognised by
-        the gaps that have ended: a further one counts when it is twice as long as the longest of them.
-    What to do: look at the responses without a reward; mend what fails in the function (a parser, a time limit, a service),
-        or return the least reward instead of nothing.
+    What it catches: a share of responses without a reward that stays above 2 % (median of five rows) for three rows; a mean
+        reward that is logged without a value (`null`), which is how trainers write that no response has a reward.
+    Why it matters: trainers silently drop such responses or count them as 0: the run learns only from the others, which are
+        often the easier ones.
+    When it misfires: functions that judge only some prompts return `None` for the rest by design; a response counts only if no
+        other function gave it a reward. A log with a reward in some rows and `null` between them is recognised by its
+        earlier gaps: a new gap counts when it is twice as long as the longest of them.
+    What to do: look at the responses without a reward; fix what fails in the function (a parser, a time limit, a service),
+        or return the lowest reward instead of nothing.
     References: none.
     """
 
@@ -30,24 +30,24 @@ class MissingReward(Detector):
     family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_missing_frac",),)
     panels: ClassVar = ("reward", "losses")
-    advice: ClassVar[str] = "Look at responses without a reward, and mend the function; or return the least reward for them."
+    advice: ClassVar[str] = "Look at responses without a reward and fix the function, or return the lowest reward for them."
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "all_missing": Clause(
             "no response has a reward, row after row", "critical",
-            "definition: there is nothing to learn from; five rows are beyond the gaps of trainers that score every fourth step",
+            "definition: nothing to learn from; five rows are longer than the gaps of trainers that score every fourth step",
             persist=5, least=3,
         ),
         "some_missing": Clause(
             "responses have no reward", "warning",
-            "definition: what has no reward is not learnt from; 2 % is a judgement", persist=3, least=3,
+            "definition: responses without a reward teach nothing; 2 % is a judgement", persist=3, least=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {"share": Setting(0.02, "share of responses that may be without a reward", least=0.0, most=1.0)}
     share: float
-    _gap: int  # rows without a reward since there was one
-    _silent: int  # rows among them that do not speak of the reward, such as those of an evaluation
-    _longest: int  # of the gaps that have ended
+    _gap: int  # rows since the last reward
+    _silent: int  # of these, rows without a reward key, such as those of an evaluation
+    _longest: int  # longest gap that has ended
 
     def reset(self) -> None:
         super().reset()
@@ -55,7 +55,7 @@ class MissingReward(Detector):
 
     @classmethod
     def metrics(cls) -> tuple[str, ...]:
-        return ()  # it must see the events in which the reward has no value, too
+        return ()  # it must also see events in which the reward has no value
 
     def find(self, view: View) -> Sequence[Finding]:
         event, missing = view.event, view.get("reward_missing_frac")

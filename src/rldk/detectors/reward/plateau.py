@@ -12,31 +12,31 @@ from rldk.signals.reward import score_of
 __all__ = ["Plateau"]
 
 WANDERS, MOVED, FAR = 0.12, 0.3, 0.6
-"""KL (nats per token) that says the policy has moved, and moved far. Healthy runs of the corpus that moved that far had a
+"""KL (nats per token) from which the policy has moved, and has moved far. Healthy runs of the corpus that moved that far had a
 reward whose trend was beyond chance (t above 2) by the fiftieth update."""
 STILL = 5e-4
-"""KL (nats per token) after fifty updates that says the policy has not moved."""
+"""KL (nats per token) after fifty updates below which the policy has not moved."""
 SMALL = 0.15
-"""Share of the spread between responses by which the reward of a whole run may rise and have learnt nothing."""
+"""Rise of the reward over a whole run, as a share of the spread between responses, that still counts as nothing learnt."""
 PREDICTED = 0.85
-"""Share of the variance of returns from which on values predict them. A judgement, above the 0.8 that single rows of sound
-runs of the corpus reach."""
+"""Share of the variance of returns from which the values count as predicting them. A judgement, above the 0.8 that
+single rows of sound runs of the corpus reach."""
 NO_UPDATE = 1e-7
-"""KL of an update with several optimizer steps that says nothing was changed; healthy updates have 1e-4 to 0.02."""
+"""KL of an update with several optimizer steps below which nothing changed; healthy updates have 1e-4 to 0.02."""
 
 
 class Plateau(Detector):
-    """The reward is where it began: nothing was learnt.
+    """The reward is where it started: nothing was learnt.
 
-    What it catches: a straight line through all rewards that rises no more than chance explains (t below 2), after fifty updates
-        if the policy has meanwhile left its reference (it moves, but not towards the reward) or has not moved at all, and
-        after four hundred in any case.
-    Why it matters: the run pays for itself only if something changes.
-    When it misfires: a reward that is high from the start has little to gain and is left alone. Slow tasks learn late: it is
-        taken back as soon as the reward rises.
-    What to do: where the policy has hardly moved, raise the learning rate, lower the KL penalty, and check that gradients
-        reach the weights (frozen layers, an adapter that is not trained); where it has, check that the reward tells better
-        from worse, that each reward is given to the response it was made for, and that it is not mostly noise.
+    What it catches: a linear trend over all rewards that rises no more than chance explains (t below 2): after fifty updates if
+        the policy has left its reference (it moves, but not towards the reward) or has not moved at all, and after four
+        hundred in any case.
+    Why it matters: a run that changes nothing wastes its compute.
+    When it misfires: a reward that is high from the start has little to gain and is not judged. Slow tasks learn late: the
+        anomaly is withdrawn as soon as the reward rises.
+    What to do: if the policy has hardly moved, raise the learning rate, lower the KL penalty, and check that gradients
+        reach the weights (frozen layers, an adapter that is not trained). If it has moved, check that the reward separates
+        better from worse responses, that each reward goes to its own response, and that it is not mostly noise.
     References: none.
     """
 
@@ -50,37 +50,37 @@ class Plateau(Detector):
         "explained_variance", "entropy_sequence", "entropy_mean",
     )
     advice: ClassVar[str] = (
-        "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and that the reward tells "
-        "better from worse."
+        "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and that the reward "
+        "separates better from worse responses."
     )
     clear: ClassVar[int] = 20
     passing: ClassVar[bool] = True
     clauses: ClassVar = {
         "drifts_far": Clause(
-            "the policy has left its reference by far, and the reward is no better for it", "critical",
+            "the policy is far from its reference, and the reward has not improved", "critical",
             "corpus: random and shuffled rewards; no healthy run that moved 0.6 nats per token had a flat reward",
             persist=10, least=4,
         ),
         "drifts": Clause(
-            "the policy moves away from its reference, and the reward is no better for it", "warning",
+            "the policy moves away from its reference, and the reward has not improved", "warning",
             "corpus: as above, at 0.3 nats per token", persist=6, least=3,
         ),
         "frozen": Clause(
             "updates change nothing, and the reward has no trend", "critical",
-            "corpus: learning rates a thousandth of what is sane; healthy updates move the policy by 1e-4 to 0.02 nats",
+            "corpus: learning rates a thousand times too low; healthy updates move the policy by 1e-4 to 0.02 nats",
             persist=8, least=4,
         ),
         "wanders": Clause(
-            "after sixty updates the policy has moved, and the reward is no better for it", "warning",
+            "after sixty updates the policy has moved, and the reward has not improved", "warning",
             "corpus: random and shuffled rewards at 0.12 nats per token; healthy runs show a trend by then", persist=8, least=4,
         ),
         "predictable": Clause(
             "the values predict the returns, and the reward has no trend: responses make no difference", "warning",
-            "definition: a return that is known before the response does not depend on it", persist=10, least=4,
+            "definition: a return that can be predicted before the response does not depend on the response", persist=10, least=4,
         ),
         "still": Clause(
             "after fifty updates neither the policy nor the reward has moved", "warning",
-            "corpus: learning rates a thousandth of what is sane", persist=10, least=4,
+            "corpus: learning rates a thousand times too low", persist=10, least=4,
         ),
         "flat": Clause(
             "after hundreds of updates the reward has no trend", "warning",
@@ -89,8 +89,8 @@ class Plateau(Detector):
     }  # fmt: skip
     settings: ClassVar = {
         "rows": Setting(40, "updates with a reward before it is judged", least=10),
-        "lasting": Setting(400, "updates after which a reward without a trend is reported whatever the policy does", least=100),
-        "t": Setting(2.0, "t value of the trend below which there is none: one in twenty by chance", least=0.0),
+        "lasting": Setting(400, "updates after which a reward without a trend is reported in any case", least=100),
+        "t": Setting(2.0, "t value below which there is no trend: reached by chance once in twenty", least=0.0),
     }
     rows: float
     lasting: float
@@ -113,7 +113,7 @@ class Plateau(Detector):
         return [Finding("", trend, self.t, message, {"t": trend}, clause=clause) for clause in clauses]
 
     def _clauses(self, view: View, rows: int) -> list[str]:
-        """Which clauses hold for a reward without a trend, by what the policy has done meanwhile."""
+        """Which clauses hold for a reward without a trend, depending on how the policy has moved."""
         found = []
         moved = self._moved(view)
         if moved > MOVED and view.reward.trend < self.t:
@@ -138,25 +138,25 @@ class Plateau(Detector):
     def _moved(view: View) -> float:
         """How far the policy has gone, in nats per token: the mean KL of some twenty rows."""
         kl, series = kl_level(view), view.get("kl_mean")
-        level = kl.value if kl.unit == "token" else kl.strain  # of 50 nats per response, or 10 of no known unit
+        level = kl.value if kl.unit == "token" else kl.strain  # of 50 nats per response, or 10 where the unit is not known
         return level * series.slow / series.level if series.level > 0.0 else 0.0
 
     @staticmethod
     def _is_high(view: View) -> bool:
-        """Whether most of a share of right answers was there from the start: little is left to gain."""
+        """Whether most answers were right from the start, so that little is left to gain."""
         series, spread = score_of(view), view.get("reward_std")
         return 0.7 < series.base <= 1.0 and series.high <= 1.0 + 1e-6 and not spread.level > 0.5
 
     @staticmethod
     def _learnt_at_once(view: View) -> bool:
-        """Whether all that was learnt was learnt in the first rows: a line through the rest sees little of it."""
+        """Whether everything was learnt in the first rows, so that a trend over the rest shows little of it."""
         series = score_of(view)
         return series.slow - series.start > 2.0 * series.noise
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause.startswith("drifts") or finding.clause == "predictable":
             return (
-                "Check that each reward is given to the response it was made for, that it tells better from worse, and that it "
+                "Check that each reward goes to its own response, that it separates better from worse responses, and that it "
                 "is not mostly noise: score the same responses twice."
             )
         lr = view.first("policy_lr", "lr")

@@ -12,26 +12,26 @@ from rldk.signals.series import RECENT
 
 __all__ = ["PolicyCollapse"]
 
-SPREADS = 4.0  # early spreads that stand for what could be lost, where little was gained
+SPREADS = 4.0  # early spreads that count as the gain where the reward rose by less
 FROM_START = 9.0  # times its noise by which a reward that never rose must fall to be critical by itself
-BELOW = 2.5  # times what was gained that are lost when the reward is far worse than untrained: no dip goes there
-FEW = 15.0  # rows by whose share of the run the noise may be underestimated
-WITH_DAMAGE = 0.4  # share of what was gained that must be lost where another channel left its range
-CORROBORATED = 3.0  # times its noise by which it must have fallen where another channel left its range
+BELOW = 2.5  # times the gain: a loss this large is far below the untrained level, where no dip goes
+FEW = 15.0  # the noise is raised by this over the number of rows, since few rows underestimate it
+WITH_DAMAGE = 0.4  # share of the gain that must be lost if another channel has left its range
+CORROBORATED = 3.0  # times its noise by which it must have fallen if another channel has left its range
 
 
 class PolicyCollapse(Detector):
-    """The reward has lost most of what it had and does not come back.
+    """The reward has lost most of its gain and does not recover.
 
-    What it catches: the median of five rewards has lost a large share of what was gained (or of four early spreads, if that is
-        more), by several times the noise of a row, and stays there. Where rows differ too much for that, a mean over some
-        twenty of them. Where all was lost within the first rows, the first two stand for the best. With another channel
-        out of its range (entropy, KL, endings, held-out quality) less of a fall is enough. A reward that falls from the start
-        at an even pace, beyond chance.
-    Why it matters: a policy that has fallen off its optimum seldom climbs back: what it samples now is what it learns from.
-    When it misfires: deep dips that recover within a few rows are normal and are waited out. A change of the data (a
-        curriculum) may lower the reward for good. A change of the reward itself is no fall: where the reward jumps in one row
-        and KL, entropy and length stay, best and start move along.
+    What it catches: the median of five rewards has lost a large share of the gain (or of four early spreads, if that is more),
+        by several times the noise of a row, and stays low. Where single rows are too noisy for that, the mean of about
+        twenty rows is used. Where everything was lost within the first rows, the first two count as the best. If another
+        channel (entropy, KL, endings, held-out quality) has left its range, a smaller fall is enough. Also a reward that
+        declines steadily from the start, beyond chance.
+    Why it matters: a collapsed policy seldom recovers, because it learns from its own samples.
+    When it misfires: deep dips that recover within a few rows are normal, hence the wait. A change of the data (a curriculum)
+        may lower the reward permanently. A change of the reward function is not a fall: if the reward jumps within one row
+        while KL, entropy and length stay, its best and start are shifted along.
     What to do: stop, go back to the checkpoint before the fall, lower the learning rate or raise the KL penalty, and read
         samples from both sides of the fall.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
@@ -50,7 +50,7 @@ class PolicyCollapse(Detector):
     clauses: ClassVar = {
         "lost": Clause(
             "the reward has lost 60 % of its gain, by seven times its noise", "critical",
-            "public and own runs: 15 failing and 2 healthy runs (both an offset of the reward, which is now set apart)",
+            "public and own runs: 15 failing and 2 healthy runs (both an offset of the reward, which is now recognised)",
             persist=8, least=3,
         ),
         "lost_on_average": Clause(
@@ -63,16 +63,16 @@ class PolicyCollapse(Detector):
         ),
         "lost_at_once": Clause(
             "the reward of the first rows was lost within five rows, while another channel left its range", "critical",
-            "learning rates of 30 and 100 times what is sane lose everything in one update", persist=3, least=2,
+            "learning rates 30 and 100 times too high lose everything in one update", persist=3, least=2,
         ),
         "declines_far": Clause(
             "the reward falls from the start, far beyond chance", "critical",
-            "a line through all rows with t below -14, and six times the noise of a row lost; random walks with steps of a tenth "
-            "of the noise lose four", persist=10, least=4,
+            "a linear trend over all rows with t below -14, and a loss of six times the noise of a row; random walks with steps "
+            "of a tenth of the noise lose four", persist=10, least=4,
         ),
         "declines": Clause(
             "the reward falls from the start, beyond chance", "warning",
-            "a line through all rows with t below -8, and twice the noise of a row lost", persist=10, least=4,
+            "a linear trend over all rows with t below -8, and a loss of twice the noise of a row", persist=10, least=4,
         ),
         "slipping_on_average": Clause(
             "the mean over twenty rows has lost half of its gain, beyond its noise", "warning",
@@ -80,12 +80,12 @@ class PolicyCollapse(Detector):
         ),
         "slipping": Clause(
             "the reward has lost 45 % of its gain, by five times its noise", "warning",
-            "a judgement: most dips recover within ten updates; seven times, where it never rose: noise with a memory of "
-            "ten rows falls by five from its best", persist=12, least=4,
+            "a judgement: most dips recover within ten updates. Seven times if it never rose: noise that is correlated "
+            "over ten rows falls by five from its best", persist=12, least=4,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.6, "share of what was gained that must be lost", least=0.1, most=1.0),
+        "share": Setting(0.6, "share of the gain that must be lost", least=0.1, most=1.0),
         "noises": Setting(7.0, "times the noise of a row by which it must have fallen", least=1.0),
     }
     share: float
@@ -131,7 +131,7 @@ class PolicyCollapse(Detector):
 
     @staticmethod
     def _patience(steps: float) -> float:
-        """For how long a fall by itself is waited out: a tenth of the run so far, since dips of long runs are longer."""
+        """How long to wait when the reward alone has fallen: a tenth of the run so far, since dips of long runs are longer."""
         return min(max(8.0, 0.1 * steps), 30.0)
 
     def _fallen_slowly(self, view: View) -> list[Finding]:
@@ -148,7 +148,7 @@ class PolicyCollapse(Detector):
         return [Finding("", series.slow, limit, message, evidence, clause=clause) for clause in clauses]
 
     def _declining(self, view: View) -> list[Finding]:
-        """A fall at an even pace, which neither a best nor a jump shows."""
+        """A steady decline, which neither the best nor a jump shows."""
         series, reward = score_of(view), view.reward
         if series.n < view.rows(30, 12) or not reward.settled:
             return []

@@ -1,4 +1,4 @@
-"""The reward was changed, and the policy was not."""
+"""The reward function was changed while the policy stayed the same."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["RewardChanged"]
 class RewardChanged(Detector):
     """The reward jumped from one row to the next while the policy stayed as it was.
 
-    What it catches: a reward that differs from the rows before by six times its noise, and stays there, while KL, entropy and
-        length are where they were. A jump to minus the value before is a reward whose sign was flipped.
-    Why it matters: the policy is now pulled towards something else. With a flipped sign it unlearns what it has learnt.
-    When it misfires: an offset or a new scale does no harm to methods that compare responses with each other, so it is a
-        note. Where neither KL, entropy nor length is logged, a jump is taken for a fall of the policy.
+    What it catches: a reward that differs from the previous rows by six times its noise and stays there, while KL, entropy and
+        length do not change. A jump to minus the previous value means that the sign was flipped.
+    Why it matters: the policy is now trained towards something else. With a flipped sign it unlearns what it has learnt.
+    When it misfires: an offset or a new scale is harmless for methods that compare responses with each other, so it is a
+        note. If neither KL, entropy nor length is logged, a jump counts as a fall of the policy.
     What to do: look for what changed at that step: the reward function, its weights, its normalisation, the reward model
-        or its server. If the sign is wrong, go back to the checkpoint before.
+        or its server. If the sign is wrong, go back to the previous checkpoint.
     References: none.
     """
 
@@ -33,7 +33,7 @@ class RewardChanged(Detector):
     reads: ClassVar = ("reward_std",)
     advice: ClassVar[str] = (
         "Look for what changed at that step (reward function, weights, normalisation, reward model); if the sign is wrong, go "
-        "back to the checkpoint before."
+        "back to the previous checkpoint."
     )
     clear: ClassVar[int] = 1 << 30
     clauses: ClassVar = {
@@ -43,11 +43,11 @@ class RewardChanged(Detector):
         ),
         "worse": Clause(
             "the reward jumped down and its spread changed, while the policy stayed", "warning",
-            "an offset leaves the spread between responses as it was", persist=1, least=1,
+            "an offset does not change the spread between responses", persist=1, least=1,
         ),
         "shifted": Clause(
             "the reward jumped while the policy stayed", NOTE,
-            "definition: rewards that move together leave the differences between responses as they were",
+            "definition: an offset does not change the differences between responses",
         ),
     }  # fmt: skip
 
@@ -59,7 +59,7 @@ class RewardChanged(Detector):
 
     @staticmethod
     def _said(reward: RewardSignal) -> tuple[str, dict[str, float], bool, str]:
-        """Message, evidence, whether it is confirmed, and clause."""
+        """The finding for the kind of jump: flipped sign, changed spread or offset."""
         evidence = {"jump": reward.jump, "respread": reward.respread}
         stayed = "while KL, entropy and length stayed"
         if reward.flipped >= 0:

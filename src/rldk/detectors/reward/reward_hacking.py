@@ -1,4 +1,4 @@
-"""The reward rises on the wrong ground."""
+"""The reward rises for the wrong reason."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ HELD_OUT = ("eval_accuracy", "eval_reward_mean", "eval_distinct_2")
 class RewardHacking(Detector):
     """The reward rises while independent channels break.
 
-    What it catches: a reward well above its start and near its best, together with channels that do not feed it and have left
+    What it catches: a reward well above its start and near its best, together with independent channels that have left
         their range: responses stop ending, the entropy is gone or explodes, the KL from the reference is beyond what healthy
         runs reach, responses grow several times over, held-out quality falls. One strong sign is a warning. Two signs, or a
-        fall of held-out quality beside another sign or for long, are critical. It is called evidence, since only a reader
-        of samples can be sure.
-    Why it matters: the run looks best just when it is worth least.
-    When it misfires: a reward that rises alone is learning and says nothing here. Training that overfits to its
-        prompts looks much the same, and the advice is the same.
-    What to do: read samples. Raise the KL penalty, stop at the last checkpoint whose held-out quality held, mend what the
-        reward fails to see, or mix in a second reward.
+        fall of held-out quality that lasts or comes with another sign, are critical. The message says evidence, because
+        only reading samples can prove it.
+    Why it matters: the run looks best exactly when the model is getting worse.
+    When it misfires: a reward that rises alone is learning and does not count. Training that overfits to its prompts looks
+        much the same, and the advice is the same.
+    What to do: read samples. Raise the KL penalty, go back to the last checkpoint with good held-out quality, fix what the
+        reward misses, or add a second reward.
     References: Gao et al. 2023; Skalse et al. 2022, Defining and Characterizing Reward Hacking.
     """
 
@@ -45,21 +45,21 @@ class RewardHacking(Detector):
     watches: ClassVar = ("reward_mean", "eval_perplexity", "eval_distinct_2", "eval_accuracy", "eval_reward_mean")
     reads: ClassVar = (*CHANNEL_METRICS, *HELD_OUT)
     advice: ClassVar[str] = (
-        "Read samples; raise the KL penalty, go back to the checkpoint where held-out quality held, and mend the reward."
+        "Read samples; raise the KL penalty, go back to the last checkpoint with good held-out quality, and fix the reward."
     )
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "several_channels": Clause(
             "the reward rises while two channels have left their range", "critical",
-            "definition of reward hacking: a proxy that rises while what it stands for falls; two independent channels",
+            "definition of reward hacking: a proxy rises while what it stands for falls; two independent channels",
             persist=5, least=2,
         ),
         "held_out": Clause(
             "the reward rises while held-out quality falls and another channel has moved", "critical",
-            "Gao et al. 2023: the gold score turns while the proxy goes on rising", persist=2, least=2,
+            "Gao et al. 2023: the true score falls while the proxy keeps rising", persist=2, least=2,
         ),
         "held_out_alone": Clause(
-            "the reward rises while held-out quality falls, for long", "critical",
+            "the reward rises while held-out quality falls, over many steps", "critical",
             "as `held_out`: held-out data is what the reward stands for", persist=12, least=5,
         ),
         "hollow": Clause(
@@ -80,7 +80,7 @@ class RewardHacking(Detector):
             return ()
         if series.level < reward.start + 0.6 * reward.gain:
             return ()
-        signs = [*(sign for sign in damage(view) if sign.channel != "spread"), *self._fallen(view)]  # a solved task has none
+        signs = [*(sign for sign in damage(view) if sign.channel != "spread"), *self._fallen(view)]  # the task is solved
         strong = [sign for sign in signs if sign.strong]
         if not strong and len(signs) < 2:
             return self._hollow(view)
@@ -98,7 +98,7 @@ class RewardHacking(Detector):
 
     @staticmethod
     def _hollow(view: View) -> Sequence[Finding]:
-        """A component named after correctness that has no part in a reward that rose far."""
+        """A component named after correctness that did not rise although the reward rose far."""
         total, reward = view.get("reward_mean"), view.reward
         if total.n < 20 or not reward.gain > 5.0 * total.noise:
             return ()

@@ -1,4 +1,4 @@
-"""Nothing is left to gain, and the policy drifts on."""
+"""Nothing is left to gain, and the policy keeps drifting."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ __all__ = ["RewardSaturation"]
 
 
 class RewardSaturation(Detector):
-    """The reward is at its ceiling and no response scores better than another: nothing is left to learn.
+    """The reward is at its ceiling and all responses score the same: nothing is left to learn.
 
-    What it catches: the reward is at its best level and its spread below half a percent of what it was, for long; or below
-        two percent while the KL grows to more than twice what it was when the ceiling was reached.
-    Why it matters: there is nothing left to learn from this reward; each further step is drift, and drift breaks text.
-    When it misfires: a solved task is a success: where the KL stays, it is a note that the run may end here.
+    What it catches: the reward is at its best and its spread stays below half a percent of what it was; or below two percent
+        while the KL grows to more than twice what it was when the ceiling was reached.
+    Why it matters: there is nothing left to learn from this reward; each further step only lets the policy drift, which
+        degrades its text.
+    When it misfires: a solved task is a success: if the KL stays where it is, this is only a note that the run can end.
     What to do: read samples; if the full score is earned, take harder prompts or a finer reward, or end the run here.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
@@ -32,16 +33,16 @@ class RewardSaturation(Detector):
         "Read samples; if the full score is earned, take harder prompts or a finer reward, or end the run here."
     )
     clauses: ClassVar = {
-        "solved": Clause("all responses score alike, at the best reward", NOTE, "definition: no spread, no gradient"),
+        "solved": Clause("all responses score the same, at the best reward", NOTE, "definition: no spread, no gradient"),
         "drifting": Clause(
-            "all responses score alike at the best reward, and the KL goes on growing", "warning",
-            "Gao et al. 2023: the gold score turns while the proxy is at its ceiling",
+            "all responses score the same at the best reward, and the KL keeps growing", "warning",
+            "Gao et al. 2023: the true score falls while the proxy is at its ceiling",
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.02, "share of its first spread below which the rewards count as all alike", least=0.0, most=0.5),
-        "rows": Setting(30, "rows for which that must have lasted", least=5),
-        "drift": Setting(2.0, "how many times the KL must have grown since", least=1.0),
+        "share": Setting(0.02, "share of its first spread below which all rewards count as the same", least=0.0, most=0.5),
+        "rows": Setting(30, "rows for which this must have lasted", least=5),
+        "drift": Setting(2.0, "factor by which the KL must have grown since", least=1.0),
     }
     share: float
     rows: float
@@ -69,10 +70,10 @@ class RewardSaturation(Detector):
         if self.rows_full < least or not (drifting or self.rows_alike >= least):
             return None
         if not drifting and harm(view):
-            return None  # a reward that was gamed is at its ceiling too
+            return None  # a hacked reward is at its ceiling too
         also = f", while KL grew from {self.kl_then:.3g} to {kl.level:.3g}" if drifting else ""
         rows = self.rows_full
-        message = f"All responses have scored alike ({reward.level:.4g}) for {rows} rows{also}: nothing is left to learn."
+        message = f"All responses have scored the same ({reward.level:.4g}) for {rows} rows{also}: nothing is left to learn."
         severity, clause = ("warning", "drifting") if drifting else (NOTE, "solved")
         evidence = {"spread": spread.level, "rows": float(rows)}
         return Finding(severity, spread.level, self.share * spread.base, message, evidence, clause=clause)

@@ -12,23 +12,22 @@ from rldk.signals.series import EARLY
 __all__ = ["SparseReward"]
 
 EVERY = 5
-LEAST = 30  # rows of a log in which a row stands for several steps
-LUCK = 1  # rows by which the later half may be better by chance
+LEAST = 30  # rows needed in a log in which a row stands for several steps
+LUCK = 1  # rows by which the later half may be better by chance alone
 
 
 class SparseReward(Detector):
-    """In nearly every row all responses have the least reward, and that does not change.
+    """In nearly every row all responses have the lowest reward, and that does not change.
 
-    What it catches: of the last 80 mean rewards (fewer where a row stands for several steps, 30 at least) three quarters are
-        the very lowest number that was ever seen, and in their later half no more of them are better than in the earlier.
-        Where the log says that nine of ten groups have no spread either, 40 are enough, and when it has lasted for half as
-        many more it is critical.
-    Why it matters: a batch in which all score alike has no gradient but noise and the KL penalty. What is learnt then is
-        to stay near the reference, at full price.
-    When it misfires: a hard task may begin so and take off once the first successes are found; as soon as they come more
-        often it is silent. A log with one episode a row has many rows of no reward in healthy runs too. A reward that is
-        the same number in all rows is `dead_reward`.
-    What to do: begin with easier prompts, sample more responses a prompt, give partial credit, or train on solutions first.
+    What it catches: of the last 80 mean rewards (fewer where a row stands for several steps, at least 30) three quarters are
+        exactly the lowest value ever seen, and the later half is no better than the earlier one. If the log also says that
+        nine of ten groups have no spread, 40 rewards are enough, and another 20 make it critical.
+    Why it matters: a batch in which all responses score the same has no gradient apart from noise and the KL penalty: the
+        run costs the same and learns nothing but to stay near the reference.
+    When it misfires: a hard task may start like this and take off after the first successes; as soon as they become more
+        frequent the detector is silent. A log with one episode per row has many rows without reward in healthy runs too. A
+        reward that is the same number in all rows is `dead_reward`.
+    What to do: start with easier prompts, sample more responses per prompt, give partial credit, or train on solutions first.
     References: Yu et al. 2025, DAPO (dynamic sampling drops groups without spread).
     """
 
@@ -39,7 +38,7 @@ class SparseReward(Detector):
     panels: ClassVar = ("reward", "losses")
     reads: ClassVar = ("reward_zero_std_frac",)
     advice: ClassVar[str] = (
-        "Begin with prompts that the model solves sometimes, sample more responses a prompt, or give partial credit."
+        "Start with prompts that the model solves sometimes, sample more responses per prompt, or give partial credit."
     )
     persist: ClassVar[int] = 5
     clear: ClassVar[int] = 20
@@ -54,9 +53,9 @@ class SparseReward(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "rows": Setting(80, "steps with a reward that are looked at", least=40, most=1000, whole=True),
-        "share": Setting(0.75, "share of them with the lowest reward of all", least=0.5, most=1.0),
-        "alike": Setting(0.9, "share of groups without spread from which on it is critical", least=0.5, most=1.0),
+        "rows": Setting(80, "number of recent rewards that are judged", least=40, most=1000, whole=True),
+        "share": Setting(0.75, "share of them that have the lowest reward", least=0.5, most=1.0),
+        "alike": Setting(0.9, "share of groups without spread from which it is critical", least=0.5, most=1.0),
     }
     rows: float
     share: float
@@ -102,11 +101,11 @@ class SparseReward(Detector):
         return alike.n >= EARLY and alike.slow > self.alike
 
     def _window(self, view: View) -> int:
-        """How many rows are looked at: half of them where groups without spread say the same."""
+        """How many rows are judged: half as many where groups without spread confirm it."""
         return int(view.rows(0.5 * self.rows if self._idle(view) else self.rows, LEAST))
 
     def _is_sparse(self, rows: int, high: float) -> bool:
-        """Whether the last rows are nearly all at the lowest, and the later of them no better than the earlier."""
+        """Whether nearly all recent rows have the lowest reward, with the later half no better than the earlier one."""
         least = self._worst_reward
         if len(self._recent) < rows:
             return False

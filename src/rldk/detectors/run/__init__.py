@@ -1,1 +1,1 @@
-"""Detectors of the run family, one defect a file."""
+"""Detectors of the run family, one defect per file."""

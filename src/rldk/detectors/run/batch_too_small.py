@@ -15,9 +15,10 @@ class BatchTooSmall(Detector):
     """Each update learns from two or three responses.
 
     What it catches: a rollout of fewer than four responses per update.
-    Why it matters: an advantage is a comparison. Among two or three responses it is mostly chance, and whitening makes it a sign.
-    When it misfires: a log that gives the batch of one device only; gradients that are accumulated over many such batches.
-    What to do: raise the batch, or accumulate gradients over more responses.
+    Why it matters: an advantage is a comparison. Among two or three responses it is mostly chance, and whitening
+        reduces it to a sign.
+    When it misfires: the log gives the batch of one device only, or gradients are accumulated over many such batches.
+    What to do: raise the batch size, or accumulate gradients over more responses.
     References: TRL and verl recipes use 64 to 1024 responses per update.
     """
 
@@ -35,7 +36,7 @@ class BatchTooSmall(Detector):
             "recipes use 64 to 1024; the advantage of one of two responses is its sign", persist=3, least=1,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"few": Setting(4, "responses per update that are too few below it", least=2)}
+    settings: ClassVar = {"few": Setting(4, "responses per update below which there are too few", least=2)}
     few: float
 
     def find(self, view: View) -> Sequence[Finding]:

@@ -12,29 +12,30 @@ from rldk.signals.reward import SCORES
 __all__ = ["LearningRateTooHigh"]
 
 RATES = ("policy_lr", "lr")
-ABSURD = 0.5  # no optimizer of language models survives it
+ABSURD = 0.5  # no optimizer of a language model survives this
 HIGH, BEYOND = 5e-3, 1.5e-2
-TORN = 0.1  # share of their size by which an update may not change the weights
+TORN = 0.1  # relative change of the weights that is too large for one update
 LANGUAGE = ("kl_mean", "rollout_length_mean", "preference_margin", "eos_count", "vocab_size")
-"""What only runs of language models log."""
-SANE = 1e-3  # the most that recipes use for language models, adapters included
+"""Metrics that only runs of language models log."""
+SANE = 1e-3  # highest rate that recipes use for language models, adapters included
 JUMP, LEAP = 4.0, 9.0
-SETTLED = 5  # rows with a learning rate after which a jump is no warm-up
+SETTLED = 5  # rows after which a rise of the learning rate is not a warm-up
 
 
 class LearningRateTooHigh(Detector):
-    """The learning rate is beyond what training survives, has jumped, or the updates show it.
+    """The learning rate is too high: by its value, by a jump, or by the size of the updates.
 
-    What it catches: a learning rate above 0.005; above 0.015 for a language model, and above 0.5 for any, it is critical at
-        once. One that jumps above four times its highest after the warm-up. Updates that move the policy by more than 0.1
-        nats per token again and again (1e-4 to 0.02 is usual), or change its weights by a tenth. Each is critical once the
-        reward, the entropy, the KL or the length is damaged too.
-    Why it matters: the damage is done in the first rows, and the run then looks calm: a policy that has collapsed no longer
-        moves, its KL is frozen and its entropy 0.
-    When it misfires: lone large updates are normal, so a median is judged. Warm-up raises the learning rate step by step, and
-        restarts of a schedule return to its highest, not above. Models of a few hundred parameters take rates above 0.005.
-    What to do: lower the learning rate three to ten times, warm it up, take fewer epochs per batch, and set a target for the
-        KL of an update at which its epochs end.
+    What it catches: a learning rate above 0.005; above 0.015 for a language model, and above 0.5 for any model, it is
+        critical at once. Also a rate that jumps above four times its highest value after the warm-up, and updates that
+        repeatedly move the policy by more than 0.12 nats per token (1e-4 to 0.02 is usual) or change its weights by a tenth.
+        Each is critical once the reward, the entropy, the KL or the length is damaged too.
+    Why it matters: the damage is done in the first rows, and then the run looks calm: a collapsed policy no longer moves, its
+        KL is constant and its entropy 0.
+    When it misfires: single large updates are normal, so the median is judged. A warm-up raises the learning rate step by step,
+        and a restarted schedule returns to its highest value, not above. Models of a few hundred parameters tolerate rates
+        above 0.005.
+    What to do: lower the learning rate by a factor of three to ten, warm it up, use fewer epochs per batch, and set a target
+        for the KL of an update at which its epochs end.
     References: Huang et al. 2022, The 37 Implementation Details of Proximal Policy Optimization.
     """
 
@@ -45,28 +46,28 @@ class LearningRateTooHigh(Detector):
     panels: ClassVar = ("lr", "kl", "gradients")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "preference_margin")
     advice: ClassVar[str] = (
-        "Lower the learning rate three to ten times, warm it up, take fewer epochs per batch, and set a target for the KL of an "
-        "update."
+        "Lower the learning rate by a factor of three to ten, warm it up, use fewer epochs per batch, and set a target for "
+        "the KL of an update."
     )
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "absurd": Clause(
-            "the learning rate is above 0.5", "critical", "no optimizer of language models survives it", persist=1, least=1,
+            "the learning rate is above 0.5", "critical", "no optimizer of a language model survives this", persist=1, least=1,
         ),
         "beyond_any": Clause(
             "the learning rate of a language model is above 0.015", "critical",
-            "ranges of real runs: fifty times the highest of healthy ones", persist=2, least=1,
+            "ranges of real runs: fifty times the highest of healthy runs", persist=2, least=1,
         ),
         "weights_torn": Clause(
             "updates change the weights by more than a tenth, and another channel left its range", "critical",
-            "trained models change by 0.005 to 0.03 in a healthy update; only untrained ones bear more", persist=2, least=1,
+            "trained models change by 0.005 to 0.03 in a healthy update; only untrained ones tolerate more", persist=2, least=1,
         ),
         "leapt": Clause(
-            "the learning rate leapt tenfold above its highest, beyond 0.001", "critical",
-            "healthy language-model runs use 1e-7 to 1e-3, and schedules do not leap", persist=1, least=1,
+            "the learning rate jumped to ten times its highest value, above 0.001", "critical",
+            "healthy language-model runs use 1e-7 to 1e-3, and schedules do not jump", persist=1, least=1,
         ),
         "jumped": Clause(
-            "the learning rate jumped above four times its highest", "warning", "schedules do not jump after their warm-up",
+            "the learning rate jumped above four times its highest value", "warning", "schedules do not jump after their warm-up",
             persist=1, least=1,
         ),
         "high_with_damage": Clause(
@@ -83,8 +84,8 @@ class LearningRateTooHigh(Detector):
             persist=3, least=2,
         ),
         "large_updates": Clause(
-            "updates move the policy by more than 0.12 nats per token, again and again", "warning",
-            "ranges of real runs: 16 failing runs and no healthy one", persist=4, least=2,
+            "updates repeatedly move the policy by more than 0.12 nats per token", "warning",
+            "ranges of real runs: 16 failing runs and no healthy run", persist=4, least=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {

@@ -1,4 +1,4 @@
-"""The learning rate is nothing."""
+"""The learning rate is zero or nearly so."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ RATES = ("policy_lr", "lr")
 
 
 class LearningRateTooLow(Detector):
-    """The learning rate is zero, or has decayed to nothing while the run goes on.
+    """The learning rate is zero, or has decayed to almost zero while the run continues.
 
     What it catches: a learning rate of exactly zero since the first row, beyond any warm-up; one below a thousandth of its
-        highest for a twentieth of the run and more.
-    Why it matters: every step costs as before, and nothing is learnt.
-    When it misfires: a log that prints `0.0000` for 5e-6 looks the same: where the reward rises or the KL grows, the rate is
-        taken for rounded. A schedule that ends near zero is there for its last few percent only.
+        highest value for a twentieth of the run or more.
+    Why it matters: every step costs the same, and nothing is learnt.
+    When it misfires: a log that prints `0.0000` for 5e-6 looks the same: if the reward rises or the KL grows, the rate
+        counts as rounded. A schedule that ends near zero is that low for its last few percent only.
     What to do: set the learning rate, check the number of steps that the schedule was made for, and that the scheduler is
         stepped once per update.
     References: cosine and linear schedules are below a thousandth of their peak in their last two percent.
@@ -41,11 +41,11 @@ class LearningRateTooLow(Detector):
             persist=20, least=6,
         ),
         "gone": Clause(
-            "the learning rate is below a thousandth of its highest, and the run goes on", "warning",
+            "the learning rate is below a thousandth of its highest value, and the run continues", "warning",
             "schedules reach that in their last two percent", persist=8, least=3,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"share": Setting(1e-3, "share of its highest below which a learning rate is gone", least=0.0, most=1.0)}
+    settings: ClassVar = {"share": Setting(1e-3, "share of its highest value that counts as zero", least=0.0, most=1.0)}
     share: float
     _highest: float
     _gone: int
@@ -71,12 +71,12 @@ class LearningRateTooLow(Detector):
         self._gone = self._gone + 1 if rate < self.share * self._highest else 0
         if not self._gone or self._gone < 0.05 * self._rows:
             return ()
-        message = f"The learning rate is {rate:.2g}, down from {self._highest:.3g}, and the run goes on."
+        message = f"The learning rate is {rate:.2g}, down from {self._highest:.3g}, and the run continues."
         return (Finding("", rate, self.share * self._highest, message, {"lr": rate, "highest": self._highest}, clause="gone"),)
 
 
 def _moves(view: View) -> bool:
-    """Whether the policy learns all the same: then the rate was rounded when it was printed."""
+    """Whether the policy still learns: then the rate was rounded when it was printed."""
     kl = view.get("kl_mean")
     watched = view.get("weight_change").n > 0
     return policy_moves(view) or (not watched and kl.ready and abs(kl.level) > 1e-4)

@@ -1,4 +1,4 @@
-"""The loss leaps orders of magnitude beyond its own scale."""
+"""The loss jumps orders of magnitude beyond its own scale."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ MEMORY = 100
 
 
 class LossExplosion(Detector):
-    """The loss leaps orders of magnitude beyond the run's own scale, again and again, or stays there.
+    """The loss jumps orders of magnitude beyond the run's own scale, repeatedly or to stay.
 
     What it catches: values above 10 and a hundred times the run's own scale: two within a hundred rows are a warning, four
-        are critical. And a level (median of five) above 2 and ten times that scale: a warning, and critical where it lasts
-        at a hundred times the scale, or with another sign of damage.
-    Why it matters: such a loss is made by a few tokens whose ratio or penalty has no bound; what they do to the weights is
-        not undone by the calm rows between.
-    When it misfires: the loss of a policy is near 0 and its relative noise is enormous, so that growth alone says nothing:
-        the limits of 10 (a cross-entropy is below 12 even for a guess at random) and 2 are absolute. One lone leap is no
-        alarm. A loss that begins at exactly 0, as that of GRPO does, is judged by the absolute limits alone.
-    What to do: stop, go back to the checkpoint before the first leap, bound the ratio (clip it above and below, also for
+        are critical. Also a level (median of five) above 2 and ten times that scale: a warning, and critical if it stays at a
+        hundred times the scale, or with another sign of damage.
+    Why it matters: such a loss comes from a few tokens whose ratio or penalty is not bounded; the calm rows in between do not
+        undo what they do to the weights.
+    When it misfires: the loss of a policy is near 0 and its relative noise is enormous, so growth alone means nothing:
+        the limits of 10 (a cross-entropy is below 12 even for a random guess) and 2 are absolute. A single jump is not
+        reported. A loss that starts at exactly 0, as in GRPO, is judged by the absolute limits alone.
+    What to do: stop, go back to the checkpoint before the first jump, bound the ratio (clip it above and below, also for
         negative advantages) and the KL term, clip the gradient norm, lower the learning rate.
     References: Ye et al. 2020, Mastering Complex Control in MOBA Games (dual-clip PPO).
     """
@@ -39,22 +39,22 @@ class LossExplosion(Detector):
     panels: ClassVar = ("losses", "gradients")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = (
-        "Go back to the checkpoint before the first leap, bound the ratio on both sides and the KL term, clip the gradient norm, "
+        "Go back to the checkpoint before the first jump, bound the ratio on both sides and the KL term, clip the gradient norm, "
         "and lower the learning rate."
     )
     persist: ClassVar[int] = 1
     clauses: ClassVar = {
         "leaps_again": Clause(
-            "the loss leapt beyond its scale four times in a hundred rows", "critical",
-            "a cross-entropy is below 12 even for a guess at random; no sound run of tune leaps once",
+            "the loss jumped beyond its scale four times in a hundred rows", "critical",
+            "a cross-entropy is below 12 even for a random guess; no sound run of the tune split jumps even once",
         ),
         "stays_with_damage": Clause(
-            "the loss stays far beyond its scale, or beyond it while another channel left its range", "critical",
+            "the loss stays far above its scale, or above it while another channel has left its range", "critical",
             "corroboration by an independent channel, or a hundred times the scale",
         ),
         "leaps": Clause(
-            "the loss leapt beyond its scale twice in a hundred rows", "warning",
-            "as above; no sound run of tune leaps once",
+            "the loss jumped beyond its scale twice in a hundred rows", "warning",
+            "as above; no sound run of the tune split jumps even once",
         ),
         "stays": Clause(
             "the loss stays at ten times its scale", "warning",
@@ -62,10 +62,10 @@ class LossExplosion(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(100.0, "how many times the run's own scale a leap is", least=1.0),
-        "floor": Setting(10.0, "loss up to which nothing is a leap", least=0.0),
-        "level_factor": Setting(10.0, "how many times the run's own scale the level must be", least=1.0),
-        "level_floor": Setting(2.0, "level up to which nothing is said", least=0.0),
+        "factor": Setting(100.0, "factor over the run's own scale that makes a jump", least=1.0),
+        "floor": Setting(10.0, "loss below which nothing counts as a jump", least=0.0),
+        "level_factor": Setting(10.0, "factor over the run's own scale that the level must reach", least=1.0),
+        "level_floor": Setting(2.0, "level below which it never fires", least=0.0),
     }
     factor: float
     floor: float
@@ -95,7 +95,7 @@ class LossExplosion(Detector):
             return None
         limit = max(self.floor, self.factor * own)
         rows = loss.n - spikes[0] + 1
-        message = f"The loss leapt above {limit:.3g} {len(spikes)} times in {rows} rows; its own scale is {own:.3g}."
+        message = f"The loss jumped above {limit:.3g} {len(spikes)} times in {rows} rows; its own scale is {own:.3g}."
         evidence = {"loss": loss.last, "scale": own, "leaps": float(len(spikes))}
         clause = "leaps_again" if len(spikes) >= RECUR else "leaps"
         return Finding("", loss.last, limit, message, evidence, clause=clause)

@@ -10,13 +10,14 @@ __all__ = ["MemoryPressure"]
 
 
 class MemoryPressure(Detector):
-    """Memory is almost full, or grows without end.
+    """Memory is almost full, or keeps growing.
 
     What it catches: more than 95 % of the memory in use for several steps, and more than at the start; or twice the memory
         of the start and still at its highest.
-    Why it matters: the next long batch ends the run with an out-of-memory error, and all since the last checkpoint is lost.
-    When it misfires: allocators that take all memory beforehand look full by design; a run that is full from its first
-        rows on is let be.
+    Why it matters: the next long batch ends the run with an out-of-memory error, and everything since the last checkpoint is
+        lost.
+    When it misfires: allocators that reserve all memory in advance look full by design; a run that is full from its first rows
+        is not judged.
     What to do: lower the batch or the length, checkpoint activations, free what the steps keep (logits, graphs, samples).
     References: none.
     """
@@ -35,7 +36,7 @@ class MemoryPressure(Detector):
     }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.95, "share of the memory in use", least=0.0, most=1.0),
-        "growth": Setting(2.0, "how many times its start the memory must be", least=1.0),
+        "growth": Setting(2.0, "factor over its start that the memory must reach", least=1.0),
     }
     share: float
     growth: float

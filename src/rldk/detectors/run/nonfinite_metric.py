@@ -1,4 +1,4 @@
-"""A number of the training has become NaN or infinite."""
+"""A training metric is NaN or infinite."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ WATCHED = (
     *LOSSES, *NORMS, "kl_mean", "kl_update", "entropy_mean", "reward_mean", "ratio_mean", "advantage_mean", "value_mean",
 )  # fmt: skip
 CALIBRATION = 8
-"""Gradient norms in a row that a loss scaler may lose while it finds its scale."""
+"""Consecutive gradient norms that a loss scaler may lose while it finds its scale."""
 HUGE = 3.5e38
-"""What no number in 32 bits reaches: a metric beyond it is as broken as an infinite one."""
+"""Larger than any 32-bit float: a metric beyond it is as broken as an infinite one."""
 REWARDS = 5
-"""Rewards in a row that are not finite: beyond the gaps of trainers that score every fourth step."""
+"""Consecutive non-finite rewards that are a defect: more than the gaps of trainers that score every fourth step."""
 GAP = 10
-"""Rows in a row without a number, of metrics that are not those of the optimiser, that are no longer a gap."""
+"""Consecutive non-finite rows of other metrics (not of the optimizer) that are no longer a gap."""
 
 
 class NonfiniteMetric(Detector):
     """A loss, gradient norm, KL, entropy or reward is NaN or infinite.
 
-    What it catches: a value that is not finite, or that no 32-bit number holds, in a metric that training is made of, from the
-        first row on. A loss is critical at once, unless the trainer says that it skipped the update; so is a gradient norm
-        beside a loss of exactly 0, which is how trainers write a NaN. A reward is critical when it is not finite for the
-        fifth time in a row, or in four of five rows. Gradient norms alone are critical after eight in a row, other metrics
-        after ten.
-    Why it matters: one NaN that reaches the optimizer is in every weight after the step, and nothing after it is training.
+    What it catches: a value that is not finite, or larger than any 32-bit float, in a metric that training depends on, from
+        the first row on. A loss is critical at once, unless the trainer says that it skipped the update; so is a non-finite
+        gradient norm beside a loss of exactly 0, which is how some trainers write a NaN loss. A reward is critical when it is
+        not finite for the fifth time in a row, or in four of five rows. Gradient norms alone are critical after eight in a
+        row, other metrics after ten.
+    Why it matters: one NaN that reaches the optimizer spreads to every weight, and nothing after it is training.
     When it misfires: mixed precision with a loss scaler skips steps with an infinite gradient, several in a row at the
-        start, which is a warning here and no more. Some write NaN where they have not measured: a metric other than these that
-        keeps alternating with numbers is ignored. Spreads of a batch of one are NaN by definition and not watched.
-    What to do: stop, go back to a checkpoint from before, and find the first non-finite value: the reward function, a
+        start, which is only a warning. Some trainers write NaN for values they have not measured: other metrics in
+        which NaN and numbers alternate are ignored. The spread of a batch of one is NaN by definition and is not watched.
+    What to do: stop, go back to an earlier checkpoint, and find the first non-finite value: the reward function, a
         log of 0, a division by a spread of 0, half precision that overflows. Skip steps with non-finite gradients.
     References: Hugging Face's `logging_nan_inf_filter` hides a NaN loss and leaves it in `grad_norm`.
     """
@@ -48,7 +48,7 @@ class NonfiniteMetric(Detector):
     needs: ClassVar = (WATCHED,)
     panels: ClassVar = ("losses", "gradients")
     advice: ClassVar[str] = (
-        "Go back to a checkpoint from before, find the first non-finite value (reward function, log of 0, half precision), "
+        "Go back to an earlier checkpoint, find the first non-finite value (reward function, log of 0, half precision), "
         "and skip steps with non-finite gradients."
     )
     clear: ClassVar[int] = 3
@@ -66,7 +66,7 @@ class NonfiniteMetric(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         metrics = view.event.metrics
         if -HUGE < sum(metrics.values()) < HUGE and -HUGE < metrics.get("reward_mean", 0.0) < HUGE:
-            return ()  # each of them is, but for two that make up for each other
+            return ()  # if the sum is finite, so is each of them, unless two cancel out
         bad = [
             name for name in WATCHED if name in metrics and not abs(metrics[name]) < HUGE and not _is_gap(name, view.get(name))
         ]
@@ -76,16 +76,16 @@ class NonfiniteMetric(Detector):
         longest = max(runs.values())
         shown = ", ".join(bad[:4]) + (" …" if len(bad) > 4 else "")
         finite = not view.get(bad[0]).nonfinite_run
-        what = "beyond any number that training can hold" if finite else f"not finite ({longest} in a row)"
+        what = "larger than any 32-bit float" if finite else f"not finite ({longest} in a row)"
         message = f"{shown} {'is' if len(bad) == 1 else 'are'} {what}."
         if bad == ["reward_mean"]:
-            message = f"The reward is {metrics['reward_mean']:g} ({longest} rows in a row): the reward function returns it."
+            message = f"The reward is {metrics['reward_mean']:g} ({longest} rows in a row): the reward function returned it."
         evidence = {"metrics": float(len(bad)), "in_a_row": float(longest)}
         return (Finding("", metrics[bad[0]], 0.0, message, evidence, clause=self._clause(view, runs)),)
 
     @staticmethod
     def _clause(view: View, runs: dict[str, int]) -> str:
-        """Whether what is not finite has reached the weights, as far as can be told."""
+        """Whether the non-finite value has probably reached the weights."""
         longest = max(runs.values())
         few = "again" if longest >= 2 else "once"
         if view.event.metrics.get("update_applied") == 0.0 and longest == 1:
@@ -105,7 +105,7 @@ class NonfiniteMetric(Detector):
 
 
 def _is_gap(name: str, series: Series) -> bool:
-    """Whether a metric is measured in some rows only and NaN in the others: gaps that keep passing."""
+    """Whether a metric is measured in some rows only and NaN in the others, with gaps that keep ending."""
     if name in LOSSES or name in NORMS or name == "reward_mean":
         return False
     return series.nonfinite - series.nonfinite_run > 0.2 * series.n or (series.n < 5 and series.nonfinite_run < 3)

@@ -14,7 +14,7 @@ from rldk.signals.series import Series
 
 __all__ = ["PolicyFrozen"]
 
-ZERO = 1e-6  # nats: a KL below it is rounding
+ZERO = 1e-6  # nats: a smaller KL is rounding
 LN2 = log(2.0)
 GRADIENTS = ("policy_grad_norm", "grad_norm")
 
@@ -23,15 +23,15 @@ class PolicyFrozen(Detector):
     """The weights do not change, although training goes on.
 
     What it catches: no trainable parameters; weights that do not change from update to update, from the start or from some
-        update on; a KL from the reference that stays zero over many updates; a gradient norm of exactly zero in every row while
-        the rewards differ; a preference margin that stays zero, or a preference loss that stays at ln 2.
-    Why it matters: the run costs as before, and nothing is learnt.
-    When it misfires: a reference that is the policy itself gives a KL of zero as well; the advice names both. A KL of 0 beside a
-        coefficient of 0 is one that is not measured, and is not judged, nor is one while the reward rises. A gradient norm of
-        0 in some of the rows is normal (it is that of the last micro-step). A KL of an update of zero is normal with one
-        update per batch, and is not looked at.
-    What to do: check which parameters require gradients (frozen layers, an adapter that is not attached), that they are the
-        optimizer's, and that the precision of the weights holds the updates (bf16 loses those below 0.4 % of a weight).
+        update on; a KL from the reference that stays zero over many updates; a gradient norm of exactly zero in every row
+        while the rewards differ; a preference margin that stays zero, or a preference loss that stays at ln 2.
+    Why it matters: the run costs the same, and nothing is learnt.
+    When it misfires: if the reference is the policy itself the KL is zero as well; the advice names both. A KL of 0 with a
+        coefficient of 0 was not measured and is not judged, nor is a KL of 0 while the reward rises. A gradient norm of 0 in
+        some rows is normal (it is that of the last micro-step). An update KL of zero is normal with one update per batch and
+        is not used.
+    What to do: check which parameters require gradients (frozen layers, an adapter that is not attached), that they belong
+        to the optimizer, and that the precision of the weights can hold the updates (bf16 loses those below 0.4 % of a weight).
     References: ms-swift issues 5571 and 5890 (gradient of 0 from the first row while rewards vary).
     """
 
@@ -44,8 +44,8 @@ class PolicyFrozen(Detector):
     panels: ClassVar = ("kl", "gradients", "reward")
     reads: ClassVar = (*SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", "loss", "policy_lr", "lr")
     advice: ClassVar[str] = (
-        "Check which parameters require gradients and are the optimizer's, that the reference is a model of its own, and that "
-        "the precision of the weights holds the updates."
+        "Check which parameters require gradients and belong to the optimizer, that the reference is a separate model, and "
+        "that the precision of the weights can hold the updates."
     )
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
@@ -67,7 +67,7 @@ class PolicyFrozen(Detector):
         ),
         "no_gradient": Clause(
             "the gradient norm is zero in every row while rewards differ", "critical",
-            "ranges of real runs: 5 failing runs and no healthy one; ms-swift issues 5571 and 5890", persist=10, least=4,
+            "ranges of real runs: 5 failing runs and no healthy run; ms-swift issues 5571 and 5890", persist=10, least=4,
         ),
         "margin_still": Clause(
             "the preference margin stays zero", "critical", "definition: the margin of two equal models is zero",
@@ -103,17 +103,17 @@ class PolicyFrozen(Detector):
 
     @staticmethod
     def _by_loss(view: View, margin: Series) -> list[Finding]:
-        """A preference loss at ln 2, which is that of a margin of zero."""
+        """Findings for a preference loss at ln 2, the loss of a zero margin."""
         loss, beta, rate = view.get("loss").level, view.get("kl_coef").last, view.first("policy_lr", "lr")
         if beta > 0.0 and abs(margin.level) > 0.05 * beta:
-            return []  # the log-probabilities have moved, and beta makes little of it
-        message = f"The preference loss is {loss:.4g} after {margin.n} rows; it began at ln 2 = 0.6931."
-        sure = beta > 0.0 and not rate.last > 1.01 * rate.level  # a tiny beta has the same loss, and so has a warm-up
+            return []  # the log-probabilities have moved; a small beta hides it in the loss
+        message = f"The preference loss is {loss:.4g} after {margin.n} rows; it started at ln 2 = 0.6931."
+        sure = beta > 0.0 and not rate.last > 1.01 * rate.level  # a tiny beta or a warm-up has the same loss
         clauses = ("loss_still", "loss_never_left") if sure else ("loss_still",)
         return [Finding("", loss, LN2, message, clause=clause) for clause in clauses]
 
     def _by_traces(self, view: View) -> list[Finding]:
-        """Where the weights are not watched: what a policy that moves would leave."""
+        """Other signs of a policy that does not move, for runs in which the weights are not watched."""
         found = []
         kl, grad, margin = view.get("kl_mean"), view.first(*GRADIENTS), view.get("preference_margin")
         if kl.n >= 5 and _is_zero(kl, ZERO) and is_measured(view) and _rewards_differ(view) and not policy_moves(view):

@@ -13,11 +13,11 @@ class StepRegression(Detector):
     """An event has a smaller step than the one before it.
 
     What it catches: a step that goes backwards within one run.
-    Why it matters: two processes write one log, or a run was resumed into it without taking back the rows after the
-        checkpoint: everything that compares before and after is wrong from there on.
-    When it misfires: logs that restart their count on purpose; when a file is read, restarts and resumes are told apart
-        before this rule sees them.
-    What to do: resume with the writer's `resume_step`, give each run a log of its own, and write from the main process only.
+    Why it matters: two processes write one log, or a run was resumed into it without removing the rows after the checkpoint:
+        every comparison of before and after is wrong from there on.
+    When it misfires: logs that restart their count on purpose; when a file is read, restarts and resumes are recognised before
+        this rule sees them.
+    What to do: resume with the writer's `resume_step`, give each run its own log, and write from the main process only.
     References: none.
     """
 
@@ -26,10 +26,10 @@ class StepRegression(Detector):
     family: ClassVar[str] = "run"
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     panels: ClassVar = ("reward",)
-    advice: ClassVar[str] = "Give each run a log of its own, resume with `resume_step`, and write from the main process only."
+    advice: ClassVar[str] = "Give each run its own log, resume with `resume_step`, and write from the main process only."
     persist: ClassVar[int] = 1
     clauses: ClassVar = {
-        "went_back": Clause("a step is lower than the one before", "warning", "definition: steps of a run rise"),
+        "went_back": Clause("a step is lower than the previous one", "warning", "definition: steps of a run rise"),
     }  # fmt: skip
     last_step: float
 

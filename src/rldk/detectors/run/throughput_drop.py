@@ -11,16 +11,15 @@ __all__ = ["ThroughputDrop"]
 
 
 class ThroughputDrop(Detector):
-    """The run makes much less progress in a second than it did.
+    """The run makes much less progress per second than before.
 
-    What it catches: tokens a second at less than half of the run's own best, or a step that takes three times as long
-        without longer responses, for long.
-    Why it matters: a node that throttles, a disk that is full, a data loader that starves or memory that is swapped costs
-        days before anyone looks.
-    When it misfires: evaluation and checkpoints slow single steps, and warm-up makes the first ones slow; both are waited
-        out. Longer responses take longer, and are not counted; nor are fewer tokens a second from responses half as long,
-        unless the step itself takes half as long again.
-    What to do: look at the split of the step's time, at the accelerator's use and temperature, and at what shares the node.
+    What it catches: a throughput that stays below half of the run's own best, or steps that keep taking three times as long
+        without longer responses.
+    Why it matters: a throttled node, a full disk, a slow data loader or swapped memory can cost days before anyone looks.
+    When it misfires: evaluation and checkpoints slow single steps, and warm-up makes the first ones slow; it waits
+        for both. Longer responses take longer and do not count; neither do fewer tokens per second from responses half as
+        long, unless the step itself takes 1.5 times as long.
+    What to do: check how the time of a step is spent, the accelerator's load and temperature, and what else runs on the node.
     References: none.
     """
 
@@ -32,7 +31,7 @@ class ThroughputDrop(Detector):
     panels: ClassVar = ("throughput", "step_time")
     reads: ClassVar = ("rollout_length_mean",)
     advice: ClassVar[str] = (
-        "Look at the split of the step's time, the accelerator's use and temperature, and what shares the node."
+        "Check how the time of a step is spent, the accelerator's load and temperature, and what else runs on the node."
     )
     persist: ClassVar[int] = 20
     clear: ClassVar[int] = 10
@@ -42,7 +41,7 @@ class ThroughputDrop(Detector):
     }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.45, "share of its best below which the throughput has dropped", least=0.0, most=1.0),
-        "times_longer": Setting(3.0, "how many times its start a step must take", least=1.0),
+        "times_longer": Setting(3.0, "factor over its start that the time of a step must reach", least=1.0),
     }
     share: float
     times_longer: float
@@ -56,15 +55,15 @@ class ThroughputDrop(Detector):
 
     def check(self, view: View) -> Finding | None:
         speed, time, length = view.get("tokens_per_second"), view.get("step_time"), view.get("rollout_length_mean")
-        if speed.high_index != self._seen:  # at its best: how long were responses then?
+        if speed.high_index != self._seen:  # at its best: remember how long responses were
             self._seen, self._length_then = speed.high_index, length.level
         if speed.n >= 40:
             grown = length.level > 1.5 * self._length_then
             shorter = length.ready and length.level < 0.5 * length.high  # fewer tokens for the same overhead
-            longer = time.level > 1.5 * time.base  # which fewer tokens do not explain
+            longer = time.level > 1.5 * time.base  # fewer tokens do not explain that
             share = 0.5 * self.share if grown else self.share  # long responses leave room for fewer at once
             if speed.level < share * speed.high and (longer or not shorter):
-                message = f"Throughput fell from {speed.high:.4g} to {speed.level:.4g} tokens a second."
+                message = f"Throughput fell from {speed.high:.4g} to {speed.level:.4g} tokens per second."
                 return Finding("", speed.level, share * speed.high, message, {"best": speed.high}, clause="slower")
         elif time.n >= 20 and time.base > 0 and time.level > self.times_longer * time.base:
             if length.ready and length.level > 1.5 * length.start:

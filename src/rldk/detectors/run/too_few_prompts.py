@@ -9,17 +9,17 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 
 __all__ = ["TooFewPrompts"]
 
-ROWS = 10  # rows after which the prompts of a run have shown themselves
+ROWS = 10  # rows after which the number of prompts is judged
 
 
 class TooFewPrompts(Detector):
-    """The policy sees the same few prompts again and again.
+    """The policy sees the same few prompts over and over.
 
-    What it catches: after ten rows, no more than four different prompts; or a data set of which less than a twentieth are
-        different prompts.
-    Why it matters: the policy learns these answers by heart, the reward rises, and nothing carries over to other prompts.
-    When it misfires: a test of the set-up on one prompt is meant so.
-    What to do: check how the data set is built and shuffled, and that its column of prompts is the right one.
+    What it catches: after ten rows, no more than four different prompts; or a data set in which less than a twentieth of the
+        records have different prompts.
+    Why it matters: the policy learns these answers by heart, the reward rises, and nothing transfers to other prompts.
+    When it misfires: a test of the set-up on a single prompt does this on purpose.
+    What to do: check how the data set is built and shuffled, and that the right column is used as prompt.
     References: none.
     """
 
@@ -29,15 +29,15 @@ class TooFewPrompts(Detector):
     needs: ClassVar = (("distinct_prompts", "distinct_prompts_frac"),)
     panels: ClassVar = ("reward",)
     reads: ClassVar = ("dataset_size",)
-    advice: ClassVar[str] = "Check how the data set is built and shuffled, and that its column of prompts is the right one."
+    advice: ClassVar[str] = "Check how the data set is built and shuffled, and that the right column is used as prompt."
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
         "few": Clause(
             "no more than four different prompts were seen", "warning", "definition: there is nothing to generalise from",
         ),
         "repeated": Clause(
-            "less than a twentieth of the records are different prompts", NOTE,
-            "repeating prompts is common, to this extent it is seldom meant",
+            "less than a twentieth of the records have different prompts", NOTE,
+            "repeated prompts are common, but seldom intended to this extent",
         ),
     }  # fmt: skip
     settings: ClassVar = {"few": Setting(4, "number of different prompts that is too few", least=1)}
@@ -49,6 +49,6 @@ class TooFewPrompts(Detector):
             message = f"The run has seen {prompts.last:.0f} different prompts in {prompts.n} rows."
             return (Finding("", prompts.last, self.few, message, clause="few"),)
         if share < 0.05 and view.get("dataset_size").last >= 20:
-            message = f"{share:.1%} of the records of the data set are different prompts."
+            message = f"{share:.1%} of the records of the data set have different prompts."
             return (Finding("", share, 0.05, message, clause="repeated"),)
         return ()

@@ -15,8 +15,8 @@ class UserLimit(Detector):
     What it catches: a value above the `max` or below the `min` that was given for its metric. It is a hard limit: no
         baseline, no waiting.
     Why it matters: the user knows something about this run that no rule can know.
-    When it misfires: never; it fires as told.
-    What to do: what the limit was set for.
+    When it misfires: never; it fires whenever the limit is crossed.
+    What to do: whatever the limit was set for.
     References: none.
     """
 
@@ -30,7 +30,7 @@ class UserLimit(Detector):
     rearm: ClassVar[int] = 0
     most_raises: ClassVar[int] = 1 << 30
     clauses: ClassVar = {
-        "crossed": Clause("a metric crossed a limit of the user", "critical", "the user's own number"),
+        "crossed": Clause("a metric crossed a limit set by the user", "critical", "the user's own number"),
     }  # fmt: skip
     metric: str
     highest: float
@@ -49,7 +49,7 @@ class UserLimit(Detector):
     def check(self, view: View) -> Finding | None:
         value = view.event.metrics.get(self.metric)
         if value is None or not (value < self.lowest or value > self.highest):
-            return None  # a value that is not a number is neither, and another rule's
+            return None  # NaN is neither above nor below; `nonfinite_metric` judges it
         limit = self.lowest if value < self.lowest else self.highest
         word = "below" if value < self.lowest else "above"
         return Finding(

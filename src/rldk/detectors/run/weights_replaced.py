@@ -11,20 +11,21 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["WeightsReplaced"]
 
-BEFORE, AFTER = 6, 3  # rows that tell how far training had come, and that tell it is back
-BACK = 0.5  # share of that distance which is left where it fell back
-SPREADS = 0.5  # times the spread of the rows before by which it must be below the lowest of them
-NOTICEABLE = 0.05  # KL from which on a fall of it is no chance
+BEFORE, AFTER = 6, 3  # rows before and after the fall that are compared
+BACK = 0.5  # share of the previous KL below which it fell back
+SPREADS = 0.5  # spreads of the previous rows by which it must be below their lowest value
+NOTICEABLE = 0.05  # KL above which a fall is not chance
 
 
 class WeightsReplaced(Detector):
-    """The policy is suddenly another one: old weights were loaded, or the weights were overwritten.
+    """The policy changed suddenly: old weights were loaded, or the weights were overwritten.
 
-    What it catches: a change of the weights in one update of many times the usual, beyond what a learning rate that rose
-        explains; a KL from the reference that halves from one row to the next and stays there, together with the reward.
-    Why it matters: what was learnt since the weights were saved is lost, and nothing else in the log says so.
-    When it misfires: a KL that spiked falls back too, so it is compared with the median of six rows before, and must stay.
-    What to do: check what was loaded at that step (a resume, a sync of the sampler, an average of weights), and resume from
+    What it catches: a change of the weights in one update that is many times the usual and is not explained by a higher
+        learning rate; a KL from the reference that halves from one row to the next and stays there, together with the reward.
+    Why it matters: what was learnt since the weights were saved is lost, and nothing else in the log shows it.
+    When it misfires: the KL also falls after a spike, so it is compared with the median of the six rows before, and must stay
+        low.
+    What to do: check what was loaded at that step (a resume, a sync of the sampler, averaged weights), and resume from
         the newest checkpoint.
     References: none.
     """
@@ -36,7 +37,7 @@ class WeightsReplaced(Detector):
     panels: ClassVar = ("kl", "reward")
     reads: ClassVar = (*SCORES, "policy_lr", "lr")
     advice: ClassVar[str] = (
-        "Check what was loaded at that step (a resume, a sync, an average), and resume from the newest checkpoint."
+        "Check what was loaded at that step (a resume, a sync, averaged weights), and resume from the newest checkpoint."
     )
     clear: ClassVar[int] = 1 << 30
     clauses: ClassVar = {
@@ -50,7 +51,7 @@ class WeightsReplaced(Detector):
             "definition: the KL to the reference is how far training has come", persist=1, least=1,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"factor": Setting(8.0, "times its level that the change of the weights must be", least=2.0)}
+    settings: ClassVar = {"factor": Setting(8.0, "factor over its usual level that the change must reach", least=2.0)}
     factor: float
     _recent: list[float]
 
@@ -61,7 +62,7 @@ class WeightsReplaced(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         found = []
         weights, lr = view.get("weight_change"), view.first("policy_lr", "lr")
-        risen = max(lr.last / lr.level, 1.0) if lr.level > 0.0 else 1.0  # a schedule that starts anew takes larger steps
+        risen = max(lr.last / lr.level, 1.0) if lr.level > 0.0 else 1.0  # a restarted schedule takes larger steps
         limit = self.factor * risen * weights.level
         if weights.n > 2 * BEFORE and weights.index == view.index and weights.last > limit > 0.0:
             message = f"The weights changed by {weights.last:.2g} of their size in one update; {weights.level:.2g} is usual."

@@ -1,1 +1,1 @@
-"""Detectors of the value family, one defect a file."""
+"""Detectors of the value family, one defect per file."""

@@ -1,4 +1,4 @@
-"""The value function has come apart."""
+"""The value function diverges."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ __all__ = ["ValueDivergence"]
 
 
 class ValueDivergence(Detector):
-    """The value loss has grown many times above where it began, and stays there.
+    """The value loss has grown to many times its start and stays there.
 
-    What it catches: a value loss whose median over five rows is five times its start (more, where the spread of rewards
-        has grown: the loss grows with its square). Critical at fifty times, or at ten times with a second sign: values
-        that explain less than nothing of the returns, the value function's gradient norm up five times, or a reward that
-        lost half of what it had.
-    Why it matters: the loss is largest before the value function has learnt anything. Above that it predicts worse than
-        a guess, advantages are made of its errors, and the policy is pushed about by them.
-    When it misfires: a reward that begins at zero everywhere gives a loss of zero to begin with; the loss must therefore
-        exceed twice the squared spread of rewards too, where that is known. A reward whose scale changes does the same.
+    What it catches: a value loss whose median over five rows is five times its start (more if the spread of rewards has
+        grown, since the loss grows with its square). Critical at fifty times, or at ten times with a second sign: a negative
+        explained variance, a value gradient norm that grew fivefold, or a reward that lost half of its gain.
+    Why it matters: the loss is largest before the value function has learnt anything. Above that level it predicts
+        worse than a guess, and its errors become the advantages that the policy is trained on.
+    When it misfires: if all rewards are zero at the start, so is the loss; the loss must therefore also exceed twice the
+        squared spread of rewards, where that is known. A change in the scale of the reward looks the same.
     What to do: lower the value function's learning rate, clip its loss and gradients, normalise rewards or returns, and
         check the mask of the value loss.
     References: Engstrom et al. 2020, Implementation Matters in Deep Policy Gradients; Huang et al. 2022, The 37
@@ -38,16 +37,16 @@ class ValueDivergence(Detector):
     clauses: ClassVar = {
         "ruined": Clause(
             "the value loss is fifty times its start", "critical",
-            "a judgement, tried on simulated runs; sound runs of tune grow by up to 1.6 times (95 %), more only where "
-            "the reward was changed",
+            "a judgement, tested on simulated runs; 95 % of the sound runs of the tune split grow by up to 1.6 times, "
+            "the others only where the reward was changed",
         ),
         "grown_with_damage": Clause(
-            "the value loss is ten times its start, and another sign of the value function is bad", "critical",
+            "the value loss is ten times its start, and another sign of the value function confirms it", "critical",
             "corroboration by explained variance, gradient or reward",
         ),
         "grown": Clause(
             "the value loss is five times its start", "warning",
-            "tune split: 95 % of 44 sound runs stay below 1.6 times their start, the others are runs whose reward was changed",
+            "tune split: 95 % of 44 sound runs stay below 1.6 times their start; in the others the reward was changed",
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -65,7 +64,7 @@ class ValueDivergence(Detector):
         if not level > self.factor * loss.base or loss.n < 10:
             return None
         if view.reward.was_changed(view.index):
-            return None  # the reward itself has changed: the value function must learn it anew
+            return None  # the reward itself has changed: the value function must learn it again
         normal = max(loss.start, loss.base)
         if not level > self.factor * normal > 0.0:
             return None

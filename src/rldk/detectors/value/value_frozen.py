@@ -10,18 +10,18 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["ValueFrozen"]
 
-ROWS = 40  # rows that the policy has to learn all the same
+ROWS = 40  # rows in which the policy may still learn
 
 
 class ValueFrozen(Detector):
     """The weights of the value function do not change.
 
     What it catches: a value function without trainable parameters, or whose weights do not change from update to update. While
-        the reward rises all the same it is a note; once forty rows have shown no trend it is a warning.
-    Why it matters: the values say nothing of the returns, so that advantages are as noisy as without a value function.
-    When it misfires: a value function that was trained before and is meant to stay.
-    What to do: check that the value function's parameters require gradients and are the optimizer's, and that its coefficient
-        or its learning rate is not 0.
+        the reward rises anyway it is a note; if forty rows show no trend it is a warning.
+    Why it matters: the values do not predict the returns, so the advantages are as noisy as without a value function.
+    When it misfires: a value function that was trained before and is frozen on purpose.
+    What to do: check that the value function's parameters require gradients and belong to the optimizer, and that its
+        coefficient and learning rate are not 0.
     References: none.
     """
 
@@ -32,8 +32,8 @@ class ValueFrozen(Detector):
     panels: ClassVar = ("value_loss", "explained_variance", "value")
     reads: ClassVar = SCORES
     advice: ClassVar[str] = (
-        "Check that the value function's parameters require gradients and are the optimizer's, and that its learning rate is "
-        "not 0."
+        "Check that the value function's parameters require gradients and belong to the optimizer, and that its learning "
+        "rate is not 0."
     )
     clear: ClassVar[int] = 3
     clauses: ClassVar = {

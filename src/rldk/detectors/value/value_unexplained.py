@@ -12,16 +12,17 @@ EVERY = 50
 
 
 class ValueUnexplained(Detector):
-    """Long after the start the values still explain nothing of the returns.
+    """Long after the start the values still do not predict the returns.
 
-    What it catches: an explained variance whose median over five rows is at or below zero for fifty rows on end, after the
-        first 150, and has not risen by 0.05 in the last fifty to hundred. Where a row stands for several steps, for fewer rows.
-    Why it matters: at zero the values are worth as much as a constant, below it less: the advantages are as noisy as
-        without a value function, or noisier, and it costs its memory and time for nothing.
-    When it misfires: the first hundred or so updates of an untrained value head are often below zero. A reward without any spread
-        has no variance to explain, and `dead_reward` says so.
+    What it catches: an explained variance whose median over five rows is at or below zero for fifty consecutive rows, after
+        the first 150, and has not risen by 0.05 in the last fifty to hundred rows. Fewer rows if a row stands for several
+        steps.
+    Why it matters: at zero the values are no better than a constant, below zero they are worse: the advantages are as noisy
+        as without a value function, or noisier, and its memory and time are wasted.
+    When it misfires: the first hundred or so updates of an untrained value head are often below zero. A reward
+        without any spread has no variance to explain; that is `dead_reward`.
     What to do: raise the value function's learning rate or its epochs, start it from the reward model, widen its clip
-        range, normalise returns; or use a baseline of the group (GRPO, RLOO) instead.
+        range, normalise returns; or use a group baseline (GRPO, RLOO) instead.
     References: Huang et al. 2022, The 37 Implementation Details of Proximal Policy Optimization.
     """
 
@@ -32,20 +33,20 @@ class ValueUnexplained(Detector):
     panels: ClassVar = ("explained_variance", "value", "value_loss")
     reads: ClassVar = ("value_lr", "lr")
     advice: ClassVar[str] = (
-        "Raise the value function's learning rate or epochs, start it from the reward model, or use a baseline of the group."
+        "Raise the value function's learning rate or epochs, start it from the reward model, or use a group baseline."
     )
     persist: ClassVar[int] = 50
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "nothing_explained": Clause(
             "the values explain no more of the returns than a constant", "warning",
-            "definition: an explained variance of 0 is that of a constant",
+            "definition: a constant has an explained variance of 0",
         ),
     }  # fmt: skip
     settings: ClassVar = {
         "limit": Setting(0.0, "share of the variance at or below which nothing is explained", most=1.0),
-        "start_rows": Setting(150, "rows that the value function has to learn", least=0),
-        "rise": Setting(0.05, "rise in the last rows that says it is still learning", least=0.0),
+        "start_rows": Setting(150, "rows after which the value function must have learnt", least=0),
+        "rise": Setting(0.05, "rise in the last rows that shows that it is still learning", least=0.0),
     }
     limit: float
     start_rows: float
@@ -66,7 +67,7 @@ class ValueUnexplained(Detector):
             return None
         if explained.level > self._earlier + self.rise:
             return None
-        message = f"The values explain {explained.level:.3g} of the returns' variance after {explained.n} rows, a constant 0."
+        message = f"After {explained.n} rows the values explain {explained.level:.3g} of the variance of returns (a constant: 0)."
         return Finding("warning", explained.level, self.limit, message, {"explained_variance": explained.level})
 
     def advice_for(self, view: View, finding: Finding) -> str:
