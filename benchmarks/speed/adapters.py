@@ -18,7 +18,7 @@ from speed.stores import STORES
 
 SCRIPT = """
 import importlib, json, sys, time
-from rldk.adapters.table import ADAPTERS
+from rldk.ingest.choose import ADAPTERS
 from rldk.ingest import read_runs
 import pandas
 for name in sys.argv[2:]:

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rldk.adapters.events import EventLogAdapter
-from rldk.adapters.formats import jsonl
-from rldk.adapters.source import Source
 from rldk.core.catalog.axes import is_axis
 from rldk.core.jsonio import to_number
+from rldk.ingest.formats.event_log import EventLogAdapter
+from rldk.ingest.formats.json_lines import fill_plain_rows, iter_json_rows
+from rldk.ingest.source import Source
 from rldk.log import blocks
 from rldk.log.problems import LineProblems
 from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Table, TableBuilder
@@ -189,8 +189,8 @@ def assert_ways_agree(path: Path) -> Table:
     table = assert_equal(quick.finish(), slow.finish(), events[0].problems, events[1].problems)
     problems = [LineProblems(), LineProblems()]
     quick, slow = TableBuilder(lift="metrics"), TableBuilder(lift="metrics")
-    jsonl.fill_rows(Source(path), quick, problems[0])
-    slow.add_all(jsonl.iter_rows(Source(path), problems[1]))
+    fill_plain_rows(Source(path), quick, problems[0])
+    slow.add_all(iter_json_rows(Source(path), problems[1]))
     assert_equal(quick.finish(), slow.finish(), *problems)
     return table
 

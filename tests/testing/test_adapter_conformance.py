@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from rldk.adapters.base import Adapter
-from rldk.adapters.table import ADAPTERS, choose
 from rldk.core.errors import ReadError
 from rldk.core.jsonio import to_number
+from rldk.ingest.adapter import Adapter
+from rldk.ingest.choose import ADAPTERS, choose
 from rldk.testing.adapters import Writer, yield_adapter_checks
 
 Row = dict[str, Any]
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 def beside(name: str) -> ModuleType:
     """A module of the adapters' own tests, whose samples are taken."""
-    path = Path(__file__).parents[1] / "adapters" / f"{name}.py"
+    path = Path(__file__).parents[1] / "ingest" / "formats" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"samples_of_{name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -31,9 +31,10 @@ def beside(name: str) -> ModuleType:
     return module
 
 
-FRAMEWORKS: Mapping[str, tuple[Row, Any]] = beside("test_jsonlines").ROWS
-TRL_ROW: Row = beside("test_trl_adapter").GRPO
-epochs, verl, console, trackers = (beside(name) for name in ("test_epoch_lines", "test_verl", "test_hf_console", "conftest"))
+FRAMEWORKS: Mapping[str, tuple[Row, Any]] = beside("test_json_lines").ROWS
+TRL_ROW: Row = beside("test_hf_trainer").GRPO
+epochs, verl = beside("test_epoch_lines"), beside("test_verl_console")
+console, trackers = beside("test_hf_console"), beside("conftest")
 sb3 = beside("test_sb3_console")
 notebook = beside("test_notebook")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import rldk.testing
-from rldk.adapters import table
+from rldk.ingest import choose as table
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
 SNIPPETS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rldk.adapters.events import is_event
-from rldk.adapters.source import Source
 from rldk.core.errors import ReadError, RLDKError
 from rldk.core.text import clean
 from rldk.dashboard.beside import alerts_in, checkpoints_in
@@ -17,6 +15,8 @@ from rldk.dashboard.folder import Folder, RunFile
 from rldk.dashboard.opened import FollowedLog, Opened
 from rldk.dashboard.read_table import ReadTable
 from rldk.dashboard.watched import Watched
+from rldk.ingest.formats.event_log import is_event
+from rldk.ingest.source import Source
 from rldk.present.plots.source import check_axis
 
 __all__ = ["Library"]

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rldk.adapters.source import Source
-from rldk.adapters.table import ADAPTERS, choose
 from rldk.core.errors import RLDKError
+from rldk.ingest.choose import ADAPTERS, choose
+from rldk.ingest.source import Source
 
 __all__ = ["FoundLog", "LogFinder", "candidates", "newest_first"]
 

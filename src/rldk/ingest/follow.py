@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rldk.adapters.table import choose
 from rldk.core.errors import RLDKError
 from rldk.core.event import Event
+from rldk.ingest.choose import choose
 from rldk.ingest.read import read_runs
 from rldk.log.blocks import BLOCK_BYTES, compression_of
 from rldk.log.tail import LogTail

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rldk.adapters.base import Adapter
-from rldk.adapters.source import Source
-from rldk.adapters.table import choose
 from rldk.core.catalog import CATALOG, check_field_map
 from rldk.core.errors import MissingDependencyError, ReadError
+from rldk.ingest.adapter import Adapter
+from rldk.ingest.choose import choose
 from rldk.ingest.discovery import candidates
+from rldk.ingest.duplicates import drop_prefixes, name_apart
 from rldk.ingest.paths import PathsLike, expand
-from rldk.ingest.same import drop_prefixes, name_apart
+from rldk.ingest.source import Source
 from rldk.log.problems import LineProblems
 from rldk.runs.run import Run, frame_of
 

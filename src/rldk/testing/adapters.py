@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from rldk.adapters.base import Adapter
+from rldk.ingest.adapter import Adapter
 from rldk.testing.checks import damaged_files, whole_files
 from rldk.testing.checks.reading import Writer
 from rldk.testing.checks.running import name_of, quietly

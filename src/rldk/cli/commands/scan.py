@@ -129,7 +129,7 @@ def _show_ranking(out: Any, judgements: list[Any]) -> None:
 def _show_run(out: Any, judgement: Any, skipped: int, verbose: bool) -> None:
     from rich.text import Text
 
-    from rldk.adapters.guesses import unplaced
+    from rldk.ingest.unmapped_keys import unplaced
     from rldk.present.verdicts import STYLES
 
     run = judgement.run

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rldk.adapters.base import Adapter
 from rldk.core.errors import RLDKError
+from rldk.ingest.adapter import Adapter
 from rldk.runs.table import NUMBER
 
 __all__ = ["ROWS", "Reading", "Writer", "read", "read_whole"]

@@ -6,7 +6,7 @@ import hashlib
 import tracemalloc
 from pathlib import Path
 
-from rldk.adapters.base import Adapter
+from rldk.ingest.adapter import Adapter
 from rldk.testing.checks.reading import ROWS, Writer, read, read_whole
 from rldk.testing.damage import ODD_FILES
 

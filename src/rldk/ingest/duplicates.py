@@ -1,0 +1,62 @@
+"""Runs that are found twice: checkpoints that each hold the log so far, and runs of one name in different folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from rldk.runs.run import Run
+
+__all__ = ["drop_prefixes", "name_apart"]
+
+def drop_prefixes(runs: list[Run]) -> tuple[list[Run], list[tuple[Path, str]]]:
+    """Leave out each run that is the beginning of a longer one from another file, and say so."""
+    kept: list[Run] = []
+    dropped: list[tuple[Path, str]] = []
+    for run in sorted(runs, key=len, reverse=True):
+        longer = next((other for other in kept if other.path != run.path and _begins(other, run)), None)
+        if longer is None:
+            kept.append(run)
+        else:
+            dropped.append((run.path, f"its {len(run)} steps are the beginning of {longer.path}, which has {len(longer)}"))
+    order = {id(run): position for position, run in enumerate(runs)}
+    return sorted(kept, key=lambda run: order[id(run)]), dropped
+
+
+def _begins(longer: Run, run: Run) -> bool:
+    size = len(run)
+    if size < 2 or size > len(longer) or not np.array_equal(longer.steps[:size], run.steps):
+        return False
+    shared = [name for name in run.columns if name in longer.columns]
+    return len(shared) == len(run.columns) and all(
+        np.array_equal(longer.columns[name].values[:size], run.columns[name].values, equal_nan=True) for name in shared
+    )
+
+
+def name_apart(runs: list[Run]) -> None:
+    """Give each run a name that no other has: by its folders where runs of different files share one."""
+    by_name: dict[str, list[Run]] = {}
+    for run in runs:
+        by_name.setdefault(run.run_id, []).append(run)
+    taken = set(by_name)
+    for name, same in by_name.items():
+        if len(same) < 2:
+            continue
+        for run in same:
+            parts = [part for part in run.path.absolute().parts[1:-1] if part != name]
+            candidates = (f"{'/'.join(parts[-depth:])}/{name}" for depth in range(1, len(parts) + 1))
+            others = [_folders(other, name) for other in same if other is not run]
+            run.run_id = next(
+                (c for c in candidates if c not in taken and not any(f"{folder}/{name}".endswith(f"/{c}") for folder in others)),
+                name,
+            )
+            number = 2
+            while run.run_id in taken:
+                run.run_id = f"{name}~{number}"
+                number += 1
+            taken.add(run.run_id)
+
+
+def _folders(run: Run, name: str) -> str:
+    return "/" + "/".join(part for part in run.path.absolute().parts[1:-1] if part != name)

@@ -1,0 +1,280 @@
+"""Comma-, tab- or semicolon-separated text with a header: CleanRL, Stable-Baselines3's `progress.csv`, exports of W&B."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, ClassVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rldk.core.errors import ReadError
+from rldk.core.jsonio import to_number
+from rldk.ingest.adapter import Adapter
+from rldk.ingest.formats.number_cells import EMPTY, Cells, Columns
+from rldk.ingest.source import Source
+from rldk.ingest.unmapped_keys import placeable
+from rldk.log.blocks import Progress
+from rldk.log.problems import LineProblems
+from rldk.runs.table import TableBuilder
+
+__all__ = ["DelimitedAdapter", "Header", "header_of", "iter_columns", "iter_rows"]
+
+_DELIMITERS = ",\t;|"
+_BATCH = 2048
+_decode_numbers = msgspec.json.Decoder(list[float]).decode
+_PAIR = re.compile(r"[=:]\s*[-+]?\.?(?:\d|nan\b|inf\b)|[A-Za-z] [-+]?\.?\d[\d.]*\s*$|\d{4}-\d\d-\d\d|\[\d+/\d+\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The names of the columns, what separates them, and the header's own line."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    line: bytes
+
+
+@lru_cache(maxsize=1)
+def header_of(source: Source) -> Header | None:
+    """The header, if the file looks like a table: two columns or more in every line, none named by a number."""
+    lines = list(source.head_lines[:20])
+    while lines and lines[0].startswith(b"#"):
+        lines.pop(0)
+    if not lines or lines[0].lstrip()[:1] in (b"{", b"["):
+        return None
+    texts = [line.decode("utf-8", "replace") for line in lines]
+    for delimiter in _DELIMITERS:
+        try:
+            names, *rows = csv.reader(texts, delimiter=delimiter)
+        except (csv.Error, ValueError):
+            return None  # a carriage return within a line: a console's progress bar
+        names = [name.strip() for name in names]
+        if len(names) < 2 or len(set(names)) < len(names) or any(to_number(name) is not None for name in names):
+            continue
+        if any(map(_PAIR.search, names)):
+            continue  # a header has no values: `Step: 10, Loss: 0.5` in every line is no table
+        if all(len(row) == len(names) for row in rows[:-1]):
+            return Header(tuple(names), delimiter, lines[0])
+    return None
+
+
+def iter_columns(
+    source: Source,
+    header: Header,
+    problems: LineProblems,
+    notes: list[str],
+    progress: Progress | None = None,
+    read: Columns | None = None,
+) -> Iterator[tuple[int, dict[str, Cells]]]:
+    """Many rows at a time: how many, and their columns; `read` knows afterwards which had words and no numbers."""
+    numbered = _after_header(source, header, problems, progress)
+    read = read if read is not None else Columns(header.delimiter)
+    while batch := list(islice(numbered, _BATCH)):
+        lines = [line for _, line in batch if line != header.line]
+        table = None if problems.unterminated is not None else _numbers(lines, header)
+        if table is not None:
+            read.met.update(header.names)
+            yield len(lines), {name: table[:, place] for place, name in enumerate(header.names)}
+            continue
+        for rows in _rows(batch, numbered, header, problems, notes):
+            read.look(rows)
+            by_column = zip(header.names, zip(*rows, strict=True), strict=False)
+            columns = {name: read.column(name, cells) for name, cells in by_column}
+            yield len(rows), {name: column for name, column in columns.items() if column is not None}
+
+
+def _after_header(
+    source: Source, header: Header, problems: LineProblems, progress: Progress | None
+) -> Iterator[tuple[int, bytes]]:
+    """The numbered lines after the header."""
+    numbered = source.lines(problems, progress)
+    for number, line in numbered:
+        if line == header.line:
+            break
+        if not line.startswith(b"#"):
+            problems.add(number, "before the header")
+    return numbered
+
+
+def _numbers(lines: list[bytes], header: Header) -> npt.NDArray[np.float64] | None:
+    """The cells where all are there and are numbers as JSON writes them, which is decoded at once; else `None`."""
+    separator = header.delimiter.encode()
+    separators = len(header.names) - 1
+    if any(line.count(separator) != separators for line in lines):
+        return None
+    text = b",".join(lines)
+    if separator != b",":
+        if text.count(b",") >= len(lines):  # a decimal comma
+            return None
+        text = text.replace(separator, b",")
+    try:
+        cells = _decode_numbers(b"[" + text + b"]")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return np.array(cells, dtype=np.float64).reshape(len(lines), separators + 1)
+
+
+def _rows(
+    batch: list[tuple[int, bytes]], rest: Iterator[tuple[int, bytes]], header: Header, problems: LineProblems, notes: list[str]
+) -> Iterator[list[list[str]]]:
+    """Rows of cells, many at a time. One of another length is counted and located; a repeated header is passed over.
+
+    The last cell of a last line without newline may be cut off: it is emptied, and said to be. From the first quotation
+    mark on, the rest is taken too.
+    """
+    text = b"\n".join([line for _, line in batch if line != header.line])
+    if b'"' in text:
+        for part in _quoted(batch, rest, header, problems):
+            yield _whole(part, header, problems, notes)
+        return
+    rows = [row.split(header.delimiter) for row in text.decode("utf-8", "replace").split("\n")] if text else []
+    numbers = [number for number, line in batch if line != header.line]
+    yield _whole(list(zip(numbers, rows, strict=True)), header, problems, notes)
+
+
+def _quoted(
+    batch: list[tuple[int, bytes]], rest: Iterator[tuple[int, bytes]], header: Header, problems: LineProblems
+) -> Iterator[list[tuple[int, list[str]]]]:
+    """The same where a cell may be quoted, and so may hold what separates cells and lines."""
+    position = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal position
+        for lines in (batch, rest):
+            for position, line in lines:  # noqa: B007 - the reader's errors are located by it
+                if line != header.line:
+                    yield line.decode("utf-8", "replace") + "\n"
+
+    rows = csv.reader(texts(), delimiter=header.delimiter)
+    found: list[tuple[int, list[str]]] = []
+    while True:
+        try:
+            found.append((position, next(rows)))
+            found[-1] = position, found[-1][1]
+        except StopIteration:
+            yield found
+            return
+        except csv.Error as error:
+            problems.add(position, str(error))
+        if len(found) == _BATCH:
+            yield found
+            found = []
+
+
+def _whole(rows: list[tuple[int, list[str]]], header: Header, problems: LineProblems, notes: list[str]) -> list[list[str]]:
+    """The rows that have a cell for each name."""
+    width = len(header.names)
+    kept = []
+    for number, cells in rows:
+        if len(cells) != width:
+            problems.add(number, f"{len(cells)} cells where the header has {width}")
+            continue
+        if number == problems.unterminated and cells[-1]:
+            cells[-1] = ""
+            notes.append(f"line {number} has no newline: its last cell ({header.names[-1]}) may be cut: left out")
+        kept.append(cells)
+    return kept
+
+
+def iter_rows(
+    source: Source, header: Header, problems: LineProblems, notes: list[str], progress: Progress | None = None
+) -> Iterator[Mapping[str, Any]]:
+    """Rows by the header's names, without the empty cells."""
+    numbered = _after_header(source, header, problems, progress)
+    while batch := list(islice(numbered, _BATCH)):
+        for rows in _rows(batch, numbered, header, problems, notes):
+            for cells in rows:
+                yield {name: cell for name, cell in zip(header.names, cells, strict=True) if cell not in EMPTY}
+
+
+_MONITOR = {"r": "reward_mean", "l": "rollout_length_mean", "t": "wall_time"}
+_CHART = re.compile(r"(.+) - (.+?)(__MIN|__MAX)?")
+_CHART_STEPS = ("Step", "Relative Time (Process)", "Relative Time (Wall)", "Wall Time", "Time")
+
+
+class DelimitedAdapter(Adapter):
+    """Reads a table with a header.
+
+    `monitor.csv` of Stable-Baselines3 has a row for each episode, under the names `r`, `l` and `t`. A chart that
+    Weights & Biases exports has a column for each run, `name of the run - train/reward`, and two more for its range.
+    """
+
+    name: ClassVar[str] = "csv"
+    title: ClassVar[str] = "CSV or TSV with a header"
+
+    def can_handle(self) -> bool:
+        self.why = "no table with a header"
+        header = header_of(self.source) if self.source.is_text else None
+        if header is None:
+            return False
+        if _is_monitor(header):
+            self.why = "the monitor file of Stable-Baselines3"
+            return True
+        names = list(header.names)
+        if charts := _charts(header):
+            names = [metric for columns in charts.values() for metric in columns.values()]
+        known = placeable(names, self.field_map)
+        self.why = f"a table in which {len(known)} of {len(names)} columns are known metrics"
+        return bool(known)
+
+    def _header(self) -> Header:
+        header = header_of(self.source) if self.source.is_text else None
+        if header is None:
+            raise ReadError(f"{self.source.path} is not a table with a header.")
+        if _is_monitor(header):
+            self.field_map = {**_MONITOR, **self.field_map}
+            self.notes.append("each row is an episode, not a step of the optimizer")
+        return header
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        return iter_rows(self.source, self._header(), self.problems, self.notes, self.progress)
+
+    def fill(self, builder: TableBuilder) -> None:
+        header = self._header()
+        charts = _charts(header)
+        if charts and any(name.endswith("__MIN") for name in header.names):
+            self.notes.append("the columns __MIN and __MAX (the range over grouped runs) were left out")
+        read = Columns(header.delimiter)
+        for rows, columns in iter_columns(self.source, header, self.problems, self.notes, self.progress, read):
+            for part in _by_run(columns, charts, rows):
+                builder.add_columns(part, rows)
+        for name in placeable(read.words, self.field_map):
+            if name not in read.met:
+                self.notes.append(f"no numbers in the column {name!r}, but words such as {read.words[name]!r}: left out")
+
+
+def _is_monitor(header: Header) -> bool:
+    return {"r", "l", "t"} <= set(header.names)
+
+
+def _charts(header: Header) -> dict[str, dict[str, str]]:
+    """Run -> column -> metric, where the table is an exported chart."""
+    if header.names[0] not in _CHART_STEPS:
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for name in header.names[1:]:
+        match = _CHART.fullmatch(name)
+        if match is None:
+            return {}
+        if match.group(3) is None and match.group(2) != "_step":
+            found.setdefault(match.group(1), {})[name] = match.group(2)
+    return found
+
+
+def _by_run(columns: dict[str, Cells], charts: dict[str, dict[str, str]], rows: int) -> Iterator[dict[str, Cells]]:
+    """The columns of each run that has a name of its own in the header; all of them where none has."""
+    if not charts:
+        yield columns
+        return
+    own = {name for names in charts.values() for name in names}
+    shared = {name: cells for name, cells in columns.items() if name not in own and not _CHART.fullmatch(name)}
+    for run, names in charts.items():
+        metrics = {metric: columns[name] for name, metric in names.items() if name in columns}
+        yield {**shared, **metrics, "run": [run] * rows}

@@ -1,0 +1,92 @@
+"""The adapter of last resort: any rows at all, placed by the catalogue's guesses and by the user's own field map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from rldk.core.catalog.axes import is_axis
+from rldk.core.errors import ReadError
+from rldk.core.jsonio import to_number
+from rldk.ingest.adapter import Adapter
+from rldk.ingest.formats import delimited, json_document, json_lines
+from rldk.ingest.formats.json_lines import fill_json_lines, flatten, iter_json_lines
+from rldk.ingest.unmapped_keys import explain, placeable, suggest
+from rldk.runs.run import Run
+from rldk.runs.table import TableBuilder
+
+__all__ = ["FlexibleAdapter"]
+
+class FlexibleAdapter(Adapter):
+    """Reads JSON lines, a JSON document or a delimited table of which no other adapter knows the keys.
+
+    What it guessed, and what it could not place, it says in the run's notes, with the field map that would place it.
+    """
+
+    name: ClassVar[str] = "flexible"
+    title: ClassVar[str] = "any table of rows, by the names of its keys"
+
+    def can_handle(self) -> bool:
+        """Whether it is a table of rows in which at least one key can be placed, by the catalogue or the field map."""
+        keys = self._first_keys()
+        if keys is None:
+            self.why = "no rows of JSON or of delimited text"
+            return False
+        placed = placeable(keys, self.field_map)
+        if placed:
+            self.why = f"rows in which {len(placed)} of {len(keys)} numeric keys look like metrics"
+        else:
+            near = [f"{key}={name}" for key in keys if not is_axis(key) and (name := suggest(key))]
+            hint = f"; perhaps --field-map {near[0]}" if near else ""
+            self.why = f"rows of keys that no metric is known by ({_list(keys)}{hint})"
+        return bool(placed)
+
+    def _first_keys(self) -> list[str] | None:
+        """The keys of the first rows, where these are numbers; `None` where there are no rows."""
+        layout = self._layout()
+        if layout == "lines":
+            rows = [flatten(row) for row in self.source.head_objects[:50]]
+            numeric = (key for row in rows for key, value in row.items() if to_number(value) is not None)
+            return list(dict.fromkeys(numeric))
+        if layout == "document":
+            return json_document.head_keys(self.source) or None
+        header = delimited.header_of(self.source) if layout == "table" else None
+        return list(header.names) if header else None
+
+    def _layout(self) -> str:
+        if not self.source.is_text:
+            return ""
+        if json_document.looks_like_document(self.source):
+            return "document"
+        if json_lines.looks_like_json_lines(self.source):
+            return "lines"
+        return "table" if delimited.header_of(self.source) else ""
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        layout = self._layout()
+        if layout == "document":
+            return json_document.iter_rows(self.source.document(self.problems), self.notes)
+        if layout == "lines":
+            return iter_json_lines(self)
+        header = delimited.header_of(self.source) if layout == "table" else None
+        if header is None:
+            raise ReadError(f"{self.source.path} is neither JSON lines nor a JSON document nor a table with a header.")
+        return delimited.iter_rows(self.source, header, self.problems, self.notes, self.progress)
+
+    def fill(self, builder: TableBuilder) -> None:
+        if self._layout() == "lines":
+            fill_json_lines(self, builder)
+        else:
+            super().fill(builder)
+
+    def runs(self) -> list[Run]:
+        runs = super().runs()
+        for run in runs:
+            run.notes += explain(run)
+        return runs
+
+
+def _list(keys: Iterable[str], most: int = 5) -> str:
+    names = list(keys)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more if names else "none of them numeric"

@@ -1,0 +1,236 @@
+"""Free text with numbers in it: which number of a line is which metric, by the words before it.
+
+`Epoch 1: mean total loss=0.55 | mean actor loss=-0.002`, `step=10 loss=0.1 reward=0.2`, `Step: 10/500, Loss: 0.5`,
+`iter 10 | loss 0.1 | reward 0.2` and `step 10: loss 2.34, lr 1e-06` are all read. A line is a row only if the catalogue
+knows what it measures: text is full of numbers that measure nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rldk.core.catalog import identify, is_known, is_measured
+from rldk.core.catalog.axes import STEP_KEYS, is_axis
+from rldk.core.catalog.metric import normalise
+from rldk.ingest.adapter import Adapter
+from rldk.ingest.formats import console, json_lines
+from rldk.ingest.formats.console_steps import Banner, StepCounter
+from rldk.ingest.formats.number_lines import (
+    Forms,
+    Line,
+    ends_whole,
+    factor_of,
+    fill_lines,
+    iter_lines,
+    numbers_of,
+    parse_count,
+    parse_number,
+)
+from rldk.runs.table import TableBuilder
+
+__all__ = ["KeyValueAdapter", "TextForm", "form_of_text"]
+
+_CUT = re.compile(r".*(?:[|,;:=\t(){}\[\]<>\"'*]| - |--|=>|->)", re.DOTALL)
+_GLUED = re.compile(r"[^\s|,;:=()\[\]{}\"']+")
+_LEVEL = re.compile(r"^(?:INFO|DEBUG|WARNING|WARN|ERROR|TRACE|NOTICE)\b\s*", re.IGNORECASE)
+_NAME = re.compile(r"[^\W\d][\w/.@#%+ -]*")
+_STEPS = frozenset(map(normalise, STEP_KEYS)) | {"steps", "it", "train_step", "optimizer_step", "batch", "episode"}
+_TOTALS = frozenset({"total_steps", "max_steps", "num_steps", "epochs", "num_epochs", "total_epochs", "max_epochs"})
+_MOST_WORDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """What the numbers of a line are, by position; `cells` are position, key and factor. A line may be no row."""
+
+    step: int | None
+    total: int | None
+    epoch: int | None
+    cells: tuple[tuple[int, str, float], ...]
+    is_row: bool
+
+    def __bool__(self) -> bool:
+        return self.is_row
+
+    @property
+    def counts(self) -> bool:
+        """Whether such a line says where it stands."""
+        return self.step is not None or self.epoch is not None
+
+    def columns(self, values: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+        """The columns of several such lines, of whose values the last three are step, epoch and time."""
+        found: dict[str, Any] = {"step": np.array(values[-3], dtype=np.float64)}
+        for position, key, factor in self.cells:
+            found[key] = numbers_of(values[position], factor)
+        for name, cells in (("epoch", values[-2]), ("wall_time", values[-1])):
+            if any(cell is not None for cell in cells):
+                found[name] = np.array(cells, dtype=np.float64)
+        return found
+
+
+NOTHING = TextForm(None, None, None, (), False)
+
+
+def form_of_text(words: tuple[str, ...]) -> TextForm:
+    """Understand a line by its words.
+
+    It is a row if it names two quantities that are measured at each step, or one beside a step or an epoch. Settings
+    (a learning rate, a coefficient) do not count: that is how a configuration looks.
+    """
+    names = [_key(text, first=position == 0) for position, text in enumerate(words[:-1])]
+    framework = identify([key for key, _ in names if key])
+    step = _position(names, _STEPS)
+    epoch = _position(names, frozenset({"epoch"}))
+    total = step + 1 if step is not None and words[step + 1] == "/" and len(words) > step + 2 else None
+    cells = []
+    for position, (key, said) in enumerate(names):
+        name = normalise(key)
+        if not key or position == total or name in _STEPS or name in _TOTALS or name == "epoch" or is_axis(key):
+            continue
+        factor = factor_of(words[position + 1], key, framework)
+        if factor is not None and (said or is_known(key)):
+            cells.append((position, key, factor))
+    measured = sum(is_measured(key) for _, key, _ in cells)
+    placed = step is not None or epoch is not None
+    return TextForm(step, total, epoch, tuple(cells), True) if measured + placed >= 2 and measured else NOTHING
+
+
+def _position(names: list[tuple[str, bool]], wanted: frozenset[str]) -> int | None:
+    """The first number with one of these names; one that `=` or `:` gives it goes before one that only follows it."""
+    found = [position for position, (key, _) in enumerate(names) if key and normalise(key) in wanted]
+    return next((position for position in found if names[position][1]), found[0] if found else None)
+
+
+def _key(before: str, first: bool) -> tuple[str, bool]:
+    """The name before a number, and whether `=` or `:` says that the number is its value."""
+    text = before.rstrip()
+    said = text.endswith(("=", ":"))
+    if not said and text == before and not text.endswith(("[", "(", "#")):
+        return "", False
+    phrase = text.rstrip("=:[(#").rstrip().rstrip("\"'")
+    if not first:
+        phrase = _GLUED.sub("", phrase, count=1) if _GLUED.match(phrase) else phrase
+    phrase = _LEVEL.sub("", _CUT.sub("", phrase).strip())
+    if not _NAME.fullmatch(phrase):
+        return "", False
+    return _shortest_known(phrase, said), said
+
+
+@lru_cache(maxsize=4096)
+def _shortest_known(phrase: str, said: bool) -> str:
+    """The phrase, without words before it that are no part of the name: `info step` is the step."""
+    words = phrase.split()
+    for start in range(len(words)):
+        name = " ".join(words[start:])
+        if normalise(name) in _STEPS or normalise(name) == "epoch" or is_known(name) or is_axis(name):
+            return name if start == 0 or said else ""
+    return phrase if said and len(words) <= _MOST_WORDS else ""
+
+
+_CANDIDATE = re.compile(rb"[A-Za-z)\]\"'] ?[=: ] ?[-+.]?(?:\d|nan|inf|NaN)")
+_BAR = re.compile(r"\d+%\|[^|]*\|[^\[]*\[[^\],]*,[^\],]*(?:it/s|s/it|\?)(?:, ([^\]]*))?\]")
+_HEAD_LINES = 20000
+_MAX_CHARS = 1 << 16  # no row is longer
+
+
+class KeyValueAdapter(Adapter):
+    """Reads rows of named numbers out of any text, with time stamps and levels before them, or in a progress bar.
+
+    A line is a row only if the catalogue knows what is measured in it. Where the program's first lines come again
+    between two rows, it was started anew, and another run begins.
+    """
+
+    name: ClassVar[str] = "keyvalue"
+    title: ClassVar[str] = "free text with `key=value` or `key: value`"
+
+    def can_handle(self) -> bool:
+        self.why = "no lines that name two metrics, or a metric and a step, with their numbers"
+        source = self.source
+        if not console.is_console(source) or json_lines.looks_like_json_lines(source):
+            return False
+        found = self._first = self._first_row()
+        if found is None:
+            return False
+        self.why = f"lines with {', '.join(key for _, key, _ in found.cells[:4])}"
+        return True
+
+    def _first_row(self) -> TextForm | None:
+        """The form of the first rows: one that counts, or the same form twice."""
+        forms = Forms(form_of_text)
+        seen: set[tuple[str, ...]] = set()
+        for number, line in enumerate(console.iter_head(self.source, _CANDIDATE)):
+            if number > _HEAD_LINES:
+                break
+            for text in _texts(line):
+                _, words, form = forms.read(console.split_stamp(text)[1])
+                if form.is_row and (form.counts or words in seen):
+                    return form
+                if form.is_row:
+                    seen.add(words)
+        return None
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        return iter_lines(self._lines())
+
+    def fill(self, builder: TableBuilder) -> None:
+        fill_lines(builder, self._lines())
+
+    def _lines(self) -> Iterator[Line]:
+        """The lines that are rows; after its numbers, each has its step, epoch and time."""
+        forms = Forms(form_of_text)
+        counter, banner = StepCounter(), Banner()
+        first = getattr(self, "_first", None) or self._first_row()
+        counts = first is not None and first.counts
+        previous = ""
+        for number, line in self.source.lines(self.problems, self.progress):
+            for text in _texts(line):
+                if text == previous and text.startswith("\r"):
+                    continue  # a bar that was drawn again
+                previous = text
+                time, rest = console.split_stamp(text)
+                values, words, form = forms.read(rest)
+                if not form.is_row or (counts and not form.counts):
+                    banner.see(words)
+                    continue
+                if number == self.problems.unterminated and ends_whole(words[-1]):
+                    self.notes.append(f"line {number} has no newline: values after its last may be missing")
+                elif number == self.problems.unterminated:
+                    form = self._without_last(number, form, len(values) - 1)
+                    if not form.is_row:
+                        continue
+                if banner.began_again():
+                    counter.launch()
+                epoch = None if form.epoch is None else parse_number(values[form.epoch])
+                total = None if form.total is None else parse_count(values[form.total])
+                step = None if form.step is None else parse_count(values[form.step])
+                yield form, [*values, counter.next(step, total, epoch, hash(words)), epoch, time]
+        self._say(counter)
+
+    def _without_last(self, number: int, form: TextForm, last: int) -> TextForm:
+        cells = tuple(cell for cell in form.cells if cell[0] != last)
+        if not cells or last in (form.step, form.total, form.epoch):
+            self.problems.add(number, "no value that is sure to be whole")
+            return replace(form, is_row=False)
+        self.notes.append(f"line {number} has no newline: its last value may be cut and was left out")
+        return replace(form, cells=cells)
+
+    def _say(self, counter: StepCounter) -> None:
+        if counter.by == "epoch":
+            self.notes.append("no step was logged: the epoch is taken for it")
+        elif counter.by == "number":
+            self.notes.append("no step was logged: rows are numbered from 1")
+        if counter.restarts:
+            self.notes.append(f"{counter.restarts + 1} launches, told apart by the lines the program begins with")
+
+
+def _texts(line: bytes) -> list[str]:
+    """What is to be read of a line: itself, or what each progress bar in it says after the pace."""
+    text = console.strip_colours(line).decode("utf-8", "replace")
+    if "%|" not in text:
+        return [piece for piece in text.split("\r") if len(piece) <= _MAX_CHARS]
+    return ["\r" + match.group(1) for piece in text.split("\r") if (match := _BAR.search(piece)) and match.group(1)]

@@ -1,0 +1,184 @@
+"""One JSON document: a list of rows, a trainer's state with its history, parallel lists, or one row of last values."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, ClassVar
+
+from rldk.core.catalog import is_measured
+from rldk.core.catalog.axes import STEP_KEYS
+from rldk.core.errors import ReadError
+from rldk.ingest.adapter import Adapter
+from rldk.ingest.formats.json_lines import flatten
+from rldk.ingest.run_settings import document_settings
+from rldk.ingest.source import HEAD_BYTES, Source
+from rldk.ingest.unmapped_keys import placeable
+from rldk.log.problems import LineProblems
+from rldk.runs.table import TableBuilder
+
+__all__ = ["JsonDocumentAdapter", "fill_rows", "head_keys", "head_rows", "iter_rows", "looks_like_document", "rows_of"]
+
+HISTORY_KEYS = ("log_history", "history", "logs", "metrics", "rows", "steps", "step_logs", "training_history", "data")
+_STEPS = frozenset({*STEP_KEYS, "steps", "iterations", "iters", "global_steps"})
+_NAME = re.compile(r'"((?:[^"\\]|\\.){0,256})"\s*:')  # bounded: without an end it would hold each letter of a long text
+_FIRST_ROW = re.compile(r"\[\s*\{")
+_NEXT_ROW = re.compile(r"\s*,\s*\{")
+_MAX_DEPTH = 6
+Lists = dict[str, list[Any]]
+
+
+def looks_like_document(source: Source) -> bool:
+    """Whether the file begins like a JSON list or object that goes on over lines, or is a single one."""
+    start = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if start == b"[":
+        return True
+    return start == b"{" and len(source.head_objects) <= 1 and (not source.head_objects or len(source.head_lines) == 1)
+
+
+def rows_of(document: Any) -> list[Mapping[str, Any]] | None:
+    """The rows that a document holds as objects, or `None` if it holds none."""
+    if isinstance(document, list):
+        return [row for row in document if isinstance(row, dict)] or None
+    if not isinstance(document, dict):
+        return None
+    for key in HISTORY_KEYS:
+        inner = document.get(key)
+        if isinstance(inner, list) and any(isinstance(row, dict) for row in inner):
+            return [row for row in inner if isinstance(row, dict)]
+    return None
+
+
+def lists_of(document: Any, notes: list[str]) -> list[Lists]:
+    """Parallel lists, by what they are parallel to: those of one length, or those that stand beside a list of steps.
+
+    Lists of another length that have no steps of their own cannot be placed among rows that have, and are left out.
+    """
+    groups: dict[str, Lists] = {}
+    _collect(document, "", groups, 0)
+    tables: list[Lists] = []
+    for lists in groups.values():
+        steps = lists.get("step")
+        if steps is not None:
+            tables.append({name: cells for name, cells in lists.items() if len(cells) == len(steps)})
+            lists = {name: cells for name, cells in lists.items() if len(cells) != len(steps)}
+        for name, cells in lists.items():
+            home = next((table for table in tables if _length(table) == len(cells) and name not in table), None)
+            if home is None:
+                tables.append(home := {})
+            home[name] = cells
+    if not any("step" in table for table in tables):
+        return [{"step": list(range(1, _length(table) + 1)), **table} for table in tables]
+    lost = [name for table in tables if "step" not in table for name in table]
+    if lost:
+        notes.append(f"lists without steps, and of another length than those with, are left out: {', '.join(lost[:5])}")
+    return [table for table in tables if "step" in table]
+
+
+def _length(table: Lists) -> int:
+    return len(next(iter(table.values())))
+
+
+def _collect(document: Any, path: str, groups: dict[str, Lists], depth: int) -> None:
+    if not isinstance(document, dict) or depth > _MAX_DEPTH:
+        return
+    for key, value in document.items():
+        if isinstance(value, dict):
+            _collect(value, f"{path}{key}/", groups, depth + 1)
+        elif isinstance(value, list) and value and not any(isinstance(cell, (dict, list)) for cell in value):
+            name = "step" if key in _STEPS else path + key
+            groups.setdefault(path, {})[name] = value
+
+
+def _inside(document: Any) -> Any:
+    """The part that holds the lists, where the document names it: `{"config": …, "history": {"loss": […]}}`."""
+    if isinstance(document, dict):
+        for key in HISTORY_KEYS:
+            inner = document.get(key)
+            if isinstance(inner, dict) and any(isinstance(value, (list, dict)) for value in inner.values()):
+                return inner
+    return document
+
+
+def iter_rows(document: Any, notes: list[str] | None = None) -> Iterator[Mapping[str, Any]]:
+    """The document's rows."""
+    rows = rows_of(document)
+    if rows is not None:
+        yield from rows
+        return
+    tables = lists_of(_inside(document), [] if notes is None else notes)
+    for table in tables:
+        for cells in zip(*table.values(), strict=True):
+            yield dict(zip(table, cells, strict=True))
+    if not tables and isinstance(document, dict) and document:
+        yield document
+
+
+def fill_rows(document: Any, builder: TableBuilder, notes: list[str]) -> None:
+    """Put the document's rows into a table."""
+    tables = lists_of(_inside(document), notes) if rows_of(document) is None else []
+    for table in tables:
+        builder.add_columns(table, len(table["step"]))
+    if not tables:
+        builder.add_all(iter_rows(document))
+
+
+def head_rows(head: bytes, most: int = 20) -> list[Mapping[str, Any]]:
+    """The first objects of a JSON list of which only the beginning is at hand, by itself or under `log_history`."""
+    text = head.decode("utf-8", "replace")
+    decoder = json.JSONDecoder()
+    rows: list[Mapping[str, Any]] = []
+    begin = _FIRST_ROW.search(text)
+    while begin is not None and len(rows) < most:
+        try:
+            row, position = decoder.raw_decode(text, begin.end() - 1)
+        except (ValueError, RecursionError):
+            break
+        rows.append(row)
+        begin = _NEXT_ROW.match(text, position)
+    return rows
+
+
+def head_keys(source: Source) -> list[str]:
+    """The keys of the first rows; where there are none in the head of a large document, all names in it."""
+    rows = head_rows(source.head)
+    if not rows and len(source.head) < HEAD_BYTES:
+        try:
+            whole = source.document(LineProblems())
+        except ReadError:
+            return []
+        rows = list(islice(iter_rows(whole), 20))
+        if rows == [whole] and sum(map(is_measured, flatten(whole))) < 2:
+            return []  # a configuration has no rows
+    if rows:
+        return list(dict.fromkeys(key for row in rows for key in flatten(row)))
+    return list(dict.fromkeys(_NAME.findall(source.wide_head.decode("utf-8", "replace"))))
+
+
+class JsonDocumentAdapter(Adapter):
+    """Reads `[{"step": 1, "loss": 0.1}, …]`, `{"step": [1, …], "loss": [0.1, …]}` and `{"train": {"loss": […]}}`."""
+
+    name: ClassVar[str] = "json"
+    title: ClassVar[str] = "one JSON document with rows or parallel lists"
+
+    def can_handle(self) -> bool:
+        self.why = "not one JSON document"
+        if not self.source.is_text or not looks_like_document(self.source):
+            return False
+        keys = head_keys(self.source)
+        known = placeable(keys, self.field_map)
+        self.why = f"a JSON document in which {len(known)} of {len(keys)} keys are known metrics"
+        return bool(known)
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        return iter_rows(self._document(), self.notes)
+
+    def fill(self, builder: TableBuilder) -> None:
+        fill_rows(self._document(), builder, self.notes)
+
+    def _document(self) -> Any:
+        whole = self.source.document(self.problems)
+        self.settings[None] = document_settings(whole)
+        return whole

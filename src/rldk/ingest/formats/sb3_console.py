@@ -1,0 +1,128 @@
+"""Stable-Baselines3 on a console: a table for each rollout, with `|    ep_rew_mean | 21.5 |` under `| rollout/ | |`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from rldk.core.jsonio import to_number
+from rldk.ingest.adapter import Adapter
+from rldk.ingest.formats import console
+
+__all__ = ["SB3ConsoleAdapter"]
+
+_EDGE = b"-" * 12
+_ROW = re.compile(r"\| ( {0,3})([^\s|][^|]*?) *\| ([^|]*?) *\|")
+_MARK = re.compile(rb"^\| {4,5}(?:total_timesteps|ep_rew_mean|approx_kl|n_updates) +\| [^|\n]*\|\r?$", re.MULTILINE)
+_STEP = "time/total_timesteps"
+_SECTIONS = {
+    "rollout/": ("ep_len_mean", "ep_rew_mean", "exploration_rate"),
+    "time/": ("episodes", "fps", "iterations", "time_elapsed", "total_timesteps"),
+    "train/": (
+        "actor_loss", "approx_kl", "clip_fraction", "clip_range", "clip_range_vf", "critic_loss", "ent_coef", "ent_coef_loss",
+        "entropy_loss", "explained_variance", "learning_rate", "loss", "n_updates", "policy_gradient_loss", "policy_loss", "std",
+        "value_loss",
+    ),
+}  # fmt: skip
+_SECTION_OF = {key: section for section, keys in _SECTIONS.items() for key in keys}
+"""The section that each key of the library's own stands under."""
+
+
+class SB3ConsoleAdapter(Adapter):
+    """Reads the tables that Stable-Baselines3 prints with `verbose=1`; each is a row, and its timesteps are the step.
+
+    The library writes keys in their order, so a table whose keys are not in it or stand under another section than their
+    own, whose lines differ in length, or that has no timesteps was mixed with other output or cut off, and is left out.
+    """
+
+    name: ClassVar[str] = "sb3_console"
+    title: ClassVar[str] = "Stable-Baselines3 console output"
+    framework: ClassVar[str | None] = "sb3"
+
+    def can_handle(self) -> bool:
+        self.why = "no tables of Stable-Baselines3"
+        if not console.is_console(self.source) or next(console.iter_head(self.source, _MARK), None) is None:
+            return False
+        self.why = "tables with total_timesteps, as Stable-Baselines3 prints them"
+        return True
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        table: list[bytes] = []
+        opened = 0
+        read_table = _Tables()
+        for number, raw in self.source.lines(self.problems, self.progress):
+            line = console.strip_colours(raw).rstrip(b"\r")
+            whole = number != self.problems.unterminated
+            if line[:1] == b"|" and opened and whole:
+                table.append(line)
+            elif line[:12] == _EDGE and not line.strip(b"-") and whole:
+                if table:
+                    row = read_table(table, len(line))
+                    if row is not None:
+                        yield row
+                    else:
+                        self.problems.add(opened, "a table that is not whole")
+                    table, opened = [], 0
+                else:
+                    opened = number
+            elif opened:
+                self.problems.add(number, "no line of the table that it stands in")
+                table.append(b"")  # spoils it: what stood here may have been a line of it
+        if opened and table:
+            self.problems.add(opened, "a table without an end")
+
+
+class _Tables:
+    """Reads tables; the keys of one that is like the last are not read again."""
+
+    def __init__(self) -> None:
+        self._keys: list[tuple[bytes, str]] = []  # what each line begins with, and the key that stands there
+        self._split = 0
+        self._width = 0
+
+    def __call__(self, table: list[bytes], width: int) -> dict[str, float] | None:
+        """The table as a row by its keys with their section before them; `None` where it is not whole."""
+        if width != self._width or len(table) != len(self._keys):
+            return self._other(table, width)
+        row: dict[str, float] = {}
+        split = self._split
+        for line, (begin, name) in zip(table, self._keys, strict=True):
+            if not line.startswith(begin) or len(line) != width or not line.endswith(b" |"):
+                return self._other(table, width)
+            if name:
+                try:
+                    row[name] = float(line[split:-2])
+                except ValueError:
+                    return self._other(table, width)
+        return row
+
+    def _other(self, table: list[bytes], width: int) -> dict[str, float] | None:
+        row: dict[str, float] = {}
+        keys: list[tuple[bytes, str]] = []
+        section = last = ""
+        split = 0
+        for line in table:
+            text = line.decode("utf-8", "replace")
+            match = _ROW.fullmatch(text)
+            if match is None or len(line) != width:
+                return None
+            indent, key, value = match.groups()
+            split = match.start(3)
+            begin, name = line[:split], ""
+            if value or not key.endswith("/"):
+                name = section + key if indent else key
+                if name <= last or (indent and _SECTION_OF.get(key, section) != section):
+                    return None
+                last = name
+                number = to_number(value)
+                if number is not None:
+                    row[name] = number
+            else:
+                section = key
+            keys.append((begin, name))
+        if _STEP not in row:
+            return None
+        if len(row) == sum(bool(name) for _, name in keys) and all(len(begin) == split for begin, _ in keys):
+            self._keys, self._split, self._width = keys, split, width
+        return row

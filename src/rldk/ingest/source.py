@@ -1,0 +1,146 @@
+"""A file or folder that may hold a run: opened once for a first look, shared by all adapters that consider it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rldk.core.errors import ReadError
+from rldk.core.jsonio import loads
+from rldk.log.blocks import Progress, check_readable, iter_blocks
+from rldk.log.lines import MAX_LINE_BYTES, LineSplitter, iter_lines
+from rldk.log.problems import LineProblems
+
+__all__ = ["MAX_DOCUMENT_BYTES", "Source"]
+
+HEAD_BYTES = 256 << 10
+WIDE_HEAD_BYTES = 8 << 20
+MOST_SEARCHED_BYTES = 1 << 30
+MAX_DOCUMENT_BYTES = 2 << 30
+
+
+class Source:
+    """A path, with its first bytes (decompressed) and its first lines for those who want to know what it is."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not self.path.exists():
+            raise ReadError(f"{self.path} does not exist.")
+        if self.path.is_fifo():
+            raise ReadError(f"{self.path} is a pipe, and a log is read more than once: write it to a file first.")
+
+    @property
+    def is_folder(self) -> bool:
+        return self.path.is_dir()
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first bytes, and more of them where no line ends in these; empty for a folder.
+
+        Of a file that begins with a line longer than that, those after it: one line is skipped, and not all for its sake.
+        """
+        head = self._first(HEAD_BYTES)
+        if len(head) < HEAD_BYTES or b"\n" in head:
+            return head
+        head = self._first(WIDE_HEAD_BYTES)
+        if len(head) < WIDE_HEAD_BYTES or b"\n" in head:
+            return head
+        return (b"" if b"\0" in head else self._after_first_line(HEAD_BYTES)) or head
+
+    @cached_property
+    def wide_head(self) -> bytes:
+        """Many more of the first bytes: a console prints much before the first row, and never in a known place."""
+        return self._first(WIDE_HEAD_BYTES) if len(self.head) == HEAD_BYTES else self.head
+
+    def _first(self, size: int) -> bytes:
+        if self.is_folder:
+            return b""
+        check_readable(self.path)
+        head = bytearray()
+        for block in iter_blocks(self.path, LineProblems()):
+            head += block[: size - len(head)]
+            if len(head) >= size:
+                break
+        return bytes(head)
+
+    def _after_first_line(self, size: int) -> bytes:
+        """The first bytes after the first line; none where there is no other, or where that has no end."""
+        rest = bytearray()
+        begun, searched = False, 0
+        for block in iter_blocks(self.path, LineProblems()):
+            searched += len(block)
+            if not begun and searched > MOST_SEARCHED_BYTES:
+                break
+            start = 0 if begun else block.find(b"\n") + 1
+            if begun or start:
+                begun = True
+                rest += block[start : start + size - len(rest)]
+            if len(rest) >= size:
+                break
+        return bytes(rest) if rest.strip() else b""
+
+    @cached_property
+    def damage(self) -> str:
+        """What is wrong with the file as such, where nothing of it can be read."""
+        problems = LineProblems()
+        for block in iter_blocks(self.path, problems):
+            if block:
+                return ""
+        return problems.damage or ""
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Whether it is something else than text: it holds bytes that no log has."""
+        sample = self.head[:8192]
+        odd = sum(1 for byte in sample if byte < 32 and byte not in b"\t\n\r\x1b\x08\x0c") + sample.count(b"\x7f")
+        return bool(sample) and odd > len(sample) // 100 + sample.startswith(b"\0")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a file of text."""
+        return not self.is_folder and not self.is_binary
+
+    @cached_property
+    def head_lines(self) -> list[bytes]:
+        """The first whole lines (one that the head cuts off is left out, unless it is the only one)."""
+        splitter = LineSplitter(MAX_LINE_BYTES, LineProblems())
+        lines = [line for _, line in splitter.feed(self.head)]
+        if len(self.head) < HEAD_BYTES or not lines:
+            lines += [line for _, line in splitter.finish()]
+        return lines
+
+    @cached_property
+    def head_objects(self) -> list[dict[str, Any]]:
+        """The JSON objects among the first 200 lines."""
+        found = []
+        for line in self.head_lines[:200]:
+            if line.lstrip()[:1] == b"{":
+                try:
+                    value = loads(line)
+                except ValueError:
+                    continue
+                if isinstance(value, dict):
+                    found.append(value)
+        return found
+
+    def lines(self, problems: LineProblems, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
+        """All lines with their numbers."""
+        return iter_lines(self.path, problems=problems, progress=progress)
+
+    def document(self, problems: LineProblems) -> Any:
+        """The whole file as one JSON document."""
+        text = bytearray()
+        for block in iter_blocks(self.path, problems):
+            text += block
+            if len(text) > MAX_DOCUMENT_BYTES:
+                limit = MAX_DOCUMENT_BYTES >> 30
+                raise ReadError(f"{self.path} is one JSON document of more than {limit} GiB: write it as JSON lines.")
+        if text.startswith(b"\xef\xbb\xbf"):
+            del text[:3]
+        try:
+            return loads(text)
+        except ValueError as error:
+            raise ReadError(f"{self.path} is not a whole JSON document ({error}): it may be cut off.") from None
