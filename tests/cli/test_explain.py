@@ -37,7 +37,7 @@ def test_every_page_is_whole(capsys: Capture, kind: str) -> None:
 def test_a_page(capsys: Capture) -> None:
     said = explain(capsys, "clip_saturation")
     assert "clip_saturation  (policy)\nA large share of the tokens is clipped" in said
-    assert "What it catches\nA third of the tokens or more" in said
+    assert "What it catches\nA third or more of the tokens" in said
     assert "Needs\nclip_frac or clip_range\n" in said
     assert "share = 0.35: share of clipped tokens" in said
 

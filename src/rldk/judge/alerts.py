@@ -34,7 +34,7 @@ class Alert:
 
     @property
     def key(self) -> str:
-        """What tells it from the alerts of other types, and from detectors."""
+        """What identifies it among other alerts and detectors."""
         return f"alert:{self.type}"
 
     def anomaly(self, index: int) -> Anomaly:

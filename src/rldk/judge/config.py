@@ -1,4 +1,4 @@
-"""What a user may set: thresholds, windows and severities of detectors, limits of their own, and what is known of the run."""
+"""What a user may set: thresholds, persistence and severities of detectors, hard limits, and what is known about the run."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ScanConfig:
 
     `detectors` maps a type to its settings; `enabled: false` switches it off, `severity` overrules its own, `persist` and
     `clear` say how long a condition must hold or be gone. `limits` maps a metric to `max`, `min` and `severity`: hard
-    limits of the user's own. `sensitivity` is one knob for all detectors: `low` asks for twice as much persistence of a
-    warning and half as much again of a critical, `high` for half of both, and `normal` is the default. What one row proves,
-    and a user's own limits and `persist`, stay as they are.
+    limits of the user's own. `sensitivity` applies to all detectors: with `low` a warning must hold twice as long
+    and a critical 1.5 times as long, with `high` half as long; `normal` is the default. It does not affect what one row
+    proves, nor a user's own limits and `persist`.
     """
 
     detectors: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class ScanConfig:
     def __post_init__(self) -> None:
         if self.sensitivity is not None and self.sensitivity not in SENSITIVITIES:
             raise UsageError(f"Expected `sensitivity` to be one of {list(SENSITIVITIES)}, got {self.sensitivity!r}.")
-        self.build()  # every mistake is said now, not in the middle of a run
+        self.build()  # every mistake is reported now, not in the middle of a run
         for name in ("kl_target", "kl_target_tolerance"):
             value = _number(name, getattr(self, name))
             if value is not None and not 0.0 <= value < inf:

@@ -1,4 +1,4 @@
-"""How much of what rldk can check this log allows to be checked: silence must never be mistaken for health."""
+"""How many of the checks a log allows: silence must never be mistaken for health."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_PREFERENCES = frozenset({"preference", "gradient_norms", "run"})
 """The families that apply where preferences are trained on: there are no rollouts, and so no KL control, no advantages …"""
 
 _UNCOUNTED = MACHINE_TYPES | {UserLimit.type}
-"""What does not say how much of the training is judged: the machine, and the user's own limits."""
+"""Families that do not count towards coverage: the machine, and the user's own limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class CheckCoverage:
     """Which checks could judge a run, which could not, and what they lack.
 
     `metrics` maps each metric to the key it came from and `reductions` says over what it was reduced; `unmapped` are the
-    keys that nobody recognised. `inactive` lists the checks that could not run, each with what it lacks: of `a|b` one is
+    keys that were not recognised. `inactive` lists the checks that could not run, each with what it lacks: of `a|b` one is
     enough. `outcome` is whether a check of the reward or of preferences could run, and `foreign` are the inactive checks
     that do not apply to this kind of training and are not counted.
     """

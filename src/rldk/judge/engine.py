@@ -21,7 +21,7 @@ __all__ = ["Engine", "told_apart"]
 
 _MOST_PLANS = 1024
 _BACK = 4
-_MOST_STEPS_A_ROW = 50.0  # beyond, a step is no update but a sample or a token
+_MOST_STEPS_A_ROW = 50.0  # above this, a step is not an update but a sample or a token
 
 _Check = Callable[[View], Finding | None]
 _Plan = tuple[list[tuple[str, Series]], list[tuple[_Check, Detector]]]
@@ -31,7 +31,7 @@ KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_me
 
 
 def told_apart(event: Event) -> Event:
-    """An event of held-out data with `eval_` before its metrics, so that they are not taken for those of training."""
+    """An event of held-out data with `eval_` before its metrics, so that they are not mistaken for training metrics."""
     if str(event.phase).lower() not in HELD_OUT or all(name.startswith("eval_") for name in event.metrics):
         return event
 
@@ -43,13 +43,13 @@ def told_apart(event: Event) -> Event:
 
 
 class Engine:
-    """Runs the detectors over a stream of events; constant time a step and bounded memory.
+    """Runs the detectors over a stream of events; constant time per step and bounded memory.
 
     Args:
         detectors: those to run; by default one of each in the table.
         context: what is known of the run beforehand, such as `{"kl_target": 6.0}`.
         reductions: by what the KL is reduced, where the log says it (`{"kl_mean": "sequence"}`).
-        follow: metrics whose series are kept even if no detector looks at them.
+        follow: metrics whose series are kept even if no detector reads them.
     """
 
     def __init__(
@@ -157,9 +157,9 @@ class Engine:
         return raised
 
     def _clear(self, key: str, step: int, taken_back: bool = False) -> None:
-        """What was raised under this key is gone with the event of this step.
+        """What was raised under this key has cleared at the event of this step.
 
-        A defect that was only passing is taken back: a late learner is healthy once it learns.
+        A defect that was only passing is withdrawn: a late learner is healthy once it learns.
         """
         gone = self._open.pop(key, [])
         for anomaly in gone:
@@ -177,7 +177,7 @@ class Engine:
         return self.observe(event)
 
     def _drop(self, detector: Detector) -> None:
-        """Go on without a detector; what it has raised stays."""
+        """Continue without a detector; what it has raised stays."""
         self.detectors = [one for one in self.detectors if one is not detector]
         self._plans = {}
 
@@ -222,7 +222,7 @@ class Engine:
         return [anomaly for found in self._open.values() for anomaly in found] if self._open else []
 
     def inactive(self) -> list[tuple[str, list[str]]]:
-        """The detectors that could not judge this run, and for want of what."""
+        """The detectors that could not judge this run, and the metrics they lack."""
         found = []
         for detector in self.detectors:
             lacking = detector.lacks({name for name, series in self.series.items() if series.n or series.nonfinite})

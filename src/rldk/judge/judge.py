@@ -29,15 +29,15 @@ _OVERALL = ("overall_health", "training_stability", "convergence_quality")
 
 
 class Judge:
-    """Watches a run: trackers that measure, detectors that judge, and scores; constant time a step, bounded memory.
+    """Watches a run: trackers that measure, detectors that judge, and scores; constant time per step, bounded memory.
 
     Args:
-        kl_target: the KL that is aimed at. Without it 0.1 is shown and measured against, but no anomaly and no score rests
-            on a target that nobody chose.
+        kl_target: the target of the KL. Without it 0.1 is shown and measured against, but no anomaly and no score uses
+            a target that nobody chose.
         kl_target_tolerance: how far from the target is still inside the range.
-        window_size: how many values the trackers' rolling statistics reach back.
+        window_size: number of values in the trackers' rolling statistics.
         enable_kl_schedule_tracking: the KL tracker and the detectors of its family; the other switches likewise.
-        length_bias_threshold: rank correlation of length and reward from which on it is reported.
+        length_bias_threshold: rank correlation of length and reward from which it is reported.
         detectors: those to run, instead of all those of the families that are switched on.
     """
 

@@ -1,4 +1,4 @@
-"""Findings about the machine, which say nothing of the training: they are listed beside the verdict and never change it."""
+"""Findings about the machine: they are listed beside the verdict and never change it."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ MACHINE_TYPES = frozenset(
 
 
 def is_machine(anomaly: Anomaly) -> bool:
-    """Whether an anomaly tells of the machine and not of the training."""
+    """Whether an anomaly is about the machine and not about the training."""
     return anomaly.type in MACHINE_TYPES

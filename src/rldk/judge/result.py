@@ -29,7 +29,7 @@ class Result:
     `verdict` is the worst that was found over the whole run and `state` how it stands now: `critical` or `warning` while
     such an anomaly stands, `recovered` where all of them are over, else the verdict. `scores` are those of now and
     `worst_scores` what the run's anomalies left of them at its worst; `score_parts` says what each is made of. `machine`
-    lists findings about the machine, which change nothing else; `notes` what is worth knowing and no anomaly.
+    lists findings about the machine, which change nothing else; `notes` lists what is worth knowing but not an anomaly.
     """
 
     engine: Engine
@@ -69,7 +69,7 @@ class Result:
 
     @property
     def would_stop(self) -> dict[str, int] | None:
-        """Where the first critical was raised: where a run told to stop on it would have stopped."""
+        """Where the first critical was raised: a run with stopping enabled would have stopped there."""
         first = next((anomaly for anomaly in self.anomalies if anomaly.severity == "critical"), None)
         return None if first is None else {"step": first.step, "index": first.index}
 
@@ -126,7 +126,7 @@ def result_of(judge: Judge, run: Run | None = None, setup: Setup | None = None) 
         group_incidents(anomalies, engine.events, engine.cleared_steps, setup or _setup(run)), coverage, judge.machine,
         [*(run.notes if run is not None else ()), *_notes(engine)], source=run,
     )  # fmt: skip
-    if verdict != "no_data":  # a score would say that something was judged
+    if verdict != "no_data":  # a score would suggest that something was judged
         _add_scores(found, judge)
     return found
 
@@ -148,6 +148,6 @@ def _add_scores(found: Result, judge: Judge) -> None:
 
 
 def _notes(engine: Engine) -> list[str]:
-    """What the detectors find worth knowing, each sentence once."""
+    """The notes of the detectors, each sentence once."""
     said = (f"step {note.step}: {note.message}" for note in engine.notes)
     return list(dict.fromkeys(said))

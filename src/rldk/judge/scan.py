@@ -1,4 +1,4 @@
-"""The judgement of a finished run, by the very judge that a live monitor has."""
+"""The judgement of a finished run, by the same judge that a live monitor uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["judge_run", "with_logged_settings"]
 def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
     """Judge a run from its first event to its last.
 
-    Limits and targets that a live monitor was told, and wrote into the log, hold here too, unless `config` sets its own.
+    Limits and targets that a live monitor wrote into the log apply here too, unless `config` sets its own.
     """
     settings, problem = with_logged_settings(config or ScanConfig(), run.config)
     if problem:

@@ -1,1 +1,1 @@
-"""What is measured of a run, once: detectors, scores and trackers read it here."""
+"""What is measured from a run, once, for detectors, scores and trackers alike."""

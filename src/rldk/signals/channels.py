@@ -1,6 +1,6 @@
-"""What the policy shows of itself beside the reward, and which of these channels have left their range.
+"""The channels that describe the policy independently of the reward, and which of them have left their range.
 
-A reward that rises says nothing here: these are the channels that tell learning from gaming the reward.
+A rising reward does not matter here: these channels separate learning from gaming the reward.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ CHANNEL_METRICS = (
     "kl_coef", "target_kl", "entropy_sequence", "eval_perplexity", "eval_accuracy", "eval_reward_mean", "grad_norm",
     "policy_grad_norm", "chosen_logp_mean",
 )  # fmt: skip
-"""All metrics that `damage` looks at."""
+"""All metrics that `damage` reads."""
 ENTROPY_GONE, ENTROPY_SHARE = 0.02, 0.1
 """Entropy (nats per token) and share of its start below which a policy writes one text. Healthy language models of public
-runs end between 0.006 and 2, but those below 0.02 began below 0.3."""
+runs end between 0.006 and 2, but those below 0.02 started below 0.3."""
 ENTROPY_RISE = 1.0
-"""Nats per token by which no healthy run of the corpus, and none of the public ones, rose above its start and doubled."""
-SURELY = 0.95  # share of endings in the first row that counts as the start, though it is one row
+"""Rise in nats per token that, together with a doubling, no healthy run of the corpus or in public reached."""
+SURELY = 0.95  # share of endings in the first row from which that one row counts as the start
 LENGTH_FACTOR = 4.0
 GRADIENT_FACTOR = 10.0
-STILL = 1e-12  # relative change of the weights up to which they stay as they are: float32 rounds at 6e-8
+STILL = 1e-12  # relative change of the weights that is only rounding: float32 rounds at 6e-8
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A channel that has left its range, in words. A strong one is damage by itself."""
+    """A channel that has left its range, in words. A strong sign is damage by itself."""
 
     channel: str
     words: str
@@ -42,7 +42,7 @@ class Sign:
 
 
 def ending_share(view: View) -> tuple[float, float]:
-    """The share of responses that end by themselves: now, and at its best; 1 and 1 where it is not logged."""
+    """The share of responses that emit the end token, now and at its best; 1 and 1 if it is not logged."""
     ended, cut, count = view.get("eos_frac"), view.get("truncated_frac"), view.get("eos_count")
     if ended.n >= 3:
         return ended.level, max(ended.high, ended.first if ended.first > SURELY else 0.0)
@@ -64,7 +64,7 @@ def damage(view: View) -> tuple[Sign, ...]:
 
 
 def policy_moves(view: View) -> bool:
-    """Whether the policy changes, whatever its KL says: by its weights where they are watched, else by reward and updates."""
+    """Whether the policy changes: by its weights if they are watched, else by reward and updates, but not by its KL."""
     weights, score, update = view.get("weight_change"), score_of(view), view.get("kl_update")
     if weights.n:
         return weights.level > STILL
@@ -73,9 +73,9 @@ def policy_moves(view: View) -> bool:
 
 
 def reward_has_fallen(view: View) -> bool:
-    """Whether the reward has lost half of what it gained, beyond its noise: what other channels are corroborated by.
+    """Whether the reward has lost half of its gain, beyond its noise; used to corroborate other channels.
 
-    A mean over some twenty rows has to have lost nearly half of it as well, so that a dip of a dozen rows corroborates nothing.
+    The mean over about twenty rows must have lost nearly half of it as well, so that a dip of a dozen rows does not count.
     """
     score, reward = score_of(view), view.reward
     if score.n < 8 or not reward.lost(score) > max(0.5 * reward.gain, 4.0 * reward.noise) > 0.0:
@@ -104,16 +104,16 @@ def _entropy(view: View) -> Sign | None:
         return Sign("entropy", f"entropy rose from {start:.3g} to {level:.3g}")
     vocabulary = view.get("vocab_size").last
     if vocabulary > 1.0 and level > 0.9 * log(vocabulary) and start < 0.7 * log(vocabulary):
-        return Sign("entropy", f"entropy is {level:.3g}, and drawing words at random gives {log(vocabulary):.3g}")
+        return Sign("entropy", f"entropy is {level:.3g}, and random tokens have {log(vocabulary):.3g}")
     return None
 
 
 def _ending(view: View) -> Sign | None:
     now, best = ending_share(view)
     if best > 0.5 and now < 0.1:
-        return Sign("ending", f"responses that end by themselves fell from {best:.0%} to {now:.0%}")
+        return Sign("ending", f"the share of responses that emit the end token fell from {best:.0%} to {now:.0%}")
     if best > 0.5 and now < 0.3:
-        return Sign("ending", f"responses that end by themselves fell from {best:.0%} to {now:.0%}", strong=False)
+        return Sign("ending", f"the share of responses that emit the end token fell from {best:.0%} to {now:.0%}", strong=False)
     return None
 
 

@@ -1,4 +1,4 @@
-"""How far quality on data that nobody trains on has fallen from its best: one answer for all rules."""
+"""How far quality on held-out data has fallen from its best: one answer for all rules."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rldk.signals.series import Series
 
 __all__ = ["HeldOut", "held_out_fall"]
 
-LATEST = 3  # measurements that say how good it is now; they are rare, and five of them may be half of a run
+LATEST = 3  # measurements whose median is the quality now; they are rare, and five may be half of a run
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Best and latest quality, by how much it fell, out of how much it ever varied by, and the noise of a measurement.
+    """Best and latest quality, the fall between them, the range the measure has covered, and the noise of a measurement.
 
-    `size` is what a share of the best is a share of: the best of an accuracy or a diversity, which have a zero of their own.
-    A reward has none, so it is what the reward ever varied by.
+    `size` is the reference for shares: the best value of an accuracy or a diversity, which have a natural zero. A reward
+    has none, so there it is the range that the reward has covered.
     """
 
     best: float
@@ -29,10 +29,10 @@ class HeldOut:
 
 
 def held_out_fall(series: Series, has_zero: bool = True) -> HeldOut:
-    """The fall of a quality that is measured now and then: the median of its last three values against its best level.
+    """The fall of a quality that is measured occasionally: the median of its last three values against its best level.
 
-    A third is added to the noise, since the best is the highest of many levels: so one in fifty courses of pure chance (60
-    measurements of 16 questions) is taken for a fall.
+    A third is added to the noise, because the best is the highest of many levels: with that, one in fifty series of pure
+    chance (60 measurements of 16 questions) counts as a fall.
     """
     now, best = median(series.values()[-LATEST:]), max(series.high, series.first)
     noise = max(1.3 * series.noise, 1e-12)

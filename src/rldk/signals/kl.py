@@ -1,4 +1,4 @@
-"""In what unit a run logs its KL, what it aims at, and what is usual: the same for all rules about KL."""
+"""The unit in which a run logs its KL, its target, and usual levels: the same for all rules about KL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = [
 
 UNITS = {"token": "token", "sequence": "response"}
 LIMIT = {"token": 3.0, "sequence": 50.0, "": 10.0}
-"""Nats beyond which policy and reference have nothing in common. Per token: the largest sound run of the corpus' tune split is
+"""Nats above which policy and reference have nothing in common. Per token: the largest sound run of the corpus' tune split is
 2.7, of public ones 1.3; a policy that collapsed or became noise is at 4 to 9. Per response, where the length is not logged:
 healthy ones reach 29."""
 USUAL_TOKEN = 0.3
@@ -24,9 +24,9 @@ USUAL_SEQUENCE = 15.0
 
 
 def target_of(view: View) -> float:
-    """The KL that the run aims at: the user's word, else what the log says beside a coefficient; NaN if unknown.
+    """The KL target: as set by the user, else as logged together with a coefficient; NaN if unknown.
 
-    Without a coefficient a logged `target_kl` is that of the early stop, which is about old and new policy.
+    Without a coefficient a logged `target_kl` belongs to early stopping, which compares old and new policy.
     """
     given = view.context.get("kl_target")
     if given is None:
@@ -38,9 +38,9 @@ def target_of(view: View) -> float:
 
 
 def unit_of(view: View) -> str:
-    """`token` or `sequence`; empty where the log does not say it and nothing gives it away.
+    """`token` or `sequence`; empty if the log does not say and it cannot be inferred.
 
-    A target below 1 is one by token, and a run that begins above 1 counts by sequence.
+    A target below 1 is per token, and a run that starts above 1 logs its KL per sequence.
     """
     unit = view.reductions.get("kl_mean", "")
     if unit == "token" or unit == "sequence":
@@ -52,13 +52,13 @@ def unit_of(view: View) -> str:
 
 
 def is_measured(view: View) -> bool:
-    """Whether a KL of exactly 0 says something: without a penalty many trainers load no reference, and log 0."""
+    """Whether a KL of exactly 0 was measured: without a penalty many trainers load no reference and log 0."""
     coef = view.get("kl_coef")
     return not coef.n or coef.last != 0.0
 
 
 def adapts(view: View) -> bool:
-    """Whether the coefficient has ever moved; one that never did is a choice."""
+    """Whether the coefficient has ever moved; a constant one is a choice."""
     coef = view.get("kl_coef")
     return coef.n >= 5 and coef.high > coef.low
 
@@ -76,7 +76,7 @@ def in_numbers(unit: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KlLevel:
-    """The KL to the reference now, in the unit that says most, and how many times its natural limit that is."""
+    """The KL to the reference now, in the most informative unit, and as a multiple of its natural limit."""
 
     value: float
     unit: str
@@ -94,8 +94,8 @@ def mean_length(view: View) -> float:
         return length.level
     whole, token = view.get("entropy_sequence"), view.get("entropy_mean")
     if whole.n < 8 or whole.low <= 0.0 or not token.start > 0.1:
-        return nan  # where it was ever negative, padding was counted
-    return max(whole.start / token.start, whole.level / max(token.level, 0.1))  # rather too long than too short
+        return nan  # if it was ever negative, padding was counted
+    return max(whole.start / token.start, whole.level / max(token.level, 0.1))  # prefer too long to too short
 
 
 @once_per_event

@@ -1,4 +1,4 @@
-"""Where a series had come to rest a while ago: at two paces, so that short logs are judged as well as long ones."""
+"""The level a series had a while ago, read at two intervals, so that short logs are judged as well as long ones."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from rldk.core.stats.base import Statistic
 __all__ = ["QUICK", "SLOW", "LaggedLevel"]
 
 QUICK, SLOW = 6, 25
-"""After how many rows there is a reading, at the one pace and at the other."""
+"""Rows between two readings, at the quick and at the slow interval."""
 KEPT = 5
 
 
 class LaggedLevel(Statistic):
     """Readings of a level, every six rows and every twenty-five, of which the last five are kept: `read` takes them.
 
-    The two oldest readings tell what the series was a while ago, and whether it was at rest then: a fall or a rise that
-    the rest before it does not foretell is one that began since. A log of fifty rows has seen no more of the quick pace
-    than one of two hundred has of the slow one.
+    The two oldest readings give the level a while ago, and whether the series was at rest then: if it was, a fall or a rise
+    started later. The quick interval covers a log of fifty rows as the slow one covers a log of two hundred.
     """
 
     __slots__ = ("count", "quick", "slow")
@@ -35,10 +34,10 @@ class LaggedLevel(Statistic):
         self.quick, self.slow = [], []
 
     def read(self, count: int, level: float) -> None:
-        """Take the level after `count` rows. Rows between the readings need not be told."""
+        """Take the level after `count` rows. Rows between the readings may be skipped."""
         level = float(level)
         if count == self.count or level - level != 0.0:
-            return  # this one was read, or there is nothing to read
+            return  # already read, or nothing to read
         self.count = count
         if count % QUICK == 0:
             self.quick = [*self.quick[1 - KEPT :], level]
@@ -46,7 +45,7 @@ class LaggedLevel(Statistic):
             self.slow = [*self.slow[1 - KEPT :], level]
 
     def levels(self) -> list[tuple[float, float]]:
-        """For each pace of which there are enough readings, the lower and the higher of the two oldest; the slow one first."""
+        """For each interval with enough readings, the lower and the higher of the two oldest; the slow interval first."""
         return [(min(kept[:2]), max(kept[:2])) for kept in (self.slow, self.quick) if len(kept) == KEPT]
 
     def before(self) -> float:

@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["CHANNELS", "COMPONENT", "SCORES", "SLOW_NOISE", "RewardSignal", "score_of"]
 
 SCORES = ("reward_mean", "accuracy")
-"""What is trained for: the reward, or where none is logged the share of right answers."""
+"""What is optimised: the reward, or the share of right answers if no reward is logged."""
 CHANNELS = ("kl_mean", "entropy_mean", "rollout_length_mean")
-"""What the policy shows of itself beside the reward: where it stays, the policy has not changed."""
+"""Channels of the policy besides the reward: if they stay, the policy has not changed."""
 COMPONENT = "reward_function_mean/"
 """How the mean of each reward function is named."""
 JUMP = 6.0  # times its noise by which the reward changes from one row to the next when its definition changes
-STILL = 4.0  # times its noise by which a channel of the policy may move meanwhile
-AFTER_JUMP = 50  # rows for which other quantities may follow a reward that was changed
+STILL = 4.0  # times its noise by which a channel of the policy may move during the jump
+AFTER_JUMP = 50  # rows for which other quantities may follow a changed reward
 HELD = 3  # rows for which a level must hold to be the best
-CONFIRM = 4  # rows after which a jump that lasted is a fact
-AT_ONCE = 0.75  # share of a jump that happens from one row to the next; a fall over three rows is none
-MOST_STEPS = 2.0  # steps of a row within which a policy cannot have learnt from a reward that was changed
-SLOW_NOISE = 0.16  # share of a row's spread that a mean over some twenty rows still has
+CONFIRM = 4  # rows for which a jump must last to be confirmed
+AT_ONCE = 0.75  # share of a jump that must happen from one row to the next; a fall over three rows is not a jump
+MOST_STEPS = 2.0  # steps per row within which a policy cannot have learnt from a changed reward
+SLOW_NOISE = 0.16  # share of a row's spread that the mean over about twenty rows still has
 
 
 def score_of(view: View) -> Series:
-    """The series of what is trained for."""
+    """The series of what is optimised."""
     return view.first(*SCORES)
 
 
@@ -41,13 +41,13 @@ class RewardSignal(Statistic):
 
     - `best` is the highest median of five rows that was held for three, and `noise` that of a row at that time, or later
       while the reward was near it.
-    - `dip` is the deepest fall below the best that the run has come back from: what is no deeper may pass again.
-    - `best_slow` and `noise_slow` are the same of a mean over some twenty rows, for rewards whose rows differ too much.
-    - `shift` is by how much the reward was moved by jumps that the policy has no part in: the reward of one row differs by
-      six times its noise from the rows before, stays there, and KL, entropy and length stay as they were. Best and start
-      move along, so that an offset is no fall.
-    - `flipped` is the row of a jump to minus the value before, and `respread` the factor by which the spread between
-      responses changed with the jump: an offset leaves it as it was.
+    - `dip` is the deepest fall below the best from which the run has recovered: a fall that is no deeper may pass again.
+    - `best_slow` and `noise_slow` are the same for a mean over about twenty rows, for rewards whose single rows are too noisy.
+    - `shift` is the sum of jumps of the reward that the policy did not cause: the reward of one row differs from the
+      previous rows by six times its noise and stays there, while KL, entropy and length do not change. Best and start are
+      shifted along, so that an offset is not a fall.
+    - `flipped` is the row of a jump to minus the previous value, and `respread` the factor by which the spread between
+      responses changed with the jump: an offset does not change it.
     - `trend` is the t value of a straight line through all rows: below 2 it is no more than chance explains; infinite where
       they lie on it. `rise` is by how much it rises from the first row to the last. Both are NaN for fewer than ten rows.
     """
@@ -99,7 +99,7 @@ class RewardSignal(Statistic):
         self._before, self._channels, self._levels, self._rows = [], [], [], []
 
     def update(self, view: View) -> None:
-        """Take the event of `view` into account, after its series were moved on."""
+        """Take the event of `view` into account, after its series were updated."""
         series = score_of(view)
         if series.index != view.index or not series.n or series.nonfinite_run:
             return
@@ -120,7 +120,7 @@ class RewardSignal(Statistic):
                 self._take_best(series)
 
     def sure_trend(self, series: Series) -> float:
-        """The trend where rows that hang together count for fewer: their swings over five rows are larger."""
+        """The trend, with correlated rows counted as fewer: their swings over five rows are larger."""
         slow = 0.886 * series.swing
         return self.trend * (series.noise / slow if slow > series.noise > 0.0 else 1.0)
 
@@ -139,10 +139,10 @@ class RewardSignal(Statistic):
         held, noise = min(self._levels), max(series.noise, 0.886 * series.swing)
         if held > self.best and (len(self._levels) == HELD or self.best == -inf):
             self.best, self.noise = held, noise
-            self.dip = max(self.dip, self._fall)  # it fell that far, and came back
+            self.dip = max(self.dip, self._fall)  # it fell that far and recovered
             self._fall = 0.0
         elif noise > self.noise and self.best - min(series.level, series.last) < max(0.3 * self.gain, 3.0 * self.noise):
-            self.noise = noise  # a best of the first rows knows little of it
+            self.noise = noise  # a best of the first rows has a poor noise estimate
         self._fall = max(self._fall, self.best - series.level) if self.best > -inf else 0.0
         if self.best - series.level < 0.4 * self._fall:
             self.dip, self._fall = max(self.dip, self._fall), 0.0
@@ -152,14 +152,14 @@ class RewardSignal(Statistic):
             self.best_slow, self.noise_slow = series.slow, SLOW_NOISE * memory * spread
 
     def _look_for_jump(self, view: View, series: Series) -> None:
-        """The responses of this row were sampled before the policy could learn from a new reward: it must not have moved."""
+        """Whether a jump starts: the responses of this row were sampled before the policy could learn from a new reward."""
         level, noise, slow, before = self._before
         size = abs(series.last - level)
         large = size > JUMP * noise > 0.0 and size > 0.4 * (series.high - series.low)
         if large and abs(series.last - slow) < 0.25 * size:
-            return  # back from a dip of a few rows, which the median still holds
+            return  # recovery from a dip of a few rows, which the median still shows
         if large and (view.steps_a_row > MOST_STEPS or abs(series.last - before) < AT_ONCE * size):
-            return  # it took several rows or updates, of which the policy may have learnt
+            return  # it took several rows or updates, from which the policy may have learnt
         if large and series.n > 2 * RECENT and self._policy_stayed(view):
             self._since = view.index
             self._rows = [level, noise, self._spread, series.last]
@@ -173,12 +173,12 @@ class RewardSignal(Statistic):
         since, self._since = self._since, -1
         middle = median(after)
         if min((value - level) * (1.0 if middle > level else -1.0) for value in after) < 0.5 * JUMP * noise:
-            return  # one of the rows is back already
+            return  # one of the rows is already back
         self.jump, self.jump_index = middle - level, since
         self.shift += self.jump
         self.best += self.jump
         self._levels = []
-        self.best_slow = -inf  # the mean over many rows has to come along first
+        self.best_slow = -inf  # the mean over many rows must follow first
         self.start += self.jump
         self._opening += self.jump
         now = view.get("reward_std").level  # of five rows, most of them since the jump
@@ -187,7 +187,7 @@ class RewardSignal(Statistic):
             self.flipped = since
 
     def _policy_stayed(self, view: View) -> bool:
-        """Whether KL, entropy and length, as far as they are logged, are where they were; unknown with fewer than two."""
+        """Whether KL, entropy and length, as far as logged, did not change; unknown with fewer than two of them."""
         known = 0
         for place, name in enumerate(CHANNELS):
             before, noise = self._channels[2 * place : 2 * place + 2]
@@ -201,7 +201,7 @@ class RewardSignal(Statistic):
 
     @property
     def settled(self) -> bool:
-        """Whether no jump is being looked into."""
+        """Whether no jump is being examined."""
         return self._since < 0
 
     @property
@@ -210,24 +210,24 @@ class RewardSignal(Statistic):
         return self.best - self.start
 
     def lost(self, series: Series) -> float:
-        """By how much the level is below its best; 0 before there is one, and while a jump is being looked into."""
+        """By how much the level is below its best; 0 before there is one, and while a jump is being examined."""
         return max(self.best - series.level, 0.0) if self._since < 0 and self.best > -inf else 0.0
 
     def lost_slow(self, series: Series) -> float:
-        """The same of the mean over some twenty rows."""
+        """The same for the mean over about twenty rows."""
         return max(self.best_slow - series.slow, 0.0) if self._since < 0 and self.best_slow > -inf else 0.0
 
     @staticmethod
     def is_solved(series: Series) -> bool:
-        """Whether nearly all that a share of right answers can be is reached."""
+        """Whether a share of right answers is close to 1."""
         return series.n > 0 and series.level >= 0.98 and series.high <= 1.0 + 1e-6
 
     def lost_at_once(self) -> float:
-        """By how much the best median is below both of the first two rows: what fell before there was a median."""
+        """By how much the best median is below both of the first two rows: a fall before there was a median."""
         return max(self._opening - self.best, 0.0) if self.best > -inf else 0.0
 
     def row_noise(self, series: Series) -> float:
-        """The noise of a row: that at the best, or that of now where it has grown since, as after a change of scale."""
+        """The noise of a row: that at the best, or the current one if it has grown since, as after a change of scale."""
         return max(self.noise, 0.8 * series.noise, 1e-12)
 
     def improves(self, series: Series) -> bool:
@@ -235,7 +235,7 @@ class RewardSignal(Statistic):
         return self.thrives(series) or (series.n >= 2 * RECENT and self.trend > 2.0 and self.lost(series) < 0.5 * self.gain)
 
     def was_changed(self, index: int) -> bool:
-        """Whether the reward itself was changed lately: what depends on its scale has to settle anew."""
+        """Whether the reward itself was changed recently: what depends on its scale must settle again."""
         return 0 <= self.jump_index > index - AFTER_JUMP
 
     def thrives(self, series: Series) -> bool:

@@ -13,25 +13,26 @@ __all__ = ["EARLY", "EMPTY", "RECENT", "Series", "SeriesByName", "update_all"]
 
 RECENT = 5
 EARLY = 20
-ALIKE = 1e-6  # share of its size by which two values may differ and be the same number
+ALIKE = 1e-6  # relative difference up to which two values count as the same number
 
 
 class Series(Statistic):
-    """What detectors share of one metric. All counts are of the values that were logged, not of the events between.
+    """One metric as all detectors see it. All counts are of logged values, not of the events in between.
 
     - `level` is the median of the last 5 values: one spike does not move it, three rows do. From the fifth value on the
       series is `ready`: it has a level and a start.
     - `start` is the median of the first 5 values, and `base` and `scale` are median and robust spread of the first 20
-      (of those there are, once there are 5): the run's own idea of normal.
+      (of as many as there are, from 5 on): the run's own normal.
     - `high` and `low` are the highest and lowest `level` so far, with the event at which they were reached.
     - `roughness` is the exponentially weighted mean size of the step from one value to the next, and `spread` that of
-      the distance from a slow mean, which sees slow swings too, and takes a steady rise for noise.
-    - `high_spread` is the noise when `high` was reached: the spread, but no more than 2.5 times the roughness, which no
-      trend inflates.
-    - `swing` is the mean distance of values five rows apart: that of independent rows is the roughness, and slow swings make
+      the distance from a slow mean, which includes slow swings but counts a steady rise as noise.
+    - `high_spread` is the noise when `high` was reached: the spread, but no more than 2.5 times the roughness, which a
+      trend does not inflate.
+    - `swing` is the mean distance of values five rows apart: for independent rows it equals the roughness, and slow swings make
       it larger.
     - `same` counts how many values in a row, up to the last, were the same number (to six digits), and `repeats` all values
-      that were the same as the one before. `sameness` is the chance of the present run, by how often values repeated before.
+      that were the same as the one before. `sameness` is the chance of as many equal
+      values in a row, given how often values repeated before.
     - `noise` is the standard deviation of a row about the trend, from the roughness.
     """
 
@@ -85,7 +86,7 @@ class Series(Statistic):
         update_all(((0, self),), (value,), index)
 
     def _begin(self, value: float, index: int) -> None:
-        """Take one of the first values, which make the baseline."""
+        """Take one of the first values, which form the baseline."""
         self.n = n = self.n + 1
         before = self.previous
         self.last = self.previous = value
@@ -130,13 +131,13 @@ class Series(Statistic):
         if n == RECENT:
             self.start = middle
         spread = sorted(abs(value - middle) for value in early)[n >> 1]
-        if spread == 0.0 or (n == EARLY and 3 * early.count(middle) >= n):  # so many rows alike: the others still have a spread
+        if spread == 0.0 or (n == EARLY and 3 * early.count(middle) >= n):  # many rows are equal: the others still have a spread
             spread = sum(abs(value - middle) for value in early) / n / 1.18
         self.base, self.scale = middle, 1.4826 * spread
 
     @property
     def noise(self) -> float:
-        """Standard deviation of a row about the trend: of independent rows, the mean step between neighbours times 0.886."""
+        """Standard deviation of a row about the trend: for independent rows, the mean change between neighbours times 0.886."""
         return 0.886 * self.roughness
 
     @property
@@ -156,7 +157,7 @@ class Series(Statistic):
 def update_all(followed: Iterable[tuple[Any, Series]], values: Any, index: int) -> None:
     """Take what event number `index` logged: of each series the value under its key.
 
-    All of them in one go, since a call for each would cost a third of it.
+    All in one call, since a call per series would take a third of the time.
     """
     for key, series in followed:
         value = values[key]
@@ -191,7 +192,7 @@ def update_all(followed: Iterable[tuple[Any, Series]], values: Any, index: int) 
         series.swing += 0.04 * (abs(value - oldest) - series.swing)
         ring.append(value)
         if oldest < level > value or oldest > level < value or oldest == value:
-            continue  # one left and one came on the same side of the median: it is what it was
+            continue  # one left and one arrived on the same side of the median: no change
         series.level = level = sorted(ring)[RECENT >> 1]
         if level > series.high or level < series.low:
             series._set_extreme(level, index)

@@ -1,4 +1,4 @@
-"""A run as signals and detectors see it after an event."""
+"""The run after an event, as signals and detectors see it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 class View:
     """The event, its place, the series of all metrics so far, and the signals that are kept from event to event.
 
-    `earlier_step` is the step some events back, before a median of the last five could have moved; `None` near the start.
+    `earlier_step` is the step a few events back, before a median of the last five could have moved; `None` near the start.
     `steps_a_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
     steps wait for fewer of these rows, which are further apart and mostly means of what lies between.
     `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
@@ -39,13 +39,13 @@ class View:
     components: list[str] = field(default_factory=list)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     get: Callable[[str], Series] = field(init=False, repr=False, compare=False)
-    """The series of a metric; an empty one if it was never logged. Bound once: rules ask a hundred times per event."""
+    """The series of a metric; an empty one if it was never logged. Bound once, since it is called a hundred times per event."""
 
     def __post_init__(self) -> None:
         self.get = self.series.__getitem__
 
     def rows(self, steps: float, least: int = LEAST_ROWS) -> float:
-        """How many rows stand for so many steps: as many, or in a sparse log fewer, but no fewer than `least`."""
+        """How many rows correspond to so many steps: as many, or fewer in a sparse log, but at least `least`."""
         return steps if self.steps_a_row == 1.0 or steps < least else max(steps / self.steps_a_row, least)
 
     def first(self, *names: str) -> Series:
@@ -59,7 +59,7 @@ class View:
 
 
 def once_per_event(measure: Callable[[View], _T]) -> Callable[[View], _T]:
-    """Measure a signal when it is first asked for after an event, and give the same answer to all who ask after that."""
+    """Measure a signal when it is first read after an event, and return the same value until the next event."""
 
     def read(view: View) -> _T:
         found = view.memo.get(measure)

@@ -1,1 +1,1 @@
-"""Anomalies that belong together, where they began, and what probably caused them."""
+"""Anomalies that belong together, where they started, and what probably caused them."""

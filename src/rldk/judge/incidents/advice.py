@@ -1,4 +1,4 @@
-"""What to do about a cause, in the words of the user's own framework: the knob by its name there, and what it stood at."""
+"""What to do about a cause: the setting by its name in the user's own framework, and its value at that time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Setup", "advice_for"]
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """Something that a user can turn: in plain words, by its name in `RunConfig`, and by the metrics that log it."""
+    """A setting that a user can change: in plain words, by its name in `RunConfig`, and by the metrics that log it."""
 
     words: str
     config: str
@@ -31,7 +31,7 @@ _KNOBS = {
     "length": Knob("the length limit", "max_response_length", ("max_response_length",)),
     "batch": Knob("the batch size", "batch_size", ("batch_size",)),
 }
-"""What advice may name."""
+"""The settings that advice may name."""
 
 _NAMES: dict[str, dict[str, str]] = {
     "trl_ppo": {
@@ -70,18 +70,18 @@ _NAMES: dict[str, dict[str, str]] = {
         "length": "--generate_max_len", "batch": "--train_batch_size",
     },
 }  # fmt: skip
-"""What each framework calls the knobs."""
+"""The name of each setting in each framework."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is known of a run beside its log: the framework that wrote it, and what it was started with."""
+    """What is known about a run besides its log: the framework that wrote it, and its configuration."""
 
     framework: str | None = None
     config: RunConfig = field(default_factory=RunConfig)
 
     def name_of(self, knob: str) -> str | None:
-        """What the user's program calls a knob; `None` where that is not known."""
+        """The name of a setting in the user's program; `None` if it is not known."""
         own = self.config.key_of(_KNOBS[knob].config)
         if own is not None:
             return f"{self.config.owner}.{own}" if self.config.owner else own
@@ -89,13 +89,13 @@ class Setup:
 
 
 def advice_for(cause: Cause, then: Mapping[str, float], good: int | None, setup: Setup) -> str:
-    """The cause's advice, with knobs by their names and their values of that moment, and the step to go back to."""
+    """The cause's advice, with settings by name and value at that time, and the step to go back to."""
     back = "Start again" if good is None else f"Go back to the last checkpoint at or before step {good}"
     return cause.advice.format(back=back, **{knob: _worded(knob, then, setup) for knob in _KNOBS})
 
 
 def _worded(name: str, then: Mapping[str, float], setup: Setup) -> str:
-    """`the learning rate (\\`GRPOConfig.learning_rate\\`, it was 0.03)`, as far as it is known; a value of 0 helps nobody."""
+    """`the learning rate (\\`GRPOConfig.learning_rate\\`, it was 0.03)`, as far as it is known; a value of 0 is left out."""
     knob = _KNOBS[name]
     value = next((then[metric] for metric in knob.metrics if metric in then), setup.config.get(knob.config))
     known = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and value > 0

@@ -1,4 +1,4 @@
-"""The causes that incidents are put down to: what speaks for each, and what to do about it."""
+"""The probable causes of incidents: the evidence for each, and what to do about it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["CAUSES", "TITLES", "Cause"]
 class Cause:
     """A probable cause.
 
-    `signs` weighs the anomalies that speak for it, more if they came first, or against it: a policy that has become noise is far
-    from the reference whatever the penalty. A sign is a type (`kl_explosion`) or one clause of it
+    `signs` gives the weight of each anomaly for or against it; the first to appear counts more. (A policy that has become
+    noise is far from the reference whatever the penalty.) A sign is a type (`kl_explosion`) or one clause of it
     (`kl_penalty_off.negative`), which then replaces the weight of the type. `needs` names signs of which at least one must
     be there.
 
-    `advice` may name knobs, which become what the user's framework calls them, with their value: `{lr}`, `{value_lr}`,
+    `advice` may name settings, which are replaced by their names in the user's framework, with their values: `{lr}`, `{value_lr}`,
     `{kl_coef}`, `{epochs}`, `{clip}`, `{grad_clip}`, `{temperature}`, `{length}`, `{batch}`; and `{back}`, which is where to go
     back to.
     """
@@ -30,9 +30,9 @@ class Cause:
 
 
 CAUSES: tuple[Cause, ...] = (
-    # What the first rows or a setting say outright.
+    # What the first rows or a setting show directly.
     Cause(
-        "kl_penalty_negative", "the KL penalty pays for leaving the reference",
+        "kl_penalty_negative", "the KL penalty rewards leaving the reference",
         {"kl_penalty_off.negative": 20.0, "kl_penalty_off.pays": 20.0},
         "Make {kl_coef} positive: 0.01 to 0.1.", needs=("kl_penalty_off.negative", "kl_penalty_off.pays"),
     ),
@@ -72,7 +72,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "reference_wrong", "the reference is the policy itself",
         {"reference_wrong": 9.0, "policy_frozen.kl_still": 1.0},
-        "Load the reference as a model of its own, from the weights that training starts from.",
+        "Load the reference as a separate model, from the weights that training starts from.",
         needs=("reference_wrong", "policy_frozen.kl_still"),
     ),
     Cause(
@@ -80,8 +80,8 @@ CAUSES: tuple[Cause, ...] = (
         {"policy_frozen": 6.0, "policy_frozen.loss_still": 2.0, "plateau.frozen": 2.0, "plateau.still": 2.0,
          "vanishing_gradient_anomaly": 1.0, "learning_rate_too_low": -2.0, "policy_collapse": -3.0, "entropy_collapse": -3.0,
          "dead_reward": -2.0},
-        "Check which parameters require gradients (frozen layers, an adapter that is not attached), that they are the "
-        "optimizer's, that {lr} is not 0, and that the precision of the weights holds the updates.",
+        "Check which parameters require gradients (frozen layers, an adapter that is not attached), that they belong to "
+        "the optimizer, that {lr} is not 0, and that the precision of the weights can hold the updates.",
         needs=("policy_frozen", "plateau.frozen", "plateau.still"),
     ),
     Cause(
@@ -98,7 +98,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "too_few_prompts", "the data has hardly any different prompts",
         {"too_few_prompts": 10.0},
-        "Check how the data set is built and shuffled, and that its column of prompts is the right one.",
+        "Check how the data set is built and shuffled, and that the right column is used as prompt.",
         needs=("too_few_prompts",),
     ),
     Cause(
@@ -109,7 +109,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "weights_replaced", "other weights were loaded",
         {"weights_replaced": 6.0, "policy_collapse.slipping": 0.5, "policy_collapse.slipping_on_average": 0.5},
-        "Check what was loaded at that step (a resume, a sync, an average of weights), and resume from the newest checkpoint.",
+        "Check what was loaded at that step (a resume, a sync, averaged weights), and resume from the newest checkpoint.",
         needs=("weights_replaced", "policy_collapse.slipping", "policy_collapse.slipping_on_average"),
     ),
     # The reward function.
@@ -117,7 +117,7 @@ CAUSES: tuple[Cause, ...] = (
         "reward_nonfinite", "the reward function returns NaN or infinity",
         {"nonfinite_metric.reward": 9.0, "missing_reward": 0.5},
         "Find the responses whose reward is not finite (a log of 0, a division by 0, a parser that fails), and give them the "
-        "least reward instead.",
+        "lowest reward instead.",
         needs=("nonfinite_metric.reward",),
     ),
     Cause(
@@ -131,14 +131,14 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "reward_missing", "responses get no reward",
         {"missing_reward": 8.0, "missing_reward.all_missing": 10.0, "nonfinite_metric.reward": 3.0},
-        "Look at the responses without a reward; mend the reward function (a parser, a time limit, a service), or return the "
-        "least reward instead of nothing.",
+        "Look at the responses without a reward; fix the reward function (a parser, a time limit, a service), or return the "
+        "lowest reward instead of nothing.",
         needs=("missing_reward", "nonfinite_metric.reward"),
     ),
     Cause(
         "reward_flipped", "the reward has the wrong sign",
         {"reward_changed.flipped": 12.0},
-        "Go back to the checkpoint before the flip, and mend the sign of the reward.", needs=("reward_changed.flipped",),
+        "Go back to the checkpoint before the flip, and fix the sign of the reward.", needs=("reward_changed.flipped",),
     ),
     Cause(
         "reward_changed", "the reward itself was changed",
@@ -151,12 +151,12 @@ CAUSES: tuple[Cause, ...] = (
         {"dead_reward": 4.0, "dead_reward.dead_groups": 2.0, "dead_reward.hardly_any_groups": 1.0, "sparse_reward": 2.0,
          "plateau": 0.3, "eos_starvation": 0.3, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -2.0,
          "entropy_collapse": -3.0, "entropy_explosion": -3.0, "learning_rate_too_high": -3.0, "kl_explosion": -0.5},
-        "Score a few responses by hand: can the answer be parsed, may responses end before the length limit, does the reward "
-        "tell better from worse? Begin with prompts that the model solves sometimes.",
+        "Score a few responses by hand: can the answer be parsed, can responses end before the length limit, does the reward "
+        "separate better from worse responses? Start with prompts that the model solves sometimes.",
         needs=("dead_reward", "sparse_reward"),
     ),
     Cause(
-        "reward_ignores_response", "the reward depends on the prompt only, or groups are too easy or too hard",
+        "reward_ignores_response", "the reward depends only on the prompt, or groups are too easy or too hard",
         {"dead_reward.dead_groups": 5.0, "dead_reward.hardly_any_groups": 3.0, "dead_reward.no_spread": 0.5, "sparse_reward": 1.0,
          "plateau.predictable": 5.0, "plateau.drifts": 1.5, "plateau.drifts_far": 1.5,
          "entropy_collapse": -3.0, "learning_rate_too_high": -3.0},
@@ -164,31 +164,31 @@ CAUSES: tuple[Cause, ...] = (
         needs=("dead_reward.dead_groups", "dead_reward.hardly_any_groups", "plateau.predictable", "plateau.drifts", "plateau.drifts_far"),
     ),
     Cause(
-        "reward_random", "the reward has nothing to do with the response",
+        "reward_random", "the reward does not depend on the response",
         {"plateau.drifts": 4.0, "plateau.drifts_far": 5.0, "plateau.flat": 1.0, "reward_changed.worse": 3.0, "kl_explosion": 0.3},
-        "Check that each reward is given to the response it was made for, and that it tells better from worse: score the same "
-        "responses twice, and a good one beside a bad one.",
+        "Check that each reward goes to its own response, and that it separates better from worse responses: score the same "
+        "responses twice, and compare a good one with a bad one.",
         needs=("plateau.drifts", "plateau.drifts_far", "plateau.flat", "reward_changed.worse"),
     ),
     Cause(
         "reward_too_noisy", "the reward is mostly noise",
         {"plateau.drifts": 3.5, "plateau.drifts_far": 4.5, "plateau.flat": 0.5, "advantage_volatility_anomaly": 0.5},
-        "Raise {batch}, average several scores per response, or take a reward that is less noisy.",
+        "Raise {batch}, average several scores per response, or use a less noisy reward.",
         needs=("plateau.drifts", "plateau.drifts_far", "plateau.flat"),
     ),
     # What the policy does with the reward.
     Cause(
-        "reward_pays_for_length", "the reward pays for length",
+        "reward_pays_for_length", "the reward favours length",
         {"length_bias": 5.0, "length_runaway": 1.5, "eos_starvation.stopped": 2.0, "eos_starvation.fewer": 2.0,
          "reward_hacking": 1.0, "entropy_collapse": -2.0, "learning_rate_too_high": -4.0, "policy_collapse": -2.0},
-        "Normalise the reward by length or penalise over-long responses; compare rewards among responses of one length.",
+        "Normalise the reward by length or penalise over-long responses; compare the rewards of responses of equal length.",
         needs=("length_bias", "eos_starvation.stopped", "eos_starvation.fewer"),
     ),
     Cause(
         "reward_exploited", "the reward is being exploited",
         {"reward_hacking": 5.0, "reward_hacking.hollow": 6.0, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5,
          "entropy_collapse": 0.5, "held_out_collapse": 1.0, "eos_starvation.stopped": 0.7, "learning_rate_too_high": -5.0},
-        "Read samples; go back to the checkpoint where held-out quality held; mend what the reward fails to see, and raise "
+        "Read samples; go back to the last checkpoint with good held-out quality; fix what the reward misses, and raise "
         "{kl_coef}.",
         needs=("reward_hacking", "reward_saturation", "eos_starvation.stopped"),
     ),
@@ -223,7 +223,7 @@ CAUSES: tuple[Cause, ...] = (
         {"kl_spike": 3.0, "kl_explosion": 0.5, "policy_collapse": 0.3, "kl_trend_anomaly": -1.5, "entropy_explosion": -2.0,
          "nonfinite_metric": -2.0},
         "Look at the batch of that step (rewards, lengths), set {grad_clip} to 1, and lower {lr} or {epochs} per batch; go "
-        "back to the last good checkpoint if the KL does not come down.",
+        "back to the last good checkpoint if the KL does not fall again.",
         needs=("kl_spike",),
     ),
     Cause(
@@ -237,8 +237,8 @@ CAUSES: tuple[Cause, ...] = (
         "nothing_left_to_learn", "the reward is at its ceiling",
         {"reward_saturation": 2.5, "vanishing_gradient_anomaly": 0.5, "gradient_flow_anomaly": 0.5, "policy_collapse": -2.0,
          "reward_changed": -3.0},
-        "Read samples: if the full score is earned, go on with harder prompts or a finer reward, or end the run; if it is not, "
-        "mend the reward.",
+        "Read samples: if the full score is deserved, continue with harder prompts or a finer reward, or end the run; if it is "
+        "not, fix the reward.",
         needs=("reward_saturation",),
     ),
     Cause(
@@ -250,14 +250,14 @@ CAUSES: tuple[Cause, ...] = (
         needs=("value_divergence",),
     ),
     Cause(
-        "critic_of_no_use", "the critic explains nothing",
+        "critic_of_no_use", "the value function does not predict the returns",
         {"value_unexplained": 2.0, "value_frozen": 5.0, "advantage_bias_anomaly": 0.7, "advantage_trend_anomaly": 0.5},
         "Look at the value loss: if it falls, raise {value_lr} or its epochs; if it stays or grows, lower it, normalise rewards, "
         "and loosen the clipping of values.",
         needs=("value_unexplained", "value_frozen"),
     ),
     Cause(
-        "gradients_out_of_balance", "policy and value gradients have come apart",
+        "gradients_out_of_balance", "policy and value gradients differ by orders of magnitude",
         {"gradient_imbalance_anomaly": 3.0, "gradient_balance_anomaly": 1.5, "ratio_trend_anomaly": 1.5, "value_divergence": -1.0},
         "Lower the coefficient of the side that dominates or {value_lr}, normalise returns, and clip the two norms separately.",
         needs=("gradient_imbalance_anomaly", "gradient_balance_anomaly", "ratio_trend_anomaly"),
@@ -287,13 +287,13 @@ CAUSES: tuple[Cause, ...] = (
         needs=("train_inference_mismatch",),
     ),
     Cause(
-        "kl_estimate_wrong", "the KL is not measured right",
+        "kl_estimate_wrong", "the KL is not measured correctly",
         {"negative_kl": 2.5},
         "Check that policy and reference see the same tokens, mask and temperature, and that the reference is not being trained.",
         needs=("negative_kl",),
     ),
     Cause(
-        "kl_controller_unstable", "the KL controller is out of tune",
+        "kl_controller_unstable", "the KL controller is badly tuned",
         {"controller_oscillation_anomaly": 2.5, "controller_overshoot_anomaly": 2.0, "controller_responsiveness_anomaly": 1.0,
          "coef_adaptation_anomaly": 1.8, "kl_volatility_anomaly": 0.8, "target_range_anomaly": 0.3},
         "Lengthen the controller's horizon if it swings, shorten it if it lags, and check that it is on if the coefficient does "
@@ -321,19 +321,19 @@ CAUSES: tuple[Cause, ...] = (
         "Read pairs: is the chosen answer the better one?", needs=("preference_unlearnt.undecided",),
     ),
     Cause(
-        "machine_trouble", "the machine is in trouble",
+        "machine_trouble", "the machine has a problem",
         {"throughput_drop": 2.0, "memory_pressure": 2.0},
-        "Look at the accelerator's use, temperature and memory, and at what else runs on the node.",
+        "Check the accelerator's load, temperature and memory, and what else runs on the node.",
         needs=("throughput_drop", "memory_pressure"),
     ),
     Cause(
-        "log_mixed_up", "the log is mixed up",
+        "log_mixed_up", "the log contains several runs",
         {"step_regression": 2.0},
-        "Give each run a log of its own, and resume with `resume_step`.",
+        "Give each run its own log, and resume with `resume_step`.",
         needs=("step_regression",),
     ),
 )  # fmt: skip
-"""Every cause that rldk names, the most particular first: of two with the same weight the first is taken."""
+"""Every cause that rldk names, the most specific first: of two with the same weight the first is used."""
 
 TITLES = {cause.name: cause.title for cause in CAUSES}
-"""What each cause is called where people read it."""
+"""The title of each cause."""

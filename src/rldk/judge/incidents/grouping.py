@@ -1,4 +1,4 @@
-"""Which anomalies belong together: what is near in time, and what follows while an earlier incident still stands."""
+"""Which anomalies belong together: those near in time, and those that follow while an earlier incident still stands."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["Group", "group_anomalies"]
 _GAP_ROWS = 30
 _GAP_SHARE = 0.1
 _APART = frozenset({"nonfinite_metric", "throughput_drop", "memory_pressure", "step_regression", "user_limit_exceeded"})
-"""What is told by itself, though the run is broken already: no collapse brings it about."""
+"""What is an incident of its own even in a broken run: no collapse causes it."""
 _LEFT_OVER = frozenset({"plateau", "vanishing_gradient_anomaly", "gradient_flow_anomaly", "dead_reward"})
-"""What a broken run ends in, also where the alarm that told of the break has gone silent."""
+"""Typical consequences of a broken run, even if the original alarm has cleared."""
 
 
 @dataclass(slots=True)
 class Group:
     """The anomalies of one incident, by their position in the run's list.
 
-    `core` are those near each other in time, which tell what it is, and `late` what followed from them.
+    `core` are those near each other in time, which determine the cause, and `late` those that followed from them.
     """
 
     core: list[int] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Group:
 
 
 def group_anomalies(anomalies: Sequence[Anomaly], events: int) -> list[Group]:
-    """Put together what began near each other in time, or while something stood that it goes with; others are different."""
+    """Group anomalies that started near each other in time, or while a related one stood."""
     order = sorted(range(len(anomalies)), key=lambda number: (anomalies[number].index, number))
     gap = max(_GAP_ROWS, _GAP_SHARE * events)
     groups: list[Group] = []
@@ -54,10 +54,10 @@ def group_anomalies(anomalies: Sequence[Anomaly], events: int) -> list[Group]:
 
 
 def _follows(anomaly: Anomaly, group: Group, anomalies: Sequence[Anomaly]) -> bool:
-    """Whether an anomaly is what becomes of an incident.
+    """Whether an anomaly is a consequence of an incident.
 
-    It is what a run is left with after a critical one; while that stands, whatever follows; and while any stands, the same
-    defect again, or a warning that has a cause in common with it.
+    After a critical incident these are the typical consequences; while a critical one stands, everything that follows; and
+    while any incident stands, the same defect again, or a warning that shares a cause with it.
     """
     broken = any(anomalies[number].severity == "critical" and anomalies[number].type not in _APART for number in group.core)
     if broken and anomaly.type in _LEFT_OVER:

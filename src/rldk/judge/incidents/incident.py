@@ -19,10 +19,10 @@ _NEVER_BETTER = frozenset({"plateau"})
 
 @dataclass(slots=True)
 class Incident:
-    """One thing that went wrong, told by all the anomalies that speak of it.
+    """One thing that went wrong, with all the anomalies that belong to it.
 
-    `anomalies` are positions in the run's list of anomalies. `evidence` says in sentences what was seen, as it came: what makes
-    the cause first, then what followed from it; `rivals` are the other causes that would explain it, the likelier first.
+    `anomalies` are positions in the run's list of anomalies. `evidence` lists what was seen, in order: the signs of the
+    cause first, then what followed; `rivals` are the other causes that would explain it, the most likely first.
     `recovered_step` is the step at which the last of its anomalies was gone, `None` while one stands.
     """
 
@@ -55,10 +55,10 @@ def group_incidents(
     cleared_steps: Mapping[int, int] | None = None,
     setup: Setup | None = None,
 ) -> list[Incident]:
-    """Group anomalies that were raised near each other in time, or while an earlier one stood that they go with.
+    """Group anomalies that were raised near each other in time, or while a related earlier one stood.
 
-    `cleared_steps` has the step of each event at which something cleared, as the engine keeps it; `setup` what is known of the
-    run beside its log, so that advice can name the user's own knobs.
+    `cleared_steps` has the step of each event at which something cleared, as the engine keeps it; `setup` what is known about the
+    run besides its log, so that advice can name the user's own settings.
     """
     groups = group_anomalies(anomalies, events)
     return [_incident(group, anomalies, cleared_steps or {}, setup or Setup()) for group in groups]
@@ -96,16 +96,16 @@ def _recovered_step(members: Sequence[Anomaly], cleared_steps: Mapping[int, int]
 
 
 def _last_good_step(core: Sequence[Anomaly]) -> int | None:
-    """The step before any of them began. A plateau has none; what else is wrong has one, unless it came after the plateau."""
+    """The step before any of them started. A plateau has none; other anomalies have one, unless they came after the plateau."""
     if core[0].type in _NEVER_BETTER or any(anomaly.evidence.get("rows", 0.0) > anomaly.index for anomaly in core):
-        return None  # or it has been so for as many rows as there are
+        return None  # or it has held for as many rows as there are
     good = [anomaly.last_good_step for anomaly in core if anomaly.type not in _NEVER_BETTER]
     known = [step for step in good if step is not None]
     return min(known) if len(known) == len(good) else None
 
 
 def _rank(members: Sequence[Anomaly], first: Anomaly) -> list[Cause]:
-    """The causes that fit, by the weight of the anomalies that speak for them; the first mover counts for more."""
+    """The causes that fit, by the weight of their anomalies; the first to appear counts more."""
     clauses: dict[str, set[str]] = {}
     for anomaly in members:
         clauses.setdefault(anomaly.type, set()).add(anomaly.clause)
@@ -122,13 +122,13 @@ def _rank(members: Sequence[Anomaly], first: Anomaly) -> list[Cause]:
 
 
 def _weight(cause: Cause, kind: str, clauses: set[str]) -> float:
-    """How much a type of anomaly speaks for a cause: by its clauses where the cause names them, else by the type."""
+    """The weight of a type of anomaly for a cause: by its clauses if the cause names them, else by the type."""
     whole = cause.signs.get(kind, 0.0)
     return max((cause.signs.get(f"{kind}.{clause}", whole) for clause in clauses), key=abs, default=whole)
 
 
 def _evidence(members: Sequence[Anomaly]) -> list[str]:
-    """A sentence for each type, in the order in which they came; of a warning that grew, its worst, and when it began."""
+    """One sentence per type, in the order in which they came; for a warning that grew, the worst one and when it started."""
     first: dict[str, Anomaly] = {}
     worst: dict[str, Anomaly] = {}
     for anomaly in members:

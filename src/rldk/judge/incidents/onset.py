@@ -1,4 +1,4 @@
-"""Where a defect began: the last rows of a run, in which a metric is followed back to where it was still usual."""
+"""Where a defect started: a metric is followed back through the last rows to where it was still usual."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["Recent"]
 
 _ROWS = 256
 _LEAST = 16
-_SPREADS = 3.0  # of the rows before, beyond which a level is not usual
-_MARGIN = 2  # rows more, since the level is a median of five
-_FEW = 4  # a detector of more metrics than that follows none of them
-_MANY = 64  # metrics of a row beyond which only those are kept that are needed
-_LASTED = ("rows_down", "rows")  # evidence that says for how many rows it has been so
+_SPREADS = 3.0  # spreads of the previous rows beyond which a level is unusual
+_MARGIN = 2  # additional rows, since the level is a median of five
+_FEW = 4  # a detector with more metrics than this follows none of them
+_MANY = 64  # rows with more metrics than this keep only those that are needed
+_LASTED = ("rows_down", "rows")  # evidence that says for how many rows it has held
 
 
 class Recent:
-    """The metrics that detectors need, of the last rows; bounded, and looked at only when something is raised.
+    """The metrics that detectors need, for the last rows; bounded, and read only when something is raised.
 
-    A detector waits until a fall is beyond doubt, so the step before its condition held is in the middle of the fall. The
-    last good step is the one before the metric left the range of the rows long before.
+    A detector waits until a fall is beyond doubt, so the step before its condition held may be in the middle of the fall.
+    The last good step is the one before the metric left the range of much earlier rows.
     """
 
     def __init__(self, detectors: Iterable[Detector]) -> None:
@@ -36,7 +36,7 @@ class Recent:
         self._rows: deque[tuple[int, int, Mapping[str, float]]] = deque(maxlen=_ROWS)
 
     def take(self, index: int, step: int, metrics: Mapping[str, float]) -> None:
-        """Keep what event number `index` logged, as it is and not as a copy; more of the same event is put to it."""
+        """Keep what event number `index` logged, without copying; more of the same event is added to it."""
         kept = metrics if len(metrics) <= _MANY else {name: metrics[name] for name in self._names & metrics.keys()}
         rows = self._rows
         if rows and rows[-1][0] == index:
@@ -44,7 +44,7 @@ class Recent:
         rows.append((index, step, kept))
 
     def last_good_step(self, anomaly: Anomaly) -> int | None:
-        """The last step at which all was well, as far as these rows tell; no later than the detector's own."""
+        """The last good step as far as these rows show; no later than the detector's own."""
         own = anomaly.last_good_step
         if own is None:
             return None

@@ -1,1 +1,1 @@
-"""Scores: how parts become a number in [0, 1], and what the overall scores are made of."""
+"""Scores: how parts become a number in [0, 1], and the parts of the overall scores."""

@@ -1,4 +1,4 @@
-"""How anomalies press scores down, so that no score can contradict the verdict."""
+"""How anomalies lower scores, so that no score can contradict the verdict."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rldk.core.anomaly import Anomaly
 __all__ = ["ALARMS", "FROM_SCORES", "alarm", "alarmed", "bears_on", "tone_of"]
 
 ALARMS = {"warning": 0.7, "critical": 0.3}
-"""The most that a standing anomaly of that severity leaves of a score that it bears on."""
+"""The upper bound that a standing anomaly of that severity sets on a score that it affects."""
 
 FURTHER = 0.9
-"""What each further type of anomaly leaves: a score falls as evidence grows."""
+"""The factor for each further type of anomaly: a score falls as evidence grows."""
 
 FROM_SCORES = "scores"
-"""The family of alerts that were themselves raised by a low score; they do not press it down further."""
+"""The family of alerts that were themselves raised by a low score; they do not lower it further."""
 
 _FAMILIES = {
     "kl_health": frozenset({"kl_schedule"}),
@@ -28,7 +28,7 @@ _FAMILIES = {
 }
 _EVERY_FAMILY = frozenset({"overall_health", "training_stability"})
 _BROKEN = frozenset({"nonfinite_metric"})
-"""What leaves nothing to converge, whatever its family."""
+"""Defects after which nothing can converge, whatever their family."""
 
 
 def bears_on(anomaly: Anomaly, score: str) -> bool:
@@ -52,12 +52,12 @@ def alarm(anomalies: Iterable[Anomaly], score: str) -> float:
 
 
 def tone_of(score: float) -> str:
-    """The verdict whose colour a score is shown in: nothing that a standing anomaly has pressed down is green."""
+    """The verdict whose colour a score is shown in: a score lowered by a standing anomaly is never green."""
     return "critical" if score < 0.4 else "warning" if score <= ALARMS["warning"] else "healthy"
 
 
 def alarmed(score: float, factor: float) -> float:
-    """A score under an alarm; one without other evidence is the alarm itself, and NaN where there is none."""
+    """A score lowered by an alarm; without other evidence it is the alarm's factor, and NaN if there is no alarm either."""
     if score != score:
         return factor if factor < 1.0 else score
     return score * factor

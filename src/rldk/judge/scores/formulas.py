@@ -2,7 +2,7 @@
 
 All parts have one shape: `within(x, limit)` is 1 up to a limit that a healthy run keeps, and falls as limit / x beyond
 it. A score is the geometric mean of its parts, so that one part near 0 cannot be averaged away by the others; parts
-without evidence are left out.
+without evidence are omitted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def clip(value: float) -> float:
 
 
 def combine(parts: Iterable[float]) -> float:
-    """Geometric mean of the parts that are there; NaN if none is."""
+    """Geometric mean of the parts that have evidence; NaN if none has."""
     product, count = 1.0, 0
     for part in parts:
         if part == part:

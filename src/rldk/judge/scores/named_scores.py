@@ -1,4 +1,4 @@
-"""All scores of a run by name, as far as the anomalies that are given leave them."""
+"""All scores of a run by name, lowered by the given anomalies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["named_scores"]
 
 
 def named_scores(trackers: Trackers, engine: Engine, anomalies: Sequence[Anomaly]) -> dict[str, float]:
-    """Every score under the alarms of these anomalies; those without evidence are left out.
+    """Every score, lowered by these anomalies; scores without evidence are omitted.
 
-    Given the anomalies that stand these are the scores now; given all of the run, what the run was like at its worst.
+    With the standing anomalies these are the scores now; with all anomalies of the run, its scores at its worst.
     """
     kl, gradients, advantages, length = trackers.records()
 

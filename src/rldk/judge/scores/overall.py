@@ -16,8 +16,8 @@ from rldk.signals.series import RECENT, Series
 __all__ = ["FOLLOWED", "Scored", "convergence", "health", "stability"]
 
 FOLLOWED = ("reward_mean", "entropy_mean", "kl_mean", "kl_coef")
-ENTROPY_SHARE, ENTROPY_FLOOR = 0.5, 0.05  # noise that a healthy entropy has, by its level, or in nats
-NOISE = 2.0  # steps of the reward's usual size by which its level may be below its best
+ENTROPY_SHARE, ENTROPY_FLOOR = 0.5, 0.05  # noise of a healthy entropy, relative to its level, or in nats
+NOISE = 2.0  # usual changes of the reward by which its level may be below its best
 GAIN = 6.0
 
 Scored = tuple[float, tuple[float, ...]]
@@ -32,7 +32,7 @@ def health(
     engine: Engine,
     alarm: float = 1.0,
 ) -> Scored:
-    """Geometric mean of the trackers' health, times what the anomalies that stand leave of it."""
+    """Geometric mean of the trackers' health, lowered by the standing anomalies."""
     trackers = (
         kl.kl_health_score if kl else nan,
         kl.schedule_health_score if kl else nan,
@@ -48,7 +48,7 @@ def health(
 
 
 def _judged(engine: Engine) -> bool:
-    """Whether the detectors had something to look at."""
+    """Whether the detectors had anything to judge."""
     return any(series.n >= RECENT for series in engine.series.values())
 
 
@@ -59,7 +59,7 @@ def stability(
     engine: Engine,
     alarm: float = 1.0,
 ) -> Scored:
-    """How steady KL, gradients, advantages and entropy are, times what the anomalies that stand leave of it."""
+    """How steady KL, gradients, advantages and entropy are, lowered by the standing anomalies."""
     entropy = engine.series.get("entropy_mean")
     wandering = nan
     if entropy is not None and entropy.n >= RECENT:
@@ -76,9 +76,9 @@ def stability(
 
 
 def convergence(advantages: AdvantageStatisticsMetrics | None, engine: Engine, alarm: float = 1.0) -> Scored:
-    """Whether the reward is where its best was, whether it has been gained, and whether there is something to learn from.
+    """Whether the reward is at its best, whether it has risen, and whether there is a signal to learn from.
 
-    Without a reward there is nothing that converges, unless an anomaly of the reward or the policy says that it does not.
+    Without a reward there is no convergence score, unless an anomaly of the reward or the policy shows that it fails.
     """
     reward = engine.series.get("reward_mean")
     if reward is None or reward.n < 2 * RECENT:
