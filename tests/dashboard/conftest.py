@@ -8,7 +8,7 @@ import pytest
 
 from rldk.core.event import Event
 from rldk.dashboard.folder import Folder
-from rldk.dashboard.library import Library
+from rldk.dashboard.reader_process import RunReader
 from rldk.testing.streams import faulty, healthy
 
 
@@ -19,30 +19,30 @@ def write(path: Path, events: list[Event], mode: str = "ab") -> Path:
     return path
 
 
-def work_until(library: Library, condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def work_until(reader: RunReader, condition: Callable[[], bool], seconds: float = 20.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "the reader did not get that far"
-        if not library.work():
+        if not reader.work():
             time.sleep(0.02)
 
 
-def settle(library: Library, key: str) -> dict[str, object]:
+def settle(reader: RunReader, key: str) -> dict[str, object]:
     """The state of a run once all of it is read and judged."""
 
     def done() -> bool:
-        state = library.state(key)
+        state = reader.state(key)
         rows = state.get("rows")
         return bool(state["problem"]) or (state["progress"] == 1.0 and rows is not None and rows == state["judged"])
 
-    library.state(key)
-    work_until(library, done)
-    return library.state(key)
+    reader.state(key)
+    work_until(reader, done)
+    return reader.state(key)
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Library:
-    return Library(Folder(tmp_path))
+def reader(tmp_path: Path) -> RunReader:
+    return RunReader(Folder(tmp_path))
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,7 @@ def test_the_run_is_seen_before_the_scripts_are_there_and_gives_way_to_the_plots
     assert first.is_visible() and visit.page.locator(".js-plotly-plot").count() == 0
     assert visit.page.evaluate("() => document.title") == "rldk"
     visit.view("Export")  # a view without plots is not hidden behind it
-    visit.page.get_by_text("What is in view").wait_for()
+    visit.page.get_by_text("The files contain what is shown").wait_for()
     first.wait_for(state="hidden")
     visit.view("Overview")
     for route in held:
@@ -147,7 +147,7 @@ def test_every_view_is_drawn(visit: Visit) -> None:
     visit.go("?run=sick_events.jsonl")
     for name, awaited in {
         "Curves": "Learning rate", "Analytics": "Advantages", "Alerts": "Anomalies", "Checkpoints": "damaged",
-        "Machine": "Throughput", "Samples": "No sample was recorded", "Export": "What is in view",
+        "Machine": "Throughput", "Samples": "No sample was recorded", "Export": "The files contain what is shown",
     }.items():  # fmt: skip
         visit.view(name)
         visit.page.get_by_text(awaited).filter(visible=True).first.wait_for()
@@ -172,7 +172,7 @@ def test_zooming_brings_detail_to_all_plots_and_survives_refreshes(visit: Visit)
     assert 100 < low < high < 300
     assert zoomed[0]["points"] <= high - low + 2 < before["points"]
     for _ in range(2):
-        visit.page.get_by_role("button", name="Look again").click()
+        visit.page.get_by_role("button", name="Refresh").click()
         visit.page.wait_for_timeout(1500)
     assert [plot["range"] for plot in visit.plots()] == [plot["range"] for plot in zoomed]
     visit.page.get_by_role("button", name="Whole run").click()
@@ -189,10 +189,10 @@ def test_exports_hold_the_data(visit: Visit, sick_events: list[Event]) -> None:
     assert Path(camera.value.path()).read_bytes().startswith(PNG)
     visit.view("Export")
     made: dict[str, bytes] = {}
-    for label, ending in (("Rows as CSV", ".csv"), ("Everything as JSON", ".json"), ("Pictures as PNG", ".zip")):
+    for label, ending in (("Rows as CSV", ".csv"), ("Everything as JSON", ".json"), ("Plots as PNG", ".zip")):
         visit.page.get_by_role("button", name=label).click()
         with visit.page.expect_download() as given:
-            visit.page.get_by_role("button", name="Save").and_(visit.page.locator(f":has-text('{ending}')")).first.click()
+            visit.page.get_by_role("button", name="Download").and_(visit.page.locator(f":has-text('{ending}')")).first.click()
         made[ending] = Path(given.value.path()).read_bytes()
     rows = list(csv.DictReader(io.StringIO(made[".csv"].decode())))
     assert [int(row["step"]) for row in rows] == [event.step for event in sick_events]

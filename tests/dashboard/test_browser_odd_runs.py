@@ -86,24 +86,32 @@ def test_hostile_text_is_text_and_does_nothing(visits: tuple[Any, str]) -> None:
 
 def test_odd_runs_get_a_helpful_page(visits: tuple[Any, str]) -> None:
     visit = Visit(*visits)
-    for key, wait, told in (
+    for key, wait, shown in (
         ("one_events.jsonl", "[data-rldk=header]", "no verdict yet"),
         ("plain_events.jsonl", ".js-plotly-plot .main-svg", "my_number"),
         ("half_events.jsonl", "[data-rldk=header]", "line 10: not JSON"),
-        ("empty_events.jsonl", "[data-rldk=say]", "has not logged anything yet"),
-        ("broken_events.jsonl", "[data-rldk=say]", "binary"),
-        ("cut_events.jsonl.gz", "[data-rldk=say]", "cannot be shown"),
     ):
         visit.go(f"?run={urllib.parse.quote(key)}", wait)
-        visit.page.get_by_text(told).first.wait_for()
+        visit.page.get_by_text(shown).first.wait_for()
         visit.check()
+    visit.close()
+
+
+def test_a_file_that_is_not_a_log_is_not_offered(visits: tuple[Any, str]) -> None:
+    visit = Visit(*visits)
+    for key in ("empty_events.jsonl", "broken_events.jsonl", "cut_events.jsonl.gz"):
+        visit.go(f"?run={urllib.parse.quote(key)}", "[data-rldk=header]")
+        visit.check()
+    visit.page.get_by_test_id("stSelectbox").first.locator("input").click()
+    visit.page.get_by_role("option").first.wait_for()
+    assert sorted(visit.page.get_by_role("option").all_inner_texts())[1:] == ["half", "one", "plain"]
     visit.close()
 
 
 def test_nothing_outside_of_the_folder_can_be_had(visits: tuple[Any, str], folder: Path) -> None:
     visit = open_run(visits, "../secret.jsonl", "section[data-testid=stSidebar] .rldk")
-    visit.page.get_by_text("lead out of the folder").wait_for()
-    visit.page.wait_for_selector("[data-rldk=header], [data-rldk=say]")
+    visit.page.get_by_text("outside this folder").wait_for()
+    visit.page.wait_for_selector("[data-rldk=header], [data-rldk=message]")
     assert SECRET not in visit.text()
     visit.check()
     visit.close()

@@ -1,4 +1,4 @@
-"""Runs are found by name, and nothing outside of the folder can be had."""
+"""The page sees the logs of its folder, and nothing outside of it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ import pytest
 
 from rldk.core.errors import ReadError
 from rldk.dashboard.folder import Folder
+from rldk.ingest import read_runs
+
+EVENT = '{"step": 1, "metrics": {"reward_mean": 1.0}}\n{"step": 2, "metrics": {"reward_mean": 2.0}}\n'
 
 
-def test_runs_are_listed_the_latest_first_and_their_companions_are_not(tmp_path: Path) -> None:
-    for age, name in enumerate(["new_events.jsonl", "sub/old_events.jsonl", "trainer_state.json", "verl.log"]):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-        os.utime(path, (1000 - age, 1000 - age))
-    for name in ("new_metrics.csv", "new_alerts.json", "new_final_report.json", "new_checkpoint_summary.csv",
-                 "new_comprehensive_analysis_step_10.json", "config.json", "model.safetensors", ".hidden.jsonl"):  # fmt: skip
-        (tmp_path / name).touch()
+def test_logs_are_those_of_a_scan_the_newest_first(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    state = '{"log_history": [{"step": 1, "loss": 0.5, "reward": 0.1}, {"step": 2, "loss": 0.4, "reward": 0.2}]}'
+    contents = {
+        "new_events.jsonl": EVENT, "sub/old_events.jsonl": EVENT.replace("1", "7"), "trainer_state.json": state,
+        "new_metrics.csv": "step,loss\n1,2\n", "new_alerts.json": "[]", "new_final_report.json": "{}",
+        "new_checkpoint_summary.csv": "step\n1\n", "train.py": "reward = 1", "README.md": EVENT,
+        ".hidden.jsonl": EVENT, "empty_events.jsonl": "", "words.log": "just words\n",
+    }  # fmt: skip
+    for age, (name, content) in enumerate(contents.items()):
+        (tmp_path / name).write_text(content)
+        os.utime(tmp_path / name, (1000 - age, 1000 - age))
     listing = Folder(tmp_path).list()
-    assert [file.key for file in listing.files] == ["new_events.jsonl", "sub/old_events.jsonl", "trainer_state.json", "verl.log"]
-    assert [file.name for file in listing.files] == ["new", "sub/old", "trainer_state.json", "verl.log"]
-    assert [file.is_followed for file in listing.files] == [True, True, False, False]
+    assert [log.key for log in listing.logs] == ["new_events.jsonl", "sub/old_events.jsonl", "trainer_state.json"]
+    assert [log.name for log in listing.logs] == ["new", "sub/old", "trainer_state.json"]
+    assert {path.path.relative_to(tmp_path).as_posix() for path in read_runs(tmp_path).files} == {log.key for log in listing.logs}
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -31,7 +37,7 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["../secret.jsonl", "/etc/passwd", "a/../../secret.jsonl", "", ".", "a\0b", "..", "//etc/passwd"]
+    "key", ["../secret.jsonl", "/etc/passwd", "a/../../secret.jsonl", "", "a\0b", "..", "//etc/passwd"]
 )
 def test_no_key_leads_out_of_the_folder(tmp_path: Path, key: str) -> None:
     (tmp_path / "secret.jsonl").write_text("{}")
@@ -41,22 +47,33 @@ def test_no_key_leads_out_of_the_folder(tmp_path: Path, key: str) -> None:
 
 
 def test_a_link_that_leads_out_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "secret.jsonl").write_text("{}")
+    (tmp_path / "secret.jsonl").write_text(EVENT)
     runs = tmp_path / "runs"
     (runs / "deep").mkdir(parents=True)
-    (runs / "inside.jsonl").touch()
+    (runs / "inside.jsonl").write_text(EVENT)
     (runs / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
     (runs / "folder").symlink_to(tmp_path)
     (runs / "deep" / "own.jsonl").symlink_to(runs / "inside.jsonl")
     (runs / "inside_alerts.json").symlink_to(tmp_path / "secret.jsonl")
     folder = Folder(runs)
     listing = folder.list()
-    assert {file.key for file in listing.files} == {"inside.jsonl", "deep/own.jsonl"}
-    assert listing.led_out == 1
-    for key in ("link.jsonl", "folder/secret.jsonl"):
+    assert {log.key for log in listing.logs} == {"inside.jsonl", "deep/own.jsonl"}
+    assert listing.outside == 2
+    for key in ("link.jsonl", "folder/secret.jsonl", "folder"):
         with pytest.raises(ReadError):
             folder.find(key)
     assert folder.beside("inside.jsonl", "_alerts.json") is None
+
+
+def test_a_folder_that_is_one_log_may_hold_no_link_that_leads_out(tmp_path: Path) -> None:
+    (tmp_path / "secret.tfevents").write_text("secret")
+    board = tmp_path / "runs" / "board"
+    board.mkdir(parents=True)
+    folder = Folder(tmp_path / "runs")
+    assert folder.find("board") == board
+    (board / "events.out.tfevents.1").symlink_to(tmp_path / "secret.tfevents")
+    with pytest.raises(ReadError):
+        folder.find("board")
 
 
 def test_what_lies_beside_a_run_is_found(tmp_path: Path) -> None:

@@ -42,15 +42,15 @@ def test_a_panel_of_a_run_is_sent_whole_and_known_by_what_is_in_it() -> None:
     import msgspec
 
     from rldk.dashboard.client import Client
-    from rldk.dashboard.page.context import Look
+    from rldk.dashboard.page.panels import RunView
     from rldk.dashboard.page.plots import figure_of
     from rldk.present.plots.panel import Curve, Panel
 
     def figure(last: float) -> Any:
         x, y = np.arange(3.0), np.array([1.0, np.inf, last])
         panel = Panel("kl", "Policy", "KL", "nats", [Curve("kl", "kl_mean", x, y)])
-        look = Look(Client("."), "k", None, {"run_id": "<b>run</b>"}, span=(0.0, 9.0))
-        return msgspec.json.decode(msgspec.json.encode(figure_of(look, panel)))
+        view = RunView(Client("."), "k", {"run_id": "<b>run</b>"}, span=(0.0, 9.0))
+        return msgspec.json.decode(msgspec.json.encode(figure_of(view, panel)))
 
     made = figure(2.5)
     line, broken = made["spec"]["data"]

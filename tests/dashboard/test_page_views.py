@@ -65,7 +65,7 @@ def test_every_view_draws_what_it_is_for(page: Any) -> None:
     for view, most, awaited in (
         ("Curves", 20, "Learning rate"), ("Analytics", 5, "not logged"), ("Alerts", 2, "kl above 0.1"),
         ("Checkpoints", 1, "damaged"), ("Machine", 3, "Throughput"), ("Samples", 0, "&lt;b&gt;2+2?&lt;/b&gt;"),
-        ("Export", 0, "What is in view"),
+        ("Export", 0, "The files contain what is shown"),
     ):  # fmt: skip
         page.session_state["rldk_view"] = view
         page.run()
@@ -80,11 +80,11 @@ def test_a_run_that_moves_is_looked_at_each_second_by_itself(page: Any, monkeypa
     import streamlit as st
 
     from rldk.dashboard import Dashboard
-    from rldk.dashboard.opened import LOOK
+    from rldk.dashboard.open_log import PAUSE
     from rldk.dashboard.page.main import pause
 
     seconds = Dashboard(".").refresh_seconds
-    assert pause(seconds, moving=True) + LOOK <= 1.5 and 1 < pause(seconds, moving=False) <= 5
+    assert pause(seconds, is_live=True) + PAUSE <= 1.5 and 1 < pause(seconds, is_live=False) <= 5
     given: dict[str, Any] = {}
 
     def fragment(draw: Any, run_every: float | None = None) -> Any:
@@ -95,7 +95,7 @@ def test_a_run_that_moves_is_looked_at_each_second_by_itself(page: Any, monkeypa
     for told, moved in (("1.0", 1.0), ("0", None)):
         monkeypatch.setattr(sys, "argv", [*sys.argv[:2], told])
         page.run()
-        assert given == {"_draw_run": moved, "_watch_folder": moved}
+        assert given == {"_draw_run_or_message": moved, "_check_folder": moved}
 
 
 def test_smoothing_comparison_and_a_range_go_together(page: Any) -> None:
@@ -117,7 +117,7 @@ def test_curves_lie_along_hours_where_the_log_has_times(page: Any, sick_events: 
     assert len(axes) >= 5 and {axis["ticksuffix"] for axis in axes} == {" h"}
     page.session_state["rldk_compared"] = ["two_events.jsonl"]  # which has none
     page.run()
-    assert "the curves lie along steps" in told(page)
+    assert "The curves are drawn by step" in told(page)
     assert {figure["spec"]["layout"]["xaxis"]["ticksuffix"] for figure in figures(page)} == {""}
 
 
@@ -125,11 +125,11 @@ def test_a_file_with_two_runs_offers_both(page: Any) -> None:
     page.query_params["run"] = "two_events.jsonl"
     page.run()
     for _ in range(100):
-        if "This file holds 2 runs" in told(page):
+        if "This file contains 2 runs" in told(page):
             break
         time.sleep(0.05)
         page.run()
-    assert "This file holds 2 runs" in told(page)
+    assert "This file contains 2 runs" in told(page)
     assert not page.exception
 
 

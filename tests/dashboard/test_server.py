@@ -17,7 +17,7 @@ import pytest
 from rldk.core.errors import MissingDependencyError, UsageError
 from rldk.core.event import Event
 from rldk.dashboard import Dashboard
-from rldk.dashboard.front import PLOTLY
+from rldk.dashboard.http_front import PLOTLY
 
 from .conftest import write
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.ingest.follow import stamp_of
+from rldk.ingest.discovery import LogFinder, newest_first
 from rldk.judge.config import ScanConfig
 from rldk.judge.follow import FollowedRun
 
@@ -118,9 +118,10 @@ _SHOWN = frozenset(CURVES)
 
 
 def newest_log(folder: Path) -> Path | None:
-    """The event log of a folder that was written last, or else another log in it; `None` where there is none yet."""
-    for pattern in ("*_events.jsonl", "*.jsonl"):
-        found = [(stamp, path) for path in folder.rglob(pattern) if path.is_file() and (stamp := stamp_of(path)) is not None]
-        if found:
-            return max(found)[1]
-    return None
+    """The event log of a folder that changed last, or else the newest log of any other kind; `None` without any.
+
+    Event logs come first because a trainer's own files, such as `trainer_state.json`, are written beside them.
+    """
+    found = newest_first(LogFinder(folder).find())
+    newest = next((log for log in found if log.adapter == "rldk"), found[0] if found else None)
+    return None if newest is None else newest.path

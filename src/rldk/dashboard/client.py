@@ -1,4 +1,4 @@
-"""The page's side: ask the reader, and see its runs as the panels do."""
+"""The page's side of the reader process: questions to it, and its runs as the panels see them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rldk.core.errors import RLDKError
-from rldk.dashboard.wire import numbers, receive, send
+from rldk.dashboard.processes import numbers, receive, send
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import Span
 
@@ -22,11 +22,11 @@ __all__ = ["Client", "ReaderEnded", "RemoteRun", "reader_of"]
 
 
 class ReaderEnded(RLDKError):
-    """The process that reads has ended; the next question starts another."""
+    """The reader process has ended; the next question starts another one."""
 
 
 class Client:
-    """Asks the reader of a folder; one for all pages, from any thread."""
+    """Asks the reader process of a folder; one client serves all pages, from any thread."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = os.fspath(folder)
@@ -34,7 +34,7 @@ class Client:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """The answer to a question (see `Library`)."""
+        """The answer to a question (see `RunReader`); starts the process if it does not run."""
         with self._lock:
             process = self._process
             if process is None or process.poll() is not None:
@@ -45,20 +45,20 @@ class Client:
                 answer: dict[str, Any] = receive(process.stdout)
             except (OSError, EOFError) as error:
                 self._end()
-                raise ReaderEnded("The process that reads the runs has ended. It is started again.") from error
+                raise ReaderEnded("The process that reads the logs has ended and is being restarted.") from error
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "rldk.dashboard.reader", self.folder]
+        command = [sys.executable, "-m", "rldk.dashboard.reader_process", self.folder]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     @property
     def pid(self) -> int | None:
-        """The process that reads."""
+        """The reader process."""
         return self._process.pid if self._process is not None else None
 
     def close(self) -> None:
-        """End the reader."""
+        """End the reader process."""
         with self._lock:
             self._end()
 
@@ -79,12 +79,12 @@ class Client:
 
 @cache
 def reader_of(folder: str) -> Client:
-    """The one reader of a folder in this process: all pages ask it."""
+    """The one client of a folder in this process."""
     return Client(folder)
 
 
 class RemoteRun:
-    """A run that the reader holds, as the panels see it."""
+    """A run in the reader process, as the panels see it."""
 
     def __init__(
         self, client: Client, key: str, run: str | None, names: Collection[str], label: str, axis: str = "step"
@@ -98,7 +98,7 @@ class RemoteRun:
     def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
         asked = {"names": list(names), "buckets": buckets, "span": None if span is None else list(span), "axis": self.axis}
         found = self._client.ask("points", key=self._key, run=self._run, **asked)
-        if "x" not in found:  # the run has gone in this very moment
+        if "x" not in found:  # the run was removed meanwhile
             return numbers(b""), [numbers(b"") for _ in names]
         return numbers(found["x"]), [numbers(y) for y in found["ys"]]
 

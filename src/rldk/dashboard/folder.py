@@ -1,111 +1,90 @@
-"""The runs of a folder, found by the names of its files alone, and nothing outside of it."""
+"""The logs of a folder as the page may see them: by keys that never lead out of it, with the files beside each log."""
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import re
-import stat
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rldk.core.errors import ReadError
+from rldk.core.text import clean
+from rldk.ingest.discovery import FoundLog, LogFinder, newest_first
 
-__all__ = ["Folder", "Listing", "RunFile"]
+__all__ = ["Folder", "ListedLog", "Listing", "read_alerts", "read_checkpoints"]
 
-_MOST_FILES = 50_000
-_MOST_RUNS = 5_000
-_MOST_DEPTH = 8
-_NOT_SEARCHED = frozenset({"__pycache__", "node_modules", "site-packages"})
-_COMPANION = re.compile(
-    r"_(metrics|comprehensive_metrics|checkpoint_summary)\.csv$|_(alerts|final_report|health_summary|comprehensive_metrics"
-    r"|comprehensive_analysis(_step_-?\d+)?)\.json$|_samples\.jsonl$"
-)
-_LOG = re.compile(
-    r"\.(jsonl|ndjson|csv|tsv|parquet|log|out|wandb)(\.gz|\.zst)?$|^trainer_state\.json$|(log|metrics|history|events).*\.json$"
-    r"|^events\.out\.tfevents\.",
-    re.IGNORECASE,
-)
+_MAX_LOGS = 5_000
+_SEARCH_SECONDS = 0.5  # a page waits for the list: what is not opened by then is left for the next call
 _EVENTS = re.compile(r"(_?events)?\.(jsonl|ndjson)$", re.IGNORECASE)
+_MAX_ALERT_BYTES = 8 << 20
+_MAX_CHECKPOINTS = 2000
+_MAX_ALERTS = 500
 
 
 @dataclass(slots=True)
-class RunFile:
-    """A file that may hold a run: its path below the folder, what it is called, its size, and when it last changed."""
+class ListedLog:
+    """A log: its path below the folder, the name it is shown by, its size, and when it last changed."""
 
     key: str
     name: str
     size: int
     modified: float
 
-    @property
-    def is_followed(self) -> bool:
-        """Whether it is read as it grows; others are read again when they have changed."""
-        return _EVENTS.search(self.key) is not None
-
 
 @dataclass(slots=True)
 class Listing:
-    """What is in the folder, the file that changed last first."""
+    """The logs of the folder, the newest first; how many are not listed (yet), and how many links lead out of it."""
 
-    files: list[RunFile] = field(default_factory=list)
+    logs: list[ListedLog] = field(default_factory=list)
     problem: str = ""
-    left_out: int = 0
-    led_out: int = 0
+    not_listed: int = 0
+    outside: int = 0
 
 
 class Folder:
-    """A folder with runs. A link in it that leads out of it is not followed."""
+    """A folder with logs. A link in it that leads out of it is not followed."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
+        self._finder = LogFinder(self.path)
 
     def list(self) -> Listing:
-        """All files that may be runs; no file is opened for that."""
-        listing = Listing()
+        """All logs that are there now."""
         if not self.path.is_dir():
-            listing.problem = "This folder does not exist yet. Runs appear here by themselves as soon as they begin in it."
-            return listing
+            return Listing(problem="This folder does not exist yet. A run appears here as soon as it is started.")
         try:
             os.scandir(self.path).close()
         except OSError as error:
-            listing.problem = f"This folder cannot be read: {error.strerror}."
-            return listing
-        seen = 0
-        for root, folders, names in os.walk(self.path):
-            depth = len(Path(root).relative_to(self.path).parts)
-            folders[:] = sorted(name for name in folders if name[:1] != "." and name not in _NOT_SEARCHED and depth < _MOST_DEPTH)
-            for name in names:
-                seen += 1
-                if seen <= _MOST_FILES and name[:1] != "." and _LOG.search(name) and not _COMPANION.search(name):
-                    self._add(listing, Path(root, name))
-        listing.files.sort(key=lambda file: (-file.modified, file.key))
-        listing.left_out = max(0, seen - _MOST_FILES) + max(0, len(listing.files) - _MOST_RUNS)
-        del listing.files[_MOST_RUNS:]
+            return Listing(problem=f"This folder cannot be read: {error.strerror}.")
+        listing = Listing()
+        for log in newest_first(self._finder.find(_SEARCH_SECONDS)):
+            if (log.path.is_symlink() or log.path.is_dir()) and not self._is_inside(log.path):
+                listing.outside += 1
+            elif len(listing.logs) < _MAX_LOGS:
+                listing.logs.append(self._listed(log))
+            else:
+                listing.not_listed += 1
+        listing.not_listed += self._finder.pending
         return listing
 
-    def _add(self, listing: Listing, path: Path) -> None:
-        try:
-            known = path.stat()
-            inside = not path.is_symlink() or self._is_inside(path)
-        except OSError:
-            return  # gone since, or a link to nothing
-        if not stat.S_ISREG(known.st_mode):
-            return
-        if not inside:
-            listing.led_out += 1
-            return
-        key = path.relative_to(self.path).as_posix()
-        listing.files.append(RunFile(key, _name(key), known.st_size, known.st_mtime))
+    def _listed(self, log: FoundLog) -> ListedLog:
+        key = log.path.relative_to(self.path).as_posix()
+        name = _EVENTS.sub("", key).removesuffix("/")
+        return ListedLog(key, (name if name not in ("", ".") else key) or self.path.name, log.size, log.modified)
 
     def find(self, key: str) -> Path:
-        """The file of a key that `list` gave; `ReadError` for anything else, whatever it is made of."""
-        path = self.path.joinpath(*key.split("/")) if key and "\0" not in key else self.path
-        if ".." in key.split("/") or path == self.path or Path(key).is_absolute() or not self._is_inside(path):
+        """The log of a key that `list` gave; `ReadError` for anything else."""
+        path = self.path.joinpath(*key.split("/")) if key and "\0" not in key else None
+        if path is None or ".." in key.split("/") or Path(key).is_absolute() or not self._is_inside(path):
             raise ReadError("There is no such run in this folder.")
         return path
 
     def beside(self, key: str, ending: str) -> Path | None:
-        """The file of that ending that belongs to a run, such as its `_alerts.json`; `None` where there is none."""
+        """The file with that ending that belongs to a log, such as its `_alerts.json`; `None` where there is none."""
         path = self.find(key)
         stem = _EVENTS.sub("", path.name)
         for found in (path.with_name(f"{stem}{ending}"), path.with_name(ending.lstrip("_"))):
@@ -114,13 +93,38 @@ class Folder:
         return None
 
     def _is_inside(self, path: Path) -> bool:
+        """Whether a path, and all that is below it, lies in the folder with all links followed."""
         try:
-            return path.resolve().is_relative_to(self.path.resolve())
+            root = self.path.resolve()
+            links = [one for one in path.rglob("*") if one.is_symlink()] if path.is_dir() else []
+            return all(one.resolve().is_relative_to(root) for one in (path, *links))
         except (OSError, RuntimeError):
             return False
 
 
-def _name(key: str) -> str:
-    """What a run is called before it is read: its path without what all of them end in."""
-    stem = _EVENTS.sub("", key)
-    return stem.removesuffix("/") or key
+def read_checkpoints(path: Path | None) -> dict[str, Any]:
+    """The columns and rows of a table of checkpoints; both empty where there is no such file."""
+    if path is None:
+        return {"columns": [], "rows": []}
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        table = csv.reader(line.replace("\0", "") for line in file)
+        columns = [clean(name, 60) for name in next(table, [])][:60]
+        rows = [[clean(cell, 300) for cell in row[: len(columns)]] for row in islice(table, _MAX_CHECKPOINTS)]
+    return {"columns": columns, "rows": [row + [""] * (len(columns) - len(row)) for row in rows]}
+
+
+def read_alerts(path: Path | None) -> dict[str, Any]:
+    """The last alerts of a file."""
+    if path is None or path.stat().st_size > _MAX_ALERT_BYTES:
+        return {"alerts": []}
+    try:
+        given = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except (ValueError, RecursionError):
+        return {"alerts": [], "problem": f"{path.name} cannot be read: it is half written, or not JSON."}
+    given = given.get("alerts", []) if isinstance(given, dict) else given
+    alerts = [alert for alert in given if isinstance(alert, dict)][-_MAX_ALERTS:] if isinstance(given, list) else []
+    return {"alerts": [{clean(name, 40): _cell(value) for name, value in islice(alert.items(), 30)} for alert in alerts]}
+
+
+def _cell(value: Any) -> Any:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else clean(value, 500)

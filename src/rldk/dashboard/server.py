@@ -1,4 +1,4 @@
-"""Start and stop the dashboard: a process of its own, which ends with the one that started it."""
+"""Start and stop the dashboard: a separate process, which ends with the one that started it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import atexit
 import importlib.util
 import logging
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,14 +16,13 @@ from pathlib import Path
 from typing import IO
 
 from rldk.core.errors import MissingDependencyError, RLDKError, UsageError
-from rldk.dashboard.ports import check_address, free_port, is_free, shown_host
 
-__all__ = ["Dashboard"]
+__all__ = ["Dashboard", "shown_host"]
 
 logger = logging.getLogger("rldk")
 
-_PATIENCE = 60.0
-_GRACE = 5.0
+_START_SECONDS = 60.0
+_STOP_SECONDS = 5.0
 _ATTEMPTS = 3
 
 
@@ -34,15 +34,15 @@ class Dashboard:
 
     Args:
         output_dir: the folder; nothing outside of it can be read through the page. It need not exist yet.
-        port: the port that is asked for; where it is taken another is used, and said. 0 takes any.
-        auto_refresh: follow the runs; otherwise the page shows what there is until it is told to look again.
-        host: the address to listen on. The page asks nobody for a password: leave it at this machine's own unless the
-            network is trusted.
-        refresh_seconds: how often the page looks for something new.
+        port: the port to use; if it is taken another one is used, and reported. 0 takes any free port.
+        auto_refresh: follow the runs; otherwise the page changes only when "Refresh" is pressed.
+        host: the address to listen on. The page has no password: keep the default, this machine only, unless the network
+            is trusted.
+        refresh_seconds: how often the page is refreshed.
 
     Attributes:
-        port: the port that it was asked for, and once it runs the one that it has.
-        note: what had to be decided otherwise than asked, such as another port; empty where nothing had.
+        port: the port that was asked for; once the server runs, the port that it has.
+        note: what differs from what was asked for, such as another port; empty where nothing does.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Dashboard:
         host: str = "127.0.0.1",
         refresh_seconds: float = 1.0,
     ) -> None:
-        check_address(host, port)
+        _check_address(host, port)
         if not 0.2 <= refresh_seconds <= 3600:
             raise UsageError(f"Expected `refresh_seconds` to be from 0.2 to 3600, got {refresh_seconds!r}.")
         self.folder = Path(output_dir).expanduser().absolute()
@@ -63,12 +63,12 @@ class Dashboard:
         self.port, self.host, self.auto_refresh, self.refresh_seconds = port, host, auto_refresh, refresh_seconds
         self.note = ""
         self._process: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] | None = None
+        self._output: IO[bytes] | None = None
         self._owner = os.getpid()
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The address of the page."""
         return f"http://{shown_host(self.host)}:{self.port}"
 
     @property
@@ -82,7 +82,7 @@ class Dashboard:
         return self._process.pid if self._process is not None else None
 
     def start_dashboard(self) -> str:
-        """Start the server and wait until it answers; its address. One that runs already is left as it is."""
+        """Start the server and wait until it answers; returns its address. If it runs already, nothing happens."""
         if self.is_running:
             return self.url
         for package in ("streamlit", "plotly"):
@@ -90,16 +90,16 @@ class Dashboard:
                 raise MissingDependencyError(f"The dashboard needs {package}: pip install 'rldk[dashboard]'")
         asked = self.port
         for attempt in range(_ATTEMPTS):
-            if self.port == 0 or not is_free(self.host, self.port):
-                self.port = free_port(self.host)
+            if self.port == 0 or not _is_free(self.host, self.port):
+                self.port = _free_port(self.host)
             self._launch()
             if self._answers():
                 break
-            told = self._told()
-            taken = not is_free(self.host, self.port)  # somebody was quicker
+            output = self._last_output()
+            taken = not _is_free(self.host, self.port)  # by another process, since it was tried
             self.stop_dashboard()
             if not taken or attempt == _ATTEMPTS - 1:
-                raise RLDKError(f"The dashboard did not start. {told or 'It said nothing.'}")
+                raise RLDKError(f"The dashboard did not start. {output or 'It printed nothing.'}")
         if asked not in (0, self.port):
             self.note = f"Port {asked} is taken; the dashboard is at {self.url} instead."
             logger.warning(self.note)
@@ -107,7 +107,7 @@ class Dashboard:
         return self.url
 
     def stop_dashboard(self) -> None:
-        """Stop the server; nothing of it is left. Does nothing where none runs."""
+        """Stop the server and all its processes. If it does not run, nothing happens."""
         process, self._process = self._process, None
         if process is None or os.getpid() != self._owner:
             return
@@ -115,16 +115,16 @@ class Dashboard:
         if process.stdin is not None:
             process.stdin.close()
         try:
-            process.wait(_GRACE)
+            process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        if self._said is not None:
-            self._said.close()
-            self._said = None
+        if self._output is not None:
+            self._output.close()
+            self._output = None
 
     def wait(self) -> int:
-        """Wait until the server ends; its exit status."""
+        """Wait until the server ends; returns its exit status."""
         return self._process.wait() if self._process is not None else 0
 
     def __enter__(self) -> Dashboard:
@@ -135,17 +135,17 @@ class Dashboard:
         self.stop_dashboard()
 
     def _launch(self) -> None:
-        command = [sys.executable, "-m", "rldk.dashboard.serve", str(self.folder), self.host, str(self.port)]
+        command = [sys.executable, "-m", "rldk.dashboard.web_process", str(self.folder), self.host, str(self.port)]
         command += [str(self.refresh_seconds if self.auto_refresh else 0)]
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  it is open as long as the server
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  it is open as long as the server
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=self._said, stderr=subprocess.STDOUT, start_new_session=os.name == "posix"
+            command, stdin=subprocess.PIPE, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=os.name == "posix"
         )
 
     def _answers(self) -> bool:
-        """Whether the server answers, as soon as it does; false if it has ended or takes too long."""
+        """Wait until the server answers; false if it has ended or takes too long."""
         open_directly = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
-        until = time.monotonic() + _PATIENCE
+        until = time.monotonic() + _START_SECONDS
         while self.is_running and time.monotonic() < until:
             try:
                 with open_directly(f"{self.url}/_stcore/health", timeout=2) as answer:
@@ -155,9 +155,50 @@ class Dashboard:
                 time.sleep(0.05)
         return False
 
-    def _told(self) -> str:
+    def _last_output(self) -> str:
         """The last lines that the server wrote."""
-        if self._said is None:
+        if self._output is None:
             return ""
-        self._said.seek(0)
-        return " ".join(self._said.read().decode("utf-8", "replace").split("\n")[-6:]).strip()
+        self._output.seek(0)
+        return " ".join(self._output.read().decode("utf-8", "replace").split("\n")[-6:]).strip()
+
+
+def _check_address(host: str, port: int) -> None:
+    """Refuse a value that cannot be a port, or an address of this machine."""
+    if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
+        raise UsageError(f"Expected `port` to be a whole number from 0 to 65535, got {port!r}.")
+    try:
+        socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"Expected `host` to be an address of this machine, got {host!r:.80}: {error}.") from None
+
+
+def _is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there now."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(address)
+            trial.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def _free_port(host: str) -> int:
+    """A port that nobody listens on."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+    with socket.socket(family, kind, protocol) as trial:
+        try:
+            trial.bind(address)
+        except OSError as error:
+            raise UsageError(f"Expected `host` to be an address of this machine, got {host!r:.80}: {error.strerror}.") from None
+        return int(trial.getsockname()[1])
+
+
+def shown_host(host: str) -> str:
+    """The host to open in a browser on this machine; a server that listens everywhere also listens on localhost."""
+    if host in ("0.0.0.0", "::", ""):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

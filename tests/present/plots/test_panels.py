@@ -117,7 +117,7 @@ def test_a_panel_in_words_tells_ends_extremes_target_and_marks(run_of: Callable[
 
 
 def test_a_growing_run_gives_the_points_of_the_same_run_read_as_a_whole(broken: Run) -> None:
-    growing, events = GrowingRun(), list(broken.events())
+    growing, events = GrowingRun(broken.run_id), list(broken.events())
     for start in range(0, len(events), 37):
         growing.take(events[start : start + 37])
     whole = RunSource(broken)

@@ -1,4 +1,4 @@
-"""The whole page: the sidebar with the runs, and beside it the run that was chosen."""
+"""The whole page: the sidebar, and beside it the run that was chosen, in the view that was chosen."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 import streamlit as st
 
 from rldk.dashboard.client import Client, ReaderEnded
-from rldk.dashboard.page.look import draw_look
-from rldk.dashboard.page.picker import choose_axis, choose_runs, remarks
-from rldk.dashboard.page.said import say, say_no_runs
-from rldk.dashboard.page.style import css
+from rldk.dashboard.page.alerts import toast_new_incidents
+from rldk.dashboard.page.header import draw_header
+from rldk.dashboard.page.html import message, note, safe, show, style
+from rldk.dashboard.page.panels import RunView
+from rldk.dashboard.page.plots import SPAN
+from rldk.dashboard.page.sidebar import choose_axis, choose_runs, remarks
 from rldk.dashboard.page.views import VIEWS
-from rldk.dashboard.page.words import safe
 
 __all__ = ["draw_page", "pause"]
 
@@ -26,69 +27,130 @@ _STILL_PAUSE = 5.0
 
 
 def draw_page(client: Client, seconds: float) -> None:
-    """Draw everything once; two parts of it then draw themselves again as time goes by."""
-    dark = is_dark()
-    st.html(css(dark))
+    """Draw everything once; the folder and the run are then checked again every so many seconds (0: only on request)."""
+    dark = getattr(getattr(st.context, "theme", None), "type", None) == "dark"
+    st.html(style(dark))
     try:
         listing = client.ask("list")
     except ReaderEnded as error:
-        say(str(error))
+        message(str(error))
         return
     files = {key: (name, size, age) for key, name, size, age in listing["files"]}
     st.session_state[_FILES] = set(files)
     follow = seconds > 0
     with st.sidebar:
-        st.html(f'<div class="rldk"><h1>rldk</h1><p class="soft">{safe(Path(client.folder).name or client.folder, 80)}</p></div>')
+        show(f'<h1>rldk</h1><p class="soft">{safe(Path(client.folder).name or client.folder, 80)}</p>')
         key, compared = choose_runs(files)
         smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key="rldk_smoothing")
         axis = choose_axis()
         if seconds > 0:
-            follow = st.toggle("Follow", value=True, key="rldk_follow", help="Look for news all the time")
-        st.button("Look again", key="rldk_again", width="stretch")
+            follow = st.toggle("Live updates", value=True, key="rldk_follow", help="Update the page while runs are written")
+        st.button("Refresh", key="rldk_refresh", width="stretch")
         for remark in remarks(listing):
             st.caption(remark)
-    moving = key is not None and files[key][2] < _STILL_SECONDS
-    st.fragment(_watch_folder, run_every=1.0 if follow else None)(client, key, moving)
+    is_live = key is not None and files[key][2] < _STILL_SECONDS
+    st.fragment(_check_folder, run_every=1.0 if follow else None)(client, key, is_live)
     if key is None:
-        say_no_runs(client.folder, listing)
+        _say_no_runs(client.folder, listing)
         return
     view = st.segmented_control(
         "View", list(VIEWS), default="Overview", required=True, key="rldk_view", label_visibility="collapsed"
     )
     settings = {"key": key, "compared": compared, "smoothing": smoothing, "dark": dark, "view": view or "Overview", "axis": axis}
-    st.fragment(_draw_run, run_every=pause(seconds, moving) if follow else None)(client, settings)
+    st.fragment(_draw_run_or_message, run_every=pause(seconds, is_live) if follow else None)(client, settings)
 
 
-def pause(seconds: float, moving: bool) -> float:
-    """The time between two looks: a run that stands still is looked at less often, but soon enough when it goes on."""
-    return seconds if moving else max(seconds, _STILL_PAUSE)
+def pause(seconds: float, is_live: bool) -> float:
+    """Seconds between two refreshes of the run; fewer refreshes for one that is not being written to."""
+    return seconds if is_live else max(seconds, _STILL_PAUSE)
 
 
-def is_dark() -> bool:
-    """Whether the browser shows the page on dark paper."""
-    theme = getattr(st.context, "theme", None)
-    return getattr(theme, "type", None) == "dark"
-
-
-def _watch_folder(client: Client, shown: str | None, moving: bool) -> None:
-    """Draw the page anew when a run has come or gone, or when the one that is shown moves again, or no more."""
+def _check_folder(client: Client, shown: str | None, was_live: bool) -> None:
+    """Draw the whole page again when a run appears or disappears, or when the shown one starts or stops being written to."""
     try:
-        files = {key: age for key, _, _, age in client.ask("list")["files"]}
+        ages = {key: age for key, _, _, age in client.ask("list")["files"]}
     except ReaderEnded:
         return
-    moves = shown is not None and files.get(shown, _STILL_SECONDS) < _STILL_SECONDS
-    if set(files) != st.session_state.get(_FILES) or moves != moving:
+    is_live = shown is not None and ages.get(shown, _STILL_SECONDS) < _STILL_SECONDS
+    if set(ages) != st.session_state.get(_FILES) or is_live != was_live:
         st.rerun()
 
 
-def _draw_run(client: Client, settings: dict[str, Any]) -> None:
-    """The run as it stands now; the one guard of the page."""
+def _draw_run_or_message(client: Client, settings: dict[str, Any]) -> None:
+    """The run as it is now; no error in a view may break the page."""
     try:
-        draw_look(client, settings)
+        _draw_run(client, settings)
     except ReaderEnded as error:
-        say(str(error))
+        message(str(error))
     except Exception as error:
-        if type(error).__module__.startswith("streamlit"):  # how Streamlit itself begins anew
+        if type(error).__module__.startswith("streamlit"):  # Streamlit restarts the script by an exception
             raise
         logger.exception("The dashboard could not draw %s", settings["key"])
-        say(f"This view cannot be drawn ({type(error).__name__}). The terminal of the dashboard has the details.")
+        message(f"This view cannot be drawn ({type(error).__name__}). See the terminal of the dashboard for details.")
+
+
+def _draw_run(client: Client, settings: dict[str, Any]) -> None:
+    key = settings["key"]
+    state = client.ask("state", key=key, run=st.session_state.get(f"rldk_part_{key}"))
+    if not state.get("rows") and not state.get("sketched"):
+        _say_nothing_yet(state)
+        return
+    others = [(other, client.ask("state", key=other)) for other in settings["compared"]]
+    others = [pair for pair in others if pair[1].get("rows")]
+    axis = settings["axis"] if all(one.get("timed") for one in (state, *(other for _, other in others))) else "step"
+    span = st.session_state.get(SPAN) if axis == settings["axis"] else None
+    view = RunView(client, key, state, others, span, settings["smoothing"], settings["dark"], axis)
+    draw_header(view, settings["view"])
+    toast_new_incidents(view)
+    with st.container():  # an empty container keeps its place, so that what follows does not move
+        _choose_run_in_file(view)
+    with st.container():
+        if axis != settings["axis"]:
+            note("The curves are drawn by step: not every log that is shown has times.")
+        _show_range(view)
+    VIEWS[settings["view"]](view)
+
+
+def _choose_run_in_file(view: RunView) -> None:
+    runs = dict(view.state.get("runs") or ())
+    if len(runs) > 1:
+        names = list(runs)
+        place = names.index(view.run) if view.run in runs else 0
+        label = f"This file contains {len(runs)} runs"
+        st.selectbox(label, names, place, format_func=lambda name: runs[name], key=f"rldk_part_{view.key}")
+
+
+def _show_range(view: RunView) -> None:
+    """The range that is shown, unless it is the whole run, and a button to return to that."""
+    if view.span is None:
+        return
+    low, high = view.span
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    left.html(f'<div class="rldk soft" data-rldk="range">{view.range_name} {low:.6g} to {high:.6g}, in full detail.</div>')
+    if right.button("Whole run", key="rldk_whole", width="stretch"):
+        st.session_state[SPAN] = None
+        st.rerun(scope="fragment")
+
+
+def _say_nothing_yet(state: dict[str, Any]) -> None:
+    """Why a run has nothing to show."""
+    if state.get("problem"):
+        message(f"This run cannot be shown. {state['problem']}")
+    elif state.get("progress", 1.0) < 1.0:
+        message("Reading …")
+    elif state.get("skipped"):
+        message(f"There is no event in this file yet. {state['skipped']}.")
+    else:
+        message("This run has not logged anything yet. Its first event appears here as soon as it is written.")
+
+
+def _say_no_runs(folder: str, listing: dict[str, Any]) -> None:
+    """Why there is no run, and what counts as one."""
+    why = listing.get("problem") or "There is no run in this folder yet. One appears here as soon as it is started."
+    show(
+        f'<h1>No runs yet</h1><p>{safe(why)}</p><p class="soft">Folder: <code>{safe(folder, 300)}</code></p>'
+        "<p class=soft>A run is a log that rldk writes (<code>NAME_events.jsonl</code>) or can read: JSON lines, "
+        "<code>trainer_state.json</code>, CSV, Parquet, TensorBoard, console output. "
+        "<code>rldk scan DIR</code> tells why a file is not read.</p>",
+        "empty",
+    )

@@ -1,6 +1,6 @@
-"""Panels as plots in the browser: sent as they stand, drawn in place, and asked for the range that a user zooms to.
+"""Panels as plots in the browser: sent as data, drawn in place, and zoomed by the user.
 
-Streamlit's own plot is thrown away and drawn anew at each new point, from under the user's hand. These stay.
+Streamlit's own plot is thrown away and drawn again at each new point, even while the user drags over it. These stay.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import numpy as np
 import streamlit as st
 
 from rldk.core.files import file_name
-from rldk.dashboard.front import PLOTLY
-from rldk.dashboard.page.context import Look
+from rldk.dashboard.http_front import PLOTLY
+from rldk.dashboard.page.html import note
+from rldk.dashboard.page.panels import RunView, smoothed
 from rldk.present.plots.panel import Panel
 from rldk.present.plots.plotly_figure import plotly_spec
 
@@ -38,14 +39,19 @@ _CSS = """
 _encode = msgspec.json.Encoder().encode
 
 
-def draw_plots(look: Look, panels: Sequence[Panel], place: str) -> None:
-    """Draw panels, two beside each other where there is room; `place` tells the plots of one part of the page from others'.
+def draw_plots(view: RunView, panels: Sequence[Panel], place: str, otherwise: str = "") -> None:
+    """Draw panels as smooth as the user wants them; without any, say `otherwise`.
 
-    A range that the user zooms to is kept in the session.
+    `place` distinguishes the plots of one part of the page from those of another. A range that the user zooms to is kept
+    in the session.
     """
+    if not panels:
+        if otherwise:
+            note(otherwise)
+        return
     component = st.components.v2.component("rldk_plots", css=_CSS, js=_script(), isolate_styles=False)
     key = f"rldk_plots_{place}"
-    figures = [figure_of(look, panel) for panel in panels]
+    figures = [figure_of(view, smoothed(panel, view.smoothing)) for panel in panels]
     component(key=key, data=_encode({"address": f".{PLOTLY}", "figures": figures}), on_span_change=lambda: _zoomed(key))
 
 
@@ -62,21 +68,21 @@ def _zoomed(key: str) -> None:
     st.session_state[SPAN] = (low, high) if low is not None and high is not None and high > low else None
 
 
-def figure_of(look: Look, panel: Panel) -> dict[str, Any]:
-    """A panel as the browser takes it; its `stamp` says whether that is what it has already."""
-    spec = plotly_spec(panel, dark=look.dark, height=_HEIGHT, revision=look.revision)
+def figure_of(view: RunView, panel: Panel) -> dict[str, Any]:
+    """A panel as the browser takes it; while its `stamp` is the same, the browser does not draw it again."""
+    spec = plotly_spec(panel, dark=view.dark, height=_HEIGHT, revision=view.revision)
     layout = spec["layout"]
     layout["dragmode"], layout["font"]["family"], layout["yaxis"]["fixedrange"] = "zoom", _FONT, True
-    if look.span is not None:
-        layout["xaxis"]["range"] = list(look.span)
+    if view.span is not None:
+        layout["xaxis"]["range"] = list(view.span)
     for trace in spec["data"]:
         trace["x"], trace["y"] = packed(trace["x"]), packed(trace["y"], exact=False)
     spec["config"] = {
         "displaylogo": False,
-        "showSendToCloud": False,  # nothing of a run leaves this machine by a click
+        "showSendToCloud": False,  # nothing leaves this machine by a click
         "plotlyServerURL": "",
         "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d", "sendChartToCloud"],
-        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": file_name(f"{look.label}-{panel.key}")},
+        "toImageButtonOptions": {"format": "png", "scale": 2, "filename": file_name(f"{view.label}-{panel.key}")},
     }
     text = _encode(spec)
     return {"key": panel.key, "alt": panel.alt, "stamp": zlib.crc32(text), "spec": msgspec.Raw(text)}

@@ -1,4 +1,4 @@
-"""What there is to see of a run, view by view."""
+"""The views of a run: what each tab of the page shows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import streamlit as st
 
-from rldk.dashboard.page.context import Look
-from rldk.dashboard.page.curves import draw_panels, marks_of, nothing_to_draw, overview_panels, panels_for
+from rldk.core.text import counted, in_words, short_number
+from rldk.dashboard.page.alerts import draw_alerts, worst_incident_card
 from rldk.dashboard.page.export import draw_export
 from rldk.dashboard.page.header import draw_scores
-from rldk.dashboard.page.samples import draw_samples
-from rldk.dashboard.page.story import draw_alerts, worst_incident
-from rldk.dashboard.page.tables import facts, table
-from rldk.dashboard.page.words import count, named, number
+from rldk.dashboard.page.html import facts, note, safe_lines, show, table
+from rldk.dashboard.page.panels import RunView, overview_panels, panels_for
+from rldk.dashboard.page.plots import draw_plots
 from rldk.present.plots.standard import GROUPS
+from rldk.present.verdicts import MAIN_SCORES, verdict_words
 
 __all__ = ["VIEWS"]
 
@@ -25,110 +25,93 @@ _ANALYTICS = {
     "advantage_statistics": ("Advantages", ("advantages", "advantage_std", "advantage_shape")),
     "length_bias": ("Length bias", ("length", "length_bias")),
 }
+_SHOWN_ELSEWHERE = frozenset({"step", "values", "updates"})  # the head of the page has them, and the tiles have the scores
+_SAMPLES_PER_PAGE = 10
 
 
-def draw_overview(look: Look) -> None:
-    """The verdict and the curves that matter most."""
+def draw_overview(view: RunView) -> None:
+    """Scores, the worst incident, and the most important curves."""
     with st.container():
-        draw_scores(look)
+        draw_scores(view)
     with st.container():
-        if look.others:
-            _compare(look)
-        told = worst_incident(look.state.get("incidents") or [])
-        if told:
-            st.html(f'<div class="rldk">{told}</div>')
-    _draw(look, overview_panels(look), "overview", "This run has logged no number yet.")
+        if view.others:
+            _draw_comparison(view)
+        if card := worst_incident_card(view):
+            show(card)
+    draw_plots(view, overview_panels(view), "overview", "This run has not logged a number yet.")
 
 
-def draw_curves(look: Look) -> None:
-    """Every panel that the run has something for, group by group."""
-    offered = ["All", *GROUPS, "Other"]
+def _draw_comparison(view: RunView) -> None:
+    """The compared runs as a table."""
+    rows = []
+    for key, state in [(view.key, view.state), *view.others]:
+        incident = next(iter(state.get("incidents") or ()), None)
+        cause = f"step {incident['step']:,}: {incident['title']}" if incident else state.get("reason", "")
+        scores = [short_number((state.get("scores") or {}).get(name)) for name in MAIN_SCORES]
+        verdict, last = verdict_words(state.get("verdict", "no_data")), state.get("last_step")
+        rows.append([str(state.get("run_id") or key), verdict, "–" if last is None else f"{last:,}", *scores, str(cause)])
+    table(["run", "verdict", "last step", *map(in_words, MAIN_SCORES), "first incident"], rows, numbers=(2, 3, 4, 5))
+
+
+def draw_curves(view: RunView) -> None:
+    """All panels of the run, by group."""
     chosen = st.segmented_control(
-        "Group", offered, default="All", required=True, key="rldk_group", label_visibility="collapsed"
+        "Group", ["All", *GROUPS, "Other"], default="All", required=True, key="rldk_group", label_visibility="collapsed"
     )
     groups = None if chosen in (None, "All") else {chosen}
-    marks = marks_of(look.state.get("incidents") or [])
-    panels = panels_for(look.runs(), span=look.span, marks=marks, groups=groups, others=groups is None or "Other" in groups)
-    _draw(look, panels, "curves", "This run has nothing of that group.")
+    panels = panels_for(view, groups=groups, others=groups is None or "Other" in groups)
+    draw_plots(view, panels, "curves", "This run has no metric of this group.")
 
 
-def draw_analytics(look: Look) -> None:
-    """What the trackers measure."""
-    found = look.client.ask("analysis", key=look.key, run=look.state.get("key_of_run"))
+def draw_analytics(view: RunView) -> None:
+    """What the trackers measured, and which detectors are inactive."""
+    found = view.ask("analysis")
     trackers = found.get("trackers") or {}
-    marks = marks_of(look.state.get("incidents") or [])
     shown = False
     for name, (title, keys) in _ANALYTICS.items():
-        measured = _measured(trackers.get(name))
-        panels = panels_for(look.runs(), span=look.span, marks=marks, only=keys)
-        if not panels and not measured:
-            continue
-        shown = True
-        st.subheader(title, anchor=False)
-        if measured:
-            facts(measured)
-        _draw(look, panels, f"analytics-{name}", "")
+        measured, panels = _measured(trackers.get(name)), panels_for(view, only=keys)
+        if panels or measured:
+            shown = True
+            st.subheader(title, anchor=False)
+            if measured:
+                facts(measured)
+            draw_plots(view, panels, f"analytics-{name}")
     if not shown:
-        nothing_to_draw("This run has logged none of KL, gradients, advantages or lengths, so there is nothing to analyse.")
+        note("There is nothing to analyse: this run logs neither KL nor gradients, advantages or lengths.")
     inactive = found.get("inactive") or []
     if inactive:
-        with st.expander(f"{len(inactive)} detectors are inactive: a metric is not logged"):
-            table(["detector", "not logged"], [[named(one["detector"]), ", ".join(one["missing"])] for one in inactive])
-
-
-def draw_checkpoints(look: Look) -> None:
-    """What is known of the checkpoints."""
-    found = look.client.ask("checkpoints", key=look.key)
-    if not found.get("rows"):
-        nothing_to_draw(
-            found.get("problem")
-            or "No checkpoint has been looked at. CheckpointMonitor and ComprehensivePPOMonitor write a table beside the log, "
-            "and so does rldk checkpoints."
-        )
-        return
-    rows = found["rows"]
-    st.caption(f"{count(len(rows))} checkpoints, the latest first")
-    numeric = [place for place in range(len(found["columns"])) if all(_is_number(row[place]) for row in rows)]
-    table([named(name) for name in found["columns"]], [[_short(cell) for cell in row] for row in reversed(rows)], numbers=numeric)
-    marks = marks_of(look.state.get("incidents") or [])
-    _draw(look, panels_for(look.runs(), span=look.span, marks=marks, only=("reward", "losses")), "checkpoints", "")
-
-
-def draw_machine(look: Look) -> None:
-    """Throughput, memory and time."""
-    panels = panels_for(look.runs(), span=look.span, groups={"Machine"})
-    _draw(look, panels, "machine", "This run logged nothing of its machine (tokens_per_second, memory_usage, step_time, mfu …).")
-
-
-def _draw(look: Look, panels: list[Any], place: str, otherwise: str) -> None:
-    if panels:
-        draw_panels(look, panels, place)
-    elif otherwise:
-        nothing_to_draw(otherwise)
-
-
-def _compare(look: Look) -> None:
-    """The runs that are compared, line by line."""
-    scores = ("overall_health", "training_stability", "convergence_quality")
-    rows = []
-    for state, label in [(look.state, look.label), *((state, state.get("run_id") or key) for key, state in look.others)]:
-        incident = next(iter(state.get("incidents") or ()), None)
-        cause = f"step {count(incident['step'])}: {incident['title']}" if incident else state.get("reason", "")
-        told = [number((state.get("scores") or {}).get(name)) for name in scores]
-        rows.append([label, named(state.get("verdict", "no_data")), number(state.get("last_step")), *told, str(cause)])
-    table(["run", "verdict", "last step", *map(named, scores), "first incident"], rows, numbers=(2, 3, 4, 5))
+        with st.expander(f"{counted(len(inactive), 'detector')} inactive: metrics are not logged"):
+            table(["detector", "not logged"], [[in_words(one["detector"]), ", ".join(one["missing"])] for one in inactive])
 
 
 def _measured(given: Any, prefix: str = "") -> list[list[str]]:
     """The numbers of a tracker's summary, nested ones by their path."""
     rows: list[list[str]] = []
     for name, value in (given or {}).items() if isinstance(given, dict) else ():
+        label = f"{prefix}{in_words(str(name))}"
         if isinstance(value, dict):
-            rows += _measured(value, f"{prefix}{named(str(name))} · ")
-        elif value is None or isinstance(value, (int, float)):
-            rows.append([f"{prefix}{named(str(name))}", number(value)])
-    told = {"step", "values", "updates"}  # the head of the page has them, and the tiles the scores, with what alarms take off
-    return [row for row in rows if row[1] != "–" and "score" not in row[0] and row[0] not in told]
+            rows += _measured(value, f"{label} · ")
+        elif isinstance(value, (int, float)) and value == value and "score" not in label and label not in _SHOWN_ELSEWHERE:
+            rows.append([label, ("yes" if value else "no") if isinstance(value, bool) else short_number(value)])
+    return rows
+
+
+def draw_checkpoints(view: RunView) -> None:
+    """The table of checkpoints beside the log."""
+    found = view.client.ask("checkpoints", key=view.key)
+    rows = found.get("rows")
+    if not rows:
+        note(
+            found.get("problem")
+            or "No checkpoint has been checked. CheckpointMonitor, ComprehensivePPOMonitor and `rldk checkpoints` write a table "
+            "of them beside the log."
+        )
+        return
+    st.caption(f"{counted(len(rows), 'checkpoint')}, the latest first")
+    numeric = [place for place in range(len(found["columns"])) if all(_is_number(row[place]) for row in rows)]
+    shown = [[short_number(float(cell)) if cell and _is_number(cell) else cell for cell in row] for row in reversed(rows)]
+    table([in_words(name) for name in found["columns"]], shown, numbers=numeric)
+    draw_plots(view, panels_for(view, only=("reward", "losses")), "checkpoints")
 
 
 def _is_number(cell: str) -> bool:
@@ -139,11 +122,36 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _short(cell: str) -> str:
-    return number(float(cell)) if cell and _is_number(cell) else cell
+def draw_machine(view: RunView) -> None:
+    """Throughput, memory and time."""
+    otherwise = "This run logs nothing about its machine (tokens_per_second, memory_usage, step_time, mfu …)."
+    draw_plots(view, panels_for(view, groups={"Machine"}), "machine", otherwise)
 
 
-VIEWS: dict[str, Callable[[Look], None]] = {
+def draw_samples(view: RunView) -> None:
+    """Recorded prompts and answers, the latest first, with a search."""
+    if not view.state.get("samples"):
+        note("No sample was recorded. An event may hold them beside its metrics: samples: [{prompt, completion, reward}, …]")
+        return
+    left, right = st.columns([3, 1])
+    words = left.text_input("Search prompts and answers", key="rldk_words", placeholder="Search prompts and answers")
+    page = int(right.number_input("Page", min_value=1, value=1, step=1, key="rldk_page"))
+    start = (page - 1) * _SAMPLES_PER_PAGE
+    found = view.ask("samples", start=start, count=_SAMPLES_PER_PAGE, words=words or "")
+    total = int(found.get("total", 0))
+    st.caption(f"{counted(total, 'sample')}, the latest first; page {page} of {max(1, -(-total // _SAMPLES_PER_PAGE))}")
+    for sample in found.get("samples", ()):
+        reward = "" if sample["reward"] is None else f"reward {short_number(sample['reward'])}"
+        prompt = f'<p class="soft">Prompt</p><pre>{safe_lines(sample["prompt"])}</pre>' if sample["prompt"] else ""
+        cut = '<p class="soft">Cut at 4000 characters.</p>' if sample["cut"] else ""
+        show(
+            f'<div class="card no_data" data-rldk="sample"><h2>step {sample["step"]:,}'
+            f' <span class="soft">{reward}</span></h2>{prompt}<p class="soft">Answer</p>'
+            f"<pre>{safe_lines(sample['answer'])}</pre>{cut}</div>"
+        )
+
+
+VIEWS: dict[str, Callable[[RunView], None]] = {
     "Overview": draw_overview,
     "Curves": draw_curves,
     "Analytics": draw_analytics,

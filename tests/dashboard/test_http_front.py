@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rldk.dashboard import front
-from rldk.dashboard.front import PLOTLY, Front
+from rldk.dashboard import http_front
+from rldk.dashboard.http_front import PLOTLY, HttpFront
 
 PAGE = b"<html><head><title>Streamlit</title></head><body><div id=root></div></body></html>"
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -44,7 +44,7 @@ def ask(
         return {"type": "http.request"}
 
     given = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [(b"host", host.encode())], **scope}
-    asyncio.run(Front(inside, draw, LOCAL, Path(__file__))(given, receive, send))
+    asyncio.run(HttpFront(inside, draw, LOCAL, Path(__file__))(given, receive, send))
     return dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
 
 
@@ -88,7 +88,7 @@ def test_a_picture_that_cannot_be_drawn_costs_nobody_the_page(caplog: pytest.Log
 
 
 def test_a_picture_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "_PATIENCE", 0.05)
+    monkeypatch.setattr(http_front, "_MAX_SECONDS", 0.05)
 
     def slow(wanted: str | None) -> str:
         time.sleep(0.4)

@@ -13,7 +13,7 @@ import pytest
 
 from rldk.core.event import Event
 from rldk.dashboard.client import Client, ReaderEnded, RemoteRun
-from rldk.dashboard.wire import numbers, receive, send
+from rldk.dashboard.processes import numbers, receive, send
 
 from .conftest import write
 
@@ -52,7 +52,7 @@ def test_a_reader_that_dies_is_started_again(tmp_path: Path) -> None:
 
 
 def test_the_reader_ends_with_its_pipe(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "rldk.dashboard.reader", str(tmp_path)]
+    command = [sys.executable, "-m", "rldk.dashboard.reader_process", str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         send(process.stdin, {"name": "list", "arguments": {}})

@@ -1,20 +1,19 @@
-"""The first picture of a run: plain HTML that goes out with the page, and stays until the page's own plots are drawn.
+"""The first picture of a run: plain HTML in the first answer, which stays until the page's own plots are drawn.
 
-A browser needs seconds for the scripts that draw those. This needs none.
+A browser needs seconds to load the scripts that draw those; this needs none.
 """
 
 from __future__ import annotations
 
 from rldk.dashboard.client import Client
-from rldk.dashboard.page.context import Look
-from rldk.dashboard.page.curves import overview_panels
+from rldk.dashboard.page.alerts import worst_incident_card
 from rldk.dashboard.page.header import head, score_tiles
-from rldk.dashboard.page.story import worst_incident
-from rldk.dashboard.page.style import RULES
+from rldk.dashboard.page.html import RULES
+from rldk.dashboard.page.panels import RunView, overview_panels
 from rldk.present.palette import DARK, LIGHT
 from rldk.present.plots.svg import svg
 
-__all__ = ["first_sight"]
+__all__ = ["first_picture"]
 
 _WIDTH, _HEIGHT = 434, 290
 _PLACE = """
@@ -31,8 +30,8 @@ _PLACE = """
 """
 
 
-def first_sight(client: Client, wanted: str | None) -> str:
-    """Name, verdict and main curves of a run, the one wanted or the latest; empty where there is nothing to show."""
+def first_picture(client: Client, wanted: str | None) -> str:
+    """Name, verdict and main curves of a run, the wanted one or the newest; empty if there is nothing to show."""
     files = [file[0] for file in client.ask("list")["files"]]
     if not files:
         return ""
@@ -40,19 +39,18 @@ def first_sight(client: Client, wanted: str | None) -> str:
     state = client.ask("state", key=key)
     if not state.get("rows") and not state.get("sketched"):
         return ""
-    look = Look(client, key, state.get("key_of_run"), state)
-    panels = overview_panels(look)
+    view = RunView(client, key, state)
+    panels = overview_panels(view)
     if not panels:
         return ""
     drawn = "".join(svg(panel, _WIDTH, _HEIGHT) for panel in panels)
-    told = worst_incident(state.get("incidents") or [])
-    inside = f'{head(look)}{score_tiles(look)}{told}<div class="panels">{drawn}</div>'
+    inside = f'{head(view)}{score_tiles(view)}{worst_incident_card(view)}<div class="panels">{drawn}</div>'
     return f'<style>{_style()}</style><div id="rldk-first" data-rldk="first"><div class="rldk">{inside}</div></div>'
 
 
 def _style() -> str:
-    """The style sheet. The picture gives way once the plots are drawn, or where the page has something else to show."""
-    told = "[data-rldk=drawn], [data-rldk=say], [data-rldk=empty], [data-testid=stException]"
-    gone = f"{told}, [data-rldk=header]:not([data-view=Overview])"
+    """The style sheet. The picture is hidden once the plots are drawn, or when the page shows something else."""
+    shown = "[data-rldk=drawn], [data-rldk=message], [data-rldk=empty], [data-testid=stException]"
+    hidden = f"{shown}, [data-rldk=header]:not([data-view=Overview])"
     dark = f"@media (prefers-color-scheme: dark) {{ #rldk-first {{ {DARK.variables()} }} html {{ background: {DARK.paper}; }} }}"
-    return f"#rldk-first {{ {LIGHT.variables()} }} {dark} {RULES} {_PLACE} body:has({gone}) #rldk-first {{ display: none; }}"
+    return f"#rldk-first {{ {LIGHT.variables()} }} {dark} {RULES} {_PLACE} body:has({hidden}) #rldk-first {{ display: none; }}"

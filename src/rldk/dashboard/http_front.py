@@ -1,4 +1,4 @@
-"""What the server adds to Streamlit's own page: a picture of the run in the very first answer."""
+"""The first answer of the server: Streamlit's page with a picture of the run in it, drawn before any script has loaded."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["PLOTLY", "Front"]
+__all__ = ["PLOTLY", "HttpFront"]
 
 logger = logging.getLogger("rldk")
 
 PLOTLY = "/rldk/plotly.js"
-"""Where the browser gets the script that draws plots: as it came with Plotly, from this machine."""
+"""The address of Plotly's script, which this server delivers from the installed package."""
 
-_PATIENCE = 1.5
-_LEFT_OUT = (b"if-none-match", b"if-modified-since", b"accept-encoding", b"range")
-_MADE_ANEW = (b"content-length", b"etag", b"last-modified", b"accept-ranges", b"cache-control")
+_MAX_SECONDS = 1.5
+_DROPPED_REQUEST_HEADERS = (b"if-none-match", b"if-modified-since", b"accept-encoding", b"range")
+_DROPPED_ANSWER_HEADERS = (b"content-length", b"etag", b"last-modified", b"accept-ranges", b"cache-control")
 
-_HEAD = (  # once the picture is painted: before that, nothing may keep the browser busy
+_HEAD = (  # after the picture is painted: loading the script must not delay it
     "<script>requestAnimationFrame(() => setTimeout(() => document.head.append(Object.assign(document.createElement('script'), "
     f"{{src: '.{PLOTLY}', id: 'rldk-plotly'}}))))</script></head>"
 ).encode()
@@ -28,16 +28,15 @@ _HEAD = (  # once the picture is painted: before that, nothing may keep the brow
 Scope = MutableMapping[str, Any]
 
 
-class Front:
-    """ASGI middleware that puts a picture into the page that it lets through, where it is drawn in time.
+class HttpFront:
+    """ASGI middleware that puts a picture into Streamlit's page, if it is drawn in time.
 
     Args:
-        app: what answers everything.
-        draw: makes the picture for the run that the address names, if it names one.
-        hosts: under which names this server may be asked for a picture. A page of somebody else's whose name leads to
-            this machine must not read what is in it.
-        script: the file that `PLOTLY` is answered with. The browser fetches it right after the picture, and not
-            seconds later when a plot is drawn.
+        app: the application behind it.
+        draw: makes the picture of the run that the address names, or of the newest run.
+        hosts: the host names that get a picture. A foreign page whose name resolves to this machine must not read it.
+        script: the file of Plotly's script. The browser fetches it right after the picture, seconds before the first
+            plot needs it.
     """
 
     def __init__(self, app: Any, draw: Callable[[str | None], str], hosts: Collection[str], script: Path) -> None:
@@ -63,12 +62,12 @@ class Front:
             else:
                 parts.append(message.get("body", b""))
 
-        asked = [(name, value) for name, value in scope["headers"] if name.lower() not in _LEFT_OUT]
+        asked = [(name, value) for name, value in scope["headers"] if name.lower() not in _DROPPED_REQUEST_HEADERS]
         await self.app({**scope, "headers": asked, "extensions": {}}, receive, take)
         page = b"".join(parts)
         if started["status"] == 200 and b"</body>" in page:
             page = self._filled(page, await _in_time(drawing))
-        kept = [(name, value) for name, value in started["headers"] if name.lower() not in _MADE_ANEW]
+        kept = [(name, value) for name, value in started["headers"] if name.lower() not in _DROPPED_ANSWER_HEADERS]
         made = [(b"content-length", str(len(page)).encode()), (b"cache-control", b"no-store")]
         await send({**started, "headers": [*kept, *made]})
         await send({"type": "http.response.body", "body": page})
@@ -84,7 +83,7 @@ class Front:
         try:
             return self._draw(wanted)
         except Exception:
-            logger.exception("The dashboard's first picture could not be drawn")
+            logger.exception("The first picture of the dashboard could not be drawn")
             return ""
 
     def _filled(self, page: bytes, picture: str) -> bytes:
@@ -94,9 +93,9 @@ class Front:
 
 
 async def _in_time(drawing: asyncio.Task[str]) -> str:
-    """The picture, or none if it takes so long that the page is better without."""
+    """The picture; empty if it is not ready in time."""
     try:
-        return await asyncio.wait_for(asyncio.shield(drawing), _PATIENCE)
+        return await asyncio.wait_for(asyncio.shield(drawing), _MAX_SECONDS)
     except asyncio.TimeoutError:
         return ""
 

@@ -1,10 +1,69 @@
-"""How the parts that Streamlit does not draw look, on light paper and on dark."""
+"""Pieces of HTML for what Streamlit does not draw: escaped text, messages, tables, and their style sheet."""
 
 from __future__ import annotations
 
+import html
+from collections.abc import Collection, Sequence
+
+import streamlit as st
+
+from rldk.core.text import clean
 from rldk.present.palette import DARK, LIGHT
 
-__all__ = ["RULES", "css"]
+__all__ = ["RULES", "facts", "message", "note", "safe", "safe_lines", "show", "style", "table"]
+
+
+def safe(text: object, max_length: int = 400) -> str:
+    """Text from a log, cut and escaped, so that it can only be text on the page."""
+    return html.escape(clean(text, max_length), quote=True)
+
+
+def safe_lines(text: str, max_length: int = 4000) -> str:
+    """A longer text, with its line breaks."""
+    return "\n".join(safe(line, max_length) for line in text[:max_length].split("\n"))
+
+
+def show(inside: str, kind: str = "") -> None:
+    """Put HTML on the page; `kind` names it for the style sheet of the first picture, and for tests."""
+    mark = f' data-rldk="{kind}"' if kind else ""
+    st.html(f'<div class="rldk"{mark}>{inside}</div>')
+
+
+def message(sentence: str) -> None:
+    """A message in place of a run that cannot be shown."""
+    show(f'<div class="note">{safe(sentence, 1200)}</div>', "message")
+
+
+def note(sentence: str) -> None:
+    """A remark among other parts of the page, such as that there is nothing to draw."""
+    show(f'<div class="note soft">{safe(sentence)}</div>')
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> None:
+    """A table that scrolls by itself; the columns in `numbers` are aligned to the right."""
+
+    def cells(row: Sequence[str], tag: str) -> str:
+        return "".join(
+            f'<{tag}{" class=n" if place in numbers else ""}>{safe(cell, 600)}</{tag}>' for place, cell in enumerate(row)
+        )
+
+    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+    show(
+        f'<div class="wide" tabindex="0"><table><thead><tr>{cells(head, "th")}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def facts(rows: Sequence[Sequence[str]]) -> None:
+    """Names with their values, in as many columns as there is room for."""
+    body = "".join(f"<div><span>{safe(name)}</span><b>{safe(value)}</b></div>" for name, value in rows)
+    show(f'<div class="facts">{body}</div>')
+
+
+def style(dark: bool) -> str:
+    """The style sheet, in the colours of the plots."""
+    palette = DARK if dark else LIGHT
+    return f"<style>:root{{{palette.variables()}}}{RULES}</style>"
+
 
 RULES = """
 .block-container, [data-testid="stMainBlockContainer"] { padding-top: 3.75rem; padding-bottom: 3rem; max-width: 1500px; }
@@ -62,9 +121,3 @@ RULES = """
   [data-testid="stMainBlockContainer"] { padding-left: 0.8rem; padding-right: 0.8rem; }
 }
 """
-
-
-def css(dark: bool) -> str:
-    """The style sheet, with the colours that the plots have."""
-    palette = DARK if dark else LIGHT
-    return f"<style>:root{{{palette.variables()}}}{RULES}</style>"

@@ -1,4 +1,4 @@
-"""Words and curves of the page, without a browser."""
+"""Pieces of the page, without a browser."""
 
 from __future__ import annotations
 
@@ -10,23 +10,20 @@ from rldk.present.plots.panel import Band, Curve, Panel
 pytestmark = pytest.mark.full
 
 
-def test_ages_and_numbers_are_words() -> None:
+def test_text_from_a_log_is_cut_and_escaped() -> None:
     pytest.importorskip("streamlit")
-    from rldk.dashboard.page.words import ago, number, safe, safe_lines, since_bytes
+    from rldk.dashboard.page.html import safe, safe_lines
+    from rldk.dashboard.page.sidebar import file_size
 
-    assert [ago(age) for age in (0.3, 1.6, 59.0, 61.0, 7300.0, 200_000.0)] == [
-        "just now", "1 second ago", "59 seconds ago", "1 minute ago", "2 hours ago", "2 days ago",
-    ]  # fmt: skip
-    told = [number(value) for value in (None, float("nan"), 3.0, 1234567, 0.00012345, float("inf"), True)]
-    assert told == ["–", "–", "3", "1 234 567", "0.000123", "inf", "yes"]
     assert safe("<b>\x1b[31m\"'&") == "&lt;b&gt;&quot;&#x27;&amp;"
+    assert safe("x" * 1000) == "x" * 399 + "…"
     assert safe_lines("a\n<b>\x00") == "a\n&lt;b&gt;"
-    assert since_bytes(1_382_756_196) == "1.4 GB"
+    assert file_size(1_382_756_196) == "1.4 GB"
 
 
 def test_a_smooth_curve_lies_over_the_faint_one_and_keeps_gaps() -> None:
     pytest.importorskip("streamlit")
-    from rldk.dashboard.page.curves import smoothed
+    from rldk.dashboard.page.panels import smoothed
 
     y = np.array([1.0, 3.0, np.nan, 3.0])
     curve = Curve("mean", "reward_mean", np.arange(4.0), y, (Band(y - 1, y + 1, "spread"),))

@@ -1,4 +1,4 @@
-"""The process behind the page: Streamlit with the settings that a page about somebody's runs should have."""
+"""The process that serves the page: Streamlit, with settings that keep the runs on this machine."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 from rldk.core.errors import RLDKError
 from rldk.dashboard.client import reader_of
-from rldk.dashboard.front import Front
-from rldk.dashboard.parent import end_with_parent
-from rldk.dashboard.ports import shown_host
+from rldk.dashboard.http_front import HttpFront
+from rldk.dashboard.processes import end_with_parent
+from rldk.dashboard.server import shown_host
 from rldk.present.palette import DARK, LIGHT, Palette
 
 __all__ = ["main", "settings"]
@@ -25,7 +25,7 @@ _UPGRADE = "pip install --upgrade 'rldk[dashboard]'"
 
 
 def settings(host: str, port: int) -> dict[str, Any]:
-    """Streamlit's options: local, silent to others, and nothing served but the page."""
+    """Streamlit's options: no telemetry, no other hosts, and nothing served but the page."""
     return {
         "browser.gatherUsageStats": False,
         "browser.serverAddress": shown_host(host),
@@ -52,7 +52,7 @@ def settings(host: str, port: int) -> dict[str, Any]:
 
 
 def _colours(name: str, palette: Palette, aside: str, field: str) -> dict[str, str]:
-    """Streamlit's own parts in the colours of the plots; red is left to what is critical."""
+    """Streamlit's own widgets in the colours of the plots; red is kept for what is critical."""
     return {
         f"theme.{name}.primaryColor": palette.series[0],
         f"theme.{name}.backgroundColor": palette.paper,
@@ -64,12 +64,12 @@ def _colours(name: str, palette: Palette, aside: str, field: str) -> dict[str, s
 
 
 def main(argv: list[str]) -> None:
-    """Serve the page: folder, host, port, seconds between two looks (0: only when asked)."""
+    """Serve the page: folder, host, port, seconds between two refreshes (0: only on request)."""
     folder, host, port, seconds = argv
     end_with_parent(sys.stdin.buffer, lambda: os._exit(0))
     for name in [name for name in os.environ if name.startswith("STREAMLIT_")]:
-        del os.environ[name]  # a user's own settings for another app must not open this one
-    os.chdir(APP.parent)  # nor those in the folder where the user happens to be
+        del os.environ[name]  # settings meant for another app must not apply here
+    os.chdir(APP.parent)  # nor a settings file in the current folder
     threading.Thread(target=_make_ready, args=(folder,), daemon=True).start()
     from streamlit import config
 
@@ -80,7 +80,7 @@ def main(argv: list[str]) -> None:
 
 
 def _make_ready(folder: str) -> None:
-    """Start the reader with the latest run, and load what the page needs, before anybody asks for it."""
+    """Start the reader and let it read the newest run before a page asks for it."""
     client = reader_of(folder)
     with contextlib.suppress(RLDKError):
         for key, *_ in client.ask("list")["files"][:1]:
@@ -88,19 +88,19 @@ def _make_ready(folder: str) -> None:
 
 
 def _application(folder: str, host: str) -> Any:
-    """The page, with a front of ours before it."""
+    """The page, behind the front that puts the first picture into it."""
     import plotly
     import streamlit
     from starlette.middleware import Middleware
     from streamlit import starlette
 
-    from rldk.dashboard.page.first import first_sight
+    from rldk.dashboard.page.first_picture import first_picture
 
     if not hasattr(starlette.App, "run"):
-        raise SystemExit(f"The dashboard needs Streamlit 1.60 or newer, and this is {streamlit.__version__}. {_UPGRADE}")
+        raise SystemExit(f"The dashboard needs Streamlit 1.60 or newer; {streamlit.__version__} is installed: {_UPGRADE}")
     script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
     hosts = _LOCAL if host in _LOCAL else ("*",)
-    front = Middleware(Front, draw=partial(first_sight, reader_of(folder)), hosts=hosts, script=script)
+    front = Middleware(HttpFront, draw=partial(first_picture, reader_of(folder)), hosts=hosts, script=script)
     return starlette.App(APP, middleware=[front])
 
 

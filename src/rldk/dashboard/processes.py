@@ -1,0 +1,93 @@
+"""What the dashboard's processes share: messages over pipes, and an end with the process that started them."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable
+from typing import IO, Any, BinaryIO
+
+import msgspec
+import numpy as np
+
+__all__ = ["end_with_parent", "is_orphan", "numbers", "receive", "send"]
+
+_LENGTH = struct.Struct("<Q")
+_MAX_BYTES = 1 << 31
+_LOOK_SECONDS = 0.25
+_STARTED_BY = os.getppid()
+
+
+def _pack(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value, dtype=np.float64).tobytes()
+    if isinstance(value, np.generic):
+        return value.item()
+    return str(value)
+
+
+_encode = msgspec.msgpack.Encoder(enc_hook=_pack).encode
+_decode = msgspec.msgpack.Decoder().decode
+
+
+def send(pipe: IO[bytes], message: Any) -> None:
+    """Write a message, preceded by its length; arrays become bytes, which `numbers` reads. Nothing in it can be executed."""
+    text = _encode(message)
+    pipe.write(_LENGTH.pack(len(text)) + text)
+    pipe.flush()
+
+
+def receive(pipe: IO[bytes]) -> Any:
+    """Read a message; `EOFError` if the other side has ended."""
+    (length,) = _LENGTH.unpack(_read(pipe, _LENGTH.size))
+    if length > _MAX_BYTES:
+        raise EOFError(f"a message of {length} bytes")
+    return _decode(_read(pipe, length))
+
+
+def _read(pipe: IO[bytes], size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = pipe.read(size - len(parts))
+        if not part:
+            raise EOFError("the other side has ended")
+        parts += part
+    return bytes(parts)
+
+
+def numbers(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The array that a message holds."""
+    return np.frombuffer(data, dtype=np.float64)
+
+
+def is_orphan() -> bool:
+    """Whether the process that started this one has ended."""
+    return os.getppid() != _STARTED_BY
+
+
+def end_with_parent(pipe: BinaryIO, end: Callable[[], None]) -> None:
+    """Call `end` once the parent has closed its side of `pipe`, or has ended.
+
+    The pipe tells it at once. But it stays open while a child that the parent forked (a data loader) holds a copy of it,
+    so the parent's process id is checked as well.
+    """
+    once = threading.Lock()
+
+    def ended() -> None:
+        if once.acquire(blocking=False):
+            end()
+
+    def read() -> None:
+        while pipe.read(1):
+            pass
+        ended()
+
+    def look() -> None:
+        while not is_orphan():
+            time.sleep(_LOOK_SECONDS)
+        ended()
+
+    for watch in (read, look):
+        threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,185 @@
+"""The process that reads logs: it answers what the page asks, and reads and judges in between.
+
+It is not the process of the page, so that reading a million events keeps nobody waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from rldk.core.errors import ReadError, RLDKError
+from rldk.core.text import clean
+from rldk.dashboard.folder import Folder, read_alerts, read_checkpoints
+from rldk.dashboard.open_log import OpenLog
+from rldk.dashboard.processes import is_orphan, receive, send
+from rldk.dashboard.shown_run import ShownRun
+from rldk.ingest.follow import stamp_of
+from rldk.present.plots.source import check_axis
+
+__all__ = ["RunReader", "main", "serve"]
+
+_MAX_OPEN = 8
+_MAX_ROWS = 200_000
+_LIVE_SECONDS = 30.0
+_IDLE_SECONDS = 0.1
+_NEXT_QUESTION_SECONDS = 0.01  # a page mostly asks several things in a row
+
+
+class RunReader:
+    """Opens logs when a page asks for them, keeps the last few of them open, and answers questions about their runs."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._open: dict[str, OpenLog] = {}
+
+    def work(self) -> bool:
+        """Do a little for the log that was asked for last and has something to do; whether there is more to do."""
+        return any(log.work() for log in sorted(self._open.values(), key=lambda log: -log.asked))
+
+    def answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a question of a page; a problem is told in `problem`, never raised."""
+        questions: dict[str, Callable[..., dict[str, Any]]] = {
+            "list": self.listing, "state": self.state, "points": self.points, "places": self.places, "rows": self.rows,
+            "analysis": self.analysis, "samples": self.samples, "checkpoints": self.checkpoints, "alerts": self.alerts,
+        }  # fmt: skip
+        try:
+            return questions[name](**arguments)
+        except RLDKError as error:
+            return {"problem": clean(error, 1000)}
+        except OSError as error:
+            return {"problem": f"The file cannot be read: {error.strerror or error}."}
+
+    def listing(self) -> dict[str, Any]:
+        """The logs of the folder."""
+        listing, now = self.folder.list(), time.time()
+        files = [[log.key, clean(log.name, 200), log.size, now - log.modified] for log in listing.logs]
+        return {"files": files, "problem": listing.problem, "not_listed": listing.not_listed, "outside": listing.outside}
+
+    def _log(self, key: str) -> OpenLog:
+        found = self._open.get(key)
+        if found is None:
+            path = self.folder.find(key)
+            if not path.exists():
+                raise ReadError("This run is no longer in the folder.")
+            found = self._open[key] = OpenLog(path)
+            found.work()
+            while len(self._open) > _MAX_OPEN:
+                oldest = min(self._open, key=lambda name: self._open[name].asked)
+                self._open.pop(oldest).close()
+        found.asked = time.monotonic()
+        return found
+
+    def _run(self, key: str, run: str | None) -> ShownRun:
+        log = self._log(key)
+        found = log.latest or next(iter(log.runs.values()), None) if run is None else log.runs.get(run)
+        if found is None:
+            raise ReadError("There is no such run in this file.")
+        return found
+
+    def state(self, key: str, run: str | None = None) -> dict[str, Any]:
+        """The state of a run: what has been read and judged of it, and the age of its last line."""
+        log = self._log(key)
+        stamp = stamp_of(log.path)
+        if stamp is None:
+            return {"problem": "This run is no longer in the folder.", "runs": []}
+        found = self._run(key, run if run in log.runs else None) if log.runs else None
+        age = max(0.0, time.time() - stamp[0] / 1e9)
+        pace = 0.0 if found is None else found.seconds_per_event
+        return {
+            **({} if found is None else found.state()),
+            "key_of_run": None if found is None else found.run_id,
+            "runs": [[name, clean(name, 200)] for name in log.runs],
+            "problem": clean(log.problem, 1000),
+            "skipped": clean(log.skipped, 1000),
+            "progress": log.progress,
+            "age": age,
+            "live": age < max(_LIVE_SECONDS, min(20 * pace, 3600.0)),
+            "finished": self.folder.beside(key, "_final_report.json") is not None,
+            "restarts": log.restarts,
+        }
+
+    def points(
+        self, key: str, run: str | None, names: list[str], buckets: int, span: list[float] | None, axis: str = "step"
+    ) -> dict[str, Any]:
+        """Points of metrics that are drawn together."""
+        source = self._run(key, run).source
+        if any(name not in source.names() for name in names):
+            return {"x": np.zeros(0), "ys": [np.zeros(0) for _ in names]}
+        x, ys = source.points(names, buckets, None if span is None else (span[0], span[1]), check_axis(axis))
+        return {"x": x, "ys": ys}
+
+    def places(self, key: str, run: str | None, steps: list[float], axis: str) -> dict[str, Any]:
+        """Where steps lie on an axis."""
+        return {"x": self._run(key, run).source.places(np.array(steps, dtype=np.float64), check_axis(axis))}
+
+    def analysis(self, key: str, run: str | None = None) -> dict[str, Any]:
+        """What the trackers measured."""
+        return self._run(key, run).analysis()
+
+    def rows(
+        self, key: str, run: str | None = None, span: list[float] | None = None, axis: str = "step"
+    ) -> dict[str, Any]:
+        """The rows themselves, for export."""
+        return self._run(key, run).table(None if span is None else (span[0], span[1]), _MAX_ROWS, check_axis(axis))
+
+    def samples(self, key: str, run: str | None, start: int, count: int, words: str) -> dict[str, Any]:
+        """Some of the recorded samples."""
+        found, total = self._run(key, run).samples.page(start, count, words)
+        return {"samples": found, "total": total}
+
+    def checkpoints(self, key: str) -> dict[str, Any]:
+        """The table of checkpoints beside the log."""
+        return read_checkpoints(self.folder.beside(key, "_checkpoint_summary.csv"))
+
+    def alerts(self, key: str) -> dict[str, Any]:
+        """The alerts that the run itself wrote, by its own limits."""
+        return read_alerts(self.folder.beside(key, "_alerts.json"))
+
+
+def serve(reader: RunReader, questions: BinaryIO, answers: BinaryIO) -> None:
+    """Answer questions until there are no more, and work in between."""
+    asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def listen() -> None:
+        try:
+            while True:
+                asked.put(receive(questions))
+        except (EOFError, OSError, ValueError):
+            asked.put(None)
+
+    threading.Thread(target=listen, daemon=True).start()
+    busy, answered = True, False
+    while not is_orphan():
+        try:
+            question = asked.get(timeout=_NEXT_QUESTION_SECONDS if answered else 0.0 if busy else _IDLE_SECONDS)
+        except queue.Empty:
+            busy, answered = reader.work(), False
+            continue
+        if question is None:
+            return
+        send(answers, reader.answer(question["name"], question["arguments"]))
+        answered = True
+
+
+def main(argv: list[str]) -> None:
+    """Read the logs of a folder for the process at the other end of the pipes."""
+    if os.name == "posix":
+        os.nice(5)  # training and browser come first
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not get among the answers
+    with contextlib.suppress(BrokenPipeError):
+        serve(RunReader(Folder(argv[0])), sys.stdin.buffer, answers)
+    os._exit(0)  # a thread may still be reading
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
