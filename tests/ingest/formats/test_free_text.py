@@ -80,7 +80,7 @@ def test_steps_that_start_over_with_each_epoch_count_on(text_log: Any) -> None:
 def test_epochs_are_steps_where_there_is_nothing_else(text_log: Any) -> None:
     run = text_log.run("".join(f"epoch={10 * n} loss=0.5 reward=1.0\n" for n in (1, 2, 3)), "keyvalue")
     assert run.steps.tolist() == [10, 20, 30]
-    assert "no step was logged: the epoch is taken for it" in run.notes
+    assert "no step is logged; the epoch is used as the step" in run.notes
 
 
 def test_several_rows_of_one_epoch_are_numbered(text_log: Any) -> None:
@@ -91,7 +91,7 @@ def test_several_rows_of_one_epoch_are_numbered(text_log: Any) -> None:
 def test_rows_without_any_count_are_numbered(text_log: Any) -> None:
     run = text_log.run("loss: 0.5 reward: 1.0\n" * 3, "keyvalue")
     assert run.steps.tolist() == [1, 2, 3]
-    assert "no step was logged: rows are numbered from 1" in run.notes
+    assert "no step is logged; rows are numbered from 1" in run.notes
 
 
 def test_units_are_understood_or_the_number_is_left_out(text_log: Any) -> None:

@@ -61,7 +61,7 @@ def test_rows_have_the_trainers_keys_and_units(text_log: Any) -> None:
 def test_without_a_bar_rows_are_numbered_and_it_is_said(text_log: Any) -> None:
     run = text_log.run(row(5) + "\n" + row(10) + "\n", "hf_console")
     assert run.steps.tolist() == [1, 2]
-    assert "the rows say no step: they are numbered from 1" in run.notes
+    assert "no step is logged; rows are numbered from 1" in run.notes
 
 
 @pytest.mark.parametrize("layout", [unbuffered, buffered])
@@ -93,7 +93,7 @@ def counted(step: int, total: int = 100, counter: int | None = None, **more: Any
 def test_the_counter_before_each_row_is_its_step(text_log: Any) -> None:
     run = text_log.run("talk 7/9\n" + "talk\n\n".join(map(counted, (5, 10, 15, 80, 85))), "hf_console")
     assert run.steps.tolist() == [5, 10, 15, 80, 85]
-    assert "the rows say no step: each has the one of the progress bar before it" in run.notes
+    assert "no step is logged; steps are taken from the progress bar before each row" in run.notes
 
 
 def test_the_counter_may_stand_on_a_line_before_and_without_its_bar(text_log: Any) -> None:

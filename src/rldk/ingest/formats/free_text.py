@@ -183,7 +183,7 @@ class KeyValueAdapter(Adapter):
     def _lines(self) -> Iterator[Line]:
         """The lines that are rows; after its numbers, each has its step, epoch and time."""
         forms = Forms(form_of_text)
-        counter, banner = StepCounter(), Banner()
+        counter, banner, launches = StepCounter(), Banner(), 1
         first = getattr(self, "_first", None) or self._first_row()
         counts = first is not None and first.counts
         previous = ""
@@ -204,12 +204,12 @@ class KeyValueAdapter(Adapter):
                     if not form.is_row:
                         continue
                 if banner.began_again():
-                    counter.launch()
+                    counter, launches = StepCounter(), launches + 1
                 epoch = None if form.epoch is None else parse_number(values[form.epoch])
                 total = None if form.total is None else parse_count(values[form.total])
                 step = None if form.step is None else parse_count(values[form.step])
                 yield form, [*values, counter.next(step, total, epoch, hash(words)), epoch, time]
-        self._say(counter)
+        self._note_steps(counter.by, launches)
 
     def _without_last(self, number: int, form: TextForm, last: int) -> TextForm:
         cells = tuple(cell for cell in form.cells if cell[0] != last)
@@ -219,13 +219,13 @@ class KeyValueAdapter(Adapter):
         self.notes.append(f"line {number} has no newline: its last value may be cut and was left out")
         return replace(form, cells=cells)
 
-    def _say(self, counter: StepCounter) -> None:
-        if counter.by == "epoch":
-            self.notes.append("no step was logged: the epoch is taken for it")
-        elif counter.by == "number":
-            self.notes.append("no step was logged: rows are numbered from 1")
-        if counter.restarts:
-            self.notes.append(f"{counter.restarts + 1} launches, told apart by the lines the program begins with")
+    def _note_steps(self, counted_by: str, launches: int) -> None:
+        if counted_by == "epoch":
+            self.notes.append("no step is logged; the epoch is used as the step")
+        elif counted_by == "number":
+            self.notes.append("no step is logged; rows are numbered from 1")
+        if launches > 1:
+            self.notes.append(f"{launches} launches, recognised by the lines the program begins with")
 
 
 def _texts(line: bytes) -> list[str]:

@@ -108,8 +108,8 @@ class HFConsoleAdapter(Adapter):
         return True
 
     def read(self) -> Iterator[dict[str, Any]]:
-        self._launches = TrainerSteps()
-        see = self._launches.see
+        self._steps = TrainerSteps()
+        see = self._steps.see
         shapes: Shapes = {}
         for number, line in self.source.lines(self.problems, self.progress):
             if (row := _whole(line)) is not None:
@@ -137,7 +137,7 @@ class HFConsoleAdapter(Adapter):
         kind = _kind_of(row, shapes)
         if kind is None:
             return ()
-        self._launches.add(kind, to_number(row.get("epoch")))
+        self._steps.add(kind, to_number(row.get("epoch")))
         return (row,)
 
     def _rows_of(self, number: int, piece: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
@@ -147,7 +147,7 @@ class HFConsoleAdapter(Adapter):
         found = False
         for row in _rows(piece, shapes):
             found = True
-            self._launches.add(_kind_of(row, shapes) or TRAIN, to_number(row.get("epoch")))
+            self._steps.add(_kind_of(row, shapes) or TRAIN, to_number(row.get("epoch")))
             if time is not None:
                 row["wall_time"] = time
             yield row
@@ -159,7 +159,7 @@ class HFConsoleAdapter(Adapter):
         with no_garbage_collection():
             rows = list(self.read())
         if rows and not any(key in row for row in rows[:100] for key in STEP_KEYS[:3]):
-            steps, how = self._launches.steps()
+            steps, how = self._steps.steps()
             self.notes.append(how)
             for row, step in zip(rows, steps, strict=True):
                 row["step"] = step
