@@ -21,7 +21,7 @@ def view_of(columns, **reductions) -> View:
     engine = Engine([], follow=(*CHANNEL_METRICS, *columns), reductions=reductions)
     for row in range(ROWS):
         engine.observe(Event(row, {name: float(values[row]) for name, values in columns.items()}))
-    return engine._view
+    return engine.view
 
 
 def step(before: float, after: float) -> np.ndarray:
@@ -87,7 +87,7 @@ def test_a_kl_per_token_and_per_response_are_the_same_level_where_the_length_is_
 def test_there_is_no_level_before_three_values():
     engine = Engine([], follow=("kl_mean",))
     engine.observe(Event(0, {"kl_mean": 90.0}))
-    assert kl_level(engine._view).value != kl_level(engine._view).value
+    assert kl_level(engine.view).value != kl_level(engine.view).value
 
 
 def test_harm_leaves_the_channel_itself_out_and_adds_a_reward_that_fell():

@@ -27,7 +27,7 @@ def signal(reward, steps: int = 1, **channels) -> RewardSignal:
     for row, value in enumerate(np.asarray(reward, dtype=float)):
         metrics = {"reward_mean": float(value), **{name: float(values[row]) for name, values in channels.items()}}
         engine.observe(Event(row * steps, metrics))
-    return engine._view.reward
+    return engine.view.reward
 
 
 def test_the_best_is_the_highest_median_that_was_held_for_three_rows():

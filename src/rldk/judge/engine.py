@@ -83,11 +83,11 @@ class Engine:
         """Keep the series in this table from now on."""
         self.series = series
         self._plans: dict[tuple[str, ...], _Plan] = {}
-        self._view = View(Event(0), 0, 0, series, None, self.reductions, self.context)
-        self._view.components = [name for name in series if name.startswith(COMPONENT)]
+        self.view = View(Event(0), 0, 0, series, None, self.reductions, self.context)
+        self.view.components = [name for name in series if name.startswith(COMPONENT)]
         self._follows_reward = not self._watched.isdisjoint(SCORES)
         self._looked_up = SeriesByName({name: series[name] for name in self._watched})  # found without a miss, logged or not
-        self._view.get = self._looked_up.__getitem__
+        self.view.get = self._looked_up.__getitem__
 
     def observe(self, event: Event) -> list[Anomaly]:
         """Take the next event; the anomalies that it raises."""
@@ -183,7 +183,7 @@ class Engine:
 
     def _view_of(self, event: Event, index: int) -> View:
         """The run as it stands after this event: one view for the whole run, moved along."""
-        view, steps = self._view, self._steps
+        view, steps = self.view, self._steps
         view.event, view.index, view.step = event, index, event.step
         view.earlier_step = steps[0] if len(steps) == _BACK else None
         if index >= _BACK and self.first_step is not None:
@@ -206,7 +206,7 @@ class Engine:
             if name not in series:
                 series[name] = self._looked_up[name] = Series()
                 if name.startswith(COMPONENT):
-                    self._view.components.append(name)
+                    self.view.components.append(name)
         active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
         plan: _Plan = (
             [(name, series[name]) for name in followed],
@@ -247,7 +247,7 @@ class Engine:
             "open": {key: [self.anomalies.index(anomaly) for anomaly in found] for key, found in self._open.items()},
             "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
             "notes": [note.to_dict() for note in self.notes],
-            "reward": self._view.reward.state_dict(),
+            "reward": self.view.reward.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -259,7 +259,7 @@ class Engine:
             series[name] = Series()
             series[name].load_state_dict(saved)
         self._keep_in(series)
-        self._view.reward.load_state_dict(state["reward"])
+        self.view.reward.load_state_dict(state["reward"])
         self.notes = [Note(**saved) for saved in state["notes"]]
         for detector in self.detectors:
             if detector.key in state["detectors"]:
