@@ -71,7 +71,7 @@ PARTS = {
     "the probe of weights": "rldk.functional.weights.WeightSample.read",
     "the look for the trainer": "rldk.integrations.trl.session.find_trainer",
     "RLDKCallback.took": "rldk.integrations.trl.callbacks.RLDKCallback.took",
-    "trackers": "rldk.judge.trackers.all.Trackers.take",
+    "trackers": "rldk.judge.trackers.all_trackers.Trackers.take",
     "detector entropy_collapse": "rldk.detectors.policy.entropy_collapse.EntropyCollapse.check",
     "metrics": "rldk.monitor.sinks.metrics_csv.MetricsCsv.take",
     "alerts": "rldk.monitor.sinks.alerts.Alerts.start",

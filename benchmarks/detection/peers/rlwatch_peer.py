@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from rldk.core.event import Event
-from rldk.judge.trackers.length_records import length_and_reward
+from rldk.judge.trackers.length_bias import length_and_reward
 
 from .alarm import Alarm
 from .metric_names import rows_of

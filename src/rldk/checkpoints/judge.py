@@ -11,7 +11,7 @@ from math import log, nan
 from statistics import median
 
 from rldk.checkpoints.report import CheckpointReport, Problem, some
-from rldk.core.stats import RollingRegression
+from rldk.core.stats.pairs import RollingPairs
 from rldk.judge.scores.formulas import combine, within
 
 __all__ = ["Judge"]
@@ -31,7 +31,7 @@ class Judge:
 
     def __init__(self) -> None:
         self._updates: deque[float] = deque(maxlen=64)
-        self._norms = RollingRegression(64)
+        self._norms = RollingPairs(64)
         self._moved: set[str] = set()
         self._alive: set[str] = set()
         self._last_good: str | None = None

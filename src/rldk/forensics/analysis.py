@@ -7,7 +7,7 @@ from typing import Any
 from rldk.core.files import strict
 from rldk.judge.judge import Judge
 from rldk.judge.result import Result
-from rldk.judge.trackers.all import Trackers
+from rldk.judge.trackers.all_trackers import Trackers
 from rldk.signals.series import Series
 
 __all__ = ["analysis", "health_summary", "length_bias_analysis"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from rldk.core.event import Event
 from rldk.core.files import strict
-from rldk.core.stats.running import RunningMoments
+from rldk.core.stats.moments import RunningMoments
 from rldk.judge.engine import Engine
 from rldk.runs.rows import read_events
 

@@ -13,14 +13,14 @@ from rldk.detectors.base import Detector
 from rldk.detectors.table import DETECTORS
 from rldk.judge.engine import Engine, told_apart
 from rldk.judge.machine import is_machine
-from rldk.judge.record import ComprehensivePPOMetrics, make_metrics
+from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result, result_of
 from rldk.judge.scores.alarms import alarm
 from rldk.judge.scores.overall import FOLLOWED, convergence, health, stability
 from rldk.judge.trackers.advantage_statistics import AdvantageStatisticsTracker
-from rldk.judge.trackers.all import Trackers
+from rldk.judge.trackers.all_trackers import Trackers
 from rldk.judge.trackers.gradient_norms import GradientNormsAnalyzer
-from rldk.judge.trackers.kl_schedule import DEFAULT_KL_TARGET, KLScheduleTracker
+from rldk.judge.trackers.kl_schedule import KLScheduleTracker
 from rldk.judge.trackers.length_bias import LengthBiasTracker
 
 __all__ = ["Judge"]
@@ -43,7 +43,7 @@ class Judge:
 
     def __init__(
         self,
-        kl_target: float = DEFAULT_KL_TARGET,
+        kl_target: float | None = None,
         kl_target_tolerance: float = 0.05,
         window_size: int = 100,
         enable_kl_schedule_tracking: bool = True,
@@ -117,7 +117,7 @@ class Judge:
         stable, stability_parts = stability(kl, gradients, advantages, engine, alarms[1])
         converging, convergence_parts = convergence(advantages, engine, alarms[2])
         get = event.metrics.get
-        return make_metrics(
+        return ComprehensivePPOMetrics(
             event.step, get("kl_mean", nan), get("kl_coef", nan), get("entropy_mean", nan),
             get("reward_mean", nan), get("reward_std", nan), kl, gradients, advantages, length,
             healthy, stable, converging, raised, tuple(event.metrics.items()),

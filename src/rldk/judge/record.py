@@ -8,16 +8,16 @@ from typing import Any
 
 from rldk.core.files import strict
 from rldk.judge.scores.formulas import named
-from rldk.judge.trackers.advantage_statistics_metrics import AdvantageStatisticsMetrics
-from rldk.judge.trackers.gradient_norms_metrics import GradientNormsMetrics
-from rldk.judge.trackers.kl_schedule_metrics import KLScheduleMetrics
-from rldk.judge.trackers.length_bias_metrics import LengthBiasMetrics
-from rldk.judge.trackers.snapshot import Snapshot, quick
+from rldk.judge.trackers.advantage_statistics import AdvantageStatisticsMetrics
+from rldk.judge.trackers.gradient_norms import GradientNormsMetrics
+from rldk.judge.trackers.kl_schedule import KLScheduleMetrics
+from rldk.judge.trackers.length_bias import LengthBiasMetrics
+from rldk.judge.trackers.tracker import Snapshot
 
-__all__ = ["ComprehensivePPOMetrics", "make_metrics"]
+__all__ = ["ComprehensivePPOMetrics"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ComprehensivePPOMetrics(Snapshot):
     """The metrics of one step, what the trackers know after it, and the scores. Later updates do not change it.
 
@@ -74,6 +74,3 @@ class ComprehensivePPOMetrics(Snapshot):
         """All of it as strict JSON holds it; what is not known is `None`."""
         shown = Snapshot.to_dict(self)
         return {**shown, "metrics": strict(self.metrics), "score_parts": strict(self.score_parts)}
-
-
-make_metrics = quick(ComprehensivePPOMetrics)

@@ -131,7 +131,7 @@ class RewardSignal(Statistic):
         self._m2 += (value - before) * (value - mean)
         self._sxy += 0.5 * (n - 1) * (value - before)
         if n >= 2 * RECENT:
-            slope, _, self.trend = least_squares(n, n * (n * n - 1) / 12.0, self._sxy, self._m2)
+            slope, self.trend = least_squares(n, n * (n * n - 1) / 12.0, self._sxy, self._m2)
             self.rise = slope * (n - 1)
 
     def _take_best(self, series: Series) -> None:

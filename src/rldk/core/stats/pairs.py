@@ -1,21 +1,23 @@
-"""Two series together: their latest pairs, and what follows from these."""
+"""Two series together: slope and correlation of their latest pairs."""
 
 from __future__ import annotations
 
-from collections import deque
-from math import dist, isfinite
+from collections import Counter, deque
+from collections.abc import Sequence
+from math import dist, isfinite, nan, sqrt
+from operator import mul
 
+from rldk.core.errors import UsageError
 from rldk.core.stats.base import Statistic, check_window
-from rldk.core.stats.rolling import LOST, MAX, exact_mean
-from rldk.core.stats.slope import least_squares
+from rldk.core.stats.slope import LOST, MAX, exact_mean
 
-__all__ = ["PairWindow", "RollingRegression"]
+__all__ = ["RollingPairs", "rank_correlation"]
 
 
-class PairWindow(Statistic):
-    """Centred sums over the last `window` pairs, kept and computed again as in `RollingMoments`.
+class RollingPairs(Statistic):
+    """Slope and correlation of the last `window` pairs, from centred sums kept and recomputed as in `RollingSlope`.
 
-    A pair of which one side is NaN is missing, and one of which one side is infinite is left out as well.
+    A pair with a NaN on one side is missing; a pair with an infinite side is skipped as well.
     """
 
     __slots__ = ("_due", "_mx", "_my", "_peak_x", "_peak_y", "_sxx", "_sxy", "_syy", "_xs", "_ys", "window")
@@ -44,7 +46,7 @@ class PairWindow(Statistic):
         self._due = self.window
 
     def update(self, x: float, y: float) -> None:
-        """Take the next pair into account."""
+        """Take the next pair."""
         x, y = float(x), float(y)
         if isfinite(x) and isfinite(y):
             self._add(x, y)
@@ -97,27 +99,60 @@ class PairWindow(Statistic):
         """Number of pairs in the window."""
         return len(self._xs)
 
-
-class RollingRegression(PairWindow):
-    """Least-squares slope of y against x over the last `window` pairs, with its standard error and t value."""
-
-    __slots__ = ()
-
-    def fit(self) -> tuple[float, float, float]:
-        """Slope, standard error and t value; where they are NaN, 0 or infinite is as in `RollingSlope`."""
-        return least_squares(len(self._xs), self._sxx, self._sxy, self._syy)
+    @property
+    def mean_x(self) -> float:
+        """Mean of the first series over the window."""
+        return self._mx if self._xs else nan
 
     @property
     def slope(self) -> float:
-        """Change of y per unit of x; NaN for fewer than two pairs, or where all x are the same."""
-        return self.fit()[0]
+        """Least-squares change of y per unit of x; NaN for fewer than two pairs, or where all x are the same."""
+        return self._sxy / self._sxx if len(self._xs) > 1 and self._sxx > 0.0 else nan
 
     @property
-    def stderr(self) -> float:
-        """Standard error of the slope; NaN for fewer than three pairs."""
-        return self.fit()[1]
+    def correlation(self) -> float:
+        """Pearson's r; NaN for fewer than two pairs, or where one of the series is constant."""
+        return _pearson(self._sxx, self._sxy, self._syy)
 
     @property
-    def t(self) -> float:
-        """Slope in standard errors."""
-        return self.fit()[2]
+    def rank_correlation(self) -> float:
+        """Spearman's rho of the window, computed anew at each reading."""
+        return rank_correlation(self._xs, self._ys)
+
+
+def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Spearman's rho: Pearson's correlation of the ranks, equal values sharing their mean rank. O(n log n).
+
+    Pairs with a NaN on one side are skipped; an infinite value has a rank like any other. NaN for fewer than two pairs, or
+    where one of the series is constant.
+    """
+    if len(xs) != len(ys):
+        raise UsageError(f"Expected `xs` and `ys` to have the same length, got {len(xs)} and {len(ys)}.")
+    if not isfinite(sum(xs)) or not isfinite(sum(ys)):  # some may be NaN
+        pairs = [(x, y) for x, y in zip(xs, ys, strict=True) if x == x and y == y]
+        xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    if len(xs) < 2:
+        return nan
+    rx, ry = _ranks(xs), _ranks(ys)
+    return _pearson(sum(map(mul, rx, rx)), sum(map(mul, rx, ry)), sum(map(mul, ry, ry)))
+
+
+def _pearson(sxx: float, sxy: float, syy: float) -> float:
+    product = sxx * syy
+    # one root rounds once, and the product can overflow
+    divisor = sqrt(product) if 1e-280 < product < 1e300 else sqrt(sxx) * sqrt(syy)
+    if not divisor > 0.0:
+        return nan
+    r = sxy / divisor
+    return 1.0 if r > 1.0 else -1.0 if r < -1.0 else r
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Ranks as their distances from the middle one; equal values share the mean of theirs."""
+    often = Counter(values)
+    shared, place = {}, -len(values) / 2
+    for value in sorted(often):
+        times = often[value]
+        shared[value] = place + times / 2
+        place += times
+    return list(map(shared.__getitem__, values))

@@ -9,7 +9,7 @@ from rldk.core.anomaly import Anomaly
 from rldk.judge.engine import Engine
 from rldk.judge.scores.alarms import alarm, alarmed
 from rldk.judge.scores.overall import convergence, health, stability
-from rldk.judge.trackers.all import Trackers
+from rldk.judge.trackers.all_trackers import Trackers
 
 __all__ = ["named_scores"]
 

@@ -7,10 +7,10 @@ from math import nan
 from rldk.judge.engine import Engine
 from rldk.judge.scores.alarms import alarmed
 from rldk.judge.scores.formulas import clip, combine, within
-from rldk.judge.trackers.advantage_statistics_metrics import AdvantageStatisticsMetrics
-from rldk.judge.trackers.gradient_norms_metrics import GradientNormsMetrics
-from rldk.judge.trackers.kl_schedule_metrics import KLScheduleMetrics
-from rldk.judge.trackers.length_bias_metrics import LengthBiasMetrics
+from rldk.judge.trackers.advantage_statistics import AdvantageStatisticsMetrics
+from rldk.judge.trackers.gradient_norms import GradientNormsMetrics
+from rldk.judge.trackers.kl_schedule import KLScheduleMetrics
+from rldk.judge.trackers.length_bias import LengthBiasMetrics
 from rldk.signals.series import RECENT, Series
 
 __all__ = ["FOLLOWED", "Scored", "convergence", "health", "stability"]

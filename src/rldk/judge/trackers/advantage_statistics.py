@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import exp, inf, nan
 from typing import Any
 
 from rldk.core.stats.base import check_window
+from rldk.core.stats.conditions import RollingShare
+from rldk.core.stats.slope import RollingSlope
 from rldk.functional.sample import describe
-from rldk.judge.scores.formulas import combine, within
-from rldk.judge.trackers.advantage_statistics_metrics import AdvantageStatisticsMetrics, make_advantage_metrics
+from rldk.judge.scores.formulas import combine, named, within
 from rldk.judge.trackers.norm import DECADE, Norm
-from rldk.judge.trackers.snapshot import number
-from rldk.judge.trackers.tracker import Tracker
-from rldk.judge.trackers.trend import RollingShare, Trend
+from rldk.judge.trackers.tracker import Snapshot, Tracker, number
 
 __all__ = ["AdvantageStatisticsMetrics", "AdvantageStatisticsTracker"]
 
@@ -27,6 +27,73 @@ BIAS, SKEWNESS, KURTOSIS, TAIL = 0.5, 3.0, 20.0, 20.0  # what healthy runs keep,
 FADED = 2.0  # decades by which the spread may shrink before there is little left to learn from
 NEW = 0.2
 FEW = 3  # values from which on something is said
+
+
+@dataclass(slots=True)
+class AdvantageStatisticsMetrics(Snapshot):
+    """The distribution of the advantages. What was not logged is NaN.
+
+    Attributes:
+        advantage_mean: the value that was logged last, or that of the last sample; so are the others down to the kurtosis.
+        advantage_bias: distance of the mean from zero, in units of the spread.
+        advantage_scale_stability: 1 while the spread varies about its trend by up to a factor of 2, or what the run itself
+            began with.
+        advantage_normalization_health: for advantages that were recognised as whitened, the share of the window in which
+            they still have mean 0 and spread 1.
+        advantage_mean_trend: change of the mean from one value to the next, with its t value; `advantage_std_trend` the
+            relative change of the spread.
+        advantage_volatility: noise of the mean about its trend, in units of the spread.
+        whitened: whether mean 0 and spread 1 hold by construction. They carry no signal then: bias, scale, volatility and
+            the parts of the scores that rest on them are NaN.
+    """
+
+    step: int = 0
+    advantage_mean: float = nan
+    advantage_std: float = nan
+    advantage_min: float = nan
+    advantage_max: float = nan
+    advantage_median: float = nan
+    advantage_p5: float = nan
+    advantage_p25: float = nan
+    advantage_p75: float = nan
+    advantage_p95: float = nan
+    advantage_skewness: float = nan
+    advantage_kurtosis: float = nan
+    advantage_bias: float = nan
+    advantage_scale_stability: float = nan
+    advantage_normalization_health: float = nan
+    advantage_mean_trend: float = nan
+    advantage_mean_trend_t: float = nan
+    advantage_std_trend: float = nan
+    advantage_volatility: float = nan
+    advantage_bias_risk: float = nan
+    advantage_scale_risk: float = nan
+    advantage_distribution_risk: float = nan
+    whitened: bool = False
+    advantage_health_score: float = nan
+    advantage_quality_score: float = nan
+    _health: tuple[float, ...] = ()
+    _quality: tuple[float, ...] = ()
+
+    @property
+    def advantage_percentiles(self) -> dict[str, float]:
+        """The percentiles that are known, `p5` to `p95`."""
+        found = {
+            "p5": self.advantage_p5,
+            "p25": self.advantage_p25,
+            "p50": self.advantage_median,
+            "p75": self.advantage_p75,
+            "p95": self.advantage_p95,
+        }
+        return {name: value for name, value in found.items() if value == value}
+
+    @property
+    def score_parts(self) -> dict[str, dict[str, float]]:
+        """The parts of the two scores, by name."""
+        return {
+            "advantage_health": named("advantage_health", self._health),
+            "advantage_quality": named("advantage_quality", self._quality),
+        }
 
 
 class AdvantageStatisticsTracker(Tracker):
@@ -46,7 +113,7 @@ class AdvantageStatisticsTracker(Tracker):
     _skewness: float
     _kurtosis: float
     _tail: float
-    _mean: Trend
+    _mean: RollingSlope
     _spread: Norm
     _white: RollingShare
     _was_white: bool
@@ -59,7 +126,7 @@ class AdvantageStatisticsTracker(Tracker):
         super().reset()
         self._last = [nan] * len(NAMES)
         self._skewness = self._kurtosis = self._tail = nan
-        self._mean = Trend(self.window_size)
+        self._mean = RollingSlope(self.window_size)
         self._spread = Norm(self.window_size)
         self._white = RollingShare(self.window_size)
         self._was_white = False
@@ -83,46 +150,38 @@ class AdvantageStatisticsTracker(Tracker):
         metrics = {name: number(name, value) for name, value in {**given, **others}.items()}
         if advantage_samples is not None:
             metrics.update(describe(advantage_samples, "advantage_samples"))
-        self.observe(step, metrics)
+        self._take(step, metrics)
         return self.metrics()
 
-    def observe(self, step: int, metrics: Mapping[str, float]) -> None:
-        """As `update`, by the canonical names, without the record."""
-        self._take([(step, metrics)])
+    def observe(self, step: int, metrics: Mapping[str, float]) -> bool:
+        if not ("advantage_mean" in metrics or "advantage_std" in metrics or "advantage_max" in metrics):
+            return False
+        self._take(step, metrics)
+        return True
 
-    def take_rows(self, rows: Iterable[tuple[int, Mapping[str, float]]]) -> bool:
-        """Take what was logged at several steps; whether there was anything of this in them."""
-        mine = [row for row in rows if "advantage_mean" in row[1] or "advantage_std" in row[1] or "advantage_max" in row[1]]
-        if mine:
-            self._take(mine)
-        return bool(mine)
-
-    def _take(self, rows: Sequence[tuple[int, Mapping[str, float]]]) -> None:
-        self.step = rows[-1][0]
-        spreads, last = [], self._last
-        for _, metrics in rows:
-            get = metrics.get
-            mean, std = get("advantage_mean", nan), get("advantage_std", nan)
-            low, high = get("advantage_min", nan), get("advantage_max", nan)
-            if mean == mean:
-                self.values += 1
-                if -inf < mean < inf:
-                    self._mean.add(mean)
-                if std == std:
-                    self._take_white(-WHITE_MEAN <= mean <= WHITE_MEAN and -WHITE_STD <= std - 1.0 <= WHITE_STD)
-            spread = std if std == std else high - low
-            if spread == spread:
-                spreads.append(spread)
-            if "advantage_skewness" in metrics:
-                self._skewness = _smooth(self._skewness, abs(metrics["advantage_skewness"]))
-            if "advantage_kurtosis" in metrics:
-                self._kurtosis = _smooth(self._kurtosis, metrics["advantage_kurtosis"])
-            if std > 0.0 and high == high:
-                self._tail = _smooth(self._tail, (mean - low if mean - low > high - mean else high - mean) / std)
-            for place, name in PLACES:
-                if name in metrics and (value := metrics[name]) == value:
-                    last[place] = value
-        self._spread.extend(spreads)
+    def _take(self, step: int, metrics: Mapping[str, float]) -> None:
+        self.step = step
+        get = metrics.get
+        mean, std = get("advantage_mean", nan), get("advantage_std", nan)
+        low, high = get("advantage_min", nan), get("advantage_max", nan)
+        if mean == mean:
+            self.values += 1
+            if -inf < mean < inf:
+                self._mean.update(mean)
+            if std == std:
+                self._take_white(-WHITE_MEAN <= mean <= WHITE_MEAN and -WHITE_STD <= std - 1.0 <= WHITE_STD)
+        spread = std if std == std else high - low
+        if spread == spread:
+            self._spread.update(spread)
+        if "advantage_skewness" in metrics:
+            self._skewness = _smooth(self._skewness, abs(metrics["advantage_skewness"]))
+        if "advantage_kurtosis" in metrics:
+            self._kurtosis = _smooth(self._kurtosis, metrics["advantage_kurtosis"])
+        if std > 0.0 and high == high:
+            self._tail = _smooth(self._tail, (mean - low if mean - low > high - mean else high - mean) / std)
+        for place, name in PLACES:
+            if name in metrics and (value := metrics[name]) == value:
+                self._last[place] = value
 
     def _take_white(self, white: bool) -> None:
         share = self._white
@@ -131,7 +190,6 @@ class AdvantageStatisticsTracker(Tracker):
             self._was_white = True
 
     def metrics(self) -> AdvantageStatisticsMetrics:
-        """What is known now, as a record that later updates do not change."""
         last, spread = self._last, self._spread
         mean, noise, mean_slope, mean_t, _ = self._mean.line()
         _, spread_noise, spread_slope, _, _ = spread.trend.line()
@@ -153,7 +211,7 @@ class AdvantageStatisticsTracker(Tracker):
         faded = (spread.base - spread.level) / DECADE - FADED if self.values >= FEW else nan
         alive = (10.0**-faded if faded > 0.0 else 1.0 if faded == faded else nan) * (1.0 - spread.dead())
         quality = (alive if not whitened else nan, within(volatility, 1.0), tails)
-        return make_advantage_metrics(
+        return AdvantageStatisticsMetrics(
             self.step, last[0], last[1], last[2], last[3], last[4], last[5], last[6], last[7], last[8], last[9], last[10],
             bias, stability, normalization, mean_slope, mean_t, spread_slope, volatility,
             1.0 if bias == inf else bias / (1.0 + bias), 1.0 - stability, 1.0 - tails, whitened,

@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import nan
 
 from rldk.core.stats.base import check_window
-from rldk.judge.scores.formulas import clip, combine, within
-from rldk.judge.trackers.gradient_norms_metrics import GradientNormsMetrics, make_gradient_metrics
+from rldk.judge.scores.formulas import clip, combine, named, within
 from rldk.judge.trackers.norm import DECADE, Norm
-from rldk.judge.trackers.snapshot import number
-from rldk.judge.trackers.tracker import Tracker
+from rldk.judge.trackers.tracker import Snapshot, Tracker, number
 
 __all__ = ["GradientNormsAnalyzer", "GradientNormsMetrics"]
 
 CLEAR_TREND = 3.0
 NEAR = 0.5  # decades by which policy and value norms may differ without risk
+
+
+@dataclass(slots=True)
+class GradientNormsMetrics(Snapshot):
+    """Gradient norms of policy and value function. What was not logged is NaN.
+
+    Attributes:
+        policy_grad_norm: the norm that was logged last, as are those of the value function and of all gradients.
+        policy_value_ratio: the one over the other; `ratio_trend` its relative change from one pair to the next, with its
+            t value.
+        policy_grad_trend: relative change of the norm from one value to the next.
+        gradient_flow_health: 1 for norms inside 0.1 to 10, or near the run's own baseline (docs/scores.md).
+        gradient_balance: 1 for a ratio within a factor of 10 of 1, or of the run's own.
+        gradient_stability: 1 for noise about the trend up to a factor of 2, or what the run itself began with.
+        exploding_gradient_risk: 0 up to half a decade below the upper end of that range, 1 at the end, even by factors
+            between; `vanishing_gradient_risk` likewise at the lower end, or for norms of exactly 0 one after another;
+            `gradient_imbalance_risk` 0 for a ratio up to half a decade off, 1 for one and a half.
+    """
+
+    step: int = 0
+    policy_grad_norm: float = nan
+    value_grad_norm: float = nan
+    total_grad_norm: float = nan
+    policy_value_ratio: float = nan
+    ratio_trend: float = nan
+    ratio_trend_t: float = nan
+    policy_grad_trend: float = nan
+    gradient_flow_health: float = nan
+    gradient_balance: float = nan
+    gradient_stability: float = nan
+    exploding_gradient_risk: float = nan
+    vanishing_gradient_risk: float = nan
+    gradient_imbalance_risk: float = nan
+    gradient_health_score: float = nan
+    training_stability: float = nan
+    _health: tuple[float, ...] = ()
+    _stability: tuple[float, ...] = ()
+
+    @property
+    def score_parts(self) -> dict[str, dict[str, float]]:
+        """The parts of the two scores, by name."""
+        return {
+            "gradient_health": named("gradient_health", self._health),
+            "training_stability": named("training_stability", self._stability),
+        }
 
 
 class GradientNormsAnalyzer(Tracker):
@@ -42,8 +86,7 @@ class GradientNormsAnalyzer(Tracker):
 
     def reset(self) -> None:
         super().reset()
-        self._policy, self._total, self._ratio = [Norm(self.window_size) for _ in range(3)]
-        self._value = Norm()
+        self._policy, self._value, self._total, self._ratio = (Norm(self.window_size) for _ in range(4))
 
     def update(
         self,
@@ -53,48 +96,35 @@ class GradientNormsAnalyzer(Tracker):
         total_grad_norm: float | None = None,
     ) -> GradientNormsMetrics:
         """Take what was logged at a step; what is `None` or NaN was not."""
-        self.observe(
-            step,
-            number("policy_grad_norm", policy_grad_norm),
-            number("value_grad_norm", value_grad_norm),
-            number("total_grad_norm", total_grad_norm),
-        )
+        given = {"policy_grad_norm": policy_grad_norm, "value_grad_norm": value_grad_norm, "total_grad_norm": total_grad_norm}
+        policy, value, total = (number(name, norm) for name, norm in given.items())
+        self._take(step, policy, value, total)
         return self.metrics()
 
-    def observe(self, step: int, policy: float, value: float, total: float) -> None:
-        """As `update`, without the record."""
-        self.step = step
-        self._take([policy], [value], [total])
-
-    def take_rows(self, rows: Iterable[tuple[int, Mapping[str, float]]]) -> bool:
-        """Take what was logged at several steps; whether there was anything of this in them."""
-        policy, value, total, step = [], [], [], None
-        for at, metrics in rows:
-            if "policy_grad_norm" in metrics or "grad_norm" in metrics or "value_grad_norm" in metrics:
-                get, step = metrics.get, at
-                policy.append(get("policy_grad_norm", nan))
-                value.append(get("value_grad_norm", nan))
-                total.append(get("grad_norm", nan))
-        if step is None:
+    def observe(self, step: int, metrics: Mapping[str, float]) -> bool:
+        if not ("policy_grad_norm" in metrics or "grad_norm" in metrics or "value_grad_norm" in metrics):
             return False
-        self.step = step
-        self._take(policy, value, total)
+        get = metrics.get
+        self._take(step, get("policy_grad_norm", nan), get("value_grad_norm", nan), get("grad_norm", nan))
         return True
 
-    def _take(self, policy: list[float], value: list[float], total: list[float]) -> None:
-        logged = [norm for norm in policy if norm == norm]
-        self.values += len(logged)
-        self._policy.extend(logged)
-        self._ratio.extend([p / v for p, v in zip(policy, value, strict=True) if p > 0.0 and v > 0.0])
-        self._value.extend([norm for norm in value if norm == norm])
-        self._total.extend([norm for norm in total if norm == norm])
+    def _take(self, step: int, policy: float, value: float, total: float) -> None:
+        self.step = step
+        if policy == policy:
+            self.values += 1
+            self._policy.update(policy)
+        if value == value:
+            self._value.update(value)
+        if total == total:
+            self._total.update(total)
+        if policy > 0.0 and value > 0.0:
+            self._ratio.update(policy / value)
 
     def metrics(self) -> GradientNormsMetrics:
-        """What is known now, as a record that later updates do not change."""
         policy, value, ratio = self._policy, self._value, self._ratio
         main = policy if policy.last == policy.last else self._total
         if main.last != main.last and value.last != value.last:
-            return make_gradient_metrics(self.step)
+            return GradientNormsMetrics(self.step)
         _, spread, slope, _, _ = main.trend.line()
         _, _, ratio_slope, ratio_t, ratio_rise = ratio.trend.line()
         flow, exploding, vanishing = _flow(main, value)
@@ -104,7 +134,7 @@ class GradientNormsAnalyzer(Tracker):
         drift = within(abs(ratio_rise), DECADE) if abs(ratio_t) > CLEAR_TREND else within(ratio_t, CLEAR_TREND)
         health = (flow, balance, 1.0 - exploding, 1.0 - vanishing)
         stability = (steadiness, drift, 1.0 - exploding)
-        return make_gradient_metrics(
+        return GradientNormsMetrics(
             self.step, policy.last, value.last, self._total.last,
             ratio.last, ratio_slope, ratio_t,
             slope if main is policy else nan,

@@ -6,7 +6,8 @@ from collections import deque
 from math import inf, log, nan
 
 from rldk.core.stats.base import Statistic, check_window
-from rldk.judge.trackers.trend import RollingShare, Trend
+from rldk.core.stats.conditions import RollingShare
+from rldk.core.stats.slope import RollingSlope
 
 __all__ = ["KLController"]
 
@@ -41,7 +42,7 @@ class KLController(Statistic):
     _direction: int
     _extreme: float
     _inside: int
-    _log: Trend
+    _log: RollingSlope
     _peak: float
     _right: RollingShare
     _side: int
@@ -59,7 +60,7 @@ class KLController(Statistic):
         self.adaptive = False
         self.unchanged = self.outside = self._count = self._direction = self._inside = self._side = self._swing = 0
         self._before = self._peak = 0.0
-        self._log = Trend(self.window)
+        self._log = RollingSlope(self.window)
         self._right = RollingShare(self.window)
         self._turns = deque(maxlen=self.window)
 
@@ -74,7 +75,7 @@ class KLController(Statistic):
             return
         last, self._size = self._size, log(coef)
         size = self._size
-        self._log.add(size)
+        self._log.update(size)
         if last != last:
             self._extreme = size
             return

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import inf, log, nan, sqrt
 
 from rldk.core.stats.base import Statistic, check_window
+from rldk.core.stats.slope import RollingSlope
 from rldk.judge.scores.formulas import clip
-from rldk.judge.trackers.trend import Trend
 
 __all__ = ["DECADE", "Norm"]
 
@@ -25,24 +24,24 @@ class Norm(Statistic):
     The level is an exponentially weighted mean, the base the mean of the first 20 values. Their spread tells how far from
     the base is still normal for this run (`margin`, a factor of 10 at least), and how much noise (`usual`, a factor of 2 at
     least). Zeros have no logarithm: they are counted while they follow one another, since many healthy runs log one in
-    every other row. Without a `window` no trend is followed.
+    every other row.
     """
 
     __slots__ = ("_m2", "_n", "base", "last", "level", "margin", "trend", "usual", "window", "zeros")
     parameters = ("window",)
-    window: int | None
+    window: int
     last: float
     level: float
     base: float
     margin: float
     usual: float
     zeros: int
-    trend: Trend
+    trend: RollingSlope
     _m2: float
     _n: int
 
-    def __init__(self, window: int | None = None) -> None:
-        self.window = None if window is None else check_window("window", window, least=3)
+    def __init__(self, window: int) -> None:
+        self.window = check_window("window", window, least=3)
         self.reset()
 
     def reset(self) -> None:
@@ -51,40 +50,30 @@ class Norm(Statistic):
         self.margin, self.usual = DECADE, FACTOR_OF_TWO
         self._m2 = 0.0
         self.zeros = self._n = 0
-        self.trend = Trend(self.window or 3)
+        self.trend = RollingSlope(self.window)
 
     def update(self, value: float) -> None:
         """Take the next value; a NaN was not logged."""
-        self.extend((value,))
-
-    def extend(self, values: Iterable[float]) -> None:
-        """Take the next values."""
-        last, level, n, zeros = self.last, self.level, self._n, self.zeros
-        add = self.trend.add if self.window is not None else None
-        for value in values:
-            if value != value:
-                self.missing += 1
-                continue
-            last = value
-            if not 0.0 < value < inf:
-                if value == 0.0:
-                    zeros += 1
-                else:
-                    self.nonfinite += 1
-                continue
-            size = log(value)
-            zeros = 0
-            n += 1
-            if n > EARLY:
-                level += NEW * (size - level)
-            elif n == 1:
-                level = self.base = size
+        if value != value:
+            self.missing += 1
+            return
+        self.last = value
+        if not 0.0 < value < inf:
+            if value == 0.0:
+                self.zeros += 1
             else:
-                level += NEW * (size - level)
+                self.nonfinite += 1
+            return
+        self.zeros = 0
+        size = log(value)
+        self._n = n = self._n + 1
+        if n == 1:
+            self.level = self.base = size
+        else:
+            self.level += NEW * (size - self.level)
+            if n <= EARLY:
                 self._learn(size, n)
-            if add is not None:
-                add(size)
-        self.last, self.level, self._n, self.zeros = last, level, n, zeros
+        self.trend.update(size)
 
     def _learn(self, size: float, n: int) -> None:
         """Take one of the first values into the base and its spread."""

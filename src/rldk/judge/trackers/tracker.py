@@ -1,22 +1,37 @@
-"""What all trackers share: a record of what they know, and its summary."""
+"""What all trackers share: saving and restoring, a record of what they know, and its summary."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from math import nan
 from typing import Any
 
+from rldk.core.errors import UsageError
 from rldk.core.files import strict
+from rldk.core.jsonio import to_number
 from rldk.core.stats.base import Statistic
-from rldk.judge.trackers.snapshot import Snapshot
 
-__all__ = ["Tracker"]
+__all__ = ["Snapshot", "Tracker", "number"]
+
+
+class Snapshot:
+    """Base of the records. A record is made anew for each reading and never changed. Fields that begin with `_` are not shown."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as strict JSON holds it; what is not known is `None`."""
+        names = [one.name for one in fields(self) if not one.name.startswith("_")]  # type: ignore[arg-type]
+        return {name: strict(getattr(self, name)) for name in names}
 
 
 class Tracker(Statistic):
     """Follows some of a run's metrics in constant time and bounded memory.
 
-    Saved, restored and started anew as every statistic is. `update` of a subclass takes what was logged at a step and
-    gives the record; `observe` takes it without making one.
+    `observe` takes the metrics of a step by their canonical names; `update` of a subclass takes them by keyword, and returns
+    the record that `metrics` makes.
     """
 
     __slots__ = ("step", "values")
@@ -28,11 +43,27 @@ class Tracker(Statistic):
         self.step = self.values = 0
 
     @abstractmethod
+    def observe(self, step: int, metrics: Mapping[str, float]) -> bool:
+        """Take what was logged at a step; returns whether any of it concerns this tracker."""
+
+    @abstractmethod
     def metrics(self) -> Snapshot:
         """What is known now, as a record that later updates do not change."""
 
     def get_summary(self) -> dict[str, Any]:
-        """The latest record as strict JSON, with the parts of its scores and the number of values it rests on."""
+        """The latest record as strict JSON, with the parts of its scores and the number of values behind it."""
         found = self.metrics()
         parts = getattr(found, "score_parts", {})
         return {**found.to_dict(), "values": self.values, "score_parts": strict(parts)}
+
+
+def number(name: str, value: Any) -> float:
+    """A metric's value as a float; `None` is missing, and so NaN."""
+    if type(value) is float:
+        return value
+    if value is None:
+        return nan
+    found = to_number(value)
+    if found is None:
+        raise UsageError(f"Expected `{name}` to be a number, got {value!r:.80}.")
+    return found

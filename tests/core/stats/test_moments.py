@@ -1,4 +1,4 @@
-"""Moments of the entire past against numpy and scipy."""
+"""Moments of the entire past against numpy."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from hypothesis import strategies as st
 
 from rldk.core.stats import RunningMoments
 
-pytestmark = pytest.mark.full
-scipy_stats = pytest.importorskip("scipy.stats")
-
 
 @settings(max_examples=100, deadline=None)
 @given(
     values=st.lists(st.integers(-1000, 1000).map(lambda whole: whole / 8) | st.just(math.nan), max_size=60),
     offset=st.sampled_from([0.0, -1e4, 1e8]),
 )
-def test_matches_numpy_and_scipy(values: list[float], offset: float) -> None:
+def test_matches_numpy(values: list[float], offset: float) -> None:
     moments = RunningMoments()
     for value in values:
         moments.update(value + offset)
@@ -34,13 +31,6 @@ def test_matches_numpy_and_scipy(values: list[float], offset: float) -> None:
     assert moments.mean == pytest.approx(seen.mean(), rel=1e-14, abs=1e-12)
     assert moments.variance == pytest.approx(seen.var(ddof=1), rel=1e-6)
     assert moments.std == math.sqrt(moments.variance)
-    if np.ptp(seen) == 0:
-        assert math.isnan(moments.skewness)
-        assert math.isnan(moments.kurtosis)
-    else:
-        exact = seen - offset  # eighths: the subtraction is exact, so the oracle does not suffer from the offset
-        assert moments.skewness == pytest.approx(scipy_stats.skew(exact), rel=1e-5, abs=1e-5)
-        assert moments.kurtosis == pytest.approx(scipy_stats.kurtosis(exact), rel=1e-5, abs=1e-5)
 
 
 def test_is_stable_over_a_long_stream_on_a_large_offset() -> None:
@@ -51,8 +41,6 @@ def test_is_stable_over_a_long_stream_on_a_large_offset() -> None:
         moments.update(1e8 + deviation)
     exact = np.array(deviations)
     assert moments.variance == pytest.approx(exact.var(ddof=1), rel=1e-6)
-    assert moments.skewness == pytest.approx(scipy_stats.skew(exact), rel=1e-5)
-    assert moments.kurtosis == pytest.approx(scipy_stats.kurtosis(exact), rel=1e-5)
 
 
 def test_overflow_costs_the_variance_and_nothing_else() -> None:
@@ -61,5 +49,3 @@ def test_overflow_costs_the_variance_and_nothing_else() -> None:
         moments.update(value)
     assert moments.mean == pytest.approx(1.0 / 3.0, abs=1e293)
     assert (moments.min, moments.max, moments.variance) == (-1.7e308, 1.7e308, math.inf)
-    assert math.isnan(moments.skewness)
-    assert math.isnan(moments.kurtosis)
