@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from math import isnan
@@ -14,8 +12,9 @@ from typing import Any
 
 from rldk.checkpoints.report import COLUMNS, CheckpointReport
 from rldk.core.errors import LogWriteError
+from rldk.core.files import write_text
 
-__all__ = ["add_to_summary", "write_summary"]
+__all__ = ["add_to_summary", "keep_up_to", "write_summary"]
 
 
 def write_summary(path: str | Path, reports: Iterable[CheckpointReport]) -> Path:
@@ -31,6 +30,12 @@ def add_to_summary(path: str | Path, report: CheckpointReport) -> Path:
     target = Path(path)
     rows = [row for row in _read(target) if row["checkpoint"] != report.path.name and not _later(row["step"], report.step)]
     return _write(target, [*rows, _texts(report.row())])
+
+
+def keep_up_to(path: str | Path, step: int) -> Path:
+    """Take out the rows of later steps, which a resumed run will write again."""
+    target = Path(path)
+    return _write(target, [row for row in _read(target) if not _later(row["step"], step + 1)])
 
 
 def _texts(row: Mapping[str, Any]) -> dict[str, str]:
@@ -54,21 +59,7 @@ def _write(path: Path, rows: list[dict[str, str]]) -> Path:
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(path)
+        return write_text(path, text.getvalue())
     except OSError as error:
         raise LogWriteError(f"{path} cannot be written: {error.strerror or error}.") from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-    return path

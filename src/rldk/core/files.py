@@ -6,12 +6,13 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-__all__ = ["file_name", "strict", "write_json", "write_text"]
+__all__ = ["file_name", "replacing", "strict", "write_json", "write_text"]
 
 
 def strict(value: Any) -> Any:
@@ -35,21 +36,31 @@ def write_json(path: str | os.PathLike[str], value: Any) -> Path:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write `text` beside its place and rename it there: a reader sees the old file or the new one, never a half."""
+    """Write `text` as UTF-8; a reader sees the old file or the new one, never a half."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8", newline="")
+    return Path(path)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Write to the path that this gives, which lies beside `path`: at the end it is on the disk and renamed to `path`.
+
+    A reader sees the old file or the new one, and an error leaves the old one.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    part = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
+        yield part
+        with part.open("rb+") as file:
             os.fsync(file.fileno())
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return target
+        part.chmod(0o666 & ~_umask())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 from rldk.core.errors import LogWriteError, UsageError, require
+from rldk.core.files import replacing
 from rldk.ingest.read import Ingested
 
 __all__ = ["check_output", "write_runs"]
@@ -30,21 +29,10 @@ def check_output(path: Path) -> Path:
 def write_runs(result: Ingested, path: Path) -> None:
     """Write all runs to a file, which appears whole or not at all."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.", suffix=".tmp")
-    except OSError as error:
-        raise LogWriteError(f"{path} cannot be written: {error.strerror}.") from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        _write(result, path.suffix, temporary)
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
+        with replacing(path) as part:
+            _write(result, path.suffix, part)
     except OSError as error:
         raise LogWriteError(f"{path} cannot be written: {error.strerror or error}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _write(result: Ingested, suffix: str, path: Path) -> None:

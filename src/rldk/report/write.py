@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rldk.core.errors import UsageError
-from rldk.core.files import file_name, write_text
+from rldk.core.files import file_name, replacing, write_text
 from rldk.present.plots.build import panels_of
 from rldk.present.plots.svg import png
 from rldk.report.case import Case
@@ -41,7 +41,8 @@ def write_pictures(folder: str | Path, cases: Sequence[Case], *, dark: bool = Fa
         written = []
         for name, panel in pictures:
             written.append(target / f"{name}.png")
-            written[-1].write_bytes(png(panel, dark=dark))
+            with replacing(written[-1]) as part:
+                part.write_bytes(png(panel, dark=dark))
     except OSError as error:
         raise UsageError(f"{target} cannot be written to: {error.strerror or error}.") from error
     return written

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rldk.checkpoints import CheckpointHistory, add_to_summary
-from rldk.core.jsonio import to_step
+from rldk.checkpoints.summary import keep_up_to
 from rldk.integrations.trl.metrics import CheckpointMetrics, fill
 from rldk.monitor.naming import file_of
 from rldk.monitor.sinks import Sink
@@ -46,20 +45,9 @@ class Checkpoints(Sink):
         self.path = file_of(self.folder, monitor.run_id, "checkpoint_summary.csv")
         if monitor.resume_step and self.path.exists():
             self.history.resume(self.saved_in, monitor.resume_step)
-            self._keep_up_to(monitor.resume_step)
+            keep_up_to(self.path, monitor.resume_step)
         else:
             self.path.unlink(missing_ok=True)
-
-    def _keep_up_to(self, last: int) -> None:
-        """Take out the rows of checkpoints that the resumed run will write again."""
-        with self.path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-        place = rows[0].index("step") if rows and "step" in rows[0] else 0
-        kept = rows[:1] + [row for row in rows[1:] if len(row) > place and (to_step(row[place]) or 0) <= last]
-        part = self.path.with_name(f".{self.path.name}.part")
-        with part.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(kept)
-        part.replace(self.path)
 
     def save(self, step: int) -> None:
         report = self.history.add(self.saved_in / f"checkpoint-{step}", step)

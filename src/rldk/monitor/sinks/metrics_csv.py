@@ -14,6 +14,7 @@ import msgspec
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
+from rldk.core.files import replacing
 from rldk.core.jsonio import to_step
 from rldk.core.text import writable
 from rldk.monitor.sinks.base import Sink
@@ -87,12 +88,10 @@ class MetricsCsv(Sink):
             self._file.close()
         self.columns = list(dict.fromkeys((*self.columns, *(name for row in rows[:1] for name in row))))
         self._empty = dict.fromkeys(self.columns, "")
-        part = self.path.with_name(f".{self.path.name}.part")
-        with part.open("w", newline="", encoding="utf-8") as file:
+        with replacing(self.path) as part, part.open("w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, self.columns, restval="")
             table.writeheader()
             table.writerows(rows)
-        part.replace(self.path)
         self._file = self.path.open("ab")
 
     def close(self) -> None:
