@@ -33,7 +33,7 @@ def test_a_summary_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     said = shown(capsys, write(tmp_path / "log.jsonl", [*rows(), b"{torn", b"[]"]))
     assert "mine" in said and " 40 " in said and "0–39" in said and " rl " in said
     assert "line 41 skipped: not JSON" in said and "line 42 skipped" in said
-    assert "no place in the catalogue for my_own" in said and "--field-map" in said
+    assert "unrecognised keys: my_own" in said and "--field-map" in said
     assert "reward_mean" in said and "0 → 3.9" in said and "▁" in said
 
 
@@ -58,7 +58,7 @@ def test_a_folder_and_what_was_passed_over(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "readme.txt").write_text("words\n")
     account = json.loads(shown(capsys, str(tmp_path), "--json"))
     assert [Path(entry["path"]).name for entry in account["passed_over"]] == ["readme.txt"]
-    assert "readme.txt: passed over:" in shown(capsys, str(tmp_path))
+    assert "readme.txt: not read:" in shown(capsys, str(tmp_path))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", pytest.param(".parquet", marks=pytest.mark.full)])

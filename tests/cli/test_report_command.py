@@ -109,4 +109,4 @@ def test_curves_lie_along_hours_where_the_logs_have_times(tmp_path: Path, capsys
     assert '"axis":"hours"' in found and '"x":[0.0,4.0]' in found and "by hours" in found
     found = page(timed, silent)
     assert '"axis":"step"' in found and '"axis":"hours"' not in found
-    assert "no times in one of the logs" in capsys.readouterr().out
+    assert "One of the logs has no times" in capsys.readouterr().out

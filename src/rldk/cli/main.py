@@ -20,9 +20,9 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, str] = {
     "scan": "judge runs: what went wrong, since when, why, and what to do",
-    "report": "write a page with plots, incidents and scores: one HTML file, PNG, Markdown",
+    "report": "write a report with plots, incidents and scores: one HTML file, PNG, Markdown",
     "watch": "follow a run that is being written, in the terminal",
-    "replay": "tell where a run would have been stopped, and what that would have saved",
+    "replay": "show where a run would have been stopped, and what that would have saved",
     "explain": "print a detector's page: what it catches, when it misfires, what to do",
     "dashboard": "follow the runs of a folder in the browser, as they are written",
     "ingest": "read runs of any framework into one table",
@@ -35,7 +35,7 @@ OK, ERROR, INTERRUPTED = 0, 2, 130
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is one sentence that says where to read on."""
+    """An argument parser whose errors are one sentence that names the help."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}. See `{self.prog} --help`.")
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = OK
         with while_read():
             status = int(command.run(parser.parse_args(arguments)))
-        return status  # noqa: RET504  a reader that goes from a command without a verdict ends it before it has one
+        return status  # noqa: RET504  0 if the reader closed the pipe before the command had a status
     except RLDKError as error:
         return _fail(str(error))
     except KeyboardInterrupt:
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _survive_plain_terminals() -> None:
-    """A terminal that takes only ASCII gets a `?` for a sign it does not have, and not an error."""
+    """A terminal that takes only ASCII gets a `?` for each other character, and not an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and "utf" not in stream.encoding.lower():
             stream.reconfigure(errors="replace")
@@ -90,7 +90,7 @@ def _top_parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="rldk",
         description="The RL debug kit: what is going wrong in a reinforcement-learning run, since when, why, and what to do.",
-        epilog=f"commands:\n{listing}\n\n`rldk COMMAND --help` tells more of each.",
+        epilog=f"commands:\n{listing}\n\n`rldk COMMAND --help` describes each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="rldk [-h] [--version] COMMAND ...",
     )

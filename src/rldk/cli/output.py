@@ -6,29 +6,36 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rldk.core.files import strict
-from rldk.core.text import clean
+from rldk.core.text import clean, counted, short_number
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-__all__ = ["console", "print_json", "progress_bar", "sparkline", "unicode_terminal", "while_read"]
+    from rldk.runs.run import Run
+
+__all__ = [
+    "console", "curves_table", "print_json", "progress_bar", "show_not_judged", "sparkline", "table", "unicode_terminal",
+    "while_read",
+]  # fmt: skip
 
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "._-=+*#@"
 _LARGE = 8 << 20
+_MOST_CURVES = 12
 _PIPED_WIDTH = 200
 
 
 def console() -> Console:
-    """The terminal: colours where it has them, and none where `NO_COLOR` asks for none.
+    """The terminal, in colour where it has colours and `NO_COLOR` is not set.
 
-    What goes into a file or another program is as wide as it needs to be, so that a row stays a line.
+    Output into a file or another program is as wide as it needs to be, so that each row stays one line.
     """
     from rich.console import Console
 
@@ -43,32 +50,59 @@ def console() -> Console:
 
 @contextmanager
 def while_read() -> Iterator[None]:
-    """Print inside of it: a reader that has seen enough (`| head`) ends the printing, and the exit status is the command's."""
+    """Print inside of this: a reader that closes the pipe (`| head`) ends the printing, and not the command."""
     try:
         yield
-        sys.stdout.flush()  # here, where a reader that has gone is understood, and not at exit
+        sys.stdout.flush()  # here, where a closed pipe is handled, and not at exit
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no complaint about what is left to write
 
 
 def print_json(value: Any) -> None:
-    """One JSON object on stdout; strict and in ASCII, so that every reader takes it: a non-finite number is `null`."""
+    """One JSON object on stdout, strict and in ASCII: a non-finite number is `null`."""
     sys.stdout.write(json.dumps(strict(value)) + "\n")
 
 
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[Any]], right: Collection[str] = (), unwrapped: Collection[str] = ()
+) -> Table:
+    """A plain table. The columns named in `right` are aligned to the right; those in `unwrapped` stay on one line."""
+    from rich.table import Table
+
+    made = Table(box=None, header_style="bold", pad_edge=False)
+    for name in headings:
+        made.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=name in unwrapped)
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def show_not_judged(passed_over: Sequence[tuple[Path, str]], most: int | None = None) -> None:
+    """List the files that were not judged, with the reason for each."""
+    if not passed_over:
+        return
+    out = console()
+    out.print()
+    shown = passed_over[:most]
+    for path, reason in shown:
+        out.print(f"· not judged: {clean(path)}: {clean(reason)}", style="dim")
+    if len(shown) < len(passed_over):
+        out.print(f"· and {counted(len(passed_over) - len(shown), 'more file')} not judged (--verbose lists them)", style="dim")
+
+
 def unicode_terminal() -> bool:
-    """Whether the output takes more than ASCII."""
+    """Whether the output can show more than ASCII."""
     return "utf" in (getattr(sys.stdout, "encoding", None) or "ascii").lower()
 
 
 def sparkline(values: Sequence[float], width: int = 32) -> str:
-    """A series as a row of bars; each bar is the mean of its share, a gap is a space, a non-finite value an `x`."""
+    """A series as a row of bars: each bar is the mean of its share, a gap is a space, a non-finite value an `x`."""
     bars = _BARS if unicode_terminal() else _PLAIN_BARS
     if not len(values):
         return ""
     width = min(width, len(values))
     cells = [values[len(values) * i // width : len(values) * (i + 1) // width] for i in range(width)]
-    means = [_cell(cell) for cell in cells]
+    means = [_mean(cell) for cell in cells]
     finite = [mean for mean in means if math.isfinite(mean)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
     span = high - low
@@ -84,16 +118,44 @@ def sparkline(values: Sequence[float], width: int = 32) -> str:
     return "".join(map(bar, means))
 
 
-def _cell(cell: Sequence[float]) -> float:
+def _mean(cell: Sequence[float]) -> float:
     if any(math.isinf(value) for value in cell):
         return math.inf
     there = [value for value in cell if not math.isnan(value)]
     return math.fsum(value / len(there) for value in there) if there else math.nan
 
 
+def curves_table(run: Run, width: int, marks: Mapping[int, int] | None = None) -> Table | None:
+    """The main metrics of a run as sparklines; `None` where it has none.
+
+    `marks` are positions of events with their steps: each gets a `^` below the curves, and the first its step.
+    """
+    from rich.table import Table
+
+    from rldk.present.plots.standard import MAIN_METRICS
+
+    names = [name for name in MAIN_METRICS if name in run.columns][:_MOST_CURVES]
+    if not names or len(run) < 2:
+        return None
+    made = Table(box=None, show_header=False, pad_edge=False)
+    for _ in range(3):
+        made.add_column(no_wrap=True)
+    cells = max(8, min(48, len(run), width - 44))
+    for name in names:
+        values = run.columns[name].values.tolist()
+        there = [value for value in values if value == value] or [math.nan]
+        made.add_row(name, sparkline(values, cells), f"{short_number(there[0])} → {short_number(there[-1])}")
+    if marks:
+        line = ["·" if unicode_terminal() else "."] * cells
+        for index in marks:
+            line[min(index * cells // len(run), cells - 1)] = "^"
+        made.add_row("", "".join(line), f"step {next(iter(marks.values()))}")
+    return made
+
+
 @contextmanager
 def progress_bar(total_bytes: int) -> Iterator[Callable[[Path, int, int], None] | None]:
-    """A bar on stderr while files are read; none where the input is small or stderr is no terminal."""
+    """A bar on stderr while files are read; none where the input is small or stderr is not a terminal."""
     if total_bytes < _LARGE or not sys.stderr.isatty():
         yield None
         return
@@ -105,8 +167,8 @@ def progress_bar(total_bytes: int) -> Iterator[Callable[[Path, int, int], None] 
         task = progress.add_task("reading", total=total_bytes)
         finished: dict[Path, int] = {}
 
-        def told(path: Path, done: int, _total: int) -> None:
+        def on_progress(path: Path, done: int, _total: int) -> None:
             finished[path] = done
             progress.update(task, completed=sum(finished.values()), description=clean(path.name, 40))
 
-        yield told
+        yield on_progress

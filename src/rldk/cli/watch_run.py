@@ -12,15 +12,9 @@ from rldk.core.event import Event
 from rldk.ingest.discovery import LogFinder, newest_first
 from rldk.judge.config import ScanConfig
 from rldk.judge.follow import FollowedRun
+from rldk.present.plots.standard import MAIN_METRICS
 
-__all__ = ["CURVES", "History", "WatchedRun", "newest_log"]
-
-CURVES = (
-    "reward_mean", "reward_std", "kl_mean", "kl_coef", "entropy_mean", "clip_frac", "rollout_length_mean", "policy_grad_norm",
-    "value_grad_norm", "grad_norm", "explained_variance", "value_loss", "policy_loss", "loss", "preference_margin",
-    "preference_accuracy", "lr", "tokens_per_second", "mfu", "gpu_memory_gb",
-)  # fmt: skip
-"""The curves that are shown, the most important first."""
+__all__ = ["History", "WatchedRun", "newest_log"]
 
 _MAX_CELLS = 512
 _YEAR = 366 * 86_400.0
@@ -114,7 +108,7 @@ class WatchedRun(FollowedRun):
         return max(0, self.total_steps - self.last_step) * self.seconds_per_step
 
 
-_SHOWN = frozenset(CURVES)
+_SHOWN = frozenset(MAIN_METRICS)
 
 
 def newest_log(folder: Path) -> Path | None:

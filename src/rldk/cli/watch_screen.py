@@ -11,12 +11,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rldk.cli.output import sparkline, unicode_terminal
-from rldk.cli.watch_run import CURVES, WatchedRun
+from rldk.cli.watch_run import WatchedRun
 from rldk.core.anomaly import Anomaly
 from rldk.core.text import clean, duration, short_number
 from rldk.judge.machine import is_machine
 from rldk.judge.scores.alarms import tone_of
 from rldk.present.incidents import last_good, recovered
+from rldk.present.plots.standard import MAIN_METRICS
 from rldk.present.verdicts import MAIN_SCORES, SHORT_SCORES, STYLES
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def alert_line(anomaly: Anomaly) -> str:
 def progress_line(run: WatchedRun) -> str:
     """The state of a run as one plain line."""
     parts = [f"step {run.last_step}", run.result.verdict]
-    parts += [f"{name} {short_number(history.last)}" for name in CURVES[:8] if (history := run.curves.get(name))]
+    parts += [f"{name} {short_number(history.last)}" for name in MAIN_METRICS[:8] if (history := run.curves.get(name))]
     parts += [f"{SHORT_SCORES[name]} {score:.2f}" for name in MAIN_SCORES if (score := run.result.scores.get(name)) is not None]
     if left := duration(run.seconds_left):
         parts.append(f"{left} left")
@@ -101,7 +102,7 @@ def _bar(value: float, cells: int = 10) -> str:
 def _curves(run: WatchedRun, width: int, max_lines: int) -> list[Text]:
     from rich.text import Text
 
-    names = [name for name in CURVES if name in run.curves][:max_lines]
+    names = [name for name in MAIN_METRICS if name in run.curves][:max_lines]
     if not names:
         return [Text("no metric to show yet", style="dim")]
     label = max(map(len, names))

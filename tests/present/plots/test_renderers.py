@@ -12,7 +12,6 @@ import pytest
 
 from rldk.core.errors import MissingDependencyError
 from rldk.core.event import Event
-from rldk.core.files import file_name
 from rldk.present.palette import DARK, LIGHT, Palette
 from rldk.present.plots.build import panels_of
 from rldk.present.plots.panel import Curve, Level, Mark, Panel
@@ -134,11 +133,6 @@ def test_png_without_its_extra_names_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(__import__("sys").modules, "resvg_py", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'rldk\[report\]'"):
         png(panel([1.0, 2.0]))
-
-
-@pytest.mark.parametrize(("text", "name"), [("../../etc/passwd", "etc-passwd"), ("a b/c", "a-b-c"), ("..", "run"), ("", "run")])
-def test_a_run_id_as_a_file_name_stays_in_its_folder(text: str, name: str) -> None:
-    assert file_name(text) == name
 
 
 def test_a_notebook_shows_a_run_without_any_extra(broken: Run) -> None:

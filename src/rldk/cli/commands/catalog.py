@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rldk.cli.output import console, print_json
+from rldk.cli.options import add_json
+from rldk.cli.output import console, print_json, table
 from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric, keys_of, locate
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
@@ -16,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "metric", nargs="?", metavar="METRIC", help="a metric, or a key of any framework; all metrics if left out"
     )
     parser.add_argument("--group", metavar="GROUP", help="only the metrics of a group, such as kl, reward or length")
-    parser.add_argument("--json", action="store_true", help="print as one JSON object")
+    add_json(parser, "the metrics")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,44 +71,27 @@ def _key(key: Key, entry: Metric) -> dict[str, str]:
 
 
 def _show_all(entries: list[Metric]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("metric", "unit", "reduced over", "trouble", "meaning"):
-        table.add_column(name, overflow="fold")
-    for entry in entries:
-        table.add_row(entry.name, entry.unit, entry.reduction, entry.trouble, entry.meaning)
-    console().print(table)
+    rows = [(entry.name, entry.unit, entry.reduction, entry.trouble, entry.meaning) for entry in entries]
+    console().print(table(("metric", "unit", "reduced over", "trouble", "meaning"), rows))
 
 
 def _show_one(entry: Metric) -> None:
-    from rich.table import Table
-
     out = console()
     out.print(entry.name, style="bold")
     out.print(f"{entry.meaning}\n")
     for label, value in (
         ("unit", entry.unit), ("reduced over", entry.reduction), ("estimator", entry.estimator),
-        ("trouble where", {"both": "too high or too low", "none": "–"}.get(entry.trouble, f"too {entry.trouble}")),
+        ("trouble when", {"both": "too high or too low", "none": "–"}.get(entry.trouble, f"too {entry.trouble}")),
         ("also read as", ", ".join([*entry.aliases, *(f"1 - {name}" for name in entry.complements)])),
     ):  # fmt: skip
         if value:
             out.print(f"{label:14}{value}")
     if called := keys_of(entry.name):
+        rows = [(FRAMEWORKS[framework].title, key.name, _how_read(key)) for framework, keys in called.items() for key in keys]
         out.print()
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for name in ("framework", "key", "as it is read"):
-            table.add_column(name, overflow="fold")
-        for framework, keys in called.items():
-            for key in keys:
-                how = ", ".join(
-                    word
-                    for word in (
-                        "" if key.transform == "same" else key.transform,
-                        {"": "", "unstated": "by token or by sequence, unstated"}.get(key.per, f"per {key.per}"),
-                        key.estimator,
-                    )
-                    if word
-                )
-                table.add_row(FRAMEWORKS[framework].title, key.name, how)
-        out.print(table)
+        out.print(table(("framework", "key", "as it is read"), rows))
+
+
+def _how_read(key: Key) -> str:
+    per = {"": "", "unstated": "per token or per sequence, not stated"}.get(key.per, f"per {key.per}")
+    return ", ".join(filter(None, ("" if key.transform == "same" else key.transform, per, key.estimator)))

@@ -1,7 +1,7 @@
 """Compare the checkpoints of a run, layer by layer: which layers moved, how far, and when something went wrong.
 
-A folder with one checkpoint below it for each step, or several checkpoints in the order in which they are to be compared;
-one file, shards with an index, or an adapter (LoRA). Nothing is loaded whole, and no code in a file is run.
+Give a folder with one checkpoint per step, or several checkpoints in the order in which to compare them: each one file, shards
+with an index, or an adapter (LoRA). No checkpoint is loaded whole, and no code in a file is run.
 
 Exit status: 0 nothing critical, 1 something critical (--fail-on changes both), 2 could not be read or wrong usage.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-from rldk.cli.options import add_fail_on, exit_status
-from rldk.cli.output import console, print_json, progress_bar, sparkline, while_read
+from rldk.cli.options import add_fail_on, add_json, exit_status
+from rldk.cli.output import console, print_json, progress_bar, sparkline, table, while_read
 from rldk.core.errors import UsageError
 from rldk.core.text import clean, in_words, short_number
 
@@ -24,9 +24,9 @@ _CURVE = 24
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a folder of checkpoints, or checkpoints in their order")
-    parser.add_argument("--json", action="store_true", help="print the reports as one JSON object")
+    add_json(parser, "the reports")
     parser.add_argument("--tensors", action="store_true", help="with --json: every tensor, not only every layer")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write one row a checkpoint to FILE (.csv)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write one row per checkpoint to FILE (.csv)")
     parser.add_argument("--layers", type=int, default=8, metavar="N", help="how many layers to show (default: 8, 0: all)")
     add_fail_on(parser)
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"Expected --layers to be 0 or more, got {args.layers}.")
     found = [one for path in args.paths for one in find_checkpoints(path)]
     with progress_bar(_to_read([one.path for one in found])) as progress:
-        reports = list(scan_checkpoints(found, _told(progress, found[0].path.parent)))
+        reports = list(scan_checkpoints(found, _counting(progress, found[0].path.parent)))
     if args.output is not None:
         write_summary(args.output, reports)
     with while_read():
@@ -52,23 +52,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _to_read(paths: list[Path]) -> int:
-    """Bytes to come: each checkpoint, and beside it the previous and the first."""
+    """The bytes to read: each checkpoint, with the previous and the first beside it."""
     from rldk.checkpoints.find import weight_bytes
 
     return sum(min(number + 1, 3) * weight_bytes(path) for number, path in enumerate(paths))
 
 
-def _told(progress: Callable[[Path, int, int], None] | None, shown: Path) -> Callable[[int], None] | None:
+def _counting(progress: Callable[[Path, int, int], None] | None, shown: Path) -> Callable[[int], None] | None:
     if progress is None:
         return None
     done = 0
 
-    def told(read: int) -> None:
+    def on_read(read: int) -> None:
         nonlocal done
         done += read
         progress(shown, done, 0)
 
-    return told
+    return on_read
 
 
 def _show(reports: list[Any], layers: int | None) -> None:
@@ -87,57 +87,48 @@ def _show(reports: list[Any], layers: int | None) -> None:
 
 
 def _show_table(out: Any, reports: list[Any]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from rldk.present.verdicts import STYLES
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("verdict")
-    table.add_column("checkpoint", overflow="fold", min_width=14)
-    for name in ("health", "update", "drift", "changed", "norm", "not finite"):
-        table.add_column(name, justify="right", no_wrap=True)
+    numbers = ("health", "update", "drift", "changed", "norm", "not finite")
+    rows = []
     for report in reports:
-        health = "" if report.health_score != report.health_score else f"{report.health_score:.2f}"
-        changed = "" if report.changed_share != report.changed_share else f"{report.changed_share:.1%}"
-        table.add_row(
+        rows.append((
             Text(report.verdict, style=STYLES[report.verdict]),
             clean(report.path.name),
-            health,
+            "" if isnan(report.health_score) else f"{report.health_score:.2f}",
             _few(report.update_ratio),
             _few(report.drift_from_start),
-            changed,
+            "" if isnan(report.changed_share) else f"{report.changed_share:.1%}",
             _few(report.norm),
             str(report.nonfinite) if report.tensors else "",
-        )
-    out.print(table)
+        ))  # fmt: skip
+    out.print(table(("verdict", "checkpoint", *numbers), rows, right=numbers, unwrapped=numbers))
     out.print(
         "update: what changed since the previous checkpoint, in units of its norm; drift: the same since the first", style="dim"
     )
 
 
 def _few(value: float) -> str:
-    """Three digits, and nothing for what is not known."""
-    return "" if value != value else short_number(value, 3)
+    """Three digits; empty where it is not known."""
+    return "" if isnan(value) else short_number(value, 3)
 
 
 def _show_layers(out: Any, reports: list[Any], most: int | None) -> None:
     """The layers that have moved furthest from the start, each with the course of its updates."""
-    from rich.table import Table
-
     last = reports[-1]
     ranked = sorted(last.layers, key=lambda layer: layer.drift_from_start if layer.drift_from_start > 0 else 0.0, reverse=True)
     courses = [{layer.name: layer.update_ratio for layer in report.layers} for report in reports[1:]]
     shown = ranked[:most]
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("layer", "updates", "last", "drift", "norm × first"):
-        table.add_column(name, justify="left" if name in ("layer", "updates") else "right", no_wrap=name != "layer")
+    rows = []
     for layer in shown:
         course = sparkline([own.get(layer.name, nan) for own in courses], _CURVE)
         cells = [_few(value) for value in (layer.update_ratio, layer.drift_from_start, layer.norm_change)]
-        table.add_row(clean(layer.name, 60), course, *cells)
+        rows.append((clean(layer.name, 60), course, *cells))
+    numbers = ("last", "drift", "norm × first")
     out.print()
-    out.print(table)
+    out.print(table(("layer", "updates", *numbers), rows, right=numbers, unwrapped=("updates", *numbers)))
     if len(shown) < len(ranked):
         out.print(f"and {len(ranked) - len(shown)} layers that moved less (--layers 0 shows all)", style="dim")
 

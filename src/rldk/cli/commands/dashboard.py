@@ -1,6 +1,6 @@
 """Follow the runs of a folder in the browser, as they are written.
 
-The page listens on this machine only, unless --host says otherwise, and shows nothing outside of the folder.
+The server listens on this machine only, unless --host says otherwise, and shows nothing outside of the folder.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from rldk.core.text import clean
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the folder in which the runs are written")
-    parser.add_argument("--port", type=int, default=8501, help="the port; another one if it is taken (default: 8501)")
+    parser.add_argument("--port", type=int, default=8501, help="the port, or the next free one (default: 8501)")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)")
-    parser.add_argument("--refresh", type=float, default=1.0, metavar="SECONDS", help="how often to look for news (default: 1)")
-    parser.add_argument("--no-browser", action="store_true", help="do not open the page, only say where it is")
+    parser.add_argument("--refresh", type=float, default=1.0, metavar="SECONDS", help="how often to read new events (default: 1)")
+    parser.add_argument("--no-browser", action="store_true", help="do not open the page, only print its address")
 
 
 def run(args: argparse.Namespace) -> int:
     from rldk.dashboard import Dashboard
 
     if not Path(args.folder).expanduser().is_dir():
-        raise UsageError(f"Expected DIR to be a folder, got {args.folder!r:.200}, which is none.")
+        raise UsageError(f"Expected DIR to be a folder, got {args.folder!r:.200}, which is not one.")
     dashboard = Dashboard(args.folder, args.port, host=args.host, refresh_seconds=args.refresh)
     url = dashboard.start_dashboard()
     try:
         _say(f"The dashboard of {clean(dashboard.folder)} is at {url}")
         if args.host not in ("127.0.0.1", "localhost", "::1"):
-            _say("It asks for no password: everybody who can reach this machine on that port can read the runs.")
+            _say("It has no password: everybody who can reach this machine on that port can read the runs.")
         _say("Stop it with Ctrl-C.")
         if not args.no_browser:
             webbrowser.open(url)

@@ -1,6 +1,6 @@
-"""Print a detector's page: what it catches, why it matters, when it misfires, what to do, and what can be set.
+"""Print a detector's page: what it catches, why it matters, when it misfires, what to do, and its settings.
 
-`rldk explain normal` lists what looks odd in a log and is normal.
+`rldk explain normal` lists what looks wrong in a log and is normal.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from rldk.cli.output import console, print_json
+from rldk.cli.options import add_json
+from rldk.cli.output import console, print_json, table
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean, sentence
 from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector
@@ -16,7 +17,7 @@ from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("type", nargs="?", metavar="TYPE", help="a type of anomaly, or `normal`; all are listed if left out")
-    parser.add_argument("--json", action="store_true", help="print as one JSON object")
+    add_json(parser, "the page")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,21 +65,15 @@ def _as_dict(kind: type[Detector]) -> dict[str, object]:
 
 
 def _default(kind: type[Detector], name: str) -> float | None:
-    """The default of a setting; `None` for a persistence that each clause has of its own."""
+    """The default of a setting; `None` for a persistence that each clause sets for itself."""
     if name in kind.settings:
         return kind.settings[name].default
     return None if name == "persist" and kind.check is Detector.check else float(getattr(kind, name))
 
 
 def _list(kinds: list[type[Detector]]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("type", "family", "what it is"):
-        table.add_column(name, overflow="fold", no_wrap=name != "what it is")
-    for kind in kinds:
-        table.add_row(kind.type, kind.family, kind.documentation()["title"])
-    console().print(table)
+    rows = [(kind.type, kind.family, kind.documentation()["title"]) for kind in kinds]
+    console().print(table(("type", "family", "what it is"), rows, unwrapped=("type", "family")))
 
 
 def _show(kind: type[Detector]) -> None:
@@ -99,7 +94,7 @@ def _show(kind: type[Detector]) -> None:
     for name, setting in {**kind.settings, **COMMON_SETTINGS}.items():
         default = _default(kind, name)
         out.print(f"{name} = {'by clause' if default is None else f'{default:g}'}: {setting.meaning}")
-    out.print("enabled, severity, sensitivity: switch it off, overrule its severity, or have it wait less (high) or longer (low)")
+    out.print("enabled, severity, sensitivity: disable it, override its severity, or make it wait less (high) or longer (low)")
 
 
 def _show_normal(as_json: bool) -> None:
@@ -109,7 +104,7 @@ def _show_normal(as_json: bool) -> None:
         print_json({"normal": [asdict(oddity) for oddity in NORMAL]})
         return
     out = console()
-    out.print("What looks odd and is normal", style="bold")
+    out.print("What looks wrong and is normal", style="bold")
     for oddity in NORMAL:
         out.print(f"\n{oddity.seen}", style="bold")
         out.print(f"Why: {oddity.why}")

@@ -1,15 +1,16 @@
-"""Replay runs as if they were live, and tell where each would have been stopped and what share of it that would have saved."""
+"""Replay runs as if they were live: where each would have been stopped, and what share of it that would have saved."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rldk.cli.commands.scan import judge_paths, show_passed_over
-from rldk.cli.options import add_reading
-from rldk.cli.output import console, print_json
+from rldk.cli.options import FAILING, add_json, add_reading, judge_paths
+from rldk.cli.output import console, print_json, show_not_judged
 from rldk.core.text import clean, counted, duration
+
+if TYPE_CHECKING:
+    from rldk.judge.result import Result
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,30 +19,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--stop-on", choices=("critical", "warning"), default="critical", help="what stops the run (default: critical)"
     )
     add_reading(parser)
-    parser.add_argument("--json", action="store_true", help="print as one JSON object")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    unread: list[Path] = []
-    judged, passed_over = judge_paths(args, unread)
-    stops = [_stop(judgement, args.stop_on) for judgement, _ in judged]
+    judged = judge_paths(args, args.paths)
+    stops = [_stop(result, args.stop_on) for result, _ in judged.results]
     if args.json:
-        not_judged = [{"path": path, "reason": reason} for path, reason in passed_over]
-        print_json({"stop_on": args.stop_on, "runs": stops, "passed_over": not_judged})
+        print_json({"stop_on": args.stop_on, "runs": stops, "passed_over": judged.not_judged()})
     else:
         _show(stops)
-        if passed_over:
-            show_passed_over(console(), passed_over)
-    return 2 if unread else 0
+        show_not_judged(judged.passed_over)
+    return 2 if judged.unread else 0
 
 
-def _stop(judgement: Any, severity: str) -> dict[str, Any]:
-    """Where the first anomaly of that severity was raised; a critical is one for whoever stops on warnings, too."""
-    wanted = ("critical",) if severity == "critical" else ("critical", "warning")
-    first = next((anomaly for anomaly in judgement.engine.anomalies if anomaly.severity in wanted), None)
-    events = len(judgement.run)
-    times = judgement.run.wall_time
-    stop: dict[str, Any] = {"run_id": judgement.run.run_id, "events": events, "stopped": first is not None}
+def _stop(result: Result, severity: str) -> dict[str, Any]:
+    """Where the first anomaly of that severity, or a worse one, was raised."""
+    first = next((anomaly for anomaly in result.engine.anomalies if anomaly.severity in FAILING[severity]), None)
+    events = len(result.run)
+    times = result.run.wall_time
+    stop: dict[str, Any] = {"run_id": result.run.run_id, "events": events, "stopped": first is not None}
     if first is not None:
         stop |= {
             "step": first.step,
@@ -66,7 +63,7 @@ def _show(stops: list[dict[str, Any]]) -> None:
             out.print(f"{clean(stop['run_id'])}: would have run to its end ({counted(stop['events'], 'event')}).")
             continue
         saved = f"{stop['saved_share']:.0%} of the run"
-        if stop["saved_seconds"] == stop["saved_seconds"] and stop["saved_seconds"] > 0:
+        if stop["saved_seconds"] > 0:
             saved += f" ({duration(stop['saved_seconds'])})"
         out.print(
             Text.assemble(

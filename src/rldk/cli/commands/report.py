@@ -1,4 +1,4 @@
-"""Write a page about runs: verdict, incidents with their moments marked in the curves, scores, coverage. One file, no network.
+"""Write a page about runs: verdict, incidents marked in the curves, scores, coverage. One HTML file that needs no network.
 
 Exit status: 0 the page was written, 1 something is critical and --fail-on asked for it, 2 nothing could be read or wrong usage.
 """
@@ -10,93 +10,98 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rldk.cli.commands.scan import judge_paths
-from rldk.cli.options import add_fail_on, add_reading, exit_status
+from rldk.cli.options import Judged, add_fail_on, add_json, add_reading, exit_status, judge_paths, read_config, read_paths
 from rldk.cli.output import console, print_json, while_read
 from rldk.core.errors import ReadError
 from rldk.core.text import clean
 
-_MENTIONED = ("reward", "kl", "entropy", "gradients")
+_IN_SUMMARY = ("reward", "kl", "entropy", "gradients")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "paths", nargs="+", metavar="RUN", help="a file, a folder or a glob; several runs are laid over each other"
+        "paths", nargs="+", metavar="RUN", help="a file, a folder or a glob; several runs are drawn over each other"
     )
     parser.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (default: report.html)")
     parser.add_argument("--png", metavar="DIR", help="write every plot as a PNG file into this folder")
     parser.add_argument("--markdown", metavar="FILE", help="write a summary for a pull request")
-    parser.add_argument("--title", default="", help="what the page is called (default: the run and its verdict)")
+    parser.add_argument("--title", default="", help="the title of the page (default: the run and its verdict)")
     parser.add_argument(
         "--axis", choices=("step", "hours"), default="step",
-        help="what the curves lie along: steps, or the hours since the run began (default: step)",
+        help="the x axis of the curves: steps, or hours since the run began (default: step)",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print what was written, with each verdict, as one JSON object")
+    add_json(parser, "what was written, with each verdict,")
     add_fail_on(parser, "never")
     add_reading(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from rldk.judge.config import ScanConfig
     from rldk.present.plots.source import is_timed
     from rldk.report import Case, markdown, page, write_pictures, write_report
 
-    judged, passed_over = judge_all(args)
-    target = ScanConfig.from_yaml(args.config).kl_target if args.config else None
-    axis = args.axis if all(is_timed(judgement.run.wall_time) for judgement, _ in judged) else "step"
-    cases = [Case(judgement, skipped, target, axis=axis) for judgement, skipped in judged]
+    judged = judge_what_can_be_read(args)
+    target = read_config(args).kl_target
+    axis = args.axis if all(is_timed(result.run.wall_time) for result, _ in judged.results) else "step"
+    cases = [Case(result, skipped, target, axis=axis) for result, skipped in judged.results]
     if axis != args.axis and not args.json:
         with while_read():
-            console().print("There are no times in one of the logs: the curves lie along steps.", style="dim")
-    written: dict[str, Any] = {"html": str(write_report(args.output, page(cases, passed_over, title=args.title)))}
+            console().print("One of the logs has no times, so the x axis shows steps.", style="dim")
+    unread = [(str(path), reason) for path, reason in judged.passed_over]
+    written: dict[str, Any] = {"html": str(write_report(args.output, page(cases, unread, title=args.title)))}
     pictures = write_pictures(args.png, cases) if args.png else []
     if args.png:
         written["png"] = [str(path) for path in pictures]
     if args.markdown:
-        shown = [_beside(path, args.markdown) for path in pictures if path.stem.endswith(_MENTIONED)]
-        written["markdown"] = str(write_report(args.markdown, markdown(cases, passed_over, shown[:8])))
+        shown = [_link_from(args.markdown, path) for path in pictures if path.stem.endswith(_IN_SUMMARY)]
+        written["markdown"] = str(write_report(args.markdown, markdown(cases, unread, shown[:8])))
     with while_read():
         if args.json:
-            verdicts = [{"run_id": judgement.run.run_id, "verdict": judgement.verdict} for judgement, _ in judged]
-            print_json({"written": written, "runs": verdicts, "passed_over": [{"path": p, "reason": r} for p, r in passed_over]})
+            verdicts = [{"run_id": result.run.run_id, "verdict": result.verdict} for result, _ in judged.results]
+            print_json({"written": written, "runs": verdicts, "passed_over": judged.not_judged()})
         else:
-            _tell(written, judged, passed_over)
-    if not cases:
-        return 2
-    return exit_status((judgement.verdict for judgement, _ in judged), args.fail_on)
+            _show(written, judged)
+    return exit_status(judged.verdicts, args.fail_on) if cases else 2
 
 
-def judge_all(args: argparse.Namespace) -> tuple[list[tuple[Any, int]], list[tuple[str, str]]]:
-    """Judge what can be read of the paths, as `rldk scan` does; one that cannot be read is listed and stops no other."""
-    readable = list(args.paths)
-    failed: list[tuple[str, str]] = []
-    while readable:
+def judge_what_can_be_read(args: argparse.Namespace) -> Judged:
+    """Judge as `rldk scan` does, but list what cannot be read, even if that is everything."""
+    from rldk.ingest.paths import expand
+
+    existing: list[str] = []
+    missing: list[tuple[Path, str]] = []
+    for path in args.paths:
         try:
-            judged, passed_over = judge_paths(argparse.Namespace(**{**vars(args), "paths": readable}))
-            return judged, [*((str(path), reason) for path, reason in passed_over), *failed]
+            expand(path)
+            existing.append(path)
         except ReadError as error:
-            if len(readable) == 1:
-                failed.append((readable.pop(), str(error)))
-                break
-        for path in list(readable):
-            try:
-                judge_paths(argparse.Namespace(**{**vars(args), "paths": [path]}))
-            except ReadError as error:
-                readable.remove(path)
-                failed.append((path, str(error)))
-    return [], failed
+            missing.append((Path(path), str(error)))
+    try:
+        judged = judge_paths(args, existing) if existing else Judged()
+    except ReadError:
+        judged = Judged(passed_over=[(Path(path), _reason(args, path)) for path in existing])
+    judged.passed_over += missing
+    return judged
 
 
-def _beside(path: Path, summary: str) -> str:
+def _reason(args: argparse.Namespace, path: str) -> str:
+    """Why a path by itself cannot be read."""
+    try:
+        read_paths(args, [path])
+    except ReadError as error:
+        return str(error)
+    return "It holds nothing that another path does not hold."
+
+
+def _link_from(summary: str, path: Path) -> str:
     """A picture's path as the summary links to it."""
     return Path(os.path.relpath(path, Path(summary).parent)).as_posix()
 
 
-def _tell(written: dict[str, Any], judged: list[tuple[Any, int]], passed_over: list[tuple[str, str]]) -> None:
+def _show(written: dict[str, Any], judged: Judged) -> None:
     out = console()
-    for judgement, _ in judged[:20]:
-        out.print(f"{judgement.verdict:8}  {clean(judgement.run.run_id)}: {clean(judgement.reason)}")
-    for path, reason in passed_over[:5]:
+    for result, _ in judged.results[:20]:
+        out.print(f"{result.verdict:8}  {clean(result.run.run_id)}: {clean(result.reason)}")
+    for path, reason in judged.passed_over[:5]:
         out.print(f"not judged: {clean(path)}: {clean(reason)}", style="dim")
     out.print(f"wrote {clean(written['html'], 1000)}")
     if "png" in written:

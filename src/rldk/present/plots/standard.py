@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rldk.present.plots.panel import Level
 
-__all__ = ["GROUPS", "STANDARD", "CurveSpec", "PanelSpec"]
+__all__ = ["GROUPS", "MAIN_METRICS", "STANDARD", "CurveSpec", "PanelSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +151,10 @@ STANDARD: tuple[PanelSpec, ...] = (
 
 GROUPS: tuple[str, ...] = tuple(dict.fromkeys(spec.group for spec in STANDARD))
 """The groups of panels, in the order in which they are shown."""
+
+MAIN_METRICS: tuple[str, ...] = (
+    "reward_mean", "reward_std", "kl_mean", "kl_coef", "entropy_mean", "clip_frac", "rollout_length_mean", "policy_grad_norm",
+    "value_grad_norm", "grad_norm", "explained_variance", "value_loss", "policy_loss", "loss", "preference_margin",
+    "preference_accuracy", "lr", "tokens_per_second", "mfu", "gpu_memory_gb",
+)  # fmt: skip
+"""The metrics to show where there is room for a few curves, the most important first."""
