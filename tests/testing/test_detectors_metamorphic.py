@@ -13,7 +13,7 @@ from rldk.core.event import Event
 from rldk.detectors.base import Detector
 from rldk.detectors.table import DETECTORS
 from rldk.judge.engine import Engine
-from rldk.testing.metamorphic import Judge, Reductions, average_rows, compare, keep_metrics, relations, worst
+from rldk.testing.metamorphic import Judge, Reductions, average_rows, compare, keep_metrics, put_before, relations, worst
 from rldk.testing.sick import sick
 
 UNITS = ("the reward minus 40", "the reward plus 100", "the reward times 0.01", "the reward times 1000", "KL in the other unit")
@@ -26,6 +26,7 @@ EXEMPT = {
     ("reward_saturation", "KL in the other unit"): "the KL it compares with is in the unit of the log, as lengths change",
 }
 """What is known to depend on a unit, and why."""
+OPENING = 40  # rows that are healthy in every stream whose fault begins in the middle
 
 
 def judge_of(kind: type[Detector]) -> Judge:
@@ -73,3 +74,16 @@ def test_means_of_five_rows_give_the_same_verdict(kind: type[Detector]) -> None:
     events, how = sick_of(kind)
     sparse = average_rows(events, how, 5)
     assert worst(judge_of(kind)(sparse.events, how)) == worst(judge_of(kind)(events, how))
+
+
+@pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.type)
+def test_a_fault_is_found_as_well_after_more_healthy_rows(kind: type[Detector]) -> None:
+    """Where a stream begins healthy, its first rows put before it once more change neither the verdict nor much of the delay."""
+    events, how = sick_of(kind)
+    found = judge_of(kind)(events, how)
+    if not found or found[0].index < 100:
+        pytest.skip("sick from the start, or silent on this stream")
+    longer = put_before(events, how, events[:OPENING])
+    again = judge_of(kind)(longer.events, how)
+    assert worst(again) == worst(found)
+    assert abs(longer.rows[again[0].index] - found[0].index) <= 1.5 * OPENING
