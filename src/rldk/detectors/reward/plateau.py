@@ -101,7 +101,7 @@ class Plateau(Detector):
         if series.n < view.rows(self.rows, 15):
             return ()
         trend = view.reward.trend
-        small = series.n >= view.rows(self.lasting, 30) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
+        small = self._is_long(view, series.n) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
         if not (trend < self.t + 0.5 or small) or series.noise == 0.0 or self._is_high(view) or self._learnt_at_once(view):
             return ()
         clauses = self._clauses(view, series.n)
@@ -130,9 +130,13 @@ class Plateau(Detector):
                 found.append("frozen")
             if idle or rows >= view.rows(3 * self.rows, 30):
                 found.append("still")
-        if rows >= view.rows(self.lasting, 30):
+        if self._is_long(view, rows):
             found.append("flat")
         return found
+
+    def _is_long(self, view: View, rows: int) -> bool:
+        """Whether the run is long enough for a trend to show; a reward that is not in every row needs sixty rows of its own."""
+        return (rows if rows < 60 else view.index + 1) >= view.rows(self.lasting, 30)
 
     @staticmethod
     def _moved(view: View) -> float:
