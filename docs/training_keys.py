@@ -26,14 +26,19 @@ STAGES = {
         "advantage_p25 advantage_median advantage_p75 advantage_p95 advantage_max advantage_skewness advantage_kurtosis "
         "advantage_normalized advantage_raw temperature max_response_length num_iterations policy_trainable_params "
         "dropout_active reference_is_policy distinct_prompts distinct_prompts_frac updates update_applied "
-        "kl_early_stop generation_time scoring_time "
+        "kl_early_stop mismatch_kl mismatch_logp_diff mismatch_prob_diff mismatch_prob_corr mismatch_ratio "
+        "sampling_ratio_mean num_generations reward_group_std reward_zero_std_frac generation_time scoring_time "
         f"update_time num_tokens_generated {_RATES.removesuffix(' num_tokens')}"
     ),
 }
 OWN = {  # what the catalogue has no metric for, or means otherwise here: meaning, unit
     "loss": ("the stage's loss: the mean over all learnt tokens, or pairs, of the step", "1"),
     "mfu_percent": ("share of the hardware's peak that was used (MFU); in the event log between 0 and 1", "%"),
-    "epoch_time": ("how long the present epoch takes in all; `system/epoch_time` in the trackers", "min"),
+    "epoch_time": ("minutes spent in the present epoch; `system/epoch_time` in the trackers", "min"),
+    "eta_minutes": ("minutes left in the epoch; `epoch_Time` on the console", "min"),
+    "tokens_per_second": ("tokens per second since the start of the epoch", "tokens/s"),
+    "samples_per_second": ("samples per second since the start of the epoch", "1/s"),
+    "steps_per_second": ("steps per second since the start of the epoch", "1/s"),
     "padding_frac": ("share of the batch that is filling", "fraction"),
     "updates": ("optimizer steps made from the rollouts of this step", "count"),
     "update_applied": ("share of them that were made; the others had gradients that were not finite", "fraction"),
@@ -42,7 +47,7 @@ OWN = {  # what the catalogue has no metric for, or means otherwise here: meanin
     "perplexity": ("e to the loss", "1"),
     "entropy": ("mean entropy of what the model predicts, over the tokens that are learnt or were written", "nats"),
     "reward": ("mean score of the responses, without the KL penalty", "reward"),
-    "kl": ("KL of the policy of the rollouts from the one that is updated: how far this step goes (k3)", "nats"),
+    "kl": ("KL from the policy before the updates of the step to the one after the last of them (k3)", "nats"),
     "num_tokens_generated": ("tokens written so far", "tokens"),
 }
 
@@ -54,7 +59,7 @@ def page() -> str:
         "",
         "Every stage logs these at every step: to the trackers of `--report_to` as `train/KEY`, to the event log under the name",
         "of the [catalogue](metrics.md), and the first few of them to the console. A number that is not known is missing, and",
-        "never 0: an unknown peak has no MFU, the first steps have no rate, and the held-out ones (`eval_` before the name)",
+        "never 0: an unknown peak has no MFU, and the held-out ones (`eval_` before the name)",
         "come every `--eval_interval` steps. All are of all processes together.",
         "",
     ]

@@ -1,24 +1,30 @@
 """Checkpoints that are whole or not there, and the way back from them.
 
-A checkpoint is a folder `step_00000120` of safetensors and JSON: weights, optimizer state, and what else a stage gives as
-plain values. It is written under another name, flushed to the disk, and renamed; a kill at any moment leaves the last one.
-Randomness, learning rate and data position need no place in it: each is a function of the seed and the step.
+A checkpoint is a folder `step_00000120` of safetensors and JSON: weights, optimizer state, what else a stage gives as plain
+values, and a checksum of each file. It is written under another name, flushed to the disk, and renamed; a kill at any moment
+leaves the last one, and a full disk leaves nothing half written. A resume takes the newest checkpoint whose checksums agree.
+Randomness, learning rate and data position need no place in it: each is a function of the seed and the step. A fingerprint
+of what those functions depend on (seed, samples per step, data, …) is kept instead, and a resume with another is refused.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
 import shutil
+from collections.abc import Iterable
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, load_model, save_file, save_model
 
 STEP = re.compile(r"step_(\d{8,})")
+CHECKSUMS = "checksums.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
@@ -100,6 +106,10 @@ def load_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
     optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
+def checkpoint_root(args: argparse.Namespace) -> Path:
+    return Path(args.save_dir) / "checkpoints" / args.run_id
+
+
 def save_checkpoint(
     root: Path,
     step: int,
@@ -108,25 +118,57 @@ def save_checkpoint(
     state: dict[str, Any],
     keep: int = 2,
 ) -> Path:
-    """Write the checkpoint of a step, and forget all but the `keep` newest. Call it on the main process only."""
-    root.mkdir(parents=True, exist_ok=True)
+    """Write the checkpoint of a step, and delete all but the `keep` newest. Call it on the main process only.
+
+    Where it cannot be written (a full disk), what was written of it is removed, and `CheckpointError` says why.
+    """
     place = root / f"step_{step:08d}"
     made = root / f".{place.name}.tmp"
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir()
-    for name, model in models.items():
-        save_model(model, str(made / f"{name}.safetensors"))
-    for name, optimizer in optimizers.items():
-        save_optimizer(optimizer, made / f"{name}_optimizer.safetensors")
-    (made / "state.json").write_text(json.dumps({**state, "step": step}))
-    put_in_place(made, place)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        for left_over in root.glob(".step_*.tmp"):  # of a run that was killed
+            shutil.rmtree(left_over, ignore_errors=True)
+        made.mkdir()
+        for name, model in models.items():
+            save_model(model, str(made / f"{name}.safetensors"))
+        for name, optimizer in optimizers.items():
+            save_optimizer(optimizer, made / f"{name}_optimizer.safetensors")
+        (made / "state.json").write_text(json.dumps({**state, "step": step}))
+        (made / CHECKSUMS).write_text(json.dumps({path.name: checksum(path) for path in sorted(made.iterdir())}))
+        put_in_place(made, place)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(made, ignore_errors=True)
+        raise CheckpointError(f"The checkpoint of step {step} cannot be written to {root}: {error}") from error
     for old in checkpoints(root)[:-keep]:
         shutil.rmtree(old, ignore_errors=True)
     return place
 
 
+def checksum(path: Path) -> str:
+    digest = blake2b(digest_size=16)
+    with path.open("rb") as opened:
+        while block := opened.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def damage(path: Path) -> str:
+    """What is wrong with a checkpoint, or nothing."""
+    try:
+        expected = json.loads((path / CHECKSUMS).read_text())
+    except (OSError, ValueError):
+        return f"{CHECKSUMS} is missing or cannot be read"
+    for name, digest in expected.items():
+        try:
+            if checksum(path / name) != digest:
+                return f"{name} differs from its checksum"
+        except OSError:
+            return f"{name} is missing or cannot be read"
+    return ""
+
+
 def checkpoints(root: Path) -> list[Path]:
-    """The whole checkpoints of a run, oldest first."""
+    """The checkpoints of a run, oldest first; whether their files are intact is for `damage` to say."""
     if not root.is_dir():
         return []
     found = [path for path in root.iterdir() if STEP.fullmatch(path.name) and (path / "state.json").is_file()]
@@ -143,17 +185,23 @@ def set_aside(root: Path) -> None:
 
 
 def find_checkpoint(given: str, root: Path) -> Path | None:
-    """The checkpoint that `--from_resume` means: a folder, or the newest of this run; `None` where there is none yet."""
-    if given == "auto":
-        found = checkpoints(root)
-        return found[-1] if found else None
-    path = Path(given)
-    if not (path / "state.json").is_file():
-        inside = checkpoints(path)
-        if not inside:
-            raise CheckpointError(f"--from_resume {given}: no checkpoint there (a folder with state.json, or with step_… in it).")
-        path = inside[-1]
-    return path
+    """The checkpoint that `--from_resume` means: a folder, or the newest intact one; `None` where there is none yet."""
+    path = root if given == "auto" else Path(given)
+    if (path / "state.json").is_file():
+        if wrong := damage(path):
+            raise CheckpointError(f"--from_resume {given}: the checkpoint is damaged: {wrong}.")
+        return path
+    found = checkpoints(path)
+    if not found and given != "auto":
+        raise CheckpointError(f"--from_resume {given}: no checkpoint there (a folder with state.json, or with step_… in it).")
+    for one in reversed(found):
+        wrong = damage(one)
+        if not wrong:
+            return one
+        print(f"checkpoint {one} is damaged and skipped: {wrong}")
+    if found:
+        raise CheckpointError(f"All {len(found)} checkpoints in {path} are damaged. Start without --from_resume.")
+    return None
 
 
 def load_checkpoint(
@@ -165,3 +213,64 @@ def load_checkpoint(
     for name, optimizer in optimizers.items():
         load_optimizer(optimizer, path / f"{name}_optimizer.safetensors")
     return json.loads((path / "state.json").read_text())
+
+
+# What may differ between a run and its resumption: where things are written, how they are shown, how a step is cut into passes
+# (samples per step count, see `fingerprint`), how long the run is, and faults.
+_FREE = frozenset(
+    [
+        "save_dir",
+        "run_id",
+        "save_weight",
+        "from_resume",
+        "resume_anyway",
+        "config",
+        "log_interval",
+        "report_to",
+        "use_wandb",
+        "wandb_project",
+        "no_rldk",
+        "stop_on",
+        "save_interval",
+        "keep_checkpoints",
+        "num_threads",
+        "device",
+        "max_steps",
+        "epochs",
+        "inject",
+        "on_nonfinite",
+        "max_skipped_updates",
+        "eval_interval",
+        "data_config",
+        "use_prepared",
+        "batch_size",
+        "accumulation_steps",
+        "logprob_chunk",
+        "gradient_checkpointing",
+        "compile",
+    ]
+)
+
+
+def fingerprint(args: argparse.Namespace, samples_per_step: int, data: Iterable[Any]) -> dict[str, Any]:
+    """What the course of a run depends on: arguments, samples per step, and the data as tokens."""
+    digest = blake2b(digest_size=16)
+    for item in data:
+        digest.update(json.dumps(item.tolist() if isinstance(item, torch.Tensor) else item, default=str).encode())
+    kept = {key: value for key, value in sorted(vars(args).items()) if key not in _FREE}
+    return {**kept, "samples per step": samples_per_step, "data": digest.hexdigest()}
+
+
+def check_fingerprint(saved: dict[str, Any] | None, now: dict[str, Any], anyway: bool) -> list[str]:
+    """How a run differs from the one it goes on from; refused unless `anyway`."""
+    if saved is None:
+        return []
+    now = json.loads(json.dumps(now, default=str))
+    names = [name for name in now if name in saved and now[name] != saved[name]]
+    differences = ["other data" if name == "data" else f"{name} was {saved[name]} and is {now[name]}" for name in names]
+    if differences and not anyway:
+        raise CheckpointError(
+            f"--from_resume: this run is not the one that the checkpoint belongs to: {'; '.join(differences)}. "
+            "Use the same settings, or add --resume_anyway."
+        )
+    return differences

@@ -1,6 +1,6 @@
 """What each stage trains on, as tokens: packed blocks, conversations, pairs and prompts.
 
-Which of them a step takes is a function of the step and the seed (`batch_indices` in trainer_utils.py), so the position
+Which of them a step takes is a function of the step and the seed (`data_order.py`), so the position
 in the data is the step itself.
 """
 
@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from chat_tokens import IGNORED, answer_tokens, conversation_tokens, prompt_tokens, template_end
 from data_config import DataError
 
 __all__ = ["Conversations", "PackedBlocks", "Pairs", "Prompts", "left_pad", "right_pad"]
-
-IGNORED = -100  # a label that no loss looks at
 
 
 class PackedBlocks(Sequence[Tensor]):
@@ -50,7 +49,8 @@ class Conversations(Sequence[tuple[list[int], list[int]]]):
 
     def __init__(self, records: Sequence[dict[str, Any]], tokenizer: Any, length: int) -> None:
         self.pad = tokenizer.pad_token_id
-        encoded = [conversation_tokens(record["messages"], tokenizer) for record in records]
+        end = template_end(tokenizer)
+        encoded = [conversation_tokens(record["messages"], tokenizer, end) for record in records]
         self.items = _within(encoded, length, lambda item: len(item[0]), "conversations")
 
     def __len__(self) -> int:
@@ -70,11 +70,10 @@ class Pairs(Sequence[tuple[list[int], list[int], list[int]]]):
 
     def __init__(self, records: Sequence[dict[str, Any]], tokenizer: Any, length: int) -> None:
         self.pad = tokenizer.pad_token_id
-        end = [tokenizer.eos_token_id]
-        encoded = []
+        encoded, end = [], template_end(tokenizer)
         for record in records:
-            answers = tokenizer([record["chosen"], record["rejected"]], add_special_tokens=False)["input_ids"]
-            encoded.append((prompt_tokens(record["prompt"], tokenizer), answers[0] + end, answers[1] + end))
+            prompt, chosen = answer_tokens(record["prompt"], record["chosen"], tokenizer, end)
+            encoded.append((prompt, chosen, answer_tokens(record["prompt"], record["rejected"], tokenizer, end)[1]))
         self.items = _within(encoded, length, lambda item: len(item[0]) + max(len(item[1]), len(item[2])), "pairs")
 
     def __len__(self) -> int:
@@ -98,6 +97,7 @@ class Prompts(Sequence[dict[str, Any]]):
         self.pad = tokenizer.pad_token_id
         encoded = [
             {"tokens": prompt_tokens(record["text"], tokenizer), "text": record["text"], "source": record["source"]}
+            | {"columns": {key: value for key, value in record.items() if key not in ("text", "source")}}
             for record in records
         ]
         self.items = _within(encoded, length, lambda item: len(item["tokens"]), "prompts")
@@ -109,51 +109,15 @@ class Prompts(Sequence[dict[str, Any]]):
         return self.items[place]
 
     def collate(self, items: list[dict[str, Any]]) -> dict[str, Any]:
-        """`input_ids` and `attention_mask`, and the words and sources of the prompts for the reward."""
+        """`input_ids` and `attention_mask`, and the words, sources and other columns of the prompts for the reward."""
         tokens, mask = left_pad([item["tokens"] for item in items], self.pad)
         return {
             "input_ids": tokens,
             "attention_mask": mask,
             "texts": [item["text"] for item in items],
             "sources": [item["source"] for item in items],
+            "columns": {name: [item["columns"].get(name) for item in items] for name in items[0]["columns"]},
         }
-
-
-def prompt_tokens(text: str, tokenizer: Any) -> list[int]:
-    """A user's words up to where the answer begins; without a chat template, the words alone."""
-    if tokenizer.chat_template is None:
-        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
-    rendered = tokenizer.apply_chat_template([{"role": "user", "content": text}], add_generation_prompt=True, tokenize=False)
-    return list(tokenizer(rendered, add_special_tokens=False)["input_ids"])
-
-
-def conversation_tokens(messages: list[dict[str, str]], tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Tokens and labels; what the template adds after an answer's end token is not learnt."""
-    if tokenizer.chat_template is None:
-        raise DataError("The tokenizer has no chat template; `trainer/train_tokenizer.py` makes one that has.")
-    tokens: list[int] = []
-    labels: list[int] = []
-    done = ""
-
-    def add(text: str, learnt: bool) -> None:
-        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-        keep = len(ids) if learnt else 0
-        if learnt and tokenizer.eos_token_id in ids:
-            keep = len(ids) - ids[::-1].index(tokenizer.eos_token_id)
-        tokens.extend(ids)
-        labels.extend(ids[:keep] + [IGNORED] * (len(ids) - keep))
-
-    for number, message in enumerate(messages):
-        if message["role"] != "assistant":
-            continue
-        before = tokenizer.apply_chat_template(messages[:number], add_generation_prompt=True, tokenize=False)
-        after = tokenizer.apply_chat_template(messages[: number + 1], tokenize=False)
-        if not before.startswith(done) or not after.startswith(before):
-            raise DataError("The chat template changes earlier turns when a later one is added; answers cannot be told apart.")
-        add(before[len(done) :], learnt=False)
-        add(after[len(before) :], learnt=True)
-        done = after
-    return tokens, labels
 
 
 def right_pad(rows: list[list[int]], fill: int) -> tuple[Tensor, Tensor]:

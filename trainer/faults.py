@@ -1,11 +1,15 @@
 """Faults on demand: `--inject FAULT[=VALUE][@STEP]` breaks a run from a step on, to see what it looks like and who notices.
 
-A fault is only read here; the line of the training loop that it changes asks for it by name.
+The training loops know nothing of single faults. They hand over what may be broken (the settings of a step, its rollouts, its
+scores) and go on with what they get back.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 # name: value where none is given, and what it does
 FAULTS: dict[str, tuple[float, str]] = {
@@ -27,6 +31,22 @@ FAULTS: dict[str, tuple[float, str]] = {
     "no_eos": (1.0, "responses cannot end"),
     "slow": (0.5, "every step takes VALUE seconds longer"),
 }
+SWITCHES = ("flipped_reward", "nan_reward", "nan_loss", "frozen_value", "frozen_policy", "stale_rollouts", "no_eos")  # 0 is off
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """What a step is made with."""
+
+    learning_rate: float
+    critic_learning_rate: float = 0.0
+    kl_coef: float = 0.0
+    temperature: float = 1.0
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    end_tokens: list[int] = field(default_factory=list)
+    loss_factor: float = 1.0
+    frozen: tuple[str, ...] = ()  # models that are not updated
 
 
 @dataclass(frozen=True)
@@ -37,23 +57,68 @@ class Fault:
 
 
 class Faults:
-    """The faults of a run. `faults("lr")` is the value while the fault is on, and `None` otherwise."""
+    """The faults of a run."""
 
     def __init__(self, given: list[str], allowed: tuple[str, ...] | None = None) -> None:
         self.faults = [parse_fault(text, allowed) for text in given]
         self.step = 0
+        self.stale: Any = None
 
     def at(self, step: int) -> list[str]:
         """Say which step it is; the notes for those that begin with it."""
         self.step = step
         return [f"injected {fault.name} = {fault.value:g}" for fault in self.faults if fault.step == step]
 
-    def __call__(self, name: str) -> float | None:
-        return next((fault.value for fault in self.faults if fault.name == name and self.step >= fault.step), None)
+    def active(self) -> dict[str, float]:
+        """The values of the faults that are on."""
+        on = {fault.name: fault.value for fault in reversed(self.faults) if self.step >= fault.step}
+        return {name: value for name, value in on.items() if value or name not in SWITCHES}
 
-    def since(self, name: str) -> int:
-        """For how many steps a fault has been on, this one included; 0 before."""
-        return max((self.step - fault.step + 1 for fault in self.faults if fault.name == name), default=0)
+    def settings(self, settings: StepSettings) -> StepSettings:
+        """The settings of a step as the faults leave them."""
+        on = self.active()
+        changed: dict[str, Any] = {
+            "learning_rate": settings.learning_rate * on.get("lr", 1.0),
+            "critic_learning_rate": settings.critic_learning_rate * on.get("lr", 1.0) * on.get("critic_lr", 1.0),
+        }
+        changed |= {name: on[name] for name in ("kl_coef", "temperature") if name in on}
+        if "clip_range" in on:
+            changed |= {"clip_low": on["clip_range"], "clip_high": on["clip_range"]}
+        if "no_eos" in on:
+            changed["end_tokens"] = []
+        if "nan_loss" in on:
+            changed["loss_factor"] = math.nan
+        changed["frozen"] = tuple(part for fault, part in (("frozen_policy", "actor"), ("frozen_value", "critic")) if fault in on)
+        time.sleep(on.get("slow", 0.0))
+        return replace(settings, **changed)
+
+    def rollouts(self, fresh: Any) -> Any:
+        """The rollouts of a step, or for ever those of the step at which they went stale."""
+        if "stale_rollouts" not in self.active():
+            return fresh
+        self.stale = self.stale or fresh
+        return self.stale
+
+    def scores(self, score: Any, lengths: Any, longest: int) -> Any:
+        """The scores of responses of these lengths."""
+        import torch
+
+        on = self.active()
+        if "constant_reward" in on:
+            score = torch.full_like(score, on["constant_reward"])
+        if "length_reward" in on:
+            score = on["length_reward"] * lengths.float() / longest
+        if "noisy_reward" in on:
+            score = score + on["noisy_reward"] * torch.randn_like(score)
+        if "flipped_reward" in on:
+            score = -score
+        if "reward_scale" in on:
+            since = max(self.step - fault.step + 1 for fault in self.faults if fault.name == "reward_scale")
+            score = score * on["reward_scale"] ** since
+        if "nan_reward" in on:
+            score = score.clone()
+            score[:: max(int(on["nan_reward"]), 1)] = math.nan
+        return score
 
 
 def parse_fault(text: str, allowed: tuple[str, ...] | None = None) -> Fault:
@@ -65,6 +130,9 @@ def parse_fault(text: str, allowed: tuple[str, ...] | None = None) -> Fault:
         listed = "\n".join(f"  {fault:18} {about} (VALUE {default:g})" for fault, (default, about) in known.items())
         raise ValueError(f"--inject {text}: there is no fault {name!r}. There are:\n{listed}")
     try:
-        return Fault(name, float(value) if value else known[name][0], int(step) if step else 1)
+        fault = Fault(name, float(value) if value else known[name][0], int(step) if step else 1)
     except ValueError:
         raise ValueError(f"--inject {text}: expected {name}, {name}=VALUE or {name}=VALUE@STEP, both numbers.") from None
+    if name == "temperature" and not fault.value > 0:
+        raise ValueError(f"--inject {text}: expected a temperature above 0.")
+    return fault

@@ -1,4 +1,4 @@
-"""The numbers of a run: measured honestly, printed as one line an interval, sent to the trackers, judged by the monitor."""
+"""The numbers of a run: measured honestly, printed as one line per interval, sent to the trackers, judged by the monitor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import atexit
 import math
 import sys
 import time
-from collections import deque
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,19 +22,21 @@ SAMPLE_INTERVAL = 10  # steps between two events with samples
 
 
 class Throughput:
-    """Seconds of a step and of its parts, tokens, samples and steps a second, and the time that is left.
+    """Seconds of a step and of its parts; tokens, samples and steps per second since the start of the epoch; the time left in it.
 
-    The device is synchronised on both sides of every span, so that work which was only queued is not taken for done. The
-    first `warmup` steps after a start are left out: they load kernels and fill caches. Rates are those of the last
-    `window` steps; as long as there are none, they are missing.
+    The device is synchronised on both sides of every span, so that work which was only queued is not taken for done. A run
+    that is resumed within an epoch counts from there.
     """
 
-    def __init__(self, device: torch.device | str, total_steps: int, done: int = 0, warmup: int = 2, window: int = 20) -> None:
+    def __init__(self, device: torch.device | str, steps_per_epoch: int, total_steps: int, done: int = 0) -> None:
         self.cuda = torch.device(device).type == "cuda"
-        self.total, self.done, self.skip = total_steps, done, warmup
-        self.laps: deque[tuple[float, int, int]] = deque(maxlen=window)
+        self.per_epoch, self.total, self.done = steps_per_epoch, total_steps, done
         self.spans: dict[str, float] = {}
-        self.tokens = 0
+        self.tokens = 0  # of the whole run
+        self._open_epoch()
+
+    def _open_epoch(self) -> None:
+        self.began, self.steps, self.epoch_tokens, self.epoch_samples = self.now(), 0, 0, 0
 
     def now(self) -> float:
         if self.cuda:
@@ -53,7 +54,9 @@ class Throughput:
 
     @contextmanager
     def step(self):
-        """Time a whole step; checkpoints and logs stand outside and are in nobody's rate."""
+        """Time a whole step, without its checkpoint and its logs."""
+        if self.steps and self.done % self.per_epoch == 0:
+            self._open_epoch()
         self.spans = {}
         begin = self.now()
         yield
@@ -62,19 +65,22 @@ class Throughput:
     def metrics(self, tokens: int, samples: int) -> dict[str, float]:
         """The numbers of the step that has just ended, given what all processes together did in it."""
         self.done += 1
+        self.steps += 1
         self.tokens += tokens
-        found = {"num_tokens_generated": float(self.tokens), "step_time": self._last}
-        found |= {f"{name}_time": seconds for name, seconds in self.spans.items()}
-        if self.skip > 0:
-            self.skip -= 1
-            return found
-        self.laps.append((self._last, tokens, samples))
-        seconds = max(sum(lap[0] for lap in self.laps), 1e-9)
-        found["tokens_per_second"] = sum(lap[1] for lap in self.laps) / seconds
-        found["samples_per_second"] = sum(lap[2] for lap in self.laps) / seconds
-        found["steps_per_second"] = len(self.laps) / seconds
-        found["eta_minutes"] = (self.total - self.done) / found["steps_per_second"] / 60.0
-        return found
+        self.epoch_tokens += tokens
+        self.epoch_samples += samples
+        seconds = max(self.now() - self.began, 1e-9)
+        left = min(-self.done % self.per_epoch, self.total - self.done)  # steps of this epoch that are still to come
+        return {
+            "num_tokens_generated": float(self.tokens),
+            "step_time": self._last,
+            **{f"{name}_time": spent for name, spent in self.spans.items()},
+            "tokens_per_second": self.epoch_tokens / seconds,
+            "samples_per_second": self.epoch_samples / seconds,
+            "steps_per_second": self.steps / seconds,
+            "eta_minutes": left * seconds / self.steps / 60.0,
+            "epoch_time": seconds / 60.0,
+        }
 
 
 class Logger:
@@ -100,14 +106,12 @@ class Logger:
     ) -> None:
         self.args, self.console, self.main = args, console, accelerator.is_main_process
         self.per_epoch, self.total = steps_per_epoch, total_steps
-        self.epoch, self.epoch_done, self.started = -1, 0, False
         self.trackers: Tracker = Tracker()
         self.monitor: Any = None
         self.screen = Screen(self.main, total_steps, resume_step or 0)
         if self.main:
             self._open(resume_step, monitor_state, kl_target)
             atexit.register(self.close)  # an exception must not leave the terminal or the files half done
-        self.epoch_began = time.perf_counter()
 
     def _open(self, resume_step: int | None, monitor_state: dict[str, Any] | None, kl_target: float | None) -> None:
         args = self.args
@@ -133,7 +137,7 @@ class Logger:
         """Take the metrics of a step (from 1) by their short names; a metric that is not known is not in the dict."""
         if not self.main:
             return
-        metrics = {**metrics, "epoch": step / self.per_epoch, "global_step": float(step), "epoch_time": self._epoch_minutes(step)}
+        metrics = {**metrics, "epoch": step / self.per_epoch, "global_step": float(step)}
         names = {key: f"system/{key}" if key == "epoch_time" else f"train/{key}" for key in metrics}
         self.trackers.log({names[key]: value for key, value in metrics.items()}, step)
         if self.monitor is not None:
@@ -165,22 +169,11 @@ class Logger:
         known = found.metrics | {key: metrics[key] for key in found.unmapped}
         return Event(step, known, time.time(), {"seed": self.args.seed}, data_slice, self.about, notes)
 
-    def _epoch_minutes(self, step: int) -> float:
-        """How long the present epoch takes in all: what is past, and what is left at its pace."""
-        epoch = (step - 1) // self.per_epoch
-        now = time.perf_counter()
-        if epoch != self.epoch:
-            self.epoch, self.epoch_done = epoch, 0
-            self.epoch_began = now if self.started else self.epoch_began
-            self.started = True
-        self.epoch_done += 1
-        return (now - self.epoch_began) / self.epoch_done * self.per_epoch / 60.0
-
     def _line(self, step: int, metrics: dict[str, float]) -> str:
         epoch, inside = divmod(step - 1, self.per_epoch)
         words = [f"Epoch:[{epoch + 1}/{max(self.args.epochs, epoch + 1)}]({inside + 1}/{self.per_epoch})"]
         words += [f"{label}:{form.format(metrics[key])}" for label, key, form in self.console if key in metrics]
-        words.append(f"epoch_Time:{math.ceil(metrics['epoch_time'])}min")
+        words.append(f"epoch_Time:{math.ceil(metrics['eta_minutes'])}min")
         return " ".join(words)
 
     def state_dict(self) -> dict[str, Any]:

@@ -9,8 +9,10 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
+from rldk.functional.gradients import combined_norm
 from rldk.functional.kl import kl_per_sequence, kl_per_token
 from rldk.functional.masked import masked_mean, masked_var
+from rldk.functional.mismatch import mismatch_statistics
 from rldk.functional.policy import explained_variance
 from rldk.functional.responses import describe_responses, sample_responses
 from rldk.functional.sample import describe
@@ -19,7 +21,7 @@ from rollout import Rollout
 
 def gathered(accelerator: Accelerator, roll: Rollout, **tensors: Tensor) -> dict[str, Tensor]:
     """The rollouts of all processes, in the order of the ranks; shorter ones are filled up with what the mask leaves out."""
-    found = {**tensors, "mask": roll.mask, "ended": roll.ended, "responses": roll.responses}
+    found = {**tensors, "mask": roll.mask, "ended": roll.ended, "responses": roll.responses, "sampled": roll.logprobs}
     if accelerator.num_processes > 1:
         found = {
             key: accelerator.gather(accelerator.pad_across_processes(value, dim=1) if value.dim() > 1 else value)
@@ -28,7 +30,7 @@ def gathered(accelerator: Accelerator, roll: Rollout, **tensors: Tensor) -> dict
     return found
 
 
-def rollout_metrics(whole: dict[str, Tensor], coef: float) -> dict[str, float]:
+def rollout_metrics(whole: dict[str, Tensor], coef: float, group: int = 1) -> dict[str, float]:
     """Rewards, KL to the reference, lengths, advantages and values, by the short names of the trainer."""
     mask, score = whole["mask"].bool(), whole["score"].double()
     lengths = mask.sum(1).double()
@@ -42,23 +44,32 @@ def rollout_metrics(whole: dict[str, Tensor], coef: float) -> dict[str, float]:
         "kl_ref": kl_per_token(whole["kl"], mask),
         "kl_mean_per_sequence": per_sequence,
         "kl_coef": coef,
+        "entropy": masked_mean(whole["entropy"], mask),
         "avg_response_len": lengths.mean(),
         "response_len_std": lengths.std(correction=0),
         "rollout_length_min": lengths.min(),
         "rollout_length_max": lengths.max(),
         "eos_frac": whole["ended"].double().mean(),
         "truncated_frac": 1.0 - whole["ended"].double().mean(),
-        "value_mean": masked_mean(whole["values"], mask),
-        "value_std": masked_var(whole["values"], mask).sqrt(),
-        "return_mean": masked_mean(whole["returns"], mask),
-        "return_std": masked_var(whole["returns"], mask).sqrt(),
     }
-    found |= describe(whole["raw"][mask])  # before whitening: afterwards mean and spread say nothing
+    if "values" in whole:
+        found |= {
+            "value_mean": masked_mean(whole["values"], mask),
+            "value_std": masked_var(whole["values"], mask).sqrt(),
+            "return_mean": masked_mean(whole["returns"], mask),
+            "return_std": masked_var(whole["returns"], mask).sqrt(),
+        }
+        explained = explained_variance(whole["values"], whole["returns"], mask)
+        found |= {} if math.isnan(explained) else {"explained_variance": explained}
+    if group > 1:
+        spread = score.view(-1, group).std(1, correction=0)
+        found |= {"reward_group_std": spread.mean(), "reward_zero_std_frac": (spread == 0).double().mean()}
+    found |= mismatch_statistics(whole["old"], whole["sampled"], mask)
+    # before whitening: afterwards mean and spread say nothing. Where all tokens of a response have one, it counts once.
+    found |= describe(whole["raw"][mask] if "values" in whole else whole["raw"][:, 0])
     found |= describe_responses([sample_responses(whole["responses"].cpu(), lengths.cpu())])
     correlation = rank_correlation(lengths, score)
-    explained = explained_variance(whole["values"], whole["returns"], mask)
     found |= {} if math.isnan(correlation) else {"length_reward_corr": correlation}
-    found |= {} if math.isnan(explained) else {"explained_variance": explained}
     return {key: float(value) for key, value in found.items()}
 
 
@@ -77,19 +88,33 @@ def _ranks(values: Tensor) -> Tensor:
     return (last - (counts.double() + 1) / 2)[group]
 
 
-SUMMED = ("actor_loss", "critic_loss", "kl", "clip_frac", "value_clip_frac", "ratio_sum", "ratio_squares", "entropy")
+LOSSES = ("actor_loss", "critic_loss")  # their tokens are weighed already
+SUMMED = ("kl", "clip_frac", "value_clip_frac", "ratio_sum", "ratio_squares")
 
 
-def update_metrics(accelerator: Accelerator, parts: list[dict[str, Tensor]], tokens: Tensor) -> dict[str, float]:
+def update_metrics(accelerator: Accelerator, parts: list[dict[str, Tensor]], tokens: int) -> dict[str, float]:
     """The metrics of one update from the sums of its passes in all processes, divided by its tokens."""
-    names = [name for name in SUMMED if name in parts[0]]
+    names = [name for name in (*LOSSES, *SUMMED) if name in parts[0]]
     sums = torch.stack([sum(part[name] for part in parts).double() for name in names])  # type: ignore[union-attr]
     ends = torch.stack([torch.stack([-part["ratio_min"], part["ratio_max"]]) for part in parts]).amax(0)
     if accelerator.num_processes > 1:
         sums = accelerator.reduce(sums, "sum")
         ends = accelerator.gather(ends[None]).amax(0)
-    found = dict(zip(names, (sums / tokens).tolist(), strict=True))
+    found = {name: value / (1 if name in LOSSES else tokens) for name, value in zip(names, sums.tolist(), strict=True)}
     mean = found.pop("ratio_sum")
     spread = max(found.pop("ratio_squares") - mean * mean, 0.0) ** 0.5
     low, high = ends.tolist()
     return found | {"ratio_mean": mean, "ratio_std": spread, "ratio_min": -low, "ratio_max": high}
+
+
+def step_metrics(updates: list[dict[str, float]]) -> dict[str, float]:
+    """The metrics of a step: means over its updates, and the extremes of the ratio. Of no update there are none."""
+    if not updates:
+        return {}
+    found = {key: sum(update[key] for update in updates) / len(updates) for key in updates[0]}
+    found |= {
+        "ratio_min": min(update["ratio_min"] for update in updates),
+        "ratio_max": max(update["ratio_max"] for update in updates),
+    }
+    norms = [found[key] for key in ("actor_grad_norm", "critic_grad_norm") if key in found]
+    return found | {"grad_norm": combined_norm(*norms)}

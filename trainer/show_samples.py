@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from chat_tokens import end_tokens
 from data_config import DataError, Source
 from data_sets import Prompts
 from data_sources import iter_records, shape_record
@@ -59,7 +60,7 @@ def ask(folder: str, records: list[dict[str, Any]], length: int, temperature: fl
     how = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature > 0 else {"do_sample": False}
     made = model.generate(
         input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], max_new_tokens=length,
-        pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id, **how,
+        pad_token_id=tokenizer.pad_token_id, eos_token_id=end_tokens(tokenizer, model), **how,
     )  # fmt: skip
     return tokenizer.batch_decode(made[:, batch["input_ids"].shape[1] :], skip_special_tokens=True)
 

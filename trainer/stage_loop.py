@@ -12,32 +12,36 @@ import sys
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 
-from checkpoint import set_aside
+from checkpoint import (
+    CheckpointError,
+    check_fingerprint,
+    checkpoint_root,
+    find_checkpoint,
+    fingerprint,
+    load_checkpoint,
+    save_checkpoint,
+    set_aside,
+)
 from data_config import DataError, read_config
 from data_mix import load_records
-from faults import Faults
-from rldk.functional.throughput import calculate_mfu, flops_per_token
-from trainer_utils import (
-    Accelerator,
-    Logger,
-    Stopper,
-    Throughput,
+from data_order import batch_indices, steps_in
+from faults import Faults, StepSettings
+from logger import Logger, Throughput
+from machine import seed_everything
+from models import count_parameters, save_weights
+from optimization import (
     all_finite,
-    batch_indices,
-    checkpoint_root,
     clip_gradients,
-    count_parameters,
-    find_checkpoint,
     learning_rate_at,
-    load_checkpoint,
     make_optimizer,
-    save_checkpoint,
-    save_weights,
-    seed_everything,
+    plain_optimizer,
     set_learning_rate,
-    steps_in,
-)  # fmt: skip
+    step_optimizers,
+)
+from rldk.functional.throughput import calculate_mfu, flops_per_token
+from stopping import SkippedUpdates, Stopper, weights_are_finite
 
 CONSOLE = [
     ("loss", "loss", "{:.6f}"),
@@ -97,40 +101,50 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
     size = len(data) - held
     per_rank = args.batch_size * args.accumulation_steps
     per_epoch, total = steps_in(size, per_rank * world, args.epochs, args.max_steps)
-    faults = Faults(args.inject, allowed=("lr", "nan_loss"))
+    faults = Faults(args.inject, allowed=("lr", "nan_loss", "slow"))
 
     # 2. Optimizer, and the way back to a checkpoint: before accelerate wraps them.
     optimizer = make_optimizer(model, args.learning_rate, args.weight_decay)
     found = find_checkpoint(args.from_resume, checkpoint_root(args)) if args.from_resume else None
     state = load_checkpoint(found, {"model": model}, {"model": optimizer}) if found else {"step": 0}
     start = state["step"]
+    identity = fingerprint(args, per_rank * world, data)
+    differences = check_fingerprint(state.get("fingerprint"), identity, args.resume_anyway)
     if accelerator.is_main_process and not args.from_resume:
         set_aside(checkpoint_root(args))
     flops = flops_per_token(count_parameters(model))
     model, optimizer = accelerator.prepare(model, optimizer)
+    optimizer = plain_optimizer(accelerator, optimizer)
     model.train()
 
     logger = Logger(
         args, accelerator, [CONSOLE[0], *objective.shown, *CONSOLE[1:]], per_epoch, total,
         resume_step=start if args.from_resume else None, monitor_state=state.get("monitor"),
     )  # fmt: skip
-    throughput = Throughput(accelerator.device, total, done=start)
+    throughput = Throughput(accelerator.device, per_epoch, total, done=start)
     throughput.tokens = state.get("tokens", 0)
-    stopper = Stopper()
+    stopper, skipped = Stopper(), SkippedUpdates(args.max_skipped_updates)
     logger.say(
         f"{args.stage}: {count_parameters(model):,} parameters, {size} samples ({held} held out), "
         f"{total} steps of {per_rank * world}" + (f", from step {start} of {found}" if found else "")
     )
 
+    for difference in differences:
+        logger.say(f"resumed although the run differs: {difference}")
     sharded = str(accelerator.distributed_type.value) in ("FSDP", "DEEPSPEED")  # no process has the whole of it
     if sharded:
         logger.say("the model is sharded: no checkpoints in the middle, only the weights at the end")
 
     def checkpoint(step: int) -> None:
         if accelerator.is_main_process and not sharded:
-            kept = {"tokens": throughput.tokens, "monitor": logger.state_dict()}
+            kept = {"tokens": throughput.tokens, "monitor": logger.state_dict(), "fingerprint": identity}
             models = {"model": accelerator.unwrap_model(model)}
-            save_checkpoint(checkpoint_root(args), step, models, {"model": optimizer}, kept, args.keep_checkpoints)
+            try:
+                if not weights_are_finite(models["model"]):
+                    raise CheckpointError(f"The weights after step {step} are not finite: no checkpoint is written")
+                save_checkpoint(checkpoint_root(args), step, models, {"model": optimizer}, kept, args.keep_checkpoints)
+            except CheckpointError as error:  # a full disk need not be full tomorrow: training continues
+                logger.say(f"{error}.")
         accelerator.wait_for_everyone()
 
     # 3. The steps.
@@ -138,10 +152,9 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
     for step in range(start, total):
         seed_everything(args.seed, step, rank)
         notes = faults.at(step + 1)
-        rate = learning_rate_at(step, total, args, args.learning_rate) * (faults("lr") or 1.0)
-        broken = 1.0 if faults("nan_loss") is None else math.nan
-        set_learning_rate(optimizer, rate)
         with throughput.step():
+            settings = faults.settings(StepSettings(learning_rate_at(step, total, args, args.learning_rate)))
+            set_learning_rate(optimizer, settings.learning_rate)
             mine = batch_indices(size, per_rank * world, step, args.seed)[rank::world]
             passes = [
                 to_device(collated(data, mine[at : at + args.batch_size]), accelerator)
@@ -156,30 +169,34 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
                 with accelerator.accumulate(model):  # processes exchange gradients at the last pass only
                     with accelerator.autocast():
                         found_here = objective(model, batch)
-                    loss = found_here["loss"] * broken / max(units, 1.0)
+                    loss = found_here["loss"] * settings.loss_factor / max(units, 1.0)
                     # accelerate divides by the passes and averages over the processes: both are undone, the mean is ours
                     accelerator.backward(loss * args.accumulation_steps * world)
                 for key, value in found_here.items():
                     sums[key] = sums.get(key, 0.0) + value.detach().float()
-            norm = clip_gradients(accelerator, model.parameters(), args.grad_clip)
+            norm = clip_gradients(accelerator, optimizer, model.parameters(), args.grad_clip)
 
             # 4. A step whose gradients are not finite would spoil the weights for good: it is not made.
-            bad = not all_finite(norm) and accelerator.scaler is None
-            if bad:
+            finite = all_finite(norm)
+            skipped.add(finite)
+            if not finite:
                 notes.append("the gradients are not finite; the step was not made")
-            else:  # a loss scaler leaves such a step out itself, and learns from it
-                optimizer.step()
+            if finite or accelerator.scaler is not None:  # a loss scaler leaves such a step out itself, and learns from it
+                step_optimizers(accelerator, [optimizer])
             optimizer.zero_grad()
 
         # 5. The numbers, of all processes together.
         totals = dict(zip(sums, reduced(accelerator, [float(value) for value in sums.values()]), strict=True))
-        means = {key: value / max(units, 1.0) * (broken if key == "loss" else 1.0) for key, value in totals.items()}
-        metrics = objective.metrics(means) | {"grad_norm": norm, "lr": rate, "padding_frac": 1.0 - tokens / max(cells, 1.0)}
+        means = {key: value / max(units, 1.0) * (settings.loss_factor if key == "loss" else 1.0) for key, value in totals.items()}
+        metrics = objective.metrics(means) | {
+            "grad_norm": norm,
+            "lr": settings.learning_rate,
+            "padding_frac": 1.0 - tokens / max(cells, 1.0),
+        }
         metrics |= throughput.metrics(int(tokens), per_rank * world)
         metrics["num_tokens"] = metrics.pop("num_tokens_generated")  # seen, not generated
-        if "tokens_per_second" in metrics:
-            mfu = calculate_mfu(flops, metrics["tokens_per_second"], accelerator.device, world)
-            metrics |= {} if mfu is None else {"mfu_percent": mfu}
+        mfu = calculate_mfu(flops, metrics["tokens_per_second"], accelerator.device, world)
+        metrics |= {} if mfu is None else {"mfu_percent": mfu}
         done, last = step + 1, step + 1 == total
         if held and (last or done % args.eval_interval == 0):
             metrics |= evaluate(model, data, range(size, size + held), objective, args.batch_size, accelerator)
@@ -188,8 +205,10 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         # 6. Reasons to end before the end; a checkpoint either way.
         if stopper.requested(accelerator, also=logger.stop is not None):
             ended = "told to by a signal" if stopper.signal else "the monitor confirmed a failure"
-        elif bad and args.on_nonfinite == "stop":
+        elif not finite and args.on_nonfinite == "stop":
             ended = "the gradients are not finite"
+        else:
+            ended = skipped.dead or (skipped.nothing_learnt if last else "")
         if ended or last or (args.save_interval and done % args.save_interval == 0):
             checkpoint(done)
         if ended:
@@ -197,7 +216,12 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
 
     # 7. The weights, as the next stage takes them. A run that was cut short leaves its checkpoint only.
     if ended:
-        logger.say(f"stopped after step {done}: {ended}. Checkpoint in {checkpoint_root(args)}; go on with --from_resume.")
+        way_back = (
+            "No checkpoint: the model is sharded"
+            if sharded
+            else f"Checkpoints in {checkpoint_root(args)}; go on with --from_resume"
+        )
+        logger.say(f"stopped after step {done}: {ended}. {way_back}.")
         if logger.stop is not None:
             logger.say(str(logger.stop))
     else:

@@ -74,3 +74,35 @@ def test_parts_are_whitened_by_the_moments_of_the_whole() -> None:
     mean, var = values.mean(), values.var(correction=0)
     parts = [whiten(values[at : at + 2], mask[:2], mean, var) for at in (0, 2)]
     assert torch.allclose(torch.cat(parts), whiten(values, mask))
+
+
+SCORES = st.lists(st.lists(st.floats(-3, 3), min_size=4, max_size=4), min_size=1, max_size=5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(groups=SCORES)
+def test_advantages_within_groups_are_those_of_plain_loops(groups) -> None:
+    import statistics
+
+    from rldk.functional.advantages import group_relative, leave_one_out
+
+    scores = torch.tensor(groups, dtype=torch.float64).flatten()
+    grpo, dr_grpo, rloo = [], [], []
+    for group in groups:
+        mean, spread = statistics.fmean(group), statistics.stdev(group)
+        for number, score in enumerate(group):
+            others = [other for place, other in enumerate(group) if place != number]
+            grpo.append((score - mean) / (spread + 1e-4))
+            dr_grpo.append(score - mean)
+            rloo.append(score - statistics.fmean(others))
+    assert group_relative(scores, 4).tolist() == pytest.approx(grpo, abs=1e-6)
+    assert group_relative(scores, 4, scale=False).tolist() == pytest.approx(dr_grpo, abs=1e-9)
+    assert leave_one_out(scores, 4).tolist() == pytest.approx(rloo, abs=1e-9)
+
+
+@pytest.mark.parametrize("group", [1, 3])
+def test_groups_must_divide_the_scores(group: int) -> None:
+    from rldk.functional.advantages import leave_one_out
+
+    with pytest.raises(ValueError, match=f"groups of {group}"):
+        leave_one_out(torch.zeros(8), group)

@@ -104,3 +104,44 @@ def test_the_gradient_of_a_clipped_token_is_zero() -> None:
     new = torch.tensor([0.5, 0.0], requires_grad=True)
     policy.policy_loss(new, torch.zeros(2), torch.ones(2), torch.ones(2), 0.2).backward()
     assert new.grad.tolist() == [0.0, -0.5]
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=ROWS, low=st.floats(0.01, 1), high=st.floats(0.01, 2))
+def test_an_asymmetric_clip_and_weights_of_tokens(rows, low, high) -> None:
+    losses, outside = 0.0, 0
+    weights = torch.linspace(0.1, 1.0, len(rows), dtype=torch.float64)
+    for (new, old, advantage, on), weight in zip(rows, weights.tolist(), strict=True):
+        if on:
+            ratio = math.exp(new - old)
+            losses += weight * -min(ratio * advantage, min(max(ratio, 1 - low), 1 + high) * advantage)
+            outside += ratio < 1 - low or ratio > 1 + high
+    new, old, advantage, mask = columns(rows)
+    found = policy.policy_loss(new, old, advantage, mask, low, clip_high=high, weights=weights)
+    assert found.item() == pytest.approx(losses, abs=1e-9)
+    n = int(mask.sum())
+    assert policy.clip_fraction(new, old, mask, low, clip_high=high).item() == pytest.approx(outside / n, abs=1.01 / n)
+
+
+LENGTHS = st.lists(st.integers(1, 6), min_size=1, max_size=6)
+
+
+@settings(max_examples=50, deadline=None)
+@given(lengths=LENGTHS)
+def test_the_ways_to_aggregate_a_loss_against_plain_loops(lengths) -> None:
+    mask = torch.tensor([[1] * length + [0] * (6 - length) for length in lengths])
+    losses = torch.arange(mask.numel(), dtype=torch.float64).view(mask.shape)
+    rows = [row[:length] for row, length in zip(losses.tolist(), lengths, strict=True)]
+    expected = {
+        "token": sum(map(sum, rows)) / sum(lengths),
+        "sequence": sum(sum(row) / len(row) for row in rows) / len(rows),
+        "length": sum(map(sum, rows)) / (len(rows) * 10),
+    }
+    for by, value in expected.items():
+        found = (policy.token_weights(mask, by, longest=10).double() * losses).sum().item()
+        assert found == pytest.approx(value, rel=1e-6)
+        halves = [mask[: len(mask) // 2], mask[len(mask) // 2 :]]
+        parts = [policy.token_weights(half, by, sum(lengths), len(lengths), 10) for half in halves if len(half)]
+        assert torch.cat(parts).equal(policy.token_weights(mask, by, longest=10))  # of parts as of the whole
+    with pytest.raises(ValueError, match="token"):
+        policy.token_weights(mask, "word")

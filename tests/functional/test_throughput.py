@@ -37,3 +37,10 @@ def test_impossible_numbers_are_refused() -> None:
         calculate_mfu(1.0, 1.0, 1.0, n_devices=0)
     with pytest.raises(ValueError, match="trainable_params"):
         flops_per_token(-1)
+
+
+def test_the_flops_of_a_step_of_reinforcement_learning() -> None:
+    from rldk.functional.throughput import rl_step_flops
+
+    assert rl_step_flops(10, 7, epochs=0) == 10 * 2 * 3 * 7  # generated, and passed through twice
+    assert rl_step_flops(10, 7, critic=5, reference=7, reward=3, epochs=4) == 10 * (2 * (3 * 7 + 5 + 7 + 3) + 4 * 6 * (7 + 5))

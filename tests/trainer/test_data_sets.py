@@ -97,7 +97,8 @@ def test_a_template_that_rewrites_earlier_turns_is_refused(tokenizer: Any) -> No
 
 
 def test_pairs_share_their_prompt_and_are_learnt_on_the_answer(tokenizer: Any) -> None:
-    from data_sets import Pairs, prompt_tokens
+    from chat_tokens import prompt_tokens
+    from data_sets import Pairs
 
     records = [
         {"prompt": "Where does the fox live?", "chosen": "In the forest.", "rejected": "Ugh, go away. In the pond."},

@@ -50,6 +50,11 @@ EFFECTS = {
     "frozen_policy": lambda b, a: a["weight_change"] == 0.0 < b["weight_change"] and a["weight_change_value"] > 0,
     "frozen_value": lambda b, a: a["weight_change_value"] == 0.0 < b["weight_change_value"] and a["weight_change"] > 0,
     "slow=0.3": lambda b, a: a["step_time"] > 0.3,
+    "lr=0": lambda b, a: a["policy_lr"] == a["value_lr"] == 0.0 < b["policy_lr"] and a["weight_change"] == 0.0,
+    "critic_lr=0": lambda b, a: a["value_lr"] == 0.0 < a["policy_lr"],
+    "clip_range=0": lambda b, a: a["clip_range"] == 0.0,
+    "frozen_policy=0": lambda b, a: a["weight_change"] > 0.0,
+    "no_eos=0": lambda b, a: a["rollout_length_min"] < 8.0,
 }  # fmt: skip
 
 

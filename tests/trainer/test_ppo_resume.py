@@ -129,6 +129,8 @@ def test_two_processes_train_as_one_with_the_doubled_batch(world, two, tmp_path:
     assert said.count("Epoch:[1/100](1/6)") == 1  # one process prints
     assert len(list((out / "tensorboard/ppo").glob("events*"))) == 1  # and writes
     assert train_ppo.main(command(world, tmp_path, *BY_TWO, "--batch_size=8")) == 0
+    slices = [[event["data_slice"] for event in events_of(folder)] for folder in (out, tmp_path)]
+    assert slices[0] == slices[1]  # tokens of all processes together
     # Sums come in another order, and Adam makes much of little at first: the same within noise.
     same(events_of(out), events_of(tmp_path), rel=2e-2, skip=("ratio_min", "ratio_max"))
 

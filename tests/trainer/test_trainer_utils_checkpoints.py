@@ -44,7 +44,7 @@ def test_nothing_in_it_is_pickled(tmp_path: Path) -> None:
 
     model, optimizer = trained(1)
     place = save_checkpoint(tmp_path, 1, {"m": model}, {"m": optimizer}, {})
-    assert sorted(path.suffix for path in place.iterdir()) == [".json", ".safetensors", ".safetensors"]
+    assert sorted(path.suffix for path in place.iterdir()) == [".json", ".json", ".safetensors", ".safetensors"]
     for path in place.glob("*.safetensors"):
         data = path.read_bytes()
         json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])  # a header of JSON, and numbers after it
@@ -86,3 +86,85 @@ def test_names_cannot_lead_out_of_their_folder(name) -> None:
 
     with pytest.raises(CheckpointError, match="--run_id"):
         checked_name(name, "--run_id")
+
+
+def saved(root: Path, *steps: int) -> list[Path]:
+    from checkpoint import save_checkpoint
+
+    model, optimizer = trained(1)
+    return [save_checkpoint(root, step, {"m": model}, {"m": optimizer}, {}, keep=9) for step in steps]
+
+
+def flip(path: Path) -> None:
+    """Change one bit in the middle of a file."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("name", ["m.safetensors", "m_optimizer.safetensors", "state.json", "checksums.json"])
+@pytest.mark.parametrize("how", ["flipped", "cut", "gone"])
+def test_the_newest_intact_checkpoint_is_taken(name: str, how: str, tmp_path: Path, capsys) -> None:
+    from checkpoint import CheckpointError, find_checkpoint
+
+    first, second, third = saved(tmp_path, 1, 2, 3)
+    for place in (second, third):
+        if how == "flipped":
+            flip(place / name)
+        elif how == "cut":
+            (place / name).write_bytes((place / name).read_bytes()[:-9])
+        else:
+            (place / name).unlink()
+    assert find_checkpoint("auto", tmp_path) == first
+    assert name == "state.json" or capsys.readouterr().out.count("is damaged and skipped") == 2
+    if name != "state.json" or how != "gone":
+        with pytest.raises(CheckpointError, match="is damaged"):
+            find_checkpoint(str(third), tmp_path)
+
+
+def test_where_all_are_damaged_nothing_begins_anew(tmp_path: Path) -> None:
+    from checkpoint import CheckpointError, find_checkpoint
+
+    for place in saved(tmp_path, 1, 2):
+        flip(place / "m.safetensors")
+    with pytest.raises(CheckpointError, match=r"All 2 checkpoints in .* are damaged"):
+        find_checkpoint("auto", tmp_path)
+
+
+def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The operating system refuses to write more than so many bytes, as a full disk does."""
+    import resource
+
+    from checkpoint import CheckpointError, save_checkpoint
+
+    model = torch.nn.Linear(300, 300)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    saved(tmp_path, 1)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(CheckpointError, match="step 2 cannot be written"):
+            save_checkpoint(tmp_path, 2, {"m": model}, {}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.iterdir()] == ["step_00000001"]
+
+
+def test_a_run_is_known_by_its_settings_and_its_data() -> None:
+    from argparse import Namespace
+
+    from checkpoint import CheckpointError, check_fingerprint, fingerprint
+
+    args = Namespace(seed=1, learning_rate=1e-3, batch_size=4, accumulation_steps=2, save_dir="a", max_steps=9)
+    there = json.loads(json.dumps(fingerprint(args, 8, [[1, 2], [3]])))
+    other = Namespace(**{**vars(args), "batch_size": 8, "accumulation_steps": 1, "save_dir": "b", "max_steps": 99})
+    assert check_fingerprint(there, fingerprint(other, 8, [[1, 2], [3]]), anyway=False) == []
+    for changed, size, data, said in (
+        ({"seed": 2}, 8, [[1, 2], [3]], "seed was 1 and is 2"),
+        ({}, 16, [[1, 2], [3]], "samples per step was 8 and is 16"),
+        ({}, 8, [[1, 2], [4]], "other data"),
+        ({"learning_rate": 1.0}, 8, [[1, 2], [3]], "learning_rate"),
+    ):
+        now = fingerprint(Namespace(**{**vars(args), **changed}), size, data)
+        with pytest.raises(CheckpointError, match=f"{said}.*--resume_anyway"):
+            check_fingerprint(there, now, anyway=False)
+        assert len(check_fingerprint(there, now, anyway=True)) == 1

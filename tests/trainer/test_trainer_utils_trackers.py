@@ -80,20 +80,40 @@ def test_an_unknown_tracker_is_refused(tmp_path: Path) -> None:
         make_trackers(["abacus"], tmp_path, "p", "r", {}, None)
 
 
-def test_speed_leaves_out_the_warm_up_and_what_is_between_steps() -> None:
+def test_rates_are_counted_since_the_start_of_the_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     from logger import Throughput
 
-    clock = Throughput("cpu", total_steps=10, warmup=2)
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    clock = Throughput("cpu", steps_per_epoch=4, total_steps=7, done=1)
     found = []
-    for step in range(4):
+    for seconds in (60.0, 30.0, 30.0, 12.0, 12.0):  # steps 2 to 6; the second epoch begins with step 5
         with clock.step(), clock.span("generation"):
-            time.sleep(0.3 if step < 2 else 0.02)
-        time.sleep(0.05)  # a checkpoint
-        found.append(clock.metrics(tokens=100, samples=4))
-    assert "tokens_per_second" not in found[0] and "tokens_per_second" not in found[1]
-    spent = found[2]["step_time"] + found[3]["step_time"]
-    assert found[3]["tokens_per_second"] == pytest.approx(200 / spent)
-    assert found[3]["samples_per_second"] == pytest.approx(8 / spent) and found[3]["steps_per_second"] == pytest.approx(2 / spent)
-    assert found[3]["eta_minutes"] == pytest.approx(6 * spent / 2 / 60)
-    assert found[3]["num_tokens_generated"] == 400 and found[0]["generation_time"] >= 0.3
-    assert found[0]["generation_time"] <= found[0]["step_time"]
+            now[0] += seconds / 2
+        now[0] += seconds / 2  # a checkpoint and logs are part of the epoch, and not of the step
+        found.append(clock.metrics(tokens=120, samples=6))
+    assert [row["step_time"] for row in found] == [30.0, 15.0, 15.0, 6.0, 6.0]
+    assert [row["tokens_per_second"] for row in found] == pytest.approx([2.0, 240 / 90, 3.0, 10.0, 10.0])
+    assert [row["samples_per_second"] for row in found] == pytest.approx([0.1, 12 / 90, 0.15, 0.5, 0.5])
+    assert [row["steps_per_second"] for row in found] == pytest.approx([1 / 60, 2 / 90, 3 / 120, 1 / 12, 1 / 12])
+    assert [row["epoch_time"] for row in found] == pytest.approx([1.0, 1.5, 2.0, 0.2, 0.4])  # minutes spent
+    assert [row["eta_minutes"] for row in found] == pytest.approx([2.0, 0.75, 0.0, 0.4, 0.2])  # minutes left; step 8 is not made
+    assert found[-1]["num_tokens_generated"] == 600 and found[0]["generation_time"] == 30.0
+
+
+def test_the_console_shows_the_minutes_left_in_the_epoch() -> None:
+    from types import SimpleNamespace
+
+    from logger import Logger
+
+    logger = Logger.__new__(Logger)
+    logger.args, logger.per_epoch, logger.console = SimpleNamespace(epochs=2), 10, [("loss", "loss", "{:.2f}")]
+    line = logger._line(13, {"loss": 1.0, "eta_minutes": 4.2, "epoch_time": 77.0})
+    assert line == "Epoch:[2/2](3/10) loss:1.00 epoch_Time:5min"
+
+
+def test_mfu_can_be_imported_from_the_root_of_the_project() -> None:
+    root = Path(__file__).resolve().parents[2]
+    code = "from trainer.trainer_utils import calculate_mfu; print(calculate_mfu(6e9, 1000.0, 'NVIDIA A100-SXM4-80GB'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0 and float(done.stdout) == pytest.approx(100 * 6e12 / 312e12), done.stderr

@@ -9,7 +9,7 @@ from rldk.functional.masked import masked_mean, masked_var
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["gae", "whiten"]
+__all__ = ["gae", "group_relative", "leave_one_out", "whiten"]
 
 
 def gae(rewards: Tensor, values: Tensor, mask: Tensor, gamma: float = 1.0, lam: float = 0.95) -> tuple[Tensor, Tensor]:
@@ -53,3 +53,31 @@ def whiten(values: Tensor, mask: Tensor, mean: Tensor | None = None, var: Tensor
     mean = masked_mean(values, mask) if mean is None else mean
     var = masked_var(values, mask) if var is None else var
     return ((values - mean) * (var + 1e-8).rsqrt()).where(mask.bool(), values.new_zeros(()))
+
+
+def group_relative(scores: Tensor, group: int, scale: bool = True) -> Tensor:
+    """Advantages of GRPO (Shao et al. 2024): each score less the mean of its group, over the spread of the group.
+
+    Args:
+        scores: one for each response; the `group` responses to one prompt stand next to each other.
+        group: responses to each prompt.
+        scale: whether to divide by the group's standard deviation (of a sample); Dr. GRPO (Liu et al. 2025) does not.
+    """
+    grouped = _groups(scores, group)
+    found = grouped - grouped.mean(1, keepdim=True)
+    if scale:
+        found = found / (grouped.std(1, keepdim=True) + 1e-4)
+    return found.reshape(scores.shape)
+
+
+def leave_one_out(scores: Tensor, group: int) -> Tensor:
+    """Advantages of RLOO (Ahmadian et al. 2024): each score less the mean of the others in its group."""
+    grouped = _groups(scores, group)
+    others = (grouped.sum(1, keepdim=True) - grouped) / (group - 1)
+    return (grouped - others).reshape(scores.shape)
+
+
+def _groups(scores: Tensor, group: int) -> Tensor:
+    if group < 2 or len(scores) % group:
+        raise ValueError(f"Expected groups of at least 2 that divide {len(scores)} scores, got groups of {group}.")
+    return scores.view(-1, group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-__all__ = ["PEAK_FLOPS", "calculate_mfu", "flops_per_token", "peak_flops"]
+__all__ = ["PEAK_FLOPS", "calculate_mfu", "flops_per_token", "peak_flops", "rl_step_flops"]
 
 PEAK_FLOPS: dict[str, float] = {
     "b200": 2250e12,
@@ -48,6 +48,21 @@ def flops_per_token(trainable_params: int) -> float:
     if trainable_params < 0:
         raise ValueError(f"Expected `trainable_params` to be at least 0, got {trainable_params}.")
     return 6.0 * trainable_params
+
+
+def rl_step_flops(
+    tokens: int, policy: int, critic: int = 0, reference: int = 0, reward: int = 0, forwards: int = 3, epochs: float = 1.0
+) -> float:
+    """FLOPs of one step of PPO or GRPO: generation, scoring and all epochs of updates. Attention over the context is left out.
+
+    Args:
+        tokens: prompts and responses together.
+        policy, critic, reference, reward: parameters of each model, 0 for one that is not there.
+        forwards: passes of the policy that are not trained on: generation, the log-probabilities before and after.
+        epochs: how often each token is trained on.
+    """
+    scored = 2.0 * (forwards * policy + critic + reference + reward)
+    return tokens * (scored + epochs * (flops_per_token(policy) + flops_per_token(critic)))
 
 
 def peak_flops(device: str) -> float | None:

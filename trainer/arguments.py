@@ -1,0 +1,165 @@
+"""The flags that all stages share, from the command line and from a YAML file, and how their errors are shown."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import math
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from checkpoint import CheckpointError, checked_name
+
+
+def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=description, allow_abbrev=False, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.set_defaults(stage=stage)
+    add = parser.add_argument
+    add("--config", metavar="FILE", help="YAML file of these flags by name; the command line comes before it")
+
+    add("--data_config", metavar="FILE", help="YAML file that names the data sources and their mixture")
+    add("--use_prepared", action="store_true", help="take the mixed file that prepare_data.py wrote, without mixing again")
+    add("--max_seq_len", type=_positive, default=256, help="longest sequence in tokens")
+
+    add("--from_weight", metavar="NAME", default="none", help="start from the weights of this name under --save_dir")
+    add("--model_path", metavar="FOLDER", help="start from a Hugging Face checkpoint in this folder")
+    add("--model_config", metavar="FILE", help="build a new model from this YAML or JSON of a Hugging Face config")
+    add("--tokenizer", metavar="FOLDER", help="folder of the tokenizer; by default the folder of the weights")
+
+    add("--save_dir", metavar="FOLDER", default="out", help="where weights, checkpoints and logs go")
+    add("--save_weight", metavar="NAME", default=stage, help="name of the weights that this stage writes under --save_dir")
+    add("--run_id", metavar="NAME", help="name of the run in logs and trackers; by default the stage's")
+    add("--save_interval", type=int, default=100, help="steps between checkpoints; 0 writes one only at the end or when stopped")
+    add("--keep_checkpoints", type=_positive, default=2, help="how many checkpoints of a run are kept")
+    add(
+        "--from_resume",
+        metavar="FOLDER",
+        nargs="?",
+        const="auto",
+        help="go on from the newest checkpoint of this run, or from this one",
+    )
+
+    add("--resume_anyway", action="store_true", help="resume although seed, batch, data or another setting differs")
+
+    add("--epochs", type=_positive, default=1, help="how often the data are gone through")
+    add("--max_steps", type=_positive, help="stop after this many steps, whatever --epochs says")
+    add("--batch_size", type=_positive, default=8, help="samples of one process in one pass")
+    add("--accumulation_steps", type=_positive, default=1, help="passes whose gradients make one step")
+    add("--learning_rate", type=_not_negative, default=1e-4, help="peak learning rate")
+    add(
+        "--lr_schedule",
+        choices=("constant", "linear", "cosine"),
+        default="constant",
+        help="how the learning rate falls after the warm-up",
+    )
+    add("--warmup_steps", type=int, default=0, help="steps over which the learning rate rises to its peak")
+    add("--weight_decay", type=_not_negative, default=0.0, help="weight decay of AdamW")
+    add("--grad_clip", type=_not_negative, default=1.0, help="largest gradient norm; 0 does not clip")
+    add("--on_nonfinite", choices=("skip", "stop"), default="skip", help="what to do with a step whose gradients are not finite")
+
+    add(
+        "--max_skipped_updates",
+        type=int,
+        default=20,
+        help="end the run, with status 1, when so many updates in a row are not finite; 0 never",
+    )
+
+    add("--seed", type=int, default=42, help="seed of everything that is random")
+    add("--device", default="cpu", help="cpu, cuda or cuda:N")
+    add(
+        "--dtype",
+        choices=("float32", "bfloat16", "float16"),
+        default="float32",
+        help="precision of the passes; weights stay float32",
+    )
+    add("--num_threads", type=int, default=0, help="CPU threads of torch; 0 leaves them as they are")
+
+    add("--log_interval", type=_positive, default=10, help="steps between two console lines; the logs have every step")
+    add("--use_wandb", action="store_true", help="log to Weights & Biases; the same as --report_to wandb")
+    add("--wandb_project", default="rldk", help="project in W&B, trackio and MLflow")
+    add("--report_to", default="", metavar="NAMES", help="trackers by comma: wandb, tensorboard, mlflow, trackio")
+    add("--no_rldk", action="store_true", help="no event log and no monitor")
+    add(
+        "--stop_on",
+        choices=("none", "warning", "critical"),
+        default="none",
+        help="stop with a checkpoint when the monitor confirms one",
+    )
+    add("--inject", metavar="FAULT[@STEP]", action="append", default=[], help="break the run on purpose, from this step on")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text}")
+    return value
+
+
+def _not_negative(text: str) -> float:
+    value = float(text)
+    if not value >= 0.0 or math.isinf(value):
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, got {text}")
+    return value
+
+
+def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; what `--config` says is put before it, so that both go through the same checks."""
+    argv = sys.argv[1:] if argv is None else argv
+    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    finder.add_argument("--config")
+    path = finder.parse_known_args(argv)[0].config
+    args = parser.parse_args([*_from_file(parser, path), *argv])
+    try:
+        args.run_id = checked_name(args.run_id or args.save_weight, "--run_id")
+        checked_name(args.save_weight, "--save_weight")
+    except CheckpointError as error:
+        parser.error(str(error))
+    names = [name.strip() for name in args.report_to.split(",") if name.strip() not in ("", "none")]
+    args.report_to = list(dict.fromkeys([*names, *(["wandb"] if args.use_wandb else [])]))
+    return args
+
+
+def _from_file(parser: argparse.ArgumentParser, path: str | None) -> list[str]:
+    """The flags of a YAML file as words of a command line."""
+    if path is None:
+        return []
+    try:
+        given = yaml.safe_load(Path(path).read_text()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        parser.error(f"--config {path} cannot be read: {error}")
+    if not isinstance(given, dict):
+        parser.error(f"--config {path}: expected flags by name (`batch_size: 8`), got {type(given).__name__}.")
+    flags = {action.dest: action for action in parser._actions if action.option_strings and action.dest not in ("help", "config")}
+    words: list[str] = []
+    for key, value in given.items():
+        if key not in flags:
+            near = difflib.get_close_matches(str(key), flags, n=1)
+            parser.error(f"--config {path}: there is no flag {key!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+        if flags[key].nargs == 0:  # a switch
+            if not isinstance(value, bool):
+                parser.error(f"--config {path}: expected {key!r} to be true or false, got {value!r}.")
+            words += [f"--{key}"] if value else []
+        elif isinstance(value, list) and not isinstance(flags[key], argparse._AppendAction):
+            words.append(f"--{key}={','.join(map(str, value))}")
+        elif value is not None:
+            words += [f"--{key}={one}" for one in (value if isinstance(value, list) else [value])]
+    return words
+
+
+@contextmanager
+def main_guard():
+    """At the door of a script: an error that is the user's to mend is one sentence, and no traceback."""
+    try:
+        yield
+    except (CheckpointError, FileNotFoundError, ValueError) as error:
+        if os.environ.get("RLDK_TRACEBACK"):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None

@@ -1,0 +1,40 @@
+"""The machine: accelerate, threads and seeds."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import GradientAccumulationPlugin
+
+
+def make_accelerator(args: argparse.Namespace, accumulation_steps: int | None = None) -> Accelerator:
+    """One process or many, on CPU or GPU; `torchrun` and `accelerate launch` decide how many."""
+    kind = torch.device(args.device).type
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"--device {args.device}: torch sees no GPU here. Use --device cpu.")
+    if kind == "cuda" and ":" in args.device and "LOCAL_RANK" not in os.environ:
+        torch.cuda.set_device(args.device)
+    if args.num_threads:
+        torch.set_num_threads(args.num_threads)
+    precision = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[args.dtype]
+    plugin = GradientAccumulationPlugin(num_steps=accumulation_steps or args.accumulation_steps, sync_with_dataloader=False)
+    accelerator = Accelerator(cpu=kind == "cpu", mixed_precision=precision, gradient_accumulation_plugin=plugin)
+    seed_everything(args.seed)
+    return accelerator
+
+
+def seed_everything(seed: int, step: int = 0, rank: int = 0) -> None:
+    """Seed Python, numpy and torch for one step of one process.
+
+    Called at the beginning of every step, it makes all randomness a function of seed, step and rank: a run that is
+    resumed needs no stored state to go on as if it had not been stopped.
+    """
+    mixed = int(np.random.SeedSequence((seed & 0xFFFFFFFF, step, rank)).generate_state(1)[0])
+    random.seed(mixed)
+    np.random.seed(mixed)
+    torch.manual_seed(mixed)

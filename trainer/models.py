@@ -1,0 +1,184 @@
+"""Models and tokenizers: where they come from, and how weights are written for the next stage."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from accelerate import Accelerator
+from safetensors import SafetensorError
+
+from chat_tokens import end_tokens
+from checkpoint import CheckpointError, checked_name, heal, put_in_place
+
+
+def weight_folder(args: argparse.Namespace, name: str) -> Path:
+    """The folder of the weights `name` under --save_dir."""
+    return Path(args.save_dir) / checked_name(name, "--from_weight")
+
+
+def model_source(args: argparse.Namespace) -> Path | None:
+    """The folder to start from, or `None` where a model is to be built."""
+    if args.from_weight != "none":
+        folder = heal(weight_folder(args, args.from_weight))
+        if not (folder / "config.json").is_file():
+            there = sorted(path.parent.name for path in Path(args.save_dir).glob("*/config.json"))
+            raise CheckpointError(
+                f"--from_weight {args.from_weight}: no weights in {folder}. There are: {', '.join(there) or 'none'}. "
+                "Run the stage before this one, or give --model_path."
+            )
+        return folder
+    if args.model_path:
+        folder = Path(args.model_path)
+        if not (folder / "config.json").is_file():
+            raise CheckpointError(f"--model_path {folder}: no config.json there. Give the folder of a Hugging Face checkpoint.")
+        return folder
+    return None
+
+
+@contextmanager
+def _quiet_transformers():
+    """Without its progress bars and its report on heads that are new by intent."""
+    import transformers
+
+    before = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(before)
+
+
+def load_tokenizer(args: argparse.Namespace) -> Any:
+    from transformers import AutoTokenizer
+
+    folder = args.tokenizer or model_source(args)
+    if folder is None or not Path(folder).is_dir():
+        raise CheckpointError(f"No tokenizer: {folder or 'neither --tokenizer nor weights were given'}. Give --tokenizer FOLDER.")
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    tokenizer.padding_side = "left"
+    return tokenizer
+
+
+def load_model(args: argparse.Namespace, kind: str = "causal", folder: str | Path | None = None, tokenizer: Any = None) -> Any:
+    """A model of a kind: `causal` (the policy), `value` (a number at each token) or `score` (one for each sequence).
+
+    From `folder`, else from where the arguments say; with neither weights nor folder it is built from --model_config.
+    """
+    import transformers
+
+    auto = {
+        "causal": transformers.AutoModelForCausalLM,
+        "value": transformers.AutoModelForTokenClassification,
+        "score": transformers.AutoModelForSequenceClassification,
+    }[kind]
+    heads = {} if kind == "causal" else {"num_labels": 1}
+    source = folder or model_source(args)
+    with _quiet_transformers():
+        if source is not None:
+            model = auto.from_pretrained(str(source), local_files_only=True, dtype=torch.float32, use_safetensors=True, **heads)
+        else:
+            model = auto.from_config(_new_config(args, tokenizer, heads), dtype=torch.float32)
+    if tokenizer is not None:
+        rows = model.get_input_embeddings().num_embeddings
+        if len(tokenizer) > rows:
+            raise CheckpointError(
+                f"The tokenizer has {len(tokenizer)} entries and the model embeds {rows}: tokens beyond them would be "
+                "out of bounds. Give the model's own tokenizer, or enlarge the model with `resize_token_embeddings`."
+            )
+        model.config.pad_token_id = tokenizer.pad_token_id
+        if kind == "causal":  # whoever generates with these weights stops where the stages do
+            model.generation_config.eos_token_id = end_tokens(tokenizer, model)
+            model.generation_config.pad_token_id = tokenizer.pad_token_id
+    return model
+
+
+def load_critic(args: argparse.Namespace, tokenizer: Any) -> Any:
+    """The value model: of --critic's folder, of the reward model with its head, or of the policy with a new head."""
+    if args.critic == "policy":
+        return load_model(args, "value", tokenizer=tokenizer)
+    if args.critic != "reward":
+        if not (Path(args.critic) / "config.json").is_file():
+            raise CheckpointError(f"--critic {args.critic}: no config.json there. Give policy, reward, or a folder of weights.")
+        return load_model(args, "value", folder=args.critic, tokenizer=tokenizer)
+    if not (Path(args.reward) / "config.json").is_file():
+        raise CheckpointError(f"--critic reward: --reward {args.reward} is not a folder with a reward model.")
+    critic = load_model(args, "value", folder=args.reward, tokenizer=tokenizer)
+    judge = load_model(args, "score", folder=args.reward, tokenizer=tokenizer)
+    head = next(module for module in reversed(list(critic.modules())) if isinstance(module, torch.nn.Linear))
+    with torch.no_grad():  # the two kinds name their heads differently in some families
+        head.weight.copy_(judge.score.weight)
+        if head.bias is not None:
+            head.bias.zero_()
+    return critic
+
+
+def _new_config(args: argparse.Namespace, tokenizer: Any, more: dict[str, Any]) -> Any:
+    from transformers import AutoConfig
+
+    if not args.model_config:
+        raise CheckpointError("No model: give --from_weight, --model_path or --model_config.")
+    text = Path(args.model_config).read_text()
+    given = json.loads(text) if args.model_config.endswith(".json") else yaml.safe_load(text)
+    if not isinstance(given, dict) or "model_type" not in given:
+        raise CheckpointError(f"--model_config {args.model_config}: expected a Hugging Face config with `model_type`.")
+    if tokenizer is not None:
+        given = {**given, "vocab_size": max(len(tokenizer), given.get("vocab_size") or 0)}
+        given |= {key: getattr(tokenizer, key) for key in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    return AutoConfig.for_model(**given, **more)
+
+
+def disable_dropout(model: Any) -> Any:
+    """Without dropout, so that the policy that is trained is the one that was sampled from."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    if getattr(model.config, "attention_dropout", 0.0):
+        model.config.attention_dropout = 0.0
+        for module in model.modules():
+            if hasattr(module, "attention_dropout"):
+                module.attention_dropout = 0.0
+    return model
+
+
+def count_parameters(model: torch.nn.Module, trainable: bool = True) -> int:
+    return sum(p.numel() for p in model.parameters() if p.requires_grad or not trainable)
+
+
+def save_weights(
+    accelerator: Accelerator, model: torch.nn.Module, tokenizer: Any, args: argparse.Namespace, name: str | None = None
+) -> Path:
+    """Write a Hugging Face folder that the next stage (and `from_pretrained`) takes; whole or not at all.
+
+    Weights that are not finite are refused: they are not a result.
+    """
+    place = weight_folder(args, name or args.save_weight)
+    state = accelerator.get_state_dict(model)  # gathers sharded weights: a matter for all processes
+    if accelerator.is_main_process:
+        if not all(bool(torch.isfinite(weight).all()) for weight in state.values()):
+            raise CheckpointError(f"The weights are not finite: nothing is written to {place}.")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        for left_over in place.parent.glob(f".{place.name}.tmp-*"):  # of a run that was killed
+            shutil.rmtree(left_over, ignore_errors=True)
+        made = Path(tempfile.mkdtemp(prefix=f".{place.name}.tmp-", dir=place.parent))
+        made.chmod(0o755)
+        try:
+            accelerator.unwrap_model(model).save_pretrained(str(made), state_dict=state, safe_serialization=True)
+            if tokenizer is not None:
+                tokenizer.save_pretrained(str(made))
+            put_in_place(made, place)
+        except (OSError, SafetensorError) as error:
+            shutil.rmtree(made, ignore_errors=True)
+            raise CheckpointError(f"The weights cannot be written to {place}: {error}") from error
+    accelerator.wait_for_everyone()
+    return place
