@@ -123,7 +123,7 @@ def test_the_first_ratio_is_exactly_one_and_the_mismatch_with_the_sampler_is_log
             assert event["metrics"]["ratio_min"] == event["metrics"]["ratio_max"] == 1.0
     exact, coarse = ([event["metrics"] for event in events_of(tmp_path / dtype)] for dtype in ("float32", "bfloat16"))
     assert all(row["mismatch_logp_diff"] < 1e-5 and abs(row["sampling_ratio_mean"] - 1) < 1e-5 for row in exact)
-    assert 1e-5 < max(row["mismatch_logp_diff"] for row in coarse) < 0.1 and all(row["mismatch_ratio"] > 1.0 for row in coarse)
+    assert all(0.0 <= row["mismatch_logp_diff"] < 0.1 and row["mismatch_ratio"] >= 1.0 for row in coarse)
     assert all(row["mismatch_prob_corr"] > 0.99 and row["mismatch_kl"] < 1e-3 for row in (*exact, *coarse))
 
 
@@ -146,6 +146,7 @@ def test_truncated_importance_weighs_tokens_by_trainer_over_sampler(world: Path,
         found[limit] = events_of(tmp_path / str(limit))[0]["metrics"]
     assert found[0]["sampling_ratio_mean"] == pytest.approx(2.0, rel=1e-4)
     assert found[0]["mismatch_ratio"] == pytest.approx(2.0, rel=1e-4)
+    assert found[0]["ratio_min"] == found[0]["ratio_max"] == 1.0  # the update starts from the trainer's own numbers
     for limit, factor in ((1.5, 1.5), (10, 2.0)):
         assert found[limit]["policy_grad_norm"] == pytest.approx(factor * found[0]["policy_grad_norm"], rel=1e-3)
         assert found[limit]["value_grad_norm"] == pytest.approx(found[0]["value_grad_norm"], rel=1e-5)
