@@ -79,14 +79,15 @@ def token_weights(mask: Tensor, by: str, tokens: Any = None, sequences: Any = No
     """
     lengths = mask.sum(1, keepdim=True)
     sequences = len(mask) if sequences is None else sequences
-    keep = mask.float()
     if by == "token":
-        return keep / (lengths.sum() if tokens is None else tokens)
-    if by == "sequence":
-        return keep / (lengths.clamp(min=1) * sequences)
-    if by == "length" and longest:
-        return keep / (sequences * longest)
-    raise ValueError(f"Expected `by` to be one of {list(AGGREGATIONS)}, with `longest` for length, got {by!r} and {longest}.")
+        divisor = lengths.sum() if tokens is None else tokens
+    elif by == "sequence":
+        divisor = lengths.clamp(min=1) * sequences
+    elif by == "length" and longest:
+        divisor = sequences * longest
+    else:
+        raise ValueError(f"Expected `by` to be one of {list(AGGREGATIONS)}, with `longest` for length, got {by!r} and {longest}.")
+    return mask.float().div(divisor)
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, mask: Tensor, clip_range: float, count: Any = None) -> Tensor:
