@@ -87,7 +87,7 @@ def test_hostile_text_is_text_and_does_nothing(visits: tuple[Any, str]) -> None:
 def test_odd_runs_get_a_helpful_page(visits: tuple[Any, str]) -> None:
     visit = Visit(*visits)
     for key, wait, shown in (
-        ("one_events.jsonl", "[data-rldk=header]", "no verdict yet"),
+        ("one_events.jsonl", "[data-rldk=header]", "Only 1 event: too few to judge"),
         ("plain_events.jsonl", ".js-plotly-plot .main-svg", "my_number"),
         ("half_events.jsonl", "[data-rldk=header]", "line 10: not JSON"),
     ):

@@ -70,6 +70,8 @@ def test_of_another_format_only_new_rows_are_judged_until_old_ones_change(tmp_pa
     path.write_text(csv_of([0.2] * 30))
     read_all(follower)
     assert follower.restarts == 1 and [one.events for one in follower.runs.values()] == [30]
+    (run,) = follower.runs.values()
+    assert run.result.to_dict() == judge_run(read_runs(path).runs[0]).to_dict()
 
 
 def test_a_log_that_is_replaced_is_judged_from_the_start(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from rldk.present.plots.standard import MAIN_METRICS
 __all__ = ["History", "WatchedRun", "newest_log"]
 
 _MAX_CELLS = 512
-_YEAR = 366 * 86_400.0
+_READ_TOGETHER = 0.2
 
 
 class History:
@@ -71,28 +71,30 @@ class WatchedRun(FollowedRun):
         super().__init__(run_id, framework, config)
         self.total_steps = total_steps
         self.curves: dict[str, History] = {}
-        self.last_event = time.time()
         self.last_step = 0
         self._times: deque[tuple[int, float]] = deque(maxlen=50)
         self._logged_minutes = nan
 
     def take(self, event: Event) -> list[Anomaly]:
-        now = time.time()
-        logged = now if event.wall_time is None else event.wall_time
         if event.phase in (None, "train"):
             for name, value in event.metrics.items():
                 if name in _SHOWN:
                     self.curves.setdefault(name, History()).add(value)
             self._logged_minutes = event.metrics.get("eta_minutes", self._logged_minutes)
-            self._times.append((event.step, logged))
+            self._note_time(event)
         self.last_step = event.step
-        is_clock = now - _YEAR < logged <= now + 60  # some logs count seconds from the start of the run
-        self.last_event = min(now, logged) if is_clock else now
         return super().take(event)
+
+    def _note_time(self, event: Event) -> None:
+        """When an event was logged, or else when it was read; of those that were read together only the last counts."""
+        when = time.time() if event.wall_time is None else event.wall_time
+        if event.wall_time is None and self._times and when - self._times[-1][1] < _READ_TOGETHER:
+            self._times.pop()
+        self._times.append((event.step, when))
 
     @property
     def seconds_per_step(self) -> float:
-        """The recent pace, by the log's own clock; NaN where it is not known."""
+        """The recent pace, by the times in the log, or else by those at which events were read; NaN where it is not known."""
         if len(self._times) < 2:
             return nan
         (first, began), (last, ended) = self._times[0], self._times[-1]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rldk.cli.output import sparkline, unicode_terminal
 from rldk.cli.watch_run import WatchedRun
 from rldk.core.anomaly import Anomaly
-from rldk.core.text import clean, duration, short_number
+from rldk.core.text import ago, clean, duration, short_number
 from rldk.judge.machine import is_machine
 from rldk.judge.scores.alarms import tone_of
 from rldk.present.incidents import last_good, recovered
@@ -45,7 +45,7 @@ def progress_line(run: WatchedRun) -> str:
 
 
 def screen(
-    run: WatchedRun | None, path: str, width: int, height: int, *, busy: bool = False, problem: str = ""
+    run: WatchedRun | None, path: str, width: int, height: int, *, age: float = 0.0, busy: bool = False, problem: str = ""
 ) -> RenderableType:
     """The whole screen, no larger than the terminal."""
     from rich.console import Group
@@ -56,7 +56,7 @@ def screen(
         waiting = Text(f"waiting for {clean(path, max(20, width - 14))}", style="bold")
         why = clean(problem or "There is nothing to read yet.", 400)
         return Group(waiting, *_wrapped(why, width, 6), Text(), keys)
-    head = _head(run, width, busy)
+    head = _head(run, width, age, busy)
     incident = _incident(run, width)
     alerts = _alerts(run, width)
     room = height - len(head) - len(incident) - 3
@@ -66,17 +66,16 @@ def screen(
     return Group(*lines[: height - 1], keys)
 
 
-def _head(run: WatchedRun, width: int, busy: bool) -> list[Text]:
+def _head(run: WatchedRun, width: int, age: float, busy: bool) -> list[Text]:
     from rich.text import Text
 
     result = run.result
-    age = time.time() - run.last_event
     pace, left = duration(run.seconds_per_step), duration(run.seconds_left)
     facts = [f"step {run.last_step:,}", f"{run.events:,} events"]
     facts += [f"{pace} per step"] if pace else []
     facts += [f"{left} left"] if left else []
     facts.append(f"coverage {result.coverage.level}")
-    facts.append("reading" if busy else f"last event {duration(max(0.0, age))} ago")
+    facts.append("reading" if busy else f"last line {ago(age)}")
     title = Text.assemble(
         (f" {result.verdict.upper()} ", f"{STYLES[result.verdict]} reverse"), " ", (clean(run.run_id, 60), "bold"),
         f"  {clean(result.reason)}",

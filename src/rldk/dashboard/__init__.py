@@ -1,4 +1,4 @@
-"""The live dashboard: a page that follows the runs of a folder. It needs the extra `dashboard` when it is started."""
+"""The dashboard: a page that follows the runs of a folder. Starting it needs the extra `dashboard`."""
 
 from __future__ import annotations
 

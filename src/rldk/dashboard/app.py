@@ -1,4 +1,4 @@
-"""The page that Streamlit runs, from top to bottom at each look."""
+"""The script that Streamlit runs from top to bottom at each refresh."""
 
 from __future__ import annotations
 

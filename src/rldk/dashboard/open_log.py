@@ -21,7 +21,6 @@ from rldk.log.problems import LineProblems
 from rldk.log.reader import parse_event
 from rldk.log.tail import LogTail
 from rldk.runs.rows import Reader
-from rldk.runs.run import Run
 
 __all__ = ["PAUSE", "OpenLog", "sketch"]
 
@@ -58,7 +57,6 @@ class OpenLog:
         dtype = np.float32 if _size(self.path) > _LARGE else np.float64
         self._follower = LogFollower(self.path, lambda name, framework: ShownRun(name, framework, dtype))
         self._tail: CurveTail | None = None
-        self._drawn: list[Run] = []
 
     @property
     def runs(self) -> dict[str, ShownRun]:
@@ -95,14 +93,9 @@ class OpenLog:
         self._follower.read(_JUDGED_AT_ONCE)
         log = self._follower.log
         assert isinstance(log, RereadLog)
-        if not log.is_reading:
+        if not log.is_reading or self.runs:
             self.progress = 1.0
-            if log.runs is not self._drawn:
-                self._drawn = log.runs
-                for run in log.runs:
-                    self.latest = self._follower.run(run.run_id)
-                    if self.latest is not None:
-                        self.latest.draw_table(run)
+        self.latest = self._follower.latest
         return self._follower.busy
 
     def _draw_new(self) -> bool:

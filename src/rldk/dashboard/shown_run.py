@@ -52,8 +52,8 @@ class ShownRun(FollowedRun):
         self.rows += len(events)
         self._bound()
 
-    def draw_table(self, run: Run) -> None:
-        """Draw the curves of a run that was read as a whole."""
+    def attach(self, run: Run) -> None:
+        super().attach(run)
         self.curves, self.rows = GrowingRun(self.run_id, self._dtype), len(run)
         cells = {}
         for name, column in run.columns.items():

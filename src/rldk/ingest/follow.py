@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -32,10 +32,14 @@ _PAUSE = 10.0  # a log that takes a second to read is read again every ten
 
 @dataclass(slots=True)
 class NewEvents:
-    """Events with the name of their run, in canonical terms; `restarted` says that those given before no longer count."""
+    """Events with the name of their run, in canonical terms; `restarted` says that those given before no longer count.
+
+    `runs` are the whole runs, of a log that is read as a whole.
+    """
 
     events: Iterator[tuple[str, Event]]
     restarted: bool = False
+    runs: Sequence[Run] = ()
 
 
 class GrowingLog(ABC):
@@ -100,7 +104,7 @@ class RereadLog(GrowingLog):
 
     def __init__(self, path: Path, adapter_hint: str | None = None, field_map: Mapping[str, str] | None = None) -> None:
         super().__init__(path)
-        self.runs: list[Run] = []
+        self._runs: list[Run] = []
         self._given: dict[str, Run] = {}
         self._options = (adapter_hint, field_map)
         self._stamp: tuple[int, int] | None = None
@@ -135,7 +139,7 @@ class RereadLog(GrowingLog):
         try:
             found = read_runs(self.path, adapter_hint=hint, field_map=field_map)
             problems = found.files[0].problems
-            self.runs, self.framework, self.problem = found.runs, found.files[0].framework, ""
+            self._runs, self.framework, self.problem = found.runs, found.files[0].framework, ""
             self.skipped = problems.summary() if problems.total else ""
         except RLDKError as error:  # half written, perhaps: the next change is read again
             self.problem = str(error)
@@ -145,7 +149,7 @@ class RereadLog(GrowingLog):
         self._not_before = time.monotonic() + _PAUSE * (time.monotonic() - began)
 
     def _new_rows(self) -> NewEvents | None:
-        runs, given = self.runs, self._given
+        runs, given = self._runs, self._given
         restarted = any(not _continues(given[run.run_id], run) for run in runs if run.run_id in given)
         if restarted:
             given = {}
@@ -153,7 +157,7 @@ class RereadLog(GrowingLog):
             return None
         self._given = {run.run_id: run for run in runs}
         rows = ((run, islice(run.events(), len(given.get(run.run_id, ())), None)) for run in runs)
-        return NewEvents(((run.run_id, event) for run, events in rows for event in events), restarted)
+        return NewEvents(((run.run_id, event) for run, events in rows for event in events), restarted, runs)
 
 
 def _continues(old: Run, new: Run) -> bool:

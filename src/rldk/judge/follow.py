@@ -17,6 +17,7 @@ from rldk.judge.config import ScanConfig
 from rldk.judge.incidents.advice import Setup
 from rldk.judge.result import Result, result_of
 from rldk.judge.scan import with_logged_settings
+from rldk.runs.run import Run
 
 __all__ = ["FollowedRun", "LogFollower"]
 
@@ -37,7 +38,12 @@ class FollowedRun:
         self._run_config = RunConfig()
         self._note = ""
         self.judge = self._config.judge()
+        self._source: Run | None = None
         self._result: Result | None = None
+
+    def attach(self, run: Run) -> None:
+        """The whole run as it was read last, where its log is read as a whole: it knows more than its events."""
+        self._source, self._result = run, None
 
     def take(self, event: Event) -> list[Anomaly]:
         """Judge the next event, whose metrics have canonical names; the anomalies that it raises."""
@@ -57,7 +63,8 @@ class FollowedRun:
     def result(self) -> Result:
         """All that is known of the run now."""
         if self._result is None:
-            self._result = result_of(self.judge, setup=Setup(self._framework, self._run_config))
+            setup = Setup(self._framework, self._run_config)
+            self._result = result_of(self.judge, self._source, setup)
             if self._note:
                 self._result.notes.insert(0, self._note)
         return self._result
@@ -161,6 +168,9 @@ class LogFollower(Generic[R]):
             self.runs, self.latest = {}, None
             self._dropped.clear()
             self.restarts += 1
+        for source in new.runs:
+            if (run := self.run(source.run_id)) is not None:
+                run.attach(source)
         return new.events
 
     def run(self, name: str) -> R | None:

@@ -113,7 +113,7 @@ class Result:
 def result_of(judge: Judge, run: Run | None = None, setup: Setup | None = None) -> Result:
     """The result of what a judge has seen so far; `run` is what was read, where it comes from a log.
 
-    `setup` is whose advice is wanted, where `run` does not say it.
+    `setup` is what advice may name, by default what `run` knows.
     """
     engine, anomalies = judge.engine, judge.anomalies
     if run is None:

@@ -16,7 +16,7 @@ from rldk.core.text import clean
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the folder in which the runs are written")
-    parser.add_argument("--port", type=int, default=8501, help="the port, or the next free one (default: 8501)")
+    parser.add_argument("--port", type=int, default=8501, help="the port; if it is taken, another one is used (default: 8501)")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)")
     parser.add_argument("--refresh", type=float, default=1.0, metavar="SECONDS", help="how often to read new events (default: 1)")
     parser.add_argument("--no-browser", action="store_true", help="do not open the page, only print its address")

@@ -115,6 +115,14 @@ class Watch:
         return self._follower.busy
 
     @property
+    def age(self) -> float:
+        """Seconds since the log was last written to."""
+        from rldk.ingest.follow import stamp_of
+
+        stamp = stamp_of(self._follower.path)
+        return 0.0 if stamp is None else max(0.0, time.time() - stamp[0] / 1e9)
+
+    @property
     def problem(self) -> str:
         """Why the log cannot be read."""
         return self._follower.problem
@@ -169,10 +177,9 @@ def watch_screen(watch: Watch) -> None:
     with listen() as keys, Live(console=out, screen=True, auto_refresh=False, redirect_stdout=False) as live:
         while not watch.is_over:
             watch.read()
-            live.update(
-                screen(watch.current, str(watch.path), out.width, out.height, busy=watch.busy, problem=watch.problem),
-                refresh=True,
-            )
+            size = out.width, out.height
+            shown = screen(watch.current, str(watch.path), *size, age=watch.age, busy=watch.busy, problem=watch.problem)
+            live.update(shown, refresh=True)
             if "q" in keys.wait(0.01 if watch.busy else _POLL).lower():
                 break
     for line in watch.endings():

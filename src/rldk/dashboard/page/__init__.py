@@ -1,1 +1,1 @@
-"""The parts of the page; each is drawn by a function that asks the reader and writes to Streamlit."""
+"""The page, drawn with Streamlit from what the reader process answers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from rldk.core.text import ago, counted, in_words
+from rldk.core.text import ago, counted, in_words, sentence
 from rldk.dashboard.page.html import safe, show
 from rldk.dashboard.page.panels import RunView
 from rldk.judge.scores.alarms import tone_of
@@ -34,7 +34,7 @@ def head(view: RunView) -> str:
         facts.append('<span class="healthy">recovered</span>')
     if state.get("coverage_level") and verdict != "no_data":
         facts.append(f'<span data-rldk="coverage">coverage {safe(state["coverage_level"])}: {safe(state["coverage"])}</span>')
-    badge = f'<span class="badge {verdict}">{"no verdict yet" if verdict == "no_data" else verdict_words(verdict)}</span>'
+    badge = f'<span class="badge {verdict}">{"no verdict" if verdict == "no_data" else verdict_words(verdict)}</span>'
     return (
         f'<div class="row"><h1>{safe(view.label, 120)}</h1>{badge}</div>'
         f'<div class="row soft" data-rldk="facts">{"".join(facts)}</div>{_remarks(view)}'
@@ -61,6 +61,8 @@ def _remarks(view: RunView) -> str:
         remarks.append(f"{100 * done:.0f} % of the log has been read.")
     if rows - judged > 200:
         remarks.append(f"{judged:,} of {counted(rows, 'event')} have been judged." if judged else "Not judged yet.")
+    elif state.get("verdict") == "no_data" and state.get("reason"):
+        remarks.append(sentence(f"{state['reason']}."))
     if 0 < state.get("kept", rows) < rows:
         remarks.append("This run is very long: the curves keep the extremes of each section, not every event.")
     if state.get("restarts"):
@@ -69,7 +71,7 @@ def _remarks(view: RunView) -> str:
         remarks.append(f"Part of the file could not be read: {state['skipped']}.")
     if state.get("problem"):
         remarks.append(str(state["problem"]))
-    return "".join(f'<p class="soft">{safe(sentence, 600)}</p>' for sentence in remarks)
+    return "".join(f'<p class="soft">{safe(remark, 600)}</p>' for remark in remarks)
 
 
 def draw_scores(view: RunView) -> None:

@@ -1,4 +1,4 @@
-// Plots that stay where they are: each refresh gives them new points, and only those in view are drawn at once.
+// Plots that are updated in place: each refresh brings new points, and only plots in view are drawn.
 
 const NEAR = '400px';
 const PLACES = new WeakMap();
@@ -87,8 +87,8 @@ class Place {
     return [...this.plots.values()].find((plot) => plot.rldkFigure && plot.rldkNear);
   }
 
-  // One plot after the other, with time for the rest of the page in between, and none under a hand that holds it. All of
-  // them together take at most half of the browser's time, so that a slow machine is not kept busy by a quick run.
+  // One plot after the other, with time for the rest of the page in between, and none while the mouse button is down. All
+  // of them together take at most half of the browser's time, so that a fast run does not block a slow machine.
   async work() {
     if (this.working) return;
     this.working = true;
