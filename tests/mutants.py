@@ -195,20 +195,20 @@ def _one_line(text: str) -> str:
 def tests_for(path: str) -> list[str]:
     """The tests of a file, nearest first."""
     part, *rest = Path(path).relative_to(PACKAGE).parts
-    rules = [
+    judge = [
         "tests/golden",
         "tests/signals",
-        "tests/judge",
         "tests/detectors",
         "tests/forensics",
+        "tests/judge",
         "tests/testing",
         "tests/monitor",
     ]
     near = {
         "log": ["tests/log", "tests/golden", "tests/monitor"],
-        "signals": rules,
-        "detectors": [f"tests/detectors/{rest[0]}", *rules],
-        "judge": ["tests/forensics", *rules] if "trackers" in rest else ["tests/judge", *rules],
+        "signals": judge,
+        "detectors": [f"tests/detectors/{rest[0]}", *judge],
+        "judge": ["tests/forensics", *judge] if "trackers" in rest else ["tests/golden", "tests/judge", *judge],
     }[part]
     return [name for name in dict.fromkeys(near) if (ROOT / name).exists()]
 
