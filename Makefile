@@ -53,7 +53,7 @@ lint: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py --check
 
 matrix: $(VENV)/.installed $(MATRIX)
-	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 tests/integrations/test_trl_versions.py
+	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 tests/integrations/test_trl_versions.py tests/integrations/test_trl_files.py
 
 # The browser that report and dashboard are tested in: Debian's, installed once, if we may.
 chromium:

@@ -29,9 +29,9 @@ ODD = {
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
-@pytest.mark.parametrize("shape", ["nan", "inf", "minus inf", "zero", "identical negatives", "tiny"])
-def test_a_constant_of_any_kind_is_silent(where, kind, shape):
-    assert where(kind(), dict.fromkeys(names(kind), ODD[shape])) == []
+def test_a_constant_of_any_kind_is_silent(where, kind):
+    for shape in ("nan", "inf", "minus inf", "zero", "identical negatives", "tiny"):
+        assert where(kind(), dict.fromkeys(names(kind), ODD[shape])) == [], shape
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
@@ -45,13 +45,12 @@ def test_no_value_breaks_it(where, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
-def test_without_its_metrics_it_is_inactive_and_silent(inactive, kind):
-    assert inactive(kind(), {"step_time": np.ones(50)}) == [(kind.type, ["|".join(group) for group in kind.needs])]
+def test_a_break_changes_nothing(judge, broken_off, kind):
+    for row in (3, 60, 125, 180):
+        _check_break(judge, broken_off, kind, row)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
-@pytest.mark.parametrize("row", [3, 60, 125, 180])
-def test_a_break_changes_nothing(judge, broken_off, kind, row):
+def _check_break(judge, broken_off, kind, row):
     rng = np.random.default_rng(row)
     columns = {}
     for name in names(kind):
@@ -59,16 +58,3 @@ def test_a_break_changes_nothing(judge, broken_off, kind, row):
         columns[name] = [None if gap else value for value, gap in zip(values.tolist(), rng.random(ROWS) < 0.05, strict=True)]
     whole = [anomaly.to_dict() for anomaly in judge(kind(), columns)]
     assert [anomaly.to_dict() for anomaly in broken_off(kind, columns, row)] == whole
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
-def test_its_page_is_complete(kind):
-    assert list(kind.documentation()) == [
-        "title",
-        "What it catches",
-        "Why it matters",
-        "When it misfires",
-        "What to do",
-        "References",
-    ]
-    assert all(kind.documentation().values())

@@ -1,6 +1,6 @@
-"""Run by torchrun with two processes: GRPO or PPO with callbacks attached; each process says what it wrote and decided.
+"""Run by torchrun with two processes: GRPO and PPO with callbacks attached; each process says what it wrote and decided.
 
-ACCELERATE_USE_CPU=true torchrun --nproc_per_node 2 trl_two_processes.py ppo|grpo OUT_DIR
+ACCELERATE_USE_CPU=true torchrun --nproc_per_node 2 trl_two_processes.py OUT_DIR ppo|grpo ...
 """
 
 from __future__ import annotations
@@ -40,4 +40,6 @@ def main(kind: str, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    for kind in sys.argv[2:]:
+        (Path(sys.argv[1]) / kind).mkdir(exist_ok=True)
+        main(kind, Path(sys.argv[1]) / kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,21 +21,21 @@ from rldk.testing.sick import sick
 LIMIT = partial(UserLimit, "kl_mean", highest=1e6)
 
 
-def checks() -> Iterator[Any]:
-    for kind in DETECTORS:
-        for name, _ in yield_detector_checks(kind, []):
-            yield pytest.param(kind, name, id=f"{kind.type}-{name}")
+def run_all(checks: Iterable[tuple[str, Callable[[], None]]]) -> None:
+    for name, check in checks:
+        try:
+            check()
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error
 
 
-@pytest.mark.parametrize(("kind", "name"), list(checks()))
-def test_detector(kind: type[Detector], name: str) -> None:
-    stream = sick(kind) if "sick" in name else []
-    dict(yield_detector_checks(kind, stream))[name]()
+@pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.type)
+def test_detector(kind: type[Detector]) -> None:
+    run_all(yield_detector_checks(kind, sick(kind)))
 
 
-@pytest.mark.parametrize("name", [name for name, _ in yield_detector_checks(LIMIT)])
-def test_user_limit(name: str) -> None:
-    dict(yield_detector_checks(LIMIT))[name]()
+def test_user_limit() -> None:
+    run_all(yield_detector_checks(LIMIT))
 
 
 def test_what_detectors_look_at_is_in_the_catalogue() -> None:

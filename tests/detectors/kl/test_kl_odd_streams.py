@@ -25,14 +25,14 @@ def test_all_types_of_the_contract_are_there():
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 0.0, 5e-324, 1e-3, 0.2])
 @pytest.mark.parametrize("unit", UNITS)
-def test_a_constant_is_silent(fires, kind, value, unit):
-    columns = {name: np.full(ROWS, value) for name in names(kind)}
-    if value == 0.0:
-        for name in ("explained_variance", "value_trainable_params", "weight_change_value"):
-            columns.pop(name, None)  # values that explain nothing, and weights that stay, are their defect
-    assert fires(kind(), {"step_time": np.ones(ROWS), **columns}, unit) == []
+def test_a_constant_is_silent(fires, kind, unit):
+    for value in (np.nan, np.inf, -np.inf, 0.0, 5e-324, 1e-3, 0.2):
+        columns = {name: np.full(ROWS, value) for name in names(kind)}
+        if value == 0.0:
+            for name in ("explained_variance", "value_trainable_params", "weight_change_value"):
+                columns.pop(name, None)  # values that explain nothing, and weights that stay, are their defect
+        assert fires(kind(), {"step_time": np.ones(ROWS), **columns}, unit) == [], value
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
@@ -45,28 +45,3 @@ def test_no_value_breaks_it(fires, kind, unit):
         fires(kind(), {name: rng.choice(pool, ROWS) for name in names(kind)}, unit, kl_target=0.1, kl_target_tolerance=0.05)
     for before, after in ((1.0, 1e308), (1e308, -1e308), (1e-300, 1e300), (-1.0, 1.0)):
         fires(kind(), {name: np.where(np.arange(ROWS) < 120, before, after) for name in names(kind)}, unit, kl_target=6.0)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
-def test_without_its_metrics_it_is_inactive_and_silent(watch, kind):
-    engine = watch(kind(), {"step_time": np.ones(50)})
-    assert engine.anomalies == []
-    assert engine.inactive() == [(kind.type, ["|".join(group) for group in kind.needs])]
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
-def test_it_does_not_grow(watch, kind):
-    rng = np.random.default_rng(1)
-    columns = {name: np.exp(rng.normal(0.0, 2.0, 1200)) for name in names(kind)}
-    sizes = [
-        len(str(watch(kind(), {name: values[:rows] for name, values in columns.items()}).state_dict()["detectors"]))
-        for rows in (300, 1200)
-    ]
-    assert sizes[1] < 1.5 * sizes[0]
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type)
-def test_its_page_is_complete(kind):
-    page = kind.documentation()
-    assert list(page) == ["title", "What it catches", "Why it matters", "When it misfires", "What to do", "References"]
-    assert all(page.values())

@@ -21,7 +21,7 @@ __all__ = [
     "check_memory_is_bounded",
 ]
 
-_FEW, _MANY = 2_000, 20_000
+_FEW, _MANY = 2_000, 6_000
 
 
 def check_goes_on_from_a_saved_state(make: Make) -> None:
