@@ -13,7 +13,7 @@ from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.forensics import ComprehensivePPOForensics, scan_ppo_events
 from rldk.forensics.ppo_scan import Slope
-from rldk.runs.rows import Reader, read_events
+from rldk.runs.canonical import Canonicaliser, read_events
 
 Healthy = Callable[..., list[dict[str, float]]]
 
@@ -127,9 +127,9 @@ def test_rows_without_a_step_are_numbered_and_one_that_lacks_it_takes_the_last()
 
 def test_an_event_with_canonical_names_is_passed_on_as_it_is() -> None:
     event = Event(1, {"kl_mean": 0.1, "mine": 2.0, "eval_reward_mean": 1.0}, nulls=("reward_mean",))
-    assert Reader().event(event) is event
+    assert Canonicaliser().event(event) is event
     other = Event(1, {"kl": 0.1}, nulls=("reward",), notes=["kept"])
-    read = Reader().event(other)
+    read = Canonicaliser().event(other)
     assert read is not None
     assert (read.metrics, read.nulls, read.notes) == ({"kl_mean": 0.1}, ("reward_mean",), ["kept"])
     assert other.metrics == {"kl": 0.1}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rldk.core.event import Event
 from rldk.forensics import ComprehensivePPOForensics
-from rldk.judge.engine import Engine, told_apart
+from rldk.judge.engine import Engine
+from rldk.runs.canonical import prefix_held_out
 
 
 def event(step: int, reward: float, phase: str) -> Event:
@@ -13,11 +14,11 @@ def event(step: int, reward: float, phase: str) -> Event:
 
 def test_its_metrics_are_named_as_held_out() -> None:
     given = event(3, 0.1, "Eval")
-    assert told_apart(given).metrics == {"eval_reward_mean": 0.1, "eval_kl_mean": 0.01}
-    assert told_apart(given).nulls == ("eval_entropy_mean",)
+    assert prefix_held_out(given).metrics == {"eval_reward_mean": 0.1, "eval_kl_mean": 0.01}
+    assert prefix_held_out(given).nulls == ("eval_entropy_mean",)
     assert given.metrics == {"reward_mean": 0.1, "kl_mean": 0.01}
-    assert told_apart(told_apart(given)).metrics == told_apart(given).metrics
-    assert told_apart(event(3, 0.1, "warmup")).metrics == {"reward_mean": 0.1, "kl_mean": 0.01}
+    assert prefix_held_out(prefix_held_out(given)).metrics == prefix_held_out(given).metrics
+    assert prefix_held_out(event(3, 0.1, "warmup")).metrics == {"reward_mean": 0.1, "kl_mean": 0.01}
 
 
 def test_training_is_judged_without_it() -> None:

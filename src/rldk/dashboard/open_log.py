@@ -15,12 +15,11 @@ from rldk.core.errors import RLDKError
 from rldk.core.event import Event
 from rldk.dashboard.shown_run import ShownRun
 from rldk.ingest.follow import RereadLog, run_name
-from rldk.judge.engine import told_apart
 from rldk.judge.follow import LogFollower
 from rldk.log.problems import LineProblems
 from rldk.log.reader import parse_event
 from rldk.log.tail import LogTail
-from rldk.runs.rows import Reader
+from rldk.runs.canonical import Canonicaliser, prefix_held_out
 
 __all__ = ["PAUSE", "OpenLog", "sketch"]
 
@@ -173,20 +172,20 @@ def _parse(number: int, line: bytes, problems: LineProblems) -> Event | None:
     return Event(read.step, read.metrics, read.wall_time, model_info=info)
 
 
-def _canonical(reader: Reader, event: Event) -> Event:
-    return reader.event(told_apart(event)) or event
+def _canonical(reader: Canonicaliser, event: Event) -> Event:
+    return prefix_held_out(reader.event(event) or event)
 
 
 class CurveTail(LogTail):
     """A tail whose events hold step, time, run, phase and the metrics by canonical name, and nothing else."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._reader = Reader()
+        self._canonicaliser = Canonicaliser()
         super().__init__(path)
 
     def _parsed(self, lines: Iterable[tuple[int, bytes]]) -> list[Event]:
         events = (_parse(number, line, self.problems) for number, line in lines)
-        return [_canonical(self._reader, event) for event in events if event is not None]
+        return [_canonical(self._canonicaliser, event) for event in events if event is not None]
 
 
 def sketch(path: Path) -> list[Event]:
@@ -196,7 +195,7 @@ def sketch(path: Path) -> list[Event]:
         if size < _SKETCHED_FROM:
             return []
         events: list[Event] = []
-        reader, problems = Reader(), LineProblems()
+        reader, problems = Canonicaliser(), LineProblems()
         with path.open("rb") as file:
             for place in np.linspace(0, max(0, size - _SKETCH_BYTES), _SKETCH_PLACES).astype(int).tolist():
                 file.seek(place)

@@ -16,7 +16,7 @@ from rldk.forensics.ppo_scan import scan
 from rldk.functional.sample import describe
 from rldk.judge.judge import Judge
 from rldk.judge.record import ComprehensivePPOMetrics
-from rldk.runs.rows import RESPONSES, Reader
+from rldk.runs.canonical import RESPONSES, Canonicaliser
 
 __all__ = ["ComprehensivePPOForensics", "ComprehensivePPOMetrics"]
 
@@ -28,7 +28,7 @@ class ComprehensivePPOForensics(Judge):
 
     def reset(self) -> None:
         """Forget the run; the settings stay."""
-        self._reader = Reader()
+        self._canonicaliser = Canonicaliser()
         super().reset()
 
     def update(
@@ -59,7 +59,7 @@ class ComprehensivePPOForensics(Judge):
             sample = float(sample)  # an array or tensor of no dimension
         if isinstance(sample, (int, float)):
             metrics["advantage_mean"], sample = sample, None
-        found = self._reader.given(metrics)
+        found = self._canonicaliser.keywords(metrics)
         if sample is not None:
             found.update(describe(sample))
         event = Event(number, found, wall_time)

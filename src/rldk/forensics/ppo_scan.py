@@ -12,7 +12,7 @@ from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.core.stats.moments import RunningMoments
 from rldk.judge.engine import Engine
-from rldk.runs.rows import read_events
+from rldk.runs.canonical import read_events
 
 __all__ = ["scan", "scan_ppo_events"]
 

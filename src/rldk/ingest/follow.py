@@ -19,7 +19,7 @@ from rldk.ingest.choose import choose
 from rldk.ingest.read import read_runs
 from rldk.log.blocks import BLOCK_BYTES, compression_of
 from rldk.log.tail import LogTail
-from rldk.runs.rows import Reader
+from rldk.runs.canonical import Canonicaliser
 from rldk.runs.run import Run
 from rldk.runs.table import ABSENT
 
@@ -75,7 +75,7 @@ class EventLog(GrowingLog):
         super().__init__(path)
         self.framework = "rldk"
         self._tail = LogTail(path)
-        self._reader = Reader()
+        self._canonicaliser = Canonicaliser()
         self._generation = 0
 
     def read_new(self) -> NewEvents | None:
@@ -87,7 +87,7 @@ class EventLog(GrowingLog):
         self.skipped = self._tail.problems.summary() if self._tail.problems.total else ""
         if not events and not restarted:
             return None
-        canonical = (self._reader.event(event) for event in events)
+        canonical = (self._canonicaliser.event(event) for event in events)
         return NewEvents(((run_name(event, self.path), event) for event in canonical if event is not None), restarted)
 
     def close(self) -> None:

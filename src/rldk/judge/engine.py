@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from rldk.core.anomaly import Anomaly, Note
-from rldk.core.catalog.axes import HELD_OUT
 from rldk.core.event import Event
 from rldk.detectors.base import Detector, Finding, View
 from rldk.detectors.table import DETECTORS
 from rldk.judge.alerts import ALERTS, PASSING, Alert, alerts_in
 from rldk.judge.incidents.onset import Recent
+from rldk.runs.canonical import prefix_held_out
 from rldk.signals.reward import CHANNELS, COMPONENT, SCORES
 from rldk.signals.series import Series, SeriesByName, update_all
 
-__all__ = ["Engine", "told_apart"]
+__all__ = ["Engine"]
 
 _MOST_PLANS = 1024
 _BACK = 4
@@ -28,18 +27,6 @@ _Plan = tuple[list[tuple[str, Series]], list[tuple[_Check, Detector]]]
 
 KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
 """What advice may name: the values it would have the user change, as they were when the defect was raised."""
-
-
-def told_apart(event: Event) -> Event:
-    """An event of held-out data with `eval_` before its metrics, so that they are not mistaken for training metrics."""
-    if str(event.phase).lower() not in HELD_OUT or all(name.startswith("eval_") for name in event.metrics):
-        return event
-
-    def named(name: str) -> str:
-        return name if name.startswith("eval_") else f"eval_{name}"
-
-    metrics = {named(name): value for name, value in event.metrics.items()}
-    return replace(event, metrics=metrics, nulls=tuple(map(named, event.nulls)))
 
 
 class Engine:
@@ -92,7 +79,7 @@ class Engine:
     def observe(self, event: Event) -> list[Anomaly]:
         """Take the next event; the anomalies that it raises."""
         if event.model_info.get("phase", "train") != "train":
-            event = told_apart(event)
+            event = prefix_held_out(event)
         metrics = event.metrics
         names = tuple(metrics)
         followed, detectors = self._plans.get(names) or self._plan(names)

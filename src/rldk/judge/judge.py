@@ -11,7 +11,7 @@ from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.detectors.base import Detector
 from rldk.detectors.table import DETECTORS
-from rldk.judge.engine import Engine, told_apart
+from rldk.judge.engine import Engine
 from rldk.judge.machine import is_machine
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result, result_of
@@ -22,6 +22,7 @@ from rldk.judge.trackers.all_trackers import Trackers
 from rldk.judge.trackers.gradient_norms import GradientNormsAnalyzer
 from rldk.judge.trackers.kl_schedule import KLScheduleTracker
 from rldk.judge.trackers.length_bias import LengthBiasTracker
+from rldk.runs.canonical import prefix_held_out
 
 __all__ = ["Judge"]
 
@@ -102,7 +103,7 @@ class Judge:
     def measured(self, event: Event) -> Event:
         """Pass an event through the trackers alone; the event as the engine takes it, with what they found in its responses."""
         if event.model_info.get("phase", "train") != "train":
-            event = told_apart(event)
+            event = prefix_held_out(event)
         correlation = self.trackers.take(event)
         if correlation == correlation and "length_reward_corr" not in event.metrics:
             metrics = {**event.metrics, "length_reward_corr": correlation}

@@ -26,7 +26,7 @@ from rldk.monitor.settings import build_forensics, told_settings
 from rldk.monitor.sinks import Alerts, ConfigFile, EventLog, FinalReport, MetricsCsv, Sink
 from rldk.monitor.stopping import Stop, Stopper
 from rldk.monitor.summary import summary_of
-from rldk.runs.rows import RESPONSES, Reader
+from rldk.runs.canonical import RESPONSES, Canonicaliser
 
 __all__ = ["Monitor"]
 
@@ -104,7 +104,7 @@ class Monitor:
         self.actions = list(actions)
         self.sources: dict[str, str] = {}
         self._pending: list[Alert] = []
-        self._reader = Reader(framework)
+        self._canonicaliser = Canonicaliser(framework)
         self._started = self._closed = False
         self.log: EventLog | None = None
         if event_log_path is not None or output_dir is not None:
@@ -164,7 +164,7 @@ class Monitor:
 
     def _observe(self, given: Event | Mapping[str, Any]) -> list[Anomaly]:
         self.start()
-        read = self._reader.event(given)
+        read = self._canonicaliser.event(given)
         if read is None:
             return []  # a summary of the run, and no step
         event = self._completed(read)

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from rldk.core.catalog import CATALOG, Plan, Route, identify, plan_for
+from rldk.core.catalog import CATALOG, identify, plan_for
 from rldk.core.catalog.axes import LABEL_KEYS, PHASE_KEYS, REDUCTION_KEY, SUMMARY_KEYS
-from rldk.core.catalog.metric import REDUCTIONS, TRANSFORMS
+from rldk.core.catalog.metric import REDUCTIONS
 from rldk.core.jsonio import loads
 from rldk.core.run_config import CONFIG_KEY, RunConfig
-from rldk.runs.held_out import held_out_rows, part_held_out
+from rldk.runs.canonical import canonical_columns, held_out_rows, prefix_held_out_rows
 from rldk.runs.placing import find_runs, find_steps, find_times, first_words
 from rldk.runs.run import Coverage, Run
 from rldk.runs.split import split_runs
-from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Rows, Table
+from rldk.runs.table import ABSENT, NULL, NUMBER, Column, Rows, Table
 
 __all__ = ["build_runs"]
 
@@ -38,7 +38,7 @@ def build_runs(
     targets = {target: source for source, target in (field_map or {}).items()}
     framework = framework or identify(table.names)
     plan = plan_for(table.names, framework, tuple(sorted((field_map or {}).items())))
-    columns, coverage = _canonical(table, plan)
+    columns, coverage = canonical_columns(table, plan)
     labels = {name: table.column(key) for name, keys in LABEL_KEYS.items() for key in keys if key in table.names}
     stated = first_words(table, (REDUCTION_KEY,))
     settings = table.column(CONFIG_KEY) if CONFIG_KEY in table.names else None
@@ -47,7 +47,7 @@ def build_runs(
     if phase is not None:
         labels["phase"] = phase
         held_out = held_out_rows(phase)
-        part_held_out(columns, coverage, held_out)
+        prefix_held_out_rows(columns, coverage, held_out)
     kept, notes = _rows_with_metrics(table, columns)
     steps, counted = find_steps(table, targets.get("step"), kept)
     notes += counted
@@ -134,50 +134,6 @@ def _stem(path: Path) -> str:
     while (suffix := Path(stem).suffix) in _SUFFIXES:
         stem = stem.removesuffix(suffix)
     return path.absolute().parent.name or stem if stem in _COMMON or stem.startswith("events.out.tfevents") else stem
-
-
-def _canonical(table: Table, plan: Plan) -> tuple[dict[str, Column], Coverage]:
-    coverage = Coverage()
-    columns: dict[str, Column] = {}
-    for name, routes in plan.routes.items():
-        column: Column | None = None
-        for route in routes:
-            made = _follow(table, route)
-            if not (made.state != ABSENT).any():
-                continue
-            if (made.state == NUMBER).any():
-                if name in coverage.metrics:
-                    coverage.duplicates[route.source] = name
-                else:
-                    coverage.metrics[name] = route.source
-                    coverage.reductions[name] = route.per
-            column = made if column is None else column.fill(made)
-        if column is not None:
-            columns[name] = column
-    for name in plan.unmapped:
-        column = table.column(name)
-        if (column.state == NUMBER).any():
-            coverage.unmapped.append(name)
-            columns[name] = column
-    return columns, coverage
-
-
-def _follow(table: Table, route: Route) -> Column:
-    """A metric's column by one route; a sum needs all of its parts."""
-    made = table.column(route.parts[0])
-    made.state[made.state == TEXT] = ABSENT
-    made.codes, made.words = None, ()
-    for part in route.parts[1:]:
-        other = table.column(part)
-        both = (made.state == NUMBER) & (other.state == NUMBER)
-        null = ~both & (made.state != ABSENT) & (other.state != ABSENT)
-        made.values = np.where(both, made.values + other.values, np.nan)
-        made.state = np.where(both, NUMBER, np.where(null, NULL, ABSENT)).astype(np.uint8)
-    if route.transform == "root":
-        made.values = np.sqrt(np.where(made.values >= 0, made.values, np.nan))
-    elif route.transform != "same":
-        made.values = np.asarray(TRANSFORMS[route.transform](made.values))  # type: ignore[arg-type]
-    return made
 
 
 def _rows_with_metrics(table: Table, columns: Mapping[str, Column]) -> tuple[Rows, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
@@ -45,13 +45,56 @@ class Route:
         return None if total is None else TRANSFORMS[self.transform](total)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
-    """What becomes of the rows that have a given set of keys. Each metric has its routes in order of priority."""
+    """What becomes of the rows that have a given set of keys. Each metric has its routes in order of priority.
+
+    Rows are read by `values`; the columns of a table by `rldk.runs.canonical.canonical_columns`.
+    """
 
     routes: Mapping[str, tuple[Route, ...]]
     unmapped: tuple[str, ...]
     kind: str
+
+    @cached_property
+    def copied(self) -> tuple[tuple[str, str], ...]:
+        """The keys whose values are taken as they are, each with its metric; those of no metric keep their name."""
+        alone = ((ways[0].parts[0], name) for name, ways in self.routes.items() if _is_copy(ways))
+        return (*((key, key) for key in self.unmapped), *alone)
+
+    @cached_property
+    def made(self) -> tuple[tuple[str, tuple[Route, ...]], ...]:
+        """The other metrics, with their routes."""
+        return tuple((name, ways) for name, ways in self.routes.items() if not _is_copy(ways))
+
+    @cached_property
+    def changes_nothing(self) -> bool:
+        """Whether every key is kept as it is."""
+        return not self.made and all(key == name for key, name in self.copied)
+
+    def values(self, row: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
+        """The numbers of a row by canonical name, or by their own where they have none; and the metrics logged as `null`."""
+        found: dict[str, float] = {}
+        nulls = []
+        for key, name in self.copied:
+            value = row[key]
+            if type(value) is not float:
+                if value is None:
+                    nulls.append(name)
+                if (value := to_number(value)) is None:
+                    continue
+            found[name] = value
+        for name, ways in self.made:
+            number = next((made for way in ways if (made := way.value(row)) is not None), None)
+            if number is not None:
+                found[name] = number
+            elif any(part in row and row[part] is None for way in ways for part in way.parts):
+                nulls.append(name)
+        return found, nulls
+
+
+def _is_copy(ways: tuple[Route, ...]) -> bool:
+    return len(ways) == 1 and ways[0].transform == "same" and len(ways[0].parts) == 1
 
 
 @dataclass(slots=True)
@@ -80,21 +123,16 @@ def resolve(raw: Mapping[str, Any], *, framework: str | None = None, field_map: 
     keys = tuple(raw)
     framework = framework or identify(keys)
     plan = plan_for(keys, framework, tuple(sorted((field_map or {}).items())))
+    values, nulls = plan.values(raw)
     result = Resolution(kind=plan.kind, framework=framework)
     for name, routes in plan.routes.items():
-        for route in routes:
-            value = route.value(raw)
-            if value is None:
-                continue
-            if name in result.metrics:
-                result.duplicates[route.source] = name
-                continue
-            result.metrics[name] = value
-            result.sources[name] = route.source
-            result.reductions[name] = route.per
-        if name not in result.metrics and any(part in raw and raw[part] is None for route in routes for part in route.parts):
-            result.nulls.append(name)
-    result.unmapped = [key for key in plan.unmapped if to_number(raw[key]) is not None]
+        if name in values:
+            taken, *others = (route for route in routes if route.value(raw) is not None)
+            result.metrics[name] = values[name]
+            result.sources[name], result.reductions[name] = taken.source, taken.per
+            result.duplicates.update((route.source, name) for route in others)
+    result.nulls = [name for name in plan.routes if name in nulls]
+    result.unmapped = [key for key in plan.unmapped if key in values]
     return result
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from rldk.core.catalog import FRAMEWORKS, identify, is_measured
-from rldk.core.catalog.axes import HELD_OUT, STEP_KEYS, is_axis, strip_eval
+from rldk.core.catalog.axes import HELD_OUT, PHASE_KEYS, STEP_KEYS
 from rldk.core.jsonio import loads
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats.event_log import is_event
@@ -83,7 +83,8 @@ def _parse(number: int, line: bytes, problems: LineProblems) -> Mapping[str, Any
     return None
 
 
-KINDS = ("type", "event", "kind", "phase", "split", "stage", "mode")
+LINE_TYPE_KEYS = ("type", "event", "kind", *PHASE_KEYS[1:])
+"""Keys that say what a line is: a row of training, one of evaluation, or not a step at all."""
 
 
 def has_step(row: Mapping[str, Any]) -> bool:
@@ -91,17 +92,17 @@ def has_step(row: Mapping[str, Any]) -> bool:
     return any(name in row for name in STEP_KEYS)
 
 
-def kind_key(rows: Sequence[Mapping[str, Any]]) -> str | None:
+def line_type_key(rows: Sequence[Mapping[str, Any]]) -> str | None:
     """The key that says what a line is, if the rows have one: it names held-out data, or else says different things."""
-    said = {key: {row[key].lower() for row in rows if type(row.get(key)) is str} for key in KINDS}
-    held_out = next((key for key in KINDS if said[key] & HELD_OUT), None)
-    return held_out or next((key for key in KINDS if len(said[key]) > 1), None)
+    said = {key: {row[key].lower() for row in rows if type(row.get(key)) is str} for key in LINE_TYPE_KEYS}
+    held_out = next((key for key in LINE_TYPE_KEYS if said[key] & HELD_OUT), None)
+    return held_out or next((key for key in LINE_TYPE_KEYS if len(said[key]) > 1), None)
 
 
-def bare_kinds(rows: Sequence[Mapping[str, Any]], key: str, mapped: Collection[str] = ()) -> frozenset[str]:
-    """The kinds that come once and measure nothing that is known, such as a first line with the run's settings.
+def types_without_metrics(rows: Sequence[Mapping[str, Any]], key: str, mapped: Collection[str] = ()) -> frozenset[str]:
+    """The types that come once and measure nothing that is known, such as a first line with the run's settings.
 
-    Where no kind measures anything known, nothing is left out.
+    Where no type measures anything known, nothing is left out.
     """
     counts: dict[str, int] = {}
     measuring: set[str] = set()
@@ -113,24 +114,24 @@ def bare_kinds(rows: Sequence[Mapping[str, Any]], key: str, mapped: Collection[s
     return frozenset(kind for kind, count in counts.items() if measuring and kind not in measuring and count == 1)
 
 
-def place_kinds(
+def keep_steps(
     rows: Iterable[Mapping[str, Any]], key: str, notes: list[str], *, stepped: bool = True, bare: Collection[str] = ()
 ) -> Iterator[Mapping[str, Any]]:
-    """Rows of held-out data get `eval_` before their metrics; where rows have steps (`stepped`), lines of a kind that
-    never has one are left out, and said to be. So is the first line of each kind in `bare`.
+    """The rows that are steps, with the phase they are of.
 
-    Without this, an evaluation would overwrite the metrics of the training step it was made at.
+    Where rows have steps (`stepped`), lines of a type that never has one are left out, and a note says so. So is the first
+    line of each type in `bare`. The phase keeps an evaluation from overwriting the metrics of the training step it was made at.
     """
     counts: dict[str, int] = {}
     counted: set[str] = set()
-    told: set[str] = set()
+    left_out: set[str] = set()
     for row in rows:
         kind = row.get(key)
         if type(kind) is not str:
             yield row
             continue
-        if kind in bare and kind not in told:
-            told.add(kind)
+        if kind in bare and kind not in left_out:
+            left_out.add(kind)
             notes.append(f"a line with {key}={kind!r} measures nothing that is known and was left out")
             continue
         if has_step(row):
@@ -138,17 +139,9 @@ def place_kinds(
         elif stepped and kind not in counted:
             counts[kind] = counts.get(kind, 0) + 1
             continue
-        yield _as_held_out(row) if kind.lower() in HELD_OUT else row
+        yield {**row, "phase": "eval" if kind.lower() in HELD_OUT else "train"} if key not in PHASE_KEYS else row
     for kind, count in counts.items():
         notes.append(f"{count} line(s) with {key}={kind!r} have no step and were left out")
-
-
-def _as_held_out(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name if _stays(name) else f"eval_{name}": value for name, value in row.items()}
-
-
-def _stays(name: str) -> bool:
-    return is_axis(name) or name in KINDS or name == "epoch" or strip_eval(name) is not None
 
 
 class JsonLinesAdapter(Adapter):
@@ -197,19 +190,19 @@ def _identify(keys: tuple[str, ...]) -> str | None:
 
 
 def iter_json_lines(adapter: Adapter) -> Iterator[Mapping[str, Any]]:
-    """The rows, with those of held-out data told apart where the lines say which they are."""
+    """The rows; where the lines say what they are, those that are not steps are left out."""
     rows = iter_json_rows(adapter.source, adapter.problems, adapter.progress)
     first = adapter.source.head_objects
-    key = kind_key(first)
+    key = line_type_key(first)
     if key is None:
         return rows
-    bare = bare_kinds(first, key, adapter.field_map)
-    return place_kinds(rows, key, adapter.notes, stepped=any(map(has_step, first)), bare=bare)
+    bare = types_without_metrics(first, key, adapter.field_map)
+    return keep_steps(rows, key, adapter.notes, stepped=any(map(has_step, first)), bare=bare)
 
 
 def fill_json_lines(adapter: Adapter, builder: TableBuilder) -> None:
-    """Put the rows into a table, by the fast way where there is but one kind of them."""
-    if kind_key(adapter.source.head_objects) is None:
+    """Put the rows into a table, by the block where there is only one type of them."""
+    if line_type_key(adapter.source.head_objects) is None:
         fill_plain_rows(adapter.source, builder, adapter.problems, adapter.progress)
     else:
         builder.add_all(iter_json_lines(adapter))

@@ -12,7 +12,7 @@ from rldk.judge.trackers.gradient_norms import GradientNormsAnalyzer, GradientNo
 from rldk.judge.trackers.kl_schedule import KLScheduleMetrics, KLScheduleTracker
 from rldk.judge.trackers.length_bias import LengthBiasMetrics, LengthBiasTracker
 from rldk.judge.trackers.tracker import Tracker
-from rldk.runs.rows import RESPONSES
+from rldk.runs.canonical import RESPONSES
 
 __all__ = ["Trackers"]
 

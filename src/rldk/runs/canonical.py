@@ -1,0 +1,217 @@
+"""Canonical terms: rows, events and tables with the keys of any framework get the names of the catalogue.
+
+What becomes of a set of keys is worked out once, in `core.catalog.plan_for`. Here it is applied: to one row or event at a time
+(`Canonicaliser`), and to the columns of a whole table (`canonical_columns`). What was measured on held-out data gets `eval_`
+before its name: in an event by `prefix_held_out`, in the rows of a table by `prefix_held_out_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rldk.core.catalog import CATALOG, Plan, Route, entry_of, identify, locate, plan_for
+from rldk.core.catalog.axes import HELD_OUT, STEP_KEYS, TIME_KEYS
+from rldk.core.catalog.metric import TRANSFORMS
+from rldk.core.errors import UsageError
+from rldk.core.event import Event
+from rldk.core.jsonio import to_number, to_step
+from rldk.runs.run import Coverage
+from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Table
+
+__all__ = [
+    "RESPONSES",
+    "Canonicaliser",
+    "canonical_columns",
+    "held_out_rows",
+    "prefix_held_out",
+    "prefix_held_out_rows",
+    "read_events",
+]
+
+PEEK = 50
+RESPONSES = "response_data"
+_KEPT_PLANS = 1024
+_STATED = ("token", "sequence")
+
+
+class Canonicaliser:
+    """Puts rows and events into canonical terms, one at a time."""
+
+    def __init__(self, framework: str | None = "rldk") -> None:
+        self.framework = framework
+        self._plans: dict[tuple[str, ...], Plan] = {}
+        self._step = 0
+        self._numbered = True
+
+    def _plan(self, keys: tuple[str, ...]) -> Plan:
+        found = self._plans.get(keys)
+        if found is None:
+            found = plan_for(keys, self.framework)
+            if len(self._plans) < _KEPT_PLANS:
+                self._plans[keys] = found
+        return found
+
+    def keywords(self, metrics: Mapping[str, Any]) -> dict[str, float]:
+        """Keyword metrics by canonical name. `None` was not logged; anything else that is not a number is refused."""
+        for key, value in metrics.items():
+            if type(value) is not float and value is not None and to_number(value) is None:
+                raise UsageError(f"Expected `{key}` to be a number, got {value!r:.80}.")
+        return self._plan(tuple(metrics)).values(metrics)[0]
+
+    def event(self, raw: Event | Mapping[str, Any]) -> Event | None:
+        """One event in canonical terms; `None` for a row that tells of the whole run and not of a step."""
+        if isinstance(raw, Event):
+            return self._of_event(raw)
+        if not isinstance(raw, Mapping):
+            raise UsageError(f"Expected events to be Event objects or mappings, got {raw!r:.80}.")
+        step = self._step_of(raw)
+        if isinstance(raw.get("metrics"), Mapping):
+            return self._of_event(Event.from_dict({**raw, "step": step}))
+        return self._of_row(raw, step)
+
+    def _of_row(self, raw: Mapping[str, Any], step: int) -> Event | None:
+        plan = self._plan(tuple(key for key in raw if key != RESPONSES and isinstance(key, str)))
+        if plan.kind == "summary":
+            return None
+        metrics, nulls = plan.values(raw)
+        time = next((time for key in TIME_KEYS if (time := to_number(raw.get(key))) is not None), None)
+        event = Event(step, metrics, time, nulls=tuple(nulls))
+        if (per := _reduction_of_kl(plan)) in _STATED:
+            event.model_info["reductions"] = {"kl_mean": per}
+        if RESPONSES in raw:
+            event.extra[RESPONSES] = raw[RESPONSES]
+        return event
+
+    def _step_of(self, raw: Mapping[str, Any]) -> int:
+        """The row's step; that of the row before where it has none; its number where no row has had one."""
+        step = next((found for key in STEP_KEYS if (found := to_step(raw.get(key))) is not None), None)
+        if step is not None:
+            self._step, self._numbered = step, False
+        elif self._numbered:
+            self._step += 1
+        return self._step
+
+    def _of_event(self, event: Event) -> Event:
+        plan = self._plan(tuple(event.metrics))
+        nulls = tuple(map(self._name, event.nulls)) if event.nulls else ()
+        if plan.changes_nothing and nulls == event.nulls:
+            return event
+        metrics, _ = plan.values(event.metrics)
+        info = event.model_info
+        if (per := _reduction_of_kl(plan)) in _STATED and "reductions" not in info:
+            info = {**info, "reductions": {"kl_mean": per}}
+        return replace(event, metrics=metrics, nulls=tuple(name for name in nulls if name not in metrics), model_info=info)
+
+    def _name(self, key: str) -> str:
+        place = locate(key, self.framework)
+        return key if place is None else place.metric
+
+
+def _reduction_of_kl(plan: Plan) -> str:
+    return next((way.per for way in plan.routes.get("kl_mean", ())), "")
+
+
+def read_events(events: Iterable[Event | Mapping[str, Any]]) -> Iterator[Event]:
+    """Any iterable of events in canonical terms, one at a time; flat rows by the framework that their keys give away.
+
+    The first rows are looked at together, since a row may hold few keys. Canonical names give nobody away: a row of ours
+    with `kl`, `kl_coef` and `clip_frac` is not one of a trainer that calls something else `kl`.
+    """
+    source = iter(events)
+    first = list(islice(source, PEEK))
+    flat = [row for row in first if isinstance(row, Mapping) and not isinstance(row.get("metrics"), Mapping)]
+    telling = dict.fromkeys(key for row in flat for key in row if isinstance(key, str) and key not in CATALOG)
+    canonicaliser = Canonicaliser(identify(telling) if flat else "rldk")
+    for raw in chain(first, source):
+        event = canonicaliser.event(raw)
+        if event is not None:
+            yield event
+
+
+def canonical_columns(table: Table, plan: Plan) -> tuple[dict[str, Column], Coverage]:
+    """The columns of a table by canonical name, and an account of which key each came from."""
+    coverage = Coverage()
+    columns: dict[str, Column] = {}
+    for name, routes in plan.routes.items():
+        column: Column | None = None
+        for route in routes:
+            made = _follow(table, route)
+            if not (made.state != ABSENT).any():
+                continue
+            if (made.state == NUMBER).any():
+                if name in coverage.metrics:
+                    coverage.duplicates[route.source] = name
+                else:
+                    coverage.metrics[name] = route.source
+                    coverage.reductions[name] = route.per
+            column = made if column is None else column.fill(made)
+        if column is not None:
+            columns[name] = column
+    for name in plan.unmapped:
+        column = table.column(name)
+        if (column.state == NUMBER).any():
+            coverage.unmapped.append(name)
+            columns[name] = column
+    return columns, coverage
+
+
+def _follow(table: Table, route: Route) -> Column:
+    """A metric's column by one route; a sum needs all of its parts."""
+    made = table.column(route.parts[0])
+    made.state[made.state == TEXT] = ABSENT
+    made.codes, made.words = None, ()
+    for part in route.parts[1:]:
+        other = table.column(part)
+        both = (made.state == NUMBER) & (other.state == NUMBER)
+        null = ~both & (made.state != ABSENT) & (other.state != ABSENT)
+        made.values = np.where(both, made.values + other.values, np.nan)
+        made.state = np.where(both, NUMBER, np.where(null, NULL, ABSENT)).astype(np.uint8)
+    if route.transform == "root":
+        made.values = np.sqrt(np.where(made.values >= 0, made.values, np.nan))
+    elif route.transform != "same":
+        made.values = np.asarray(TRANSFORMS[route.transform](made.values))  # type: ignore[arg-type]
+    return made
+
+
+def _held_out_name(name: str) -> str:
+    """What a metric is called where it was measured on held-out data; what describes the run keeps its name."""
+    if name.startswith("eval_") or ((entry := entry_of(name)) is not None and entry.group == "settings"):
+        return name
+    return f"eval_{name}"
+
+
+def prefix_held_out(event: Event) -> Event:
+    """An event of a held-out phase with `eval_` before its metrics, so that they are not taken for those of training."""
+    if str(event.phase).lower() not in HELD_OUT:
+        return event
+    metrics = {_held_out_name(name): value for name, value in event.metrics.items()}
+    return replace(event, metrics=metrics, nulls=tuple(map(_held_out_name, event.nulls)))
+
+
+def held_out_rows(phase: Column) -> npt.NDArray[np.bool_]:
+    """Which rows say that they were measured on held-out data."""
+    is_held_out = np.array([*(word.lower() in HELD_OUT for word in phase.words), False])
+    return is_held_out[phase.codes] if phase.codes is not None else np.zeros(len(phase.state), dtype=bool)
+
+
+def prefix_held_out_rows(columns: dict[str, Column], coverage: Coverage, held_out: npt.NDArray[np.bool_]) -> None:
+    """The same for the rows of a table: their cells move to columns with `eval_` before their names."""
+    for name in list(columns):
+        column, own_name = columns[name], _held_out_name(name)
+        there = (column.state != ABSENT) & held_out
+        if own_name == name or not there.any():
+            continue
+        own = Column(np.where(there, column.values, np.nan), np.where(there, column.state, ABSENT))
+        columns[own_name] = columns[own_name].fill(own) if own_name in columns else own
+        columns[name] = Column(np.where(there, np.nan, column.values), np.where(there, ABSENT, column.state))
+        if name in coverage.metrics:
+            coverage.metrics.setdefault(own_name, coverage.metrics[name])
+            coverage.reductions.setdefault(own_name, coverage.reductions[name])
+        else:
+            coverage.unmapped.append(own_name)
