@@ -156,15 +156,18 @@ class Monitor:
         for event in log.earlier(self.run_id):
             self._judge(event)
 
-    def observe(self, event: Event | Mapping[str, Any]) -> list[Anomaly]:
-        """Log, judge and show one event; the anomalies that it raises. An event of the last one's step is more of it."""
+    def observe(self, event: Event | Mapping[str, Any], *, canonical: bool = False) -> list[Anomaly]:
+        """Log, judge and show one event; the anomalies that it raises. An event of the last one's step is more of it.
+
+        With `canonical`, it is an `Event` whose metrics have canonical names already, and is taken as it is.
+        """
         if not self.main_process or self._closed:
             return []
-        return self.guard.attempt("an event", self._observe, event) or []
+        return self.guard.attempt("an event", self._observe, event, canonical) or []
 
-    def _observe(self, given: Event | Mapping[str, Any]) -> list[Anomaly]:
+    def _observe(self, given: Event | Mapping[str, Any], canonical: bool) -> list[Anomaly]:
         self.start()
-        read = self._canonicaliser.event(given)
+        read = given if canonical and isinstance(given, Event) else self._canonicaliser.event(given)
         if read is None:
             return []  # a summary of the run, and no step
         event = self._completed(read)

@@ -145,7 +145,7 @@ class Session:
         raised = {}
         for monitor in self.monitors:
             monitor.sources.update(self.maker.sources)
-            raised[monitor] = monitor.observe(event)
+            raised[monitor] = monitor.observe(event, canonical=True)
         for member in self.members:
             monitor = self._monitor_of[id(member)]
             self.guard.call(f"{type(member).__name__}.took", member.took, event, raised[monitor], monitor)
