@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 LIGHT  := .venvs/light
 BIN    := $(VENV)/bin
-TRLS   := 0.23.1 0.29.1 1.16.0
+TRLS   := $(patsubst tests/matrix/trl-%.txt,%,$(sort $(wildcard tests/matrix/trl-*.txt)))
 MATRIX := $(TRLS:%=.venvs/trl-%/.installed)
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -24,17 +24,15 @@ help:
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	@$(BIN)/python $(PIP) torch
-	@$(BIN)/python $(PIP) --editable . --group dev
+	@$(BIN)/python $(PIP) --editable '.[dev]'
 	@touch $@
 
 # What `pip install rldk` alone gives, with nothing but a test runner beside it. Installed as a user would: not editable.
 $(LIGHT)/.installed: pyproject.toml constraints.txt
 	@echo "setting up $(LIGHT) (once)"
 	@$(PYTHON) -m venv $(LIGHT)
-	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(LIGHT)/bin/python $(PIP) . --group test
+	@$(LIGHT)/bin/python $(PIP) '.[test]'
 	@touch $@
 
 # Another TRL each, over what .venv has: seconds and megabytes, since torch is shared.

@@ -46,8 +46,7 @@ def run_smoke_tests(version: tuple[int, int], interpreter: str) -> bool:
     if not (folder / ".installed").exists():
         print(f"setting up {folder.relative_to(ROOT)} (once)", flush=True)
         subprocess.run([interpreter, "-m", "venv", "--clear", str(folder)], check=True)
-        subprocess.run([*pip, "--upgrade", "pip>=25.1"], check=True)
-        subprocess.run([*pip, ".", "--group", "test"], cwd=ROOT, check=True)
+        subprocess.run([*pip, ".[test]"], cwd=ROOT, check=True)
         (folder / ".installed").touch()
     subprocess.run([*pip, "--no-deps", "--force-reinstall", "."], cwd=ROOT, check=True)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

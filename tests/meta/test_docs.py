@@ -52,7 +52,7 @@ def test_another_command_of_the_readme_is_one_that_the_project_has(line: str) ->
     if words[0] == "make":
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
     else:
-        assert words == ["pip", "install", "-e", "."]
+        assert words in (["pip", "install", "-e", "."], ["pip", "install", "-e", ".[dev]"])
 
 
 @pytest.mark.parametrize("number", range(len(blocks(README, "python"))))
