@@ -20,6 +20,7 @@ from rldk.present.palette import DARK, LIGHT, Palette
 __all__ = ["main", "settings"]
 
 APP = Path(__file__).with_name("app.py")
+_MAX_SEARCHES = 20
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _UPGRADE = "pip install --upgrade 'rldk[dashboard]'"
 
@@ -83,7 +84,11 @@ def _make_ready(folder: str) -> None:
     """Start the reader and let it read the newest run before a page asks for it."""
     client = reader_of(folder)
     with contextlib.suppress(RLDKError):
-        for key, *_ in client.ask("list")["files"][:1]:
+        for _ in range(_MAX_SEARCHES):
+            listing = client.ask("list")
+            if not listing["not_listed"]:  # a large folder takes several calls, and the newest run may come last
+                break
+        for key, *_ in listing["files"][:1]:
             client.ask("state", key=key)
 
 

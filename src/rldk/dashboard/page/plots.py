@@ -89,7 +89,7 @@ def figure_of(view: RunView, panel: Panel) -> dict[str, Any]:
 
 
 def packed(values: np.ndarray[Any, np.dtype[np.float64]], *, exact: bool = True) -> dict[str, str]:
-    """Numbers as Plotly reads them from bytes: whole numbers of 4 bytes, others of 8, or of 4 where a picture needs no more."""
+    """Numbers as Plotly reads them from bytes, of 4 bytes where a plot needs no more: half of what a refresh would send."""
     array = np.ascontiguousarray(values, dtype="<f8")
     finite = array[np.isfinite(array)]
     largest = float(np.abs(finite).max()) if len(finite) else 0.0
