@@ -24,7 +24,7 @@ from rldk.runs.canonical import Canonicaliser, prefix_held_out
 __all__ = ["PAUSE", "OpenLog", "sketch"]
 
 PAUSE = 0.2
-"""Seconds between two looks at a log that has not grown."""
+"""Seconds until a log that has not grown is checked again."""
 
 _JUDGED_AT_ONCE = 100  # about 10 ms, after which a page is answered
 _LARGE = 256 << 20

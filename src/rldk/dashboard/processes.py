@@ -84,10 +84,10 @@ def end_with_parent(pipe: BinaryIO, end: Callable[[], None]) -> None:
             pass
         ended()
 
-    def look() -> None:
+    def check_parent() -> None:
         while not is_orphan():
             time.sleep(_LOOK_SECONDS)
         ended()
 
-    for watch in (read, look):
+    for watch in (read, check_parent):
         threading.Thread(target=watch, daemon=True).start()

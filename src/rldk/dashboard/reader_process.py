@@ -1,6 +1,6 @@
 """The process that reads logs: it answers what the page asks, and reads and judges in between.
 
-It is not the process of the page, so that reading a million events keeps nobody waiting.
+It is not the process of the page, so that a page does not wait while a million events are read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RunReader:
         return any(log.work() for log in sorted(self._open.values(), key=lambda log: -log.asked))
 
     def answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question of a page; a problem is told in `problem`, never raised."""
+        """The answer to a question of a page; a problem is reported in `problem`, never raised."""
         questions: dict[str, Callable[..., dict[str, Any]]] = {
             "list": self.listing, "state": self.state, "points": self.points, "places": self.places, "rows": self.rows,
             "analysis": self.analysis, "samples": self.samples, "checkpoints": self.checkpoints, "alerts": self.alerts,
@@ -92,7 +92,7 @@ class RunReader:
         if stamp is None:
             return {"problem": "This run is no longer in the folder.", "runs": []}
         found = self._run(key, run if run in log.runs else None) if log.runs else None
-        age = max(0.0, time.time() - stamp[0] / 1e9)
+        age = max(0.0, time.time() - stamp[1] / 1e9)
         pace = 0.0 if found is None else found.seconds_per_event
         return {
             **({} if found is None else found.state()),

@@ -18,7 +18,7 @@ from rldk.core.errors import RLDKError
 from rldk.ingest.choose import ADAPTERS, choose
 from rldk.ingest.source import Source
 
-__all__ = ["FoundLog", "LogFinder", "candidates", "newest_first"]
+__all__ = ["FoundLog", "LogFinder", "candidates", "newest_first", "size_and_change"]
 
 _BESIDE_A_LOG = re.compile(
     r"(?P<run>.+)_(?:metrics\.csv|alerts\.json|config\.json|final_report\.json|health_summary\.json|checkpoint_summary\.csv"
@@ -98,7 +98,7 @@ class LogFinder:
         self.pending = 0
         for path in candidates(self.folder):
             try:
-                size, changed = _size_and_change(path)
+                size, changed = size_and_change(path)
             except OSError:
                 continue  # gone since, or a link to nothing
             seen = self._known.get(path)
@@ -114,7 +114,7 @@ class LogFinder:
         return found
 
 
-def _size_and_change(path: Path) -> tuple[int, int]:
+def size_and_change(path: Path) -> tuple[int, int]:
     """Bytes and the time of the last change, in nanoseconds; of a folder, those of all files in it."""
     if not path.is_dir():
         known = path.stat()

@@ -16,6 +16,7 @@ import numpy as np
 from rldk.core.errors import RLDKError
 from rldk.core.event import Event
 from rldk.ingest.choose import choose
+from rldk.ingest.discovery import size_and_change
 from rldk.ingest.read import read_runs
 from rldk.log.blocks import BLOCK_BYTES, compression_of
 from rldk.log.tail import LogTail
@@ -95,12 +96,12 @@ class EventLog(GrowingLog):
 
 
 def run_name(event: Event, path: Path) -> str:
-    """The run that an event belongs to, by its own word or by the name of the file."""
+    """The run that an event belongs to: the one it names, or else the one that the file is named after."""
     return event.run_id or path.name.removesuffix(".jsonl").removesuffix("_events")
 
 
 class RereadLog(GrowingLog):
-    """A log in any other format: read as a whole, in a thread of its own, and again when the file has changed."""
+    """A log in any other format: read as a whole, in a separate thread, and again when the file has changed."""
 
     def __init__(self, path: Path, adapter_hint: str | None = None, field_map: Mapping[str, str] | None = None) -> None:
         super().__init__(path)
@@ -178,13 +179,9 @@ def _continues(old: Run, new: Run) -> bool:
 
 
 def stamp_of(path: Path) -> tuple[int, int] | None:
-    """When a file, or the newest file of a folder, was last written, and its size; `None` where there is no file."""
+    """The size of a file or of all files in a folder, and the time of the last change in ns; `None` without a file."""
     try:
-        if path.is_dir():
-            stats = [one.stat() for one in path.rglob("*") if one.is_file()]
-            return (max(one.st_mtime_ns for one in stats), sum(one.st_size for one in stats)) if stats else None
-        found = path.stat()
-        return found.st_mtime_ns, found.st_size
+        return size_and_change(path)
     except OSError:
         return None
 
@@ -198,7 +195,7 @@ def open_growing_log(
         ReadError: rldk cannot read what is there.
     """
     stamp = stamp_of(path)
-    if stamp is None or stamp[1] == 0:
+    if stamp is None or stamp[0] == 0:
         return None
     if adapter_hint in (None, "rldk") and not field_map and not path.is_dir() and choose(path).name == "rldk":
         with path.open("rb") as file:

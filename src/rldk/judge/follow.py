@@ -114,7 +114,7 @@ class LogFollower(Generic[R]):
         self._dropped: set[str] = set()
 
     def open(self) -> bool:
-        """Whether there is a log to read; looks for it again at most twice a second."""
+        """Whether there is a log to read; if not, its path is checked again, at most twice per second."""
         now = time.monotonic()
         if self.log is None and now >= self._next_try:
             self._next_try = now + _RETRY
@@ -174,7 +174,7 @@ class LogFollower(Generic[R]):
         return new.events
 
     def run(self, name: str) -> R | None:
-        """The run of that name, made where there is none; `None` for one that was dropped because others came after it."""
+        """The run of that name, created at the first call; `None` for one that was dropped to make room for later ones."""
         found = self.runs.get(name)
         if found is None and name not in self._dropped:
             found = self.runs[name] = self._make_run(name, self.log.framework if self.log is not None else None)

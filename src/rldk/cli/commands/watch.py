@@ -120,7 +120,7 @@ class Watch:
         from rldk.ingest.follow import stamp_of
 
         stamp = stamp_of(self._follower.path)
-        return 0.0 if stamp is None else max(0.0, time.time() - stamp[0] / 1e9)
+        return 0.0 if stamp is None else max(0.0, time.time() - stamp[1] / 1e9)
 
     @property
     def problem(self) -> str:
