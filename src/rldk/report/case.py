@@ -23,18 +23,11 @@ BUCKETS = 300
 Passed = tuple[str, str]
 """Something that could not be read: what, and why."""
 
+_PARTS_OF = {"training_stability": "training_stability_overall"}
 _ALWAYS = ("reward", "kl", "losses")
 _SETTINGS = (
-    "lr",
-    "policy_lr",
-    "value_lr",
-    "kl_coef",
-    "target_kl",
-    "clip_range",
-    "clip_range_value",
-    "entropy_coef",
-    "temperature",
-)
+    "lr", "policy_lr", "value_lr", "kl_coef", "target_kl", "clip_range", "clip_range_value", "entropy_coef", "temperature",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -103,6 +96,10 @@ class Case:
         told = f"{counted(len(run), 'event')}, steps {run.steps[0]}–{run.steps[-1]}"
         times = run.wall_time[np.isfinite(run.wall_time)]
         return f"{told}, {duration(float(times.max() - times.min()))}" if len(times) > 1 else told
+
+    def parts_of(self, score: str) -> dict[str, float]:
+        """What a score is made of; NaN where there is no evidence."""
+        return self.judgement.score_parts.get(_PARTS_OF.get(score, score), {})
 
     def last(self, name: str) -> float | None:
         """The last finite value of a metric."""
