@@ -37,7 +37,8 @@ def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: st
     numbers = count(1)
     script = _asset("report.js")
     rendered = templates("rldk.report").get_template("report.html").render(
-        cases=ordered, passed_over=passed_over, overlaid=overlaid, drawn=len(drawn), links=_links(ordered, bool(overlaid), passed_over),
+        cases=ordered, passed_over=passed_over, overlaid=overlaid, drawn=len(drawn),
+        links=_links(ordered, bool(overlaid), passed_over),
         most_panels=4 if len(ordered) <= _FEW_RUNS else 2 if len(ordered) <= _MAX_DRAWN else 0,
         title=title or _title(ordered), version=__version__,
         made=(made or datetime.now(timezone.utc)).strftime("%Y-%m-%d %H:%M UTC"),
