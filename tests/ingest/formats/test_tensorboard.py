@@ -16,8 +16,8 @@ import pytest
 
 from rldk.core.errors import MissingDependencyError, ReadError
 from rldk.ingest.choose import choose
-from rldk.ingest.formats.crc32c import masked_crc32c
-from rldk.ingest.formats.tensorboard import TensorBoardAdapter
+from rldk.ingest.formats import tensorboard
+from rldk.ingest.formats.tensorboard import TensorBoardAdapter, masked_checksum
 
 pytestmark = pytest.mark.full
 pytest.importorskip("tensorboard")
@@ -218,6 +218,17 @@ def test_without_the_package_the_message_names_the_extra(tmp_path: Path, monkeyp
         adapter.runs()
 
 
+def test_without_checksums_it_is_recognised_and_the_extra_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, {1: {"loss": 1.0}, 2: {"loss": 0.5}})
+    monkeypatch.setitem(sys.modules, "google_crc32c", None)
+    for cached in (tensorboard._crc32c, tensorboard._checksum_of_length):
+        cached.cache_clear()
+    adapter = choose(path)
+    assert adapter.name == "tensorboard"
+    with pytest.raises(MissingDependencyError, match=r"pip install 'rldk\[trackers\]'"):
+        adapter.runs()
+
+
 def test_a_folder_whose_files_went_away(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="No event file"):
         list(TensorBoardAdapter(tmp_path).read())
@@ -226,7 +237,7 @@ def test_a_folder_whose_files_went_away(tmp_path: Path) -> None:
 def test_checksums_are_those_of_tensorboard() -> None:
     draw = random.Random(0)
     texts = [draw.randbytes(draw.choice([4, 5, 63, 64, 65, 127, 128, 129, 191, 700, 5_000])) for _ in range(200)]
-    assert masked_crc32c(texts).tolist() == [slow_crc(text) for text in texts]
+    assert [masked_checksum(text) for text in texts] == [slow_crc(text) for text in texts]
 
 
 @pytest.mark.parametrize("text", ['{"beta": 0.1, "hub_token": "x"}', "|param|value|\n|-|-|\n|beta|0.1|\n"])

@@ -2,7 +2,8 @@
 
 `Epoch 1: mean total loss=0.55 | mean actor loss=-0.002`, `step=10 loss=0.1 reward=0.2`, `Step: 10/500, Loss: 0.5`,
 `iter 10 | loss 0.1 | reward 0.2` and `step 10: loss 2.34, lr 1e-06` are all read. A line is a row only if the catalogue
-knows what it measures: text is full of numbers that measure nothing."""
+knows what it measures: text is full of numbers that measure nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """JSON lines decoded by the block, several times as fast as line by line.
 
-Lines that look like the one before are decoded together by a strict decoder made for their shape."""
+Lines that look like the one before are decoded together by a strict decoder made for their shape.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """MLflow: a database (`mlflow.db`), or a file store (`mlruns/`, one experiment of it, or one run).
 
-The file store has one line `timestamp value step` for each value, in `<experiment>/<run>/metrics/<key>`."""
+The file store has one line `timestamp value step` for each value, in `<experiment>/<run>/metrics/<key>`.
+"""
 
 from __future__ import annotations
 

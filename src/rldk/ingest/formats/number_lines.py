@@ -1,6 +1,7 @@
 """Lines of words and numbers: the words are the form of a line, which is understood once; the numbers are its values.
 
-Lines of one form that follow each other become columns together. A unit after a number (`0.35%`, `5min`, `12.3k`) is a factor."""
+Lines of one form that follow each other become columns together. A unit after a number (`0.35%`, `5min`, `12.3k`) is a factor.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Weights & Biases as it is kept on disk: the `.wandb` file of a run, its folder, and `wandb-summary.json`.
 
 A `.wandb` file is LevelDB's log: records in chunks, chunks in blocks of 32 KiB. The `wandb` package had a reader of it in Python
-until it moved that into its own server, which gives no rows back; what is inside the records is left to its definitions."""
+until it moved that into its own server, which gives no rows back; what is inside the records is left to its definitions.
+"""
 
 from __future__ import annotations
 
