@@ -153,9 +153,10 @@ class Plateau(Detector):
 
     @staticmethod
     def _learnt_at_once(view: View) -> bool:
-        """Whether everything was learnt in the first rows, so that a trend over the rest shows little of it."""
+        """Whether all was learnt in the first rows, or lost again: a line through all rows sees little of it."""
         series = score_of(view)
-        return series.slow - series.start > 2.0 * series.noise
+        lost_again = view.reward.best_slow - max(series.start, series.base) > 2.0 * series.noise
+        return series.slow - series.start > 2.0 * series.noise or lost_again
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause.startswith("drifts") or finding.clause == "predictable":
