@@ -1,4 +1,4 @@
-"""Colours: for light and dark paper, each at least 3 to 1 against it, and as CSS variables where a page decides."""
+"""Colours for light and for dark backgrounds, each with a contrast of at least 3 to 1, and as CSS variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["CSS", "DARK", "LIGHT", "Palette"]
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """What a renderer paints with. `series` are told apart by people who see colours differently, too, in their order."""
+    """The colours of a renderer. `series` can be distinguished with colour blindness, too, in their order."""
 
     paper: str
     ink: str
@@ -21,7 +21,7 @@ class Palette:
     series: tuple[str, ...]
 
     def curve(self, number: int) -> str:
-        """The colour of a curve; after the last one they begin again."""
+        """The colour of a curve; after the last one they repeat."""
         return self.series[number % len(self.series)]
 
     def severity(self, name: str) -> str:

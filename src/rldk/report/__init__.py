@@ -1,4 +1,4 @@
-"""The page that a run leaves behind: one HTML file, pictures as PNG, and a summary in Markdown.
+"""Reports about runs: one HTML file, plots as PNG, and a summary in Markdown.
 
 from rldk.report import Case, page, write_report
 

@@ -1,4 +1,4 @@
-"""What a report tells of one run: the judgement, its panels, its incidents in order, checkpoints and settings."""
+"""One run of a report: the result, its panels, the story of each incident, checkpoints and settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["BUCKETS", "Case", "Passed"]
 
 BUCKETS = 300
 Passed = tuple[str, str]
-"""Something that could not be read: what, and why."""
+"""A file that was not judged, and why."""
 
 _PARTS_OF = {"training_stability": "training_stability_overall"}
 _ALWAYS = ("reward", "kl", "losses")
@@ -60,7 +60,7 @@ class Case:
         return story(incident, self.judgement.anomalies, self.judgement.run.steps.tolist())
 
     def evidence_panels(self, incident: Incident, most: int = 4) -> list[Panel]:
-        """The panels that show what an incident speaks of, the first mover's first, with only its own moment marked."""
+        """The panels that show an incident, those of its first anomaly first, with only this incident marked."""
         keys = panels_showing(moment.anomaly.type for moment in self.story(incident))
         by_key = {panel.key: panel for panel in self.panels}
         shown = [key for key in keys if key in by_key][:most]
@@ -71,7 +71,7 @@ class Case:
         return made
 
     def settings(self) -> list[tuple[str, str]]:
-        """What is known of how the run was set up: from its log, and where the log is."""
+        """What is known of how the run was set up, and where its log is."""
         run = self.judgement.run
         found = [("run", run.run_id), ("log", str(run.path)), ("read as", run.framework or run.adapter), ("kind", run.kind)]
         for name, column in run.labels.items():
@@ -89,13 +89,13 @@ class Case:
         return found
 
     def span(self) -> str:
-        """How long the run is, in steps and, where the log has the time, in hours."""
+        """How long the run is, in events, in steps and, if the log has times, in time."""
         run = self.judgement.run
         if not len(run):
             return "no events"
-        told = f"{counted(len(run), 'event')}, steps {run.steps[0]}–{run.steps[-1]}"
+        length = f"{counted(len(run), 'event')}, steps {run.steps[0]}–{run.steps[-1]}"
         times = run.wall_time[np.isfinite(run.wall_time)]
-        return f"{told}, {duration(float(times.max() - times.min()))}" if len(times) > 1 else told
+        return f"{length}, {duration(float(times.max() - times.min()))}" if len(times) > 1 else length
 
     def parts_of(self, score: str) -> dict[str, float]:
         """What a score is made of; NaN where there is no evidence."""

@@ -1,4 +1,4 @@
-"""The checkpoints of a run, from the summary that lies beside its log."""
+"""The checkpoints of a run, from the summary beside its log."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ SHOWN = {
     "most_moved_layer": "moved most",
     "problems": "problems",
 }
-"""The columns of the summary that a report shows, and what it calls them."""
+"""The columns of the summary that a report shows, with their headings."""
 
-_MOST_BYTES = 4 << 20
-_MOST_ROWS = 500
+_MAX_BYTES = 4 << 20
+_MAX_ROWS = 500
 
 
 def checkpoint_rows(run: Run) -> list[dict[str, str]]:
-    """The rows of `R_checkpoint_summary.csv` in the folder of the run's log, if there is one; else none."""
+    """The rows of `R_checkpoint_summary.csv` in the folder of the run's log; empty if there is no such file."""
     for path in _candidates(run):
         try:
-            if path.is_file() and path.stat().st_size <= _MOST_BYTES:
+            if path.is_file() and path.stat().st_size <= _MAX_BYTES:
                 with path.open(newline="", encoding="utf-8", errors="replace") as file:
                     rows = [{str(key): str(value or "") for key, value in row.items()} for row in csv.DictReader(file)]
-                return [row for row in rows if row.get("step") or row.get("checkpoint")][:_MOST_ROWS]
+                return [row for row in rows if row.get("step") or row.get("checkpoint")][:_MAX_ROWS]
         except (OSError, ValueError, csv.Error):
             continue
     return []
 
 
 def _candidates(run: Run) -> list[Path]:
-    """Where the summary may lie: beside the log, by the name of the run or of the log."""
+    """Where the summary may be: beside the log, under the name of the run or of the log."""
     folder = run.path if run.path.is_dir() else run.path.parent
     stem = re.sub(r"(_events|_metrics)?(\.jsonl|\.csv|\.json)?(\.gz|\.zst)?$", "", run.path.name)
     names = dict.fromkeys(name for name in (run.run_id, stem) if re.fullmatch(r"[\w.+=@ -]{1,128}", name))

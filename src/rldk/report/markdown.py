@@ -1,4 +1,4 @@
-"""The report in a few lines of Markdown, for a pull request or a chat."""
+"""The report as a short Markdown summary, for a pull request or a chat."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _VALUES = ("reward_mean", "kl_mean", "entropy_mean", "rollout_length_mean")
 
 
 def markdown(cases: Sequence[Case], passed_over: Sequence[Passed] = (), pictures: Sequence[str] = ()) -> str:
-    """A summary: a table of the runs, and each incident in a paragraph. `pictures` are paths to put at its end."""
+    """A table of the runs, and one paragraph per incident. `pictures` are paths of images to show at the end."""
     if not cases:
-        told = ["## rldk: no run could be read", ""]
-        return "\n".join([*told, *(f"- {_code(path)}: {_words(reason)}" for path, reason in passed_over[:20])]) + "\n"
+        lines = ["## rldk: no run could be read", ""]
+        return "\n".join([*lines, *(f"- {_code(path)}: {_words(reason)}" for path, reason in passed_over[:20])]) + "\n"
     worst = min(cases, key=lambda case: VERDICTS.index(case.judgement.verdict))
-    told = [f"## rldk: {verdict_words(worst.judgement.verdict)}", "", *_table(cases)]
+    lines = [f"## rldk: {verdict_words(worst.judgement.verdict)}", "", *_table(cases)]
     for case in cases:
-        told += _incidents(case, named=len(cases) > 1)
-        told += _beside(case, named=len(cases) > 1)
+        lines += _incidents(case, named=len(cases) > 1)
+        lines += _coverage(case, named=len(cases) > 1)
     if not any(case.judgement.incidents for case in cases):
-        told += ["", "Nothing found." if worst.judgement.verdict == "healthy" else "There was too little to judge by."]
+        lines += ["", "Nothing found." if worst.judgement.verdict == "healthy" else "There is too little to judge by."]
     for path, reason in passed_over[:20]:
-        told += ["", f"Not judged: {_code(path)}: {_words(reason)}"]
-    told += ["", *(f"![{_words(path.rpartition('/')[2].removesuffix('.png'))}]({_link(path)})" for path in pictures)]
-    return "\n".join(told).rstrip() + "\n"
+        lines += ["", f"Not judged: {_code(path)}: {_words(reason)}"]
+    lines += ["", *(f"![{_words(path.rpartition('/')[2].removesuffix('.png'))}]({_link(path)})" for path in pictures)]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _table(cases: Sequence[Case]) -> list[str]:
@@ -46,36 +46,36 @@ def _table(cases: Sequence[Case]) -> list[str]:
 
 
 def _incidents(case: Case, named: bool) -> list[str]:
-    told = []
+    lines = []
     for found in case.judgement.incidents:
         where = f" of {_code(case.judgement.run.run_id, 60)}" if named else ""
-        told += ["", f"### {_words(sentence(found.title))}: {found.severity} at step {found.step}{recovered(found)}{where}", ""]
+        lines += ["", f"### {_words(sentence(found.title))}: {found.severity} at step {found.step}{recovered(found)}{where}", ""]
         for moment in case.story(found):
             first = " (moved first)" if moment.first else ""
-            told.append(f"- from step {moment.began}{first}: {_words(moment.anomaly.message)}")
-        told += ["", f"**What to do:** {_words(found.advice, 800)} Last good step: {last_good(found)}."]
+            lines.append(f"- from step {moment.began}{first}: {_words(moment.anomaly.message)}")
+        lines += ["", f"**What to do:** {_words(found.advice, 800)} Last good step: {last_good(found)}."]
         if found.rivals:
-            told.append(f"It may also be: {may_also_be(found)}.")
-    return told
+            lines.append(f"It may also be: {may_also_be(found)}.")
+    return lines
 
 
-def _beside(case: Case, named: bool) -> list[str]:
-    """What stands beside the verdict: coverage, and findings about the machine."""
+def _coverage(case: Case, named: bool) -> list[str]:
+    """Coverage, and findings about the machine."""
     judged = case.judgement
     where = f" of {_code(judged.run.run_id, 60)}" if named else ""
-    told = ["", f"Coverage{where} is {judged.coverage.level}: {_words(judged.coverage.sentence)}."]
-    told += [f"- Machine, step {one.step}: {_words(one.message)}" for one in judged.machine[:10]]
-    return told
+    lines = ["", f"Coverage{where} is {judged.coverage.level}: {_words(judged.coverage.sentence)}."]
+    lines += [f"- Machine, step {one.step}: {_words(one.message)}" for one in judged.machine[:10]]
+    return lines
 
 
 def _code(value: object, most: int = 120) -> str:
-    """Text of a log as code: no markup, no link, no mention."""
+    """Text from a log as code, in which nothing is markup, a link or a mention."""
     kept = clean(value, most).replace("`", "'").replace("|", "\\|").strip()
     return f"`{kept or ' '}`"
 
 
 def _words(value: object, most: int = 400) -> str:
-    """A sentence whose markup is harmless; what could be HTML, a link or a mention is set as plain signs."""
+    """A sentence in which everything that could be markup, a link or a mention is escaped."""
     kept = clean(value, most)
     for sign in "\\`*_[]<>|#":
         kept = kept.replace(sign, f"\\{sign}")

@@ -1,4 +1,4 @@
-"""Files of a report: whole or not there, and none outside of the folder that was named."""
+"""Write the files of a report, each whole or not at all, and none outside of the folder that was named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["write_pictures", "write_report"]
 
 
 def write_report(path: str | Path, content: str) -> Path:
-    """Write a page or a summary; a reader sees the old file or the new one."""
+    """Write a page or a summary."""
     target = Path(path)
     if target.is_dir():
         raise UsageError(
@@ -28,7 +28,7 @@ def write_report(path: str | Path, content: str) -> Path:
 
 
 def write_pictures(folder: str | Path, cases: Sequence[Case], *, dark: bool = False) -> list[Path]:
-    """Every panel as a PNG file: `RUN-kl.png` for each run, and for several runs those laid over each other as `all-kl.png`."""
+    """Every panel as a PNG file: `RUN-kl.png` for each run, and for several runs all of them in one plot as `all-kl.png`."""
     target = Path(folder)
     named = {id(case): file_name(case.judgement.run.run_id) for case in cases}
     if len(set(named.values())) < len(cases):

@@ -206,7 +206,7 @@ def test_plot_of_a_run_marks_its_incidents_and_takes_names(broken: Run) -> None:
     assert [panel.key for panel in broken.plot("kl", "entropy_mean")] == ["kl", "entropy_mean"]
     assert len(broken.plot("reward", span=(10, 20))["reward"].curves[0].x) <= 11
     assert [panel.curves[1].run for panel in plot([broken, broken], "entropy")] == ["broken"]
-    with pytest.raises(UsageError, match=r"Nothing to plot as 'nonsense'.*It has .*advantage_mean"):
+    with pytest.raises(UsageError, match=r"Nothing to plot as 'nonsense'.*which has .*advantage_mean"):
         broken.plot("nonsense")
 
 

@@ -1,4 +1,4 @@
-"""From runs to panels: what a run has of the standard ones, and its other metrics as they are."""
+"""From runs to panels: the standard panels that a run has metrics for, and one panel for each other metric."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rldk.present.plots.standard import STANDARD, CurveSpec, PanelSpec
 __all__ = ["finish", "other_panels", "panel_of", "panels_of"]
 
 BUCKETS = 700
-_MANY = 200.0
+_FAR_ABOVE = 200.0
 _SETTINGS = frozenset({"settings", "optimisation"})
 
 
@@ -29,14 +29,14 @@ def panels_of(
     kl_target: float | None = None,
     only: Collection[str] | None = None,
 ) -> list[Panel]:
-    """The standard panels that these runs have something for; several runs are laid over each other.
+    """The standard panels that these runs have metrics for; several runs are drawn over each other.
 
     Args:
-        buckets: how finely the rows are divided; each bucket keeps its lowest, its highest and its gaps.
-        span: the part of the axis to show: steps, or hours where the runs are given along those.
-        marks: moments that every panel marks, each given by its step.
-        kl_target: the target of the KL, where the log does not hold it.
-        only: keys of the panels wanted; by default all.
+        buckets: into how many buckets the rows are divided; each keeps its minimum, its maximum and its gaps.
+        span: the part of the x axis to show, in steps, or in hours if that is the axis of the runs.
+        marks: moments to mark in every panel, each given by its step.
+        kl_target: the KL target, if the log does not have it.
+        only: the keys of the panels to draw; by default all.
     """
     runs = [sources] if not isinstance(sources, Sequence) else list(sources)
     if not runs:
@@ -60,7 +60,7 @@ def panels_of(
 
 
 def finish(panels: list[Panel], first: Source, marks: Sequence[Mark]) -> None:
-    """Put the marks, which are given by step, where they lie on the axis of the first run, and say which axis that is."""
+    """Label the x axis of the panels, and add the marks, which are given by step, where they lie on it."""
     places = first.places(np.array([mark.x for mark in marks], dtype=np.float64)).tolist()
     placed = [replace(mark, x=x) for mark, x in zip(marks, places, strict=True) if isfinite(x)]
     for panel in panels:
@@ -73,7 +73,7 @@ def _has_target(panel: Panel) -> bool:
 
 
 def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, span: Span = None) -> Panel | None:
-    """One panel of the table for these runs; `None` where none of them has what it needs."""
+    """One panel of the table for these runs; `None` if none of them has its metrics."""
     needed = spec.curves[: spec.needs]
     if not any(_metric(curve, run) for curve in needed for run in runs):
         return None
@@ -83,7 +83,7 @@ def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, sp
         found = [curve for curve in spec.curves if _metric(curve, run)]
         for place, curve in enumerate(found):
             made = _curve(curve, run, buckets, span, place)
-            if len(runs) > 1:  # the colour says which run, and so the line must say which curve
+            if len(runs) > 1:  # the colour stands for the run, so the line style must stand for the curve
                 style = made.style if made.style != "solid" else STYLES[min(place, len(STYLES) - 1)]
                 made = replace(made, colour=number, run=run.run_id, style=style, bands=())
             if curve.metrics == "target_kl" and len(made.y) and isfinite(made.y[0]) and (made.y == made.y[0]).all():
@@ -94,7 +94,7 @@ def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, sp
     if not curves:
         return None
     panel = Panel(spec.key, spec.group, spec.title, _unit(spec, curves, runs), curves, levels, limits=spec.limits)
-    panel.log = spec.log and _asks_for_log(panel)
+    panel.log = spec.log and _needs_log(panel)
     return panel
 
 
@@ -106,18 +106,18 @@ def _metric(curve: CurveSpec, run: Source) -> str | None:
 def _curve(spec: CurveSpec, run: Source, buckets: int, span: Span, colour: int) -> Curve:
     metric = _metric(spec, run)
     assert metric is not None
-    bands = [band for rivals in spec.bands if (band := _band(rivals, run))]
+    bands = [band for choices in spec.bands if (band := _band(choices, run))]
     columns = [metric, *(name for _, low, high in bands for name in (low, high))]
     x, ys = run.points(columns, buckets, span)
     labels = spec.label.split("|")
     label = labels[min(spec.metrics.split().index(metric), len(labels) - 1)]
-    made = tuple(Band(ys[1 + 2 * n], ys[2 + 2 * n], said) for n, (said, _, _) in enumerate(bands))
+    made = tuple(Band(ys[1 + 2 * n], ys[2 + 2 * n], name) for n, (name, _, _) in enumerate(bands))
     return Curve(label, metric, x, ys[0], made, spec.style, colour)
 
 
-def _band(rivals: str, run: Source) -> tuple[str, str, str] | None:
-    """The first of the rivals that the run has: its label and its two columns."""
-    for given in rivals.split("|"):
+def _band(choices: str, run: Source) -> tuple[str, str, str] | None:
+    """The first of the bands that the run has: its label and its two columns."""
+    for given in choices.split("|"):
         label, _, columns = given.partition(":")
         low, high = columns.split()
         if low in run.names() and high in run.names():
@@ -126,27 +126,27 @@ def _band(rivals: str, run: Source) -> tuple[str, str, str] | None:
 
 
 def _unit(spec: PanelSpec, curves: Sequence[Curve], runs: Sequence[Source]) -> str:
-    """The unit; of a KL also over what it is reduced, where the run says so: by token and by response are not alike."""
+    """The unit; for a KL also per token or per response, where that is known."""
     if spec.key != "kl":
         return spec.unit
     named = curves[0].metric.partition("_per_")[2]
     per = {named} if named else {getattr(run, "reductions", {}).get(curves[0].metric, "") for run in runs}
-    said = {"sequence": " a response", "token": " a token"}.get(per.pop(), "") if len(per) == 1 else ""
-    return spec.unit + said
+    reduction = {"sequence": " per response", "token": " per token"}.get(per.pop(), "") if len(per) == 1 else ""
+    return spec.unit + reduction
 
 
-def _asks_for_log(panel: Panel) -> bool:
-    """Whether values are never negative and their highest is far above their middle: a line on the floor tells nothing."""
+def _needs_log(panel: Panel) -> bool:
+    """Whether no value is negative and the maximum is far above the median, so that a linear axis would show a flat line."""
     values = [value[np.isfinite(value)] for curve in panel.curves for value in (curve.y,)]
     joined = np.concatenate(values) if values else np.zeros(0)
     positive = joined[joined > 0]
     if not len(positive) or (joined < 0).any() or len(positive) < 0.5 * len(joined):
         return False
-    return bool(positive.max() > _MANY * np.median(positive))
+    return bool(positive.max() > _FAR_ABOVE * np.median(positive))
 
 
 def _family_panel(runs: Sequence[Source], buckets: int, span: Span) -> Panel | None:
-    """The reward functions that make up a reward, in one panel."""
+    """The reward functions that a reward is the sum of, in one panel."""
     curves: list[Curve] = []
     for number, run in enumerate(runs):
         names = sorted(name for name in run.names() if name.startswith("reward_function_mean/"))[:12]
@@ -158,8 +158,8 @@ def _family_panel(runs: Sequence[Source], buckets: int, span: Span) -> Panel | N
     return Panel("reward_functions", "Reward", "Reward functions", "reward", curves) if curves else None
 
 
-def other_panels(run: Source, *, buckets: int = BUCKETS, most: int = 12, marks: Sequence[Mark] = ()) -> list[Panel]:
-    """The metrics that no standard panel shows, one panel each; what stays the same all along is left out."""
+def other_panels(run: Source, *, buckets: int = BUCKETS, max_panels: int = 12, marks: Sequence[Mark] = ()) -> list[Panel]:
+    """One panel for each metric that no standard panel shows, unless it is constant."""
     shown = {name for spec in STANDARD for curve in spec.curves for name in curve.metrics.split()}
     shown |= {
         name for spec in STANDARD for curve in spec.curves for band in curve.bands for name in band.replace("|", " ").split()
@@ -175,10 +175,10 @@ def other_panels(run: Source, *, buckets: int = BUCKETS, most: int = 12, marks: 
             continue
         unit = entry.unit if entry and entry.unit != "1" else ""
         made.append(Panel(name, "Other", name, unit, [Curve(name, name, x, y)]))
-        if len(made) == most:
+        if len(made) == max_panels:
             break
     for panel in made:
-        panel.log = _asks_for_log(panel)
+        panel.log = _needs_log(panel)
     finish(made, run, marks)
     return made
 

@@ -19,17 +19,17 @@ _NONE = -1
 
 
 def bucket_size(rows: int, buckets: int) -> int:
-    """How many rows a bucket has, if there are to be at most so many buckets."""
+    """The number of rows per bucket, for at most so many buckets."""
     if buckets < 1:
         raise UsageError(f"Expected at least 1 bucket, got {buckets!r}.")
     return max(1, -(-rows // buckets))
 
 
 def pick_extremes(values: npt.NDArray[np.floating], size: int) -> IntArray:
-    """The positions to keep if each `size` rows make a bucket: its lowest, its highest, its first that is not finite.
+    """The positions to keep of buckets of `size` rows: the minimum, the maximum and the first non-finite value of each.
 
-    Nothing else is needed for the picture to have the same outline: a spike of one row among a million stays, and a gap
-    stays a gap. The first and the last row are kept as well, so that a curve begins and ends where it does.
+    The plot keeps its outline: a spike of one row among a million stays, and a gap stays a gap. The first and the last row
+    are kept as well, so that a curve keeps its ends.
     """
     rows = len(values)
     if rows == 0 or size <= 1:
@@ -42,7 +42,7 @@ def pick_extremes(values: npt.NDArray[np.floating], size: int) -> IntArray:
 
 
 def _of_buckets(table: npt.NDArray[np.floating]) -> IntArray:
-    """The positions of the extremes of each row of a table, counted through all of it."""
+    """The positions of the extremes of each row of a table, in the flattened table."""
     if not table.size:
         return np.zeros(0, dtype=np.intp)
     finite = np.isfinite(table)
@@ -56,7 +56,7 @@ def _of_buckets(table: npt.NDArray[np.floating]) -> IntArray:
 
 
 def keep_extremes(columns: Sequence[npt.NDArray[np.floating]], buckets: int) -> IntArray:
-    """The rows to keep of columns that belong together, such as a mean and its band: the extremes of each of them."""
+    """The rows to keep of columns that are drawn together, such as a mean and its band: the extremes of each."""
     if not columns:
         return np.zeros(0, dtype=np.intp)
     size = bucket_size(len(columns[0]), buckets)
@@ -66,7 +66,7 @@ def keep_extremes(columns: Sequence[npt.NDArray[np.floating]], buckets: int) -> 
 
 
 class Growing:
-    """An array that grows at its end; each row is copied a bounded number of times."""
+    """An array that grows at its end; each row is copied a bounded number of times on average."""
 
     __slots__ = ("_buffer", "_size")
 
@@ -79,11 +79,11 @@ class Growing:
 
     @property
     def array(self) -> npt.NDArray[np.generic]:
-        """What is there, as a view that the next `extend` may leave behind."""
+        """The values, as a view that the next `extend` may invalidate."""
         return self._buffer[: self._size]
 
     def extend(self, values: npt.ArrayLike) -> None:
-        """Put values at the end."""
+        """Append values."""
         given = np.asarray(values, dtype=self._buffer.dtype)
         needed = self._size + len(given)
         if needed > len(self._buffer):
@@ -96,22 +96,22 @@ class Growing:
 
     @property
     def nbytes(self) -> int:
-        """The memory it holds."""
+        """The memory it takes."""
         return self._buffer.nbytes
 
 
 class Pyramid:
-    """Values that are appended, and the places of their extremes in blocks of 16, 256, 4096 … rows.
+    """A growing column, with the positions of its extremes in blocks of 16, 256, 4096 … rows.
 
     Args:
-        dtype: `float32` halves the memory, and is more than a screen can show.
+        dtype: `float32` halves the memory, and is precise enough for a screen.
     """
 
     __slots__ = ("_levels", "_values")
 
     def __init__(self, dtype: npt.DTypeLike = np.float64) -> None:
         self._values = Growing(dtype)
-        self._levels: list[Growing] = []  # of each block: the places of its lowest, its highest, its first not finite
+        self._levels: list[Growing] = []  # of each block the positions of its minimum, maximum and first non-finite value
 
     def __len__(self) -> int:
         return len(self._values)
@@ -123,11 +123,11 @@ class Pyramid:
 
     @property
     def nbytes(self) -> int:
-        """The memory it holds."""
+        """The memory it takes."""
         return self._values.nbytes + sum(level.nbytes for level in self._levels)
 
     def extend(self, values: npt.ArrayLike) -> None:
-        """Put values at the end; what it costs depends on how many they are, and not on how many there were."""
+        """Append values; the cost depends on how many they are, and not on how many there were."""
         self._values.extend(values)
         number = 0
         while True:
@@ -160,7 +160,7 @@ class Pyramid:
         return found
 
     def _best(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Of candidates in groups the lowest, the highest, and the first not finite."""
+        """The minimum, the maximum and the first non-finite value of each group of candidates."""
         low, high, broken = places[..., 0], places[..., 1], places[..., 2]
         values = self.values
         row = np.arange(len(places))
@@ -173,7 +173,7 @@ class Pyramid:
         return found
 
     def pick(self, buckets: int, start: int = 0, stop: int | None = None) -> IntArray:
-        """The rows to draw of `start` to `stop`, in about so many buckets, with every extreme of every bucket."""
+        """The rows to draw from `start` to `stop`: every extreme of about so many buckets."""
         stop = len(self) if stop is None else min(stop, len(self))
         if start < 0:
             raise UsageError(f"Expected `start` to be 0 or more, got {start!r}.")
@@ -202,7 +202,7 @@ class Pyramid:
 
 
 class Column:
-    """The values of one metric, and the rows they stand in, which are not kept while it has one in every row."""
+    """The values of one metric with their rows, which are only stored once a row lacks the metric."""
 
     __slots__ = ("_rows", "pyramid")
 
@@ -219,7 +219,7 @@ class Column:
         self.pyramid.extend(values)
 
     def places(self, rows: IntArray) -> IntArray:
-        """Where the first value at or after each of these rows stands."""
+        """The position of the first value at or after each of these rows."""
         if self._rows is None:
             return np.minimum(rows, len(self.pyramid))
         return np.searchsorted(self._rows.array, rows)
@@ -228,7 +228,7 @@ class Column:
         return places if self._rows is None else self._rows.array[places]  # type: ignore[return-value]
 
     def at(self, rows: IntArray) -> FloatArray:
-        """The values of these rows; NaN where the metric was not logged."""
+        """The values at these rows; NaN if the metric was not logged."""
         places = self.places(rows)
         inside = np.flatnonzero(places < len(self.pyramid))
         found = np.full(len(rows), np.nan)

@@ -1,4 +1,4 @@
-"""A run that is still being written, as the panels see it: events go in, points come out, both cheap at any length."""
+"""A run that is still being written, as the panels see it: adding events and reading points are cheap at any length."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class GrowingRun:
 
     @property
     def times(self) -> FloatArray:
-        """When each row was logged, in seconds; NaN where its event does not say."""
+        """When each row was logged, in seconds; NaN if its event has no time."""
         return self._times.array.astype(np.float64, copy=False)
 
     @property
     def is_timed(self) -> bool:
-        """Whether it can be drawn by hours."""
+        """Whether the run can be drawn by hours."""
         late = self.times[-1000:]
         return bool((late[np.isfinite(late)] > self._started).any())
 

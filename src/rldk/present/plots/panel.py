@@ -1,4 +1,4 @@
-"""What a picture shows, said without saying how it is drawn: a panel with curves, bands, target lines and marks."""
+"""What a plot shows, independent of how it is drawn: a panel with curves, bands, horizontal lines and marks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEVERITIES = ("warning", "critical", "good")
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A shaded range around a curve, at the curve's own steps; `label` says what it spans."""
+    """A shaded range around a curve, at the x values of the curve; `label` says what it spans."""
 
     low: FloatArray
     high: FloatArray
@@ -29,9 +29,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One series. `y` may hold what is not finite: there the line is broken and the place is marked, never drawn as 0.
+    """One series. Where `y` is not finite, the line is broken and the place is marked; it is never drawn as 0.
 
-    `colour` is a number of the palette; curves of one run share it where several runs are laid over each other.
+    `colour` is a number of the palette; with several runs in one panel, all curves of a run share it.
     """
 
     label: str
@@ -52,7 +52,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A horizontal line: a target, or a value that means something, such as a ratio of 1."""
+    """A horizontal line: a target, or a value with a meaning, such as a ratio of 1."""
 
     y: float
     label: str
@@ -60,7 +60,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment: where an incident was raised, or the last good step. `text` is what a reader may want to know of it."""
+    """A moment: where an incident was raised, or the last good step. `text` describes it."""
 
     x: float
     label: str
@@ -74,10 +74,10 @@ class Mark:
 
 @dataclass(slots=True)
 class Panel:
-    """One picture: what a renderer needs, and no more.
+    """One plot: what a renderer needs to know.
 
-    `limits` are bounds that the quantity cannot leave (a share is in 0 to 1), and the axis neither; `log` asks for a
-    logarithmic axis, on which values of 0 lie on the floor.
+    `limits` are the bounds of the quantity, and so of the axis (a share is in 0 to 1); `log` asks for a logarithmic axis,
+    with values of 0 at its lower end.
     """
 
     key: str
@@ -93,15 +93,15 @@ class Panel:
 
     @property
     def alt(self) -> str:
-        """The picture in words, for those who cannot see it."""
+        """The plot in words, for screen readers."""
         return describe(self)
 
     def metrics(self) -> list[str]:
-        """The metrics that are shown, each once."""
+        """The metrics shown, each once."""
         return list(dict.fromkeys(curve.metric for curve in self.curves))
 
     def values(self) -> Iterator[FloatArray]:
-        """All that must find room on the axis: curves and bands."""
+        """All values that the axis must include: curves and bands."""
         for curve in self.curves:
             yield curve.y
             for band in curve.bands:
@@ -110,18 +110,19 @@ class Panel:
 
 
 def describe(panel: Panel) -> str:
-    """A panel in a few sentences: where each curve begins and ends, how far it went, and what is marked."""
-    told = [f"{panel.title}{f' in {panel.unit}' if panel.unit else ''}, by {panel.x_label}."]
+    """A panel in a few sentences: where each curve begins and ends, its range, and what is marked."""
+    sentences = [f"{panel.title}{f' in {panel.unit}' if panel.unit else ''}, by {panel.x_label}."]
     for curve in panel.curves[:6]:
-        told.append(_told(curve))
+        sentences.append(_describe_curve(curve))
     if len(panel.curves) > 6:
-        told.append(f"And {len(panel.curves) - 6} more curves.")
-    told += [f"A line at {short_number(level.y)}: {level.label}." for level in panel.levels]
-    told += [f"Marked at {panel.x_label} {short_number(mark.x)}: {clean(mark.text or mark.label)}." for mark in panel.marks[:6]]
-    return clean(" ".join(told), 1500)
+        sentences.append(f"And {len(panel.curves) - 6} more curves.")
+    sentences += [f"A line at {short_number(level.y)}: {level.label}." for level in panel.levels]
+    for mark in panel.marks[:6]:
+        sentences.append(f"Marked at {panel.x_label} {short_number(mark.x)}: {clean(mark.text or mark.label)}.")
+    return clean(" ".join(sentences), 1500)
 
 
-def _told(curve: Curve) -> str:
+def _describe_curve(curve: Curve) -> str:
     name = clean(f"{curve.label} of {curve.run}" if curve.run else curve.label, 80)
     finite = np.flatnonzero(np.isfinite(curve.y))
     broken = len(curve.y) - len(finite)
@@ -129,5 +130,5 @@ def _told(curve: Curve) -> str:
         return f"{name}: no finite value."
     y = curve.y[finite]
     first, last = short_number(float(y[0])), short_number(float(y[-1]))
-    said = f"{name}: from {first} to {last}, between {short_number(float(y.min()))} and {short_number(float(y.max()))}"
-    return f"{said}, with places that are not finite." if broken else f"{said}."
+    range_ = f"{name}: from {first} to {last}, between {short_number(float(y.min()))} and {short_number(float(y.max()))}"
+    return f"{range_}, with values that are not finite." if broken else f"{range_}."

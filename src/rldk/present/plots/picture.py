@@ -1,4 +1,4 @@
-"""`run.plot()`: a run's panels in a notebook, with what rldk found marked in them."""
+"""`run.plot()`: the panels of a run in a notebook, with its incidents marked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONG = 200_000
 
 @dataclass(slots=True)
 class Picture:
-    """Some panels. A notebook shows it by itself; `plotly` gives figures to move about in, `save` writes a file."""
+    """Some panels. A notebook displays it; `plotly` gives interactive figures, `save` writes files."""
 
     panels: list[Panel]
 
@@ -43,10 +43,10 @@ class Picture:
         for panel in self.panels:
             if panel.key == key:
                 return panel
-        raise KeyError(f"no panel {key!r}; there are {', '.join(panel.key for panel in self.panels)}")
+        raise KeyError(f"no panel {key!r}; there is {', '.join(panel.key for panel in self.panels)}")
 
     def _repr_html_(self) -> str:
-        """The panels side by side, in the notebook's own light or dark."""
+        """The panels side by side, in the light or dark colours of the notebook."""
         style = (
             f".rldk-plots{{{LIGHT.variables()}display:flex;flex-wrap:wrap;gap:12px}}.rldk-plots svg{{max-width:100%;height:auto}}"
         )
@@ -76,13 +76,13 @@ class Picture:
 def plot(
     runs: Run | Source | Sequence[Run | Source], *names: str, marks: bool = True, axis: str = "step", **options: Any
 ) -> Picture:
-    """The panels of a run, or of several laid over each other.
+    """The panels of a run, or of several drawn over each other.
 
     Args:
         names: keys of standard panels (`kl`, `reward`) or metrics of the run; by default all standard panels.
-        marks: judge the run and mark its incidents; left out for several runs, and for a very long one.
-        axis: `step`, or `hours` since the run began; steps where one of the runs has no times in its log.
-        options: what `panels_of` takes besides, such as `span=(100, 200)`, `buckets` or `kl_target`.
+        marks: judge the run and mark its incidents; not for several runs, and not for more than 200 000 events.
+        axis: `step`, or `hours` since the run began; `step` if one of the runs has no times in its log.
+        options: other arguments of `panels_of`, such as `span=(100, 200)`, `buckets` or `kl_target`.
     """
     given = list(runs) if isinstance(runs, Sequence) else [runs]
     found: list[Mark] = []
@@ -108,14 +108,14 @@ def _metric_panel(name: str, sources: Sequence[Source], marks: list[Mark], optio
             curves.append(Curve(name, name, x, y, colour=number, run=source.run_id if len(sources) > 1 else ""))
     if not curves:
         there = ", ".join(sorted(sources[0].names())[:20]) if sources else ""
-        raise UsageError(f"Nothing to plot as {name!r}: neither a panel nor a metric of the run. It has {there}.")
+        raise UsageError(f"Nothing to plot as {name!r}: it is neither a panel nor a metric of the run, which has {there}.")
     panel = Panel(name, "Other", name, "", curves)
     finish([panel], sources[0], marks)
     return panel
 
 
 def sources_of(runs: Sequence[Run | Source], axis: str) -> list[Source]:
-    """Runs as the panels see them, all along one axis: that of hours only if each of them has times."""
+    """Runs as the panels see them, all with one x axis: hours only if each of them has times."""
     timed = all(is_timed(run.wall_time) for run in runs if isinstance(run, Run))
-    along = check_axis(axis) if timed else "step"
-    return [RunSource(run, along) if isinstance(run, Run) else run for run in runs]
+    shared = check_axis(axis) if timed else "step"
+    return [RunSource(run, shared) if isinstance(run, Run) else run for run in runs]

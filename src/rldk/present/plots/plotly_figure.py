@@ -25,7 +25,7 @@ def plotly_figure(
 ) -> go.Figure:
     """A panel as a figure. `revision` stays the same between refreshes, so that a zoom survives them.
 
-    Text from logs is put where Plotly shows it as text, with its markup made harmless.
+    Markup in text from logs is escaped.
     """
     graphs = require("plotly.graph_objects", extra="dashboard", purpose="An interactive plot")
     figure: go.Figure = graphs.Figure(**plotly_spec(panel, dark=dark, height=height, revision=revision, titled=titled))
@@ -35,7 +35,7 @@ def plotly_figure(
 def plotly_spec(
     panel: Panel, *, dark: bool = False, height: int = 300, revision: str = "rldk", titled: bool = True
 ) -> dict[str, Any]:
-    """The same as plain dictionaries, made all at once: a figure that is changed part by part takes many times as long."""
+    """The same as plain dictionaries: building a figure by calls of Plotly takes many times as long."""
     palette = DARK if dark else LIGHT
     traces: list[dict[str, Any]] = []
     for curve in panel.curves:
@@ -53,7 +53,7 @@ def plotly_spec(
         {
             "x": 1, "xref": "x domain", "xanchor": "right", "y": log10(level.y) if panel.log else level.y, "yref": "y",
             "yanchor": "bottom", "text": _text(level.label), "showarrow": False, "font": {"size": 10, "color": palette.soft},
-            "bgcolor": _clear(palette.paper, 0.8), "borderpad": 1,
+            "bgcolor": _transparent(palette.paper, 0.8), "borderpad": 1,
         }
         for level in levels
     ]  # fmt: skip
@@ -81,7 +81,7 @@ def _name(curve: Curve) -> str:
 
 
 def _text(text: str, most: int = 60) -> str:
-    """Text without what Plotly takes for markup."""
+    """Text without what Plotly would read as markup."""
     return clean(text, most).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("$", "＄")
 
 
@@ -101,19 +101,19 @@ def _band_traces(curve: Curve, number: int, label: str, palette: Palette) -> lis
     low = {**shared, "y": np.where(np.isfinite(band.low), band.low, np.nan), "hoverinfo": "skip"}
     high = {
         **shared, "y": np.where(np.isfinite(band.high), band.high, np.nan), "name": _text(label), "hovertemplate": "%{y:.5g}",
-        "fill": "tonexty", "fillcolor": _clear(palette.curve(curve.colour), 0.16),
+        "fill": "tonexty", "fillcolor": _transparent(palette.curve(curve.colour), 0.16),
     }  # fmt: skip
     return [low, high]
 
 
-def _clear(colour: str, share: float) -> str:
-    """A colour through which one sees what is behind it."""
+def _transparent(colour: str, share: float) -> str:
+    """A transparent colour."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgba({red},{green},{blue},{share:g})"
 
 
 def _broken(panel: Panel, curve: Curve, places: Any, palette: Palette) -> dict[str, Any]:
-    """Crosses where a value is not finite, on the level of the curve's highest value."""
+    """Crosses where a value is not finite, at the height of the curve's maximum."""
     finite = curve.y[np.isfinite(curve.y) & ((curve.y > 0) | (not panel.log))]
     height = float(finite.max()) if len(finite) else 1.0
     return {

@@ -1,4 +1,4 @@
-"""Axes: round ticks, a range with room in it, and the way from a value to a place on the paper."""
+"""Axes: round ticks, a range with some margin, and the mapping from values to coordinates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HUGE = 1e300
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A range of values laid over a range of the paper."""
+    """A range of values mapped to a range of coordinates."""
 
     low: float
     high: float
@@ -26,7 +26,7 @@ class Scale:
     log: bool = False
 
     def at(self, values: FloatArray) -> FloatArray:
-        """Where values lie on the paper; what is outside lies on its edge."""
+        """The coordinates of values; a value outside of the range lies on its edge."""
         low, high = (log10(self.low), log10(self.high)) if self.log else (self.low, self.high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             given = np.log10(np.maximum(values, self.low)) if self.log else values
@@ -34,13 +34,13 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
     def place(self, value: float) -> float:
-        """Where one value lies."""
+        """The coordinate of one value."""
         return float(self.at(np.array([value]))[0])
 
     def ticks(self, about: int = 5) -> list[tuple[float, str]]:
-        """Round values inside the range, with what to write at them."""
+        """Round values inside the range, with their labels."""
         values = _powers(self.low, self.high, about) if self.log else _rounds(self.low, self.high, about)
-        return [(value, _written(value, values)) for value in values]
+        return [(value, _label(value, values)) for value in values]
 
 
 def _rounds(low: float, high: float, about: int) -> list[float]:
@@ -59,7 +59,7 @@ def _powers(low: float, high: float, about: int) -> list[float]:
     return [10.0**power for power in range(first, last + 1, step)]
 
 
-def _written(value: float, values: list[float]) -> str:
+def _label(value: float, values: list[float]) -> str:
     size = max(abs(value) for value in values)
     if value == 0:
         return "0"
@@ -71,7 +71,7 @@ def _written(value: float, values: list[float]) -> str:
 
 
 def y_scale(panel: Panel, top: float, bottom: float) -> Scale:
-    """The vertical scale of a panel: all that is finite, its target lines if they are near, and a little room."""
+    """The vertical scale of a panel: all finite values, horizontal lines that are near, and a margin."""
     finite = [values[np.isfinite(values) & (np.abs(values) < _HUGE)] for values in panel.values()]
     joined = np.concatenate(finite) if finite else np.zeros(0)
     if panel.log:
@@ -96,7 +96,7 @@ def y_scale(panel: Panel, top: float, bottom: float) -> Scale:
 
 
 def x_scale(panel: Panel, left: float, right: float, span: tuple[float, float] | None = None) -> Scale:
-    """The horizontal scale: the steps of all curves, or those asked for."""
+    """The horizontal scale: the x values of all curves, or `span`."""
     if span is None:
         ends = [(float(curve.x.min()), float(curve.x.max())) for curve in panel.curves if len(curve.x)]
         span = (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (0.0, 1.0)

@@ -24,20 +24,20 @@ _HOUR = 3600.0
 
 
 def check_axis(axis: str) -> str:
-    """The axis, if it is one."""
+    """The axis, if there is one of that name."""
     if axis not in AXES:
         raise UsageError(f"Expected `axis` to be one of {AXES}, got {axis!r}.")
     return axis
 
 
 def first_time(times: FloatArray) -> float:
-    """When a run began: the first time that its log has; NaN where it has none."""
+    """When a run began: the first time in its log; NaN if it has none."""
     finite = np.isfinite(times)
     return float(times[finite.argmax()]) if finite.any() else float("nan")
 
 
 def is_timed(times: FloatArray) -> bool:
-    """Whether a log has times that go on, without which there is no axis of hours."""
+    """Whether a log has times that increase, without which there is no axis of hours."""
     finite = times[np.isfinite(times)]
     return bool(len(finite) > 1 and finite.max() > finite.min())
 
@@ -56,7 +56,7 @@ def hours_at(asked: FloatArray, steps: npt.NDArray[np.int64], times: FloatArray,
 
 
 Span = tuple[float, float] | None
-"""The part of the axis to show, both ends included; `None` is all of it."""
+"""The part of the x axis to show, both ends included; `None` is all of it."""
 
 
 def _minus(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -80,7 +80,7 @@ DERIVED: dict[str, tuple[Callable[[FloatArray, FloatArray], FloatArray], str, st
     **{f"{name}_mean-std": (_minus, f"{name}_mean", f"{name}_std") for name in _SPREADS},
     **{f"{name}_mean+std": (_plus, f"{name}_mean", f"{name}_std") for name in _SPREADS},
 }
-"""Columns that are computed from two others where both are there."""
+"""Columns that are computed from two others, if a run has both."""
 
 
 def derived_names(names: Collection[str]) -> list[str]:
@@ -89,7 +89,7 @@ def derived_names(names: Collection[str]) -> list[str]:
 
 
 class Source(Protocol):
-    """What the standard panels ask of a run."""
+    """What the panels need to know of a run."""
 
     @property
     def run_id(self) -> str:
@@ -97,23 +97,23 @@ class Source(Protocol):
 
     @property
     def axis(self) -> str:
-        """What its points lie along: `step`, or `hours` since it began."""
+        """The x axis of its points: `step`, or `hours` since the run began."""
 
     def names(self) -> Collection[str]:
-        """The metrics that have at least one value, the computed ones among them."""
+        """The metrics with at least one value, including the computed ones."""
 
     def places(self, steps: FloatArray) -> FloatArray:
-        """Where steps lie on that axis; NaN where that is not known."""
+        """Where steps lie on that axis; NaN if that is not known."""
 
     def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
-        """Places on the axis and values of columns that are drawn together, at the rows where the first was logged.
+        """The x values and the values of columns that are drawn together, at rows where the first was logged.
 
-        Every extreme of every bucket of each of them is among the rows.
+        The rows include every extreme of every bucket of each column.
         """
 
 
 class RunSource:
-    """A run that was read as a whole, along its steps or, where its log has times, along the hours since it began."""
+    """A run that was read from a log, by step or, if its log has times, by hours since it began."""
 
     def __init__(self, run: Run, axis: str = "step") -> None:
         self._run = run
@@ -129,7 +129,7 @@ class RunSource:
 
     @property
     def reductions(self) -> dict[str, str]:
-        """Over what each metric was reduced, where that is known."""
+        """What each metric was reduced over, if that is known."""
         return self._run.coverage.reductions
 
     def names(self) -> Collection[str]:

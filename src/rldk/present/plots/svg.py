@@ -23,7 +23,7 @@ _LEFT, _RIGHT, _BOTTOM = 54.0, 14.0, 26.0
 
 
 class Frame:
-    """Where the parts of a panel lie on the paper."""
+    """The layout of a panel: where its parts lie."""
 
     def __init__(self, panel: Panel, width: int, height: int, titled: bool) -> None:
         self.width, self.height, self.titled = width, height, titled
@@ -42,8 +42,8 @@ def frame_of(panel: Panel, width: int = 640, height: int = 280, titled: bool = T
 def svg(panel: Panel, width: int = 640, height: int = 280, palette: Palette = CSS, *, titled: bool = True) -> str:
     """A panel as one `<svg>` element, with its description in it.
 
-    With the palette `CSS` the colours are variables that the page sets (`Palette.variables`); a picture that stands
-    alone takes `LIGHT` or `DARK`. A page that writes title and legend itself asks for none (`titled=False`).
+    With the palette `CSS` the colours are variables that the page sets (`Palette.variables`); a picture by itself needs
+    `LIGHT` or `DARK`. A page that writes title and legend itself passes `titled=False`.
     """
     frame = Frame(panel, width, height, titled)
     inside = "".join((*_ground(panel, frame, palette), *_drawing(panel, frame, palette), *_marks(panel, frame, palette)))
@@ -63,7 +63,7 @@ def png(panel: Panel, width: int = 640, height: int = 280, *, zoom: float = 2.0,
 
 
 def legend(panel: Panel) -> list[tuple[str, Curve]]:
-    """What a legend says: each curve's name, with what its bands span. A single curve without a band needs none."""
+    """The entries of a legend: the name of each curve with its bands. A single curve without a band needs no legend."""
     several = len({curve.label for curve in panel.curves}) > 1
     entries = []
     for curve in panel.curves:
@@ -93,7 +93,7 @@ def legend_rows(panel: Panel, width: float) -> list[list[tuple[str, Curve | None
 
 
 def _ground(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
-    """Title, legend, grid and the numbers at the axes."""
+    """Title, legend, grid and tick labels."""
     if frame.titled:
         unit = (
             f'<tspan dx="6" fill="{palette.soft}" font-weight="400" font-size="11">{escape(panel.unit)}</tspan>'
@@ -120,7 +120,7 @@ def _ground(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
 
 
 def _drawing(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
-    """Bands, target lines and curves, the first curve on top."""
+    """Bands, horizontal lines and curves, the first curve on top."""
     yield '<g class="plot">'
     for curve in panel.curves:
         for band in curve.bands:
@@ -132,7 +132,7 @@ def _drawing(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
     for curve in reversed(panel.curves):
         yield _stroke(line(curve.x, curve.y, frame.x, frame.y), palette.curve(curve.colour), curve.style)
         yield from _broken(curve, frame, palette)
-    for level, y in levels:  # words lie over the curves, or nobody could read them
+    for level, y in levels:  # labels over the curves, so that they can be read
         yield f'<text x="{frame.right - 2:g}" y="{y - 4:.1f}" text-anchor="end" fill="{palette.soft}" stroke="{palette.paper}" stroke-width="3" paint-order="stroke">{escape(level.label)}</text>'
     yield "</g>"
 
@@ -146,7 +146,7 @@ def _stroke(path: str, colour: str, style: str) -> str:
 
 
 def _broken(curve: Curve, frame: Frame, palette: Palette) -> Iterator[str]:
-    """Crosses on the upper edge where a value is not finite."""
+    """Crosses at the upper edge where a value is not finite."""
     places = sorted({round(float(x) / 8) * 8 for x in frame.x.at(curve.x[~np.isfinite(curve.y)])})
     if places:
         y = frame.top + 4
@@ -155,7 +155,7 @@ def _broken(curve: Curve, frame: Frame, palette: Palette) -> Iterator[str]:
 
 
 def _marks(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
-    """Moments as upright lines with a flag; where flags would lie on each other, the worse one is shown."""
+    """Moments as vertical lines with a flag; of flags that would overlap, only the worst is shown."""
     taken: list[float] = []
     yield '<g class="marks">'
     for mark in sorted(panel.marks, key=lambda mark: (_RANKS[mark.severity], mark.x)):
@@ -163,8 +163,8 @@ def _marks(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
             continue
         x, colour = frame.x.place(mark.x), palette.severity(mark.severity)
         dash = ' stroke-dasharray="2 3"' if mark.severity == "good" else ""
-        told = f"<title>{escape(clean(mark.text or mark.label))}</title>"
-        yield f'<g class="mark">{told}<path d="M{x:.1f} {frame.top - 1:g}V{frame.bottom:g}" stroke="{colour}" stroke-width="1.3" fill="none"{dash}/>'
+        title = f"<title>{escape(clean(mark.text or mark.label))}</title>"
+        yield f'<g class="mark">{title}<path d="M{x:.1f} {frame.top - 1:g}V{frame.bottom:g}" stroke="{colour}" stroke-width="1.3" fill="none"{dash}/>'
         if all(abs(x - other) >= 15 for other in taken):
             yield f'<circle cx="{x:.1f}" cy="{frame.top - 7:g}" r="7" fill="{colour}"/>'
             yield f'<text x="{x:.1f}" y="{frame.top - 3.4:g}" text-anchor="middle" font-size="10" font-weight="700" fill="{palette.paper}">{escape(clean(mark.label, 3))}</text>'
@@ -174,7 +174,7 @@ def _marks(panel: Panel, frame: Frame, palette: Palette) -> Iterator[str]:
 
 
 def line(x: FloatArray, y: FloatArray, across: Scale, up: Scale) -> str:
-    """A curve as the `d` of a path, broken where it is not finite; a value alone is a dot."""
+    """A curve as the `d` of a path, broken where it is not finite; a single value is a dot."""
     finite = np.isfinite(y)
     xs, ys = across.at(x), up.at(np.where(finite, y, up.low))
     pieces: list[str] = []
@@ -187,7 +187,7 @@ def line(x: FloatArray, y: FloatArray, across: Scale, up: Scale) -> str:
 
 
 def area(x: FloatArray, low: FloatArray, high: FloatArray, across: Scale, up: Scale) -> str:
-    """A band as the `d` of a path: one shape for each stretch in which both of its sides are finite."""
+    """A band as the `d` of a path: one shape for each stretch in which both edges are finite."""
     finite = np.isfinite(low) & np.isfinite(high)
     xs = across.at(x)
     lows, highs = (up.at(np.where(finite, side, up.low)) for side in (low, high))
