@@ -42,19 +42,19 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "Every metric that rldk knows, from the tables in `rldk.core.catalog`. `rldk catalog METRIC` shows a line of it,",
-        "and `rldk ingest --explain FILE` shows where the keys of a log of yours went.",
+        "Every metric that rldk knows, from the tables in `rldk.core.catalog`. `rldk catalog METRIC` shows one of them,",
+        "and `rldk ingest --explain FILE` shows what each key of your log becomes.",
         "",
         "*Reduced over* says what a value is a mean or a sum of. It matters more than the name: the KL of TRL's PPO trainer is",
-        "summed over a response (0 to 15 is usual), that of GRPO is by token (0.0001 to 0.3). Where a log does not say which, it",
-        "is *unstated*, and no absolute limit is applied to it. Two KLs of different reduction in one run are kept apart: the",
-        "second is `kl_mean_per_token` or `kl_mean_per_sequence`.",
+        "summed over a response (0 to 15 is usual), that of GRPO is per token (0.0001 to 0.3). If a log does not say which, it",
+        "is *unstated*, and no absolute limit is applied to it. If one run logs two KLs of different reduction, the second",
+        "becomes `kl_mean_per_token` or `kl_mean_per_sequence`.",
         "",
-        "A metric of held-out data has `eval_` before its name. A name that ends in `/*` is a family: the part of the key that",
+        "Metrics of held-out data start with `eval_`. A name that ends in `/*` is a family: the part of the key that",
         "matches is appended.",
         "",
-        "A key that means different things in different frameworks is read by the framework that the other keys give away.",
-        "Where that is not known: " + "; ".join(_ambiguous()) + ".",
+        "A key that means different things in different frameworks is read according to the framework that the",
+        "other keys identify. If that is not known: " + "; ".join(_ambiguous()) + ".",
         "",
     ]
     for group, title in GROUPS.items():
@@ -98,7 +98,7 @@ def _how(key: Key) -> str:
     }
     parts = [
         transforms.get(key.transform, ""),
-        {"": "", "unstated": "by token or by sequence: unstated"}.get(key.per, f"per {key.per}"),
+        {"": "", "unstated": "per token or per sequence: unstated"}.get(key.per, f"per {key.per}"),
     ]
     return ", ".join(part for part in (*parts, key.estimator) if part)
 
@@ -121,7 +121,7 @@ def detector_page(kind: type[Detector]) -> str:
         common["persist"] = "by clause"
     lines += [f"| `{name}` | {common[name]} | {setting.meaning} |" for name, setting in COMMON_SETTINGS.items()]
     lines += [
-        "| `severity` | its own | `warning` or `critical`: overrules it |",
+        "| `severity` | its own | `warning` or `critical`: overrides its own severity |",
         "| `sensitivity` | normal | `low` waits longer, `high` less |",
         "| `enabled` | true | false switches it off |",
         "",
@@ -142,7 +142,7 @@ def normal_page() -> str:
     lines = [
         "# What looks odd and is normal",
         "",
-        "Things that make people wonder about a healthy run. `rldk explain normal` prints the same list.",
+        "What people often ask about in healthy runs. `rldk explain normal` prints the same list.",
         "",
     ]
     for oddity in NORMAL:
@@ -154,28 +154,28 @@ def detectors_index() -> str:
     lines = [
         "# Detectors",
         "",
-        "Every rule that rldk has, one defect each. A *warning* is worth a look; a *critical* is one for which a competent",
-        "person would stop the run. `rldk explain TYPE` prints the same pages. The documentation is part of the classes.",
+        "Every rule of rldk, one defect each. A *warning* is worth a look today; at a *critical* a competent engineer would",
+        "stop the run. `rldk explain TYPE` prints the same pages. The documentation is part of the classes.",
         "",
-        "Each can be set in a YAML file given to `rldk scan --config`:",
+        "Each can be configured in a YAML file for `rldk scan --config`:",
         "",
         "```yaml",
         "detectors:",
         "  entropy_explosion: {factor: 6, persist: 5}   # its own settings, and how long the condition must hold",
         "  throughput_drop: false                       # off",
         "  length_runaway: {severity: warning}          # never critical",
-        "limits:                                        # hard limits of your own",
+        "limits:                                        # your own hard limits",
         "  kl_mean: {max: 0.2, severity: critical}",
         "kl_target: 6.0",
         "sensitivity: normal                            # low waits longer and says less, high waits less and says more",
         "```",
         "",
         "A detector is made of *clauses*: each is a condition, a severity and a persistence, with the basis of its numbers, and",
-        "an anomaly says which of them held. A clause of the severity *note* is worth knowing and no anomaly. Persistence is",
-        "counted in steps: where a row of the log stands for several, fewer rows are waited for. With `sensitivity: low`",
+        "an anomaly says which of them held. A clause of severity *note* is worth knowing but not an anomaly. Persistence is",
+        "counted in steps: if a row of the log stands for several steps, fewer rows are needed. With `sensitivity: low`",
         "(`rldk scan --sensitivity low`, `RLDKCallback(config={'sensitivity': 'low'})`) a warning must hold for twice as long",
-        "and a critical for one and a half times as long; with `high` for half as long. What one row proves, and limits of your",
-        "own, are raised at once with any of them. [What looks odd and is normal](../normal.md) is no anomaly at all.",
+        "and a critical 1.5 times as long; with `high` half as long. What one row proves, and your own limits, are raised at",
+        "once in any case. [What looks odd and is normal](../normal.md) is not an anomaly.",
         "",
         "| type | family | what it is |",
         "|---|---|---|",

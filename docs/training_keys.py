@@ -1,4 +1,4 @@
-"""What the stages of the trainer log, by its names in the trackers; meanings come from the catalogue where it has them."""
+"""What the stages of the trainer log, by their names in the trackers; meanings come from the catalogue if it has them."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ STAGES = {
         f"update_time num_tokens_generated {_RATES.removesuffix(' num_tokens')}"
     ),
 }
-OWN = {  # what the catalogue has no metric for, or means otherwise here: meaning, unit
+OWN = {  # not in the catalogue, or with another meaning here: meaning, unit
     "loss": ("the stage's loss: the mean over all learnt tokens, or pairs, of the step", "1"),
     "mfu_percent": ("share of the hardware's peak that was used (MFU); in the event log between 0 and 1", "%"),
-    "epoch_time": ("minutes spent in the present epoch; `system/epoch_time` in the trackers", "min"),
+    "epoch_time": ("minutes spent in the current epoch; `system/epoch_time` in the trackers", "min"),
     "eta_minutes": ("minutes left in the epoch; `epoch_Time` on the console", "min"),
     "tokens_per_second": ("tokens per second since the start of the epoch", "tokens/s"),
     "samples_per_second": ("samples per second since the start of the epoch", "1/s"),
     "steps_per_second": ("steps per second since the start of the epoch", "1/s"),
-    "padding_frac": ("share of the batch that is filling", "fraction"),
+    "padding_frac": ("share of the batch that is padding", "fraction"),
     "updates": ("optimizer steps made from the rollouts of this step", "count"),
     "update_applied": ("share of them that were made; the others had gradients that were not finite", "fraction"),
-    "kl_early_stop": ("1 where the updates of the step ended early, since the policy was too far from the old one", "1"),
+    "kl_early_stop": ("1 if the updates of the step ended early because the policy was too far from the old one", "1"),
     "scoring_time": ("seconds spent on score, reference and value", "s"),
     "perplexity": ("e to the loss", "1"),
     "entropy": ("mean entropy of what the model predicts, over the tokens that are learnt or were written", "nats"),
@@ -58,9 +58,9 @@ def page() -> str:
         "# What the trainer logs",
         "",
         "Every stage logs these at every step: to the trackers of `--report_to` as `train/KEY`, to the event log under the name",
-        "of the [catalogue](metrics.md), and the first few of them to the console. A number that is not known is missing, and",
-        "never 0: an unknown peak has no MFU, and the held-out ones (`eval_` before the name)",
-        "come every `--eval_interval` steps. All are of all processes together.",
+        "of the [catalogue](metrics.md), and the first few of them to the console. An unknown number is missing,",
+        "never 0: a device with an unknown peak has no MFU. Held-out metrics (`eval_` before the name) are logged every",
+        "`--eval_interval` steps. All values cover all processes together.",
         "",
     ]
     for stage, keys in STAGES.items():

@@ -1,6 +1,6 @@
-"""Two PPO runs of a small language model, one healthy and one that is broken on purpose: watched as they train, then judged.
+"""Two PPO runs of a small language model, one healthy and one broken on purpose: watched while they train, then judged.
 
-`make demo` runs it. Where torch is not installed, or with --simulated, the two runs are simulated streams of metrics.
+`make demo` runs it. If torch is not installed, or with --simulated, the two runs are simulated streams of metrics.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ NEEDED = ("torch", "transformers", "accelerate")
 SFT = "--from_weight none --tokenizer dataset/tokenizer --max_steps 150 --epochs 5 --batch_size 32 --learning_rate 3e-3"
 PPO = "--from_weight full_sft --max_steps {steps} --epochs 100 --batch_size 32 --max_new_tokens 24 --reward rewards:helpful"
 RATES = "--learning_rate 1e-4 --critic_learning_rate 1e-3 --kl_coef 0.2"
-COMMON = "--save_dir . --num_threads 1"  # so small a model gains nothing from a second thread
+COMMON = "--save_dir . --num_threads 1"  # such a small model gains nothing from a second thread
 
 
 def train(script: str, flags: str) -> None:
-    """Run a script of the trainer in the demo's world, with its progress on the screen."""
+    """Run a script of the trainer in the demo's folder, with its progress on the screen."""
     words = [sys.executable, "-W", "ignore", str(ROOT / "trainer" / script), *flags.split()]
     subprocess.run(words, cwd=WORLD, check=True, env={**os.environ, "TOKENIZERS_PARALLELISM": "false"})
 
 
 def prepare() -> None:
-    """Make the data and teach a model to answer, unless an earlier demo did."""
+    """Generate the data and teach a model to answer, unless an earlier demo did."""
     WORLD.mkdir(parents=True, exist_ok=True)
     if not (WORLD / "dataset/tokenizer").exists():
         print("1. A small world of animals, and a tokenizer for it")
@@ -57,7 +57,7 @@ def live(name: str, fault: str, steps: int) -> Path:
 
 
 def simulated(name: str, events: list) -> Path:
-    """Write a run's events as a callback would: each one is on its way to the disk before the next begins."""
+    """Write a run's events as a callback would: each one reaches the operating system before the next begins."""
     path = OUT / f"{name}_events.jsonl"
     with EventWriter(path) as log:
         for event in events:
@@ -70,7 +70,7 @@ def record(steps: int) -> list[Path]:
     prepare()
     print("\n3. PPO: the model is rewarded for answers that are true and kind\n")
     good = live("healthy", "", steps)
-    print(f"\n4. The same once more, but from step {FAULT.partition('@')[2]} on the learning rate is fifty times too high\n")
+    print(f"\n4. The same again, but from step {FAULT.partition('@')[2]} on the learning rate is fifty times too high\n")
     return [good, live("broken", FAULT, steps)]
 
 
@@ -83,7 +83,7 @@ def simulate() -> list[Path]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--simulated", action="store_true", help="do not train; take simulated runs")
+    parser.add_argument("--simulated", action="store_true", help="do not train; use simulated runs")
     parser.add_argument("--steps", type=int, default=45, help="PPO steps of each run")
     args = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)

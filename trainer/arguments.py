@@ -21,10 +21,10 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
     )
     parser.set_defaults(stage=stage)
     add = parser.add_argument
-    add("--config", metavar="FILE", help="YAML file of these flags by name; the command line comes before it")
+    add("--config", metavar="FILE", help="YAML file of these flags by name; the command line overrides it")
 
     add("--data_config", metavar="FILE", help="YAML file that names the data sources and their mixture")
-    add("--use_prepared", action="store_true", help="take the mixed file that prepare_data.py wrote, without mixing again")
+    add("--use_prepared", action="store_true", help="use the mixed file that prepare_data.py wrote, without mixing again")
     add("--max_seq_len", type=_positive, default=256, help="longest sequence in tokens")
 
     add("--from_weight", metavar="NAME", default="none", help="start from the weights of this name under --save_dir")
@@ -42,12 +42,12 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
         metavar="FOLDER",
         nargs="?",
         const="auto",
-        help="go on from the newest checkpoint of this run, or from this one",
+        help="resume from the newest checkpoint of this run, or from this one",
     )
 
     add("--resume_anyway", action="store_true", help="resume although seed, batch, data or another setting differs")
 
-    add("--epochs", type=_positive, default=1, help="how often the data are gone through")
+    add("--epochs", type=_positive, default=1, help="number of passes over the data")
     add("--max_steps", type=_positive, help="stop after this many steps, whatever --epochs says")
     add("--batch_size", type=_positive, default=8, help="samples of one process in one pass")
     add("--accumulation_steps", type=_positive, default=1, help="passes whose gradients make one step")
@@ -56,7 +56,7 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
         "--lr_schedule",
         choices=("constant", "linear", "cosine"),
         default="constant",
-        help="how the learning rate falls after the warm-up",
+        help="schedule of the learning rate after the warm-up",
     )
     add("--warmup_steps", type=int, default=0, help="steps over which the learning rate rises to its peak")
     add("--weight_decay", type=_not_negative, default=0.0, help="weight decay of AdamW")
@@ -70,7 +70,7 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
         help="end the run, with status 1, when so many updates in a row are not finite; 0 never",
     )
 
-    add("--seed", type=int, default=42, help="seed of everything that is random")
+    add("--seed", type=int, default=42, help="seed of all randomness")
     add("--device", default="cpu", help="cpu, cuda or cuda:N")
     add(
         "--dtype",
@@ -83,7 +83,7 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
     add("--log_interval", type=_positive, default=10, help="steps between two console lines; the logs have every step")
     add("--use_wandb", action="store_true", help="log to Weights & Biases; the same as --report_to wandb")
     add("--wandb_project", default="rldk", help="project in W&B, trackio and MLflow")
-    add("--report_to", default="", metavar="NAMES", help="trackers by comma: wandb, tensorboard, mlflow, trackio")
+    add("--report_to", default="", metavar="NAMES", help="trackers, separated by commas: wandb, tensorboard, mlflow, trackio")
     add("--no_rldk", action="store_true", help="no event log and no monitor")
     add(
         "--stop_on",
@@ -91,7 +91,7 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
         default="none",
         help="stop with a checkpoint when the monitor confirms one",
     )
-    add("--inject", metavar="FAULT[@STEP]", action="append", default=[], help="break the run on purpose, from this step on")
+    add("--inject", metavar="FAULT[@STEP]", action="append", default=[], help="break the run on purpose from this step on")
     return parser
 
 
@@ -110,7 +110,7 @@ def _not_negative(text: str) -> float:
 
 
 def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; what `--config` says is put before it, so that both go through the same checks."""
+    """Read the command line; the flags of `--config` are put before it, so that both are checked in the same way."""
     argv = sys.argv[1:] if argv is None else argv
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--config")
@@ -155,7 +155,7 @@ def _from_file(parser: argparse.ArgumentParser, path: str | None) -> list[str]:
 
 @contextmanager
 def main_guard():
-    """At the door of a script: an error that is the user's to mend is one sentence, and no traceback."""
+    """At the entry of a script: an error that the user can fix is one sentence without a traceback."""
     try:
         yield
     except (CheckpointError, FileNotFoundError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Conversations as tokens: where an answer begins, and with which tokens it ends. All stages ask here, so that all agree.
+"""Conversations as tokens: where an answer begins, and with which tokens it ends. All stages use this module, so that they agree.
 
 A model may end its answers with another token than its tokenizer's `eos_token`: the chat template of Gemma closes a turn with
 `<end_of_turn>`, and a `generation_config` may list several. SFT, DPO and the reward model learn the token that the template
@@ -11,7 +11,7 @@ from typing import Any
 
 from data_config import DataError
 
-IGNORED = -100  # a label that no loss looks at
+IGNORED = -100  # a label that no loss uses
 _PROBE = "probe7"
 
 
@@ -39,7 +39,7 @@ def template_end(tokenizer: Any) -> int | None:
 
 
 def prompt_tokens(text: str, tokenizer: Any) -> list[int]:
-    """A user's words up to where the answer begins; without a chat template, the words alone."""
+    """A user's message up to where the answer begins; without a chat template, the message alone."""
     if tokenizer.chat_template is None:
         return _encode(text, tokenizer)
     rendered = tokenizer.apply_chat_template([{"role": "user", "content": text}], add_generation_prompt=True, tokenize=False)
@@ -47,7 +47,7 @@ def prompt_tokens(text: str, tokenizer: Any) -> list[int]:
 
 
 def answer_tokens(prompt: str, answer: str, tokenizer: Any, end: int | None) -> tuple[list[int], list[int]]:
-    """Prompt and answer, the answer with its end token: as a conversation of one question has them."""
+    """Prompt and answer, the answer with its end token, as in a conversation of one question."""
     if tokenizer.chat_template is None:
         return _encode(prompt, tokenizer), [*_encode(answer, tokenizer), tokenizer.eos_token_id]
     talk = [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}]
@@ -75,7 +75,7 @@ def conversation_tokens(messages: list[dict[str, str]], tokenizer: Any, end: int
         before = tokenizer.apply_chat_template(messages[:number], add_generation_prompt=True, tokenize=False)
         after = tokenizer.apply_chat_template(messages[: number + 1], tokenize=False)
         if not before.startswith(done) or not after.startswith(before):
-            raise DataError("The chat template changes earlier turns when a later one is added; answers cannot be told apart.")
+            raise DataError("The chat template changes earlier turns when a later one is added; the answers cannot be located.")
         asked, said = _encode(before[len(done) :], tokenizer), _encode(after[len(before) :], tokenizer)
         last = max((place for place, token in enumerate(said) if token == end), default=None)
         if last is None:

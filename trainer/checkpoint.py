@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there, and the way back from them.
+"""Checkpoints that are complete or absent, and how to resume from them.
 
 A checkpoint is a folder `step_00000120` of safetensors and JSON: weights, optimizer state, what else a stage gives as plain
 values, and a checksum of each file. It is written under another name, flushed to the disk, and renamed; a kill at any moment
@@ -29,11 +29,11 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 
 class CheckpointError(Exception):
-    """A checkpoint or weight folder that is not there or cannot be used."""
+    """A checkpoint or weight folder that is missing or cannot be used."""
 
 
 def checked_name(name: str, flag: str) -> str:
-    """A name that makes one folder or file and cannot lead out of its parent."""
+    """A name that makes one folder or file and cannot escape from its parent."""
     if not _NAME.fullmatch(name):
         raise CheckpointError(
             f"Expected {flag} to be letters, digits, `_`, `-` and `.`, not beginning with a mark, got {name!r}."
@@ -42,7 +42,7 @@ def checked_name(name: str, flag: str) -> str:
 
 
 def sync_tree(folder: Path) -> None:
-    """Make the files of a folder, and the folder itself, outlive a crash of the machine."""
+    """Make the files of a folder, and the folder itself, survive a crash of the machine."""
     for path in [*(path for path in folder.rglob("*") if path.is_file()), folder]:
         fd = os.open(path, os.O_RDONLY)
         try:
@@ -153,7 +153,7 @@ def checksum(path: Path) -> str:
 
 
 def damage(path: Path) -> str:
-    """What is wrong with a checkpoint, or nothing."""
+    """What is wrong with a checkpoint, or an empty text."""
     try:
         expected = json.loads((path / CHECKSUMS).read_text())
     except (OSError, ValueError):
@@ -176,9 +176,9 @@ def checkpoints(root: Path) -> list[Path]:
 
 
 def set_aside(root: Path) -> None:
-    """Give the checkpoints of an earlier run by the same name a folder of their own, with a number.
+    """Move the checkpoints of an earlier run of the same name to a numbered folder.
 
-    A run that begins anew would otherwise lose its first ones to them, and be resumed from one that is not its own.
+    Otherwise a new run would lose its first checkpoints to them, and might be resumed from one that is not its own.
     """
     if checkpoints(root):
         root.rename(next(path for n in range(1, 10**6) if not (path := root.with_name(f"{root.name}_{n}")).exists()))
@@ -207,7 +207,7 @@ def find_checkpoint(given: str, root: Path) -> Path | None:
 def load_checkpoint(
     path: Path, models: dict[str, torch.nn.Module], optimizers: dict[str, torch.optim.Optimizer]
 ) -> dict[str, Any]:
-    """Put weights and optimizers back as they were, and give the rest of the state."""
+    """Restore weights and optimizers, and return the rest of the state."""
     for name, model in models.items():
         load_model(model, str(path / f"{name}.safetensors"))
     for name, optimizer in optimizers.items():
@@ -262,7 +262,7 @@ def fingerprint(args: argparse.Namespace, samples_per_step: int, data: Iterable[
 
 
 def check_fingerprint(saved: dict[str, Any] | None, now: dict[str, Any], anyway: bool) -> list[str]:
-    """How a run differs from the one it goes on from; refused unless `anyway`."""
+    """How a run differs from the one it resumes; refused unless `anyway`."""
     if saved is None:
         return []
     now = json.loads(json.dumps(now, default=str))

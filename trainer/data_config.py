@@ -50,11 +50,11 @@ class DataConfig:
     seed: int = 42
     max_records: int | None = None  # of the whole mixture
     max_chars: int | None = None  # a longer record is left out
-    max_bad: float = 0.05  # more records of a wrong shape than this share are refused
+    max_bad: float = 0.05  # fail if more than this share of the records has a wrong shape
 
 
 def read_config(path: str | Path) -> DataConfig:
-    """Read a YAML data config; everything that is wrong with it is said with the file's name and the key."""
+    """Read a YAML data config; every error names the file and the key."""
     path = Path(path)
     if not path.is_file():
         raise DataError(f"No data config {path}. The ones of the project are in config/data/.")

@@ -1,6 +1,6 @@
 """The mixture: records of several sources, checked, counted, chosen by weight, and written in one order.
 
-The order of a record is a hash of the seed, its source and its content. So the same config and the same files give
+The position of a record is a hash of the seed, its source and its content. So the same config and the same files give
 the same bytes, on any machine; a record added to one source moves no other; and a limit needs no more memory than
 the records it keeps.
 """
@@ -25,7 +25,7 @@ EXAMPLES = 3  # of each defect, in the report
 
 @dataclass
 class SourceReport:
-    """What became of the records of one source."""
+    """What happened to the records of one source."""
 
     name: str
     read: int = 0
@@ -140,7 +140,7 @@ def _shares(config: DataConfig, available: list[int]) -> list[int]:
 
 
 def write_prepared(mixture: Mixture, path: Path | None = None) -> Path:
-    """Write the mixture and, beside it, the report; both are whole or not there."""
+    """Write the mixture and, beside it, the report; both are written completely or not at all."""
     path = path or mixture.config.output
     path.parent.mkdir(parents=True, exist_ok=True)
     body = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in mixture.records).encode("utf-8", "surrogatepass")

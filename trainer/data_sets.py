@@ -109,7 +109,7 @@ class Prompts(Sequence[dict[str, Any]]):
         return self.items[place]
 
     def collate(self, items: list[dict[str, Any]]) -> dict[str, Any]:
-        """`input_ids` and `attention_mask`, and the words, sources and other columns of the prompts for the reward."""
+        """`input_ids` and `attention_mask`, and the texts, sources and other columns of the prompts for the reward."""
         tokens, mask = left_pad([item["tokens"] for item in items], self.pad)
         return {
             "input_ids": tokens,
@@ -121,7 +121,7 @@ class Prompts(Sequence[dict[str, Any]]):
 
 
 def right_pad(rows: list[list[int]], fill: int) -> tuple[Tensor, Tensor]:
-    """Rows of one length and the mask of what was there."""
+    """Rows of one length, and the mask of the original items."""
     width = max(map(len, rows))
     return (
         torch.tensor([row + [fill] * (width - len(row)) for row in rows]),
@@ -130,7 +130,7 @@ def right_pad(rows: list[list[int]], fill: int) -> tuple[Tensor, Tensor]:
 
 
 def left_pad(rows: list[list[int]], fill: int) -> tuple[Tensor, Tensor]:
-    """As `right_pad`, with what is filled in on the left."""
+    """As `right_pad`, padded on the left."""
     width = max(map(len, rows))
     return (
         torch.tensor([[fill] * (width - len(row)) + row for row in rows]),
@@ -139,7 +139,7 @@ def left_pad(rows: list[list[int]], fill: int) -> tuple[Tensor, Tensor]:
 
 
 def _within(items: list[Any], length: int, size: Callable[[Any], int], what: str) -> list[Any]:
-    """Those that fit; silent about none: fewer than half is refused, any other loss is printed."""
+    """Those that fit. If fewer than half fit it is an error; any other loss is printed."""
     kept = [item for item in items if size(item) <= length]
     if len(kept) * 2 < len(items):
         raise DataError(

@@ -1,4 +1,4 @@
-"""Records from files: JSON lines, JSON, parquet, text and `datasets` folders, and the shapes of public sets made one."""
+"""Records from files: JSON lines, JSON, parquet, text and `datasets` folders; the shapes of public data sets become one."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Misshapen(ValueError):
 
 
 def iter_records(source: Source) -> Iterator[tuple[str, Any]]:
-    """Where each record stands and the record itself; what cannot be read as one comes as `Misshapen`."""
+    """The location of each record and the record itself; what cannot be read is returned as `Misshapen`."""
     if not source.path.exists():
         raise DataError(
             f"Source {source.name}: no {source.path}. `python trainer/generate_corpus.py` writes the project's own sets; "
-            f"for data of yours set `path` in the data config."
+            f"for your own data set `path` in the data config."
         )
     readers = {"jsonl": _jsonl, "json": _json, "parquet": _parquet, "text": _text, "datasets": _datasets}
     yield from readers[source.format](source.path)
@@ -61,7 +61,7 @@ def _json(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _text(path: Path) -> Iterator[tuple[str, Any]]:
-    """A text file, one record a line; where blank lines part it, one a paragraph."""
+    """A text file with one record per line, or one per paragraph if blank lines separate them."""
     text = path.read_text(encoding="utf-8")
     parts = text.split("\n\n") if "\n\n" in text.strip() else text.splitlines()
     for number, part in enumerate(parts, start=1):
@@ -93,7 +93,7 @@ def _datasets(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def shape_record(raw: Any, stage: str, fields: dict[str, str]) -> Record:
-    """The record as its stage needs it, from any of the shapes that public sets have; `Misshapen` where there is none."""
+    """The record as its stage needs it, from any of the shapes that public sets have; `Misshapen` if it has none of them."""
     if isinstance(raw, Misshapen):
         raise raw
     if not isinstance(raw, dict):

@@ -1,7 +1,7 @@
 """A small world of animals: the facts, the ways to tell them, and the ways to answer about them.
 
 Text made from it is simple enough for a model of less than a million parameters to learn in a minute, and has two
-qualities that a reward can tell apart: whether an answer is true, and whether it is kind.
+qualities that a reward can judge: whether an answer is true, and whether it is kind.
 """
 
 from __future__ import annotations

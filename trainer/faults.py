@@ -1,7 +1,7 @@
-"""Faults on demand: `--inject FAULT[=VALUE][@STEP]` breaks a run from a step on, to see what it looks like and who notices.
+"""Faults on demand: `--inject FAULT[=VALUE][@STEP]` breaks a run from a step on, to see what it looks like and what detects it.
 
-The training loops know nothing of single faults. They hand over what may be broken (the settings of a step, its rollouts, its
-scores) and go on with what they get back.
+The training loops know no individual faults. They pass what may be broken (the settings of a step, its rollouts, its scores) and
+continue with what is returned.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 FAULTS: dict[str, tuple[float, str]] = {
     "lr": (100.0, "learning rate times VALUE"),
     "critic_lr": (100.0, "learning rate of the critic alone times VALUE"),
-    "kl_coef": (0.0, "KL coefficient fixed at VALUE: 0 lets the policy go anywhere, 10 ties it down"),
+    "kl_coef": (0.0, "KL coefficient fixed at VALUE: 0 lets the policy go anywhere, 10 holds it fast"),
     "constant_reward": (0.0, "every response scores VALUE"),
     "length_reward": (1.0, "the score is VALUE for a response of full length, less for a shorter one"),
     "noisy_reward": (5.0, "noise of spread VALUE is added to the score"),
@@ -27,7 +27,7 @@ FAULTS: dict[str, tuple[float, str]] = {
     "frozen_policy": (1.0, "the policy does not learn"),
     "clip_range": (1e-4, "clip range of the policy at VALUE; try 100 too"),
     "temperature": (0.05, "sampling temperature at VALUE"),
-    "stale_rollouts": (1.0, "the rollouts of that step are used for ever"),
+    "stale_rollouts": (1.0, "the rollouts of that step are used from then on"),
     "no_eos": (1.0, "responses cannot end"),
     "slow": (0.5, "every step takes VALUE seconds longer"),
 }
@@ -93,7 +93,7 @@ class Faults:
         return replace(settings, **changed)
 
     def rollouts(self, fresh: Any) -> Any:
-        """The rollouts of a step, or for ever those of the step at which they went stale."""
+        """The rollouts of a step, or those of the step at which they became stale."""
         if "stale_rollouts" not in self.active():
             return fresh
         self.stale = self.stale or fresh

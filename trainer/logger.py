@@ -24,8 +24,8 @@ SAMPLE_INTERVAL = 10  # steps between two events with samples
 class Throughput:
     """Seconds of a step and of its parts; tokens, samples and steps per second since the start of the epoch; the time left in it.
 
-    The device is synchronised on both sides of every span, so that work which was only queued is not taken for done. A run
-    that is resumed within an epoch counts from there.
+    The device is synchronised on both sides of every span, so that queued work does not count as done. A run that is
+    resumed within an epoch counts from there.
     """
 
     def __init__(self, device: torch.device | str, steps_per_epoch: int, total_steps: int, done: int = 0) -> None:
@@ -89,7 +89,7 @@ class Logger:
     Args:
         console: the parts of the console line: label, metric, and how the number is written (`MFU:{:.2f}%`).
         steps_per_epoch, total_steps: of the whole run, resumed or not.
-        resume_step: the step of the checkpoint that this run goes on from.
+        resume_step: the step of the checkpoint that this run resumes from.
         monitor_state: what `state_dict` gave then.
     """
 
@@ -127,14 +127,14 @@ class Logger:
 
     @property
     def stop(self) -> Any:
-        """What the monitor confirmed and wants the run stopped for, or `None`. Known to the main process only."""
+        """The failure for which the monitor wants the run stopped, or `None`. Known to the main process only."""
         return None if self.monitor is None else self.monitor.stop
 
     def log(
         self, step: int, metrics: dict[str, float], notes: list[str] | None = None, data_slice: dict[str, Any] | None = None,
         samples: list[dict[str, Any]] | None = None,
     ) -> None:  # fmt: skip
-        """Take the metrics of a step (from 1) by their short names; a metric that is not known is not in the dict."""
+        """Take the metrics of a step (from 1) by their short names; an unknown metric is absent."""
         if not self.main:
             return
         metrics = {**metrics, "epoch": step / self.per_epoch, "global_step": float(step)}
@@ -216,7 +216,7 @@ class Screen:
         self.last = text
 
     def _scroll(self) -> None:
-        """Let go of the line below the bar: it becomes one of those above."""
+        """Release the line below the bar: it becomes one of those above."""
         if self.last:
             self.live.console.print(self.text(self.last), soft_wrap=True)
             self.last = ""
@@ -255,7 +255,7 @@ def _make_monitor(args: argparse.Namespace, resume_step: int | None, kl_target: 
 
 
 def _set_aside(log: Path) -> None:
-    """An event log of an earlier run by the same name is kept under a number of its own, and not written into."""
+    """An event log of an earlier run of the same name is kept under a numbered name, and is not written to."""
     if log.is_file() and log.stat().st_size:
         number = next(n for n in range(1, 10**6) if not log.with_name(f"{log.stem}_{n}.jsonl").exists())
         log.rename(log.with_name(f"{log.stem}_{number}.jsonl"))

@@ -32,7 +32,7 @@ def seed_everything(seed: int, step: int = 0, rank: int = 0) -> None:
     """Seed Python, numpy and torch for one step of one process.
 
     Called at the beginning of every step, it makes all randomness a function of seed, step and rank: a run that is
-    resumed needs no stored state to go on as if it had not been stopped.
+    resumed needs no stored state to continue as if it had not been stopped.
     """
     mixed = int(np.random.SeedSequence((seed & 0xFFFFFFFF, step, rank)).generate_state(1)[0])
     random.seed(mixed)

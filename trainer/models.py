@@ -45,7 +45,7 @@ def model_source(args: argparse.Namespace) -> Path | None:
 
 @contextmanager
 def _quiet_transformers():
-    """Without its progress bars and its report on heads that are new by intent."""
+    """Without progress bars and without the report about heads that are new on purpose."""
     import transformers
 
     before = transformers.logging.get_verbosity()
@@ -97,7 +97,7 @@ def load_model(args: argparse.Namespace, kind: str = "causal", folder: str | Pat
                 "out of bounds. Give the model's own tokenizer, or enlarge the model with `resize_token_embeddings`."
             )
         model.config.pad_token_id = tokenizer.pad_token_id
-        if kind == "causal":  # whoever generates with these weights stops where the stages do
+        if kind == "causal":  # generation with these weights stops where the stages do
             model.generation_config.eos_token_id = end_tokens(tokenizer, model)
             model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model
@@ -158,7 +158,7 @@ def count_parameters(model: torch.nn.Module, trainable: bool = True) -> int:
 def save_weights(
     accelerator: Accelerator, model: torch.nn.Module, tokenizer: Any, args: argparse.Namespace, name: str | None = None
 ) -> Path:
-    """Write a Hugging Face folder that the next stage (and `from_pretrained`) takes; whole or not at all.
+    """Write a Hugging Face folder that the next stage (and `from_pretrained`) can load; complete or not at all.
 
     Weights that are not finite are refused: they are not a result.
     """

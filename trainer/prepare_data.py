@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--config", type=Path, nargs="+", help="data configs to prepare")
     which.add_argument("--all", action="store_true", help="prepare every data config under config/data/")
-    parser.add_argument("--output", type=Path, help="write here and not where the config says")
+    parser.add_argument("--output", type=Path, help="write here instead of where the config says")
     parser.add_argument("--seed", type=int, help="another order and choice than the config's seed gives")
     args = parser.parse_args(arguments)
     configs = sorted(Path("config/data").rglob("*.yaml")) if args.all else args.config

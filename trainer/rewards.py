@@ -1,7 +1,7 @@
 """Rewards for the small world: `--reward rewards:helpful`.
 
-Each takes prompts and responses as text and gives a number for each pair. A reward of yours is a function of the same
-form in any module that can be imported: `--reward package.module:function`.
+Each takes prompts and responses as text and gives a number for each pair. Your own reward is a function of the same
+form in any importable module: `--reward package.module:function`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ASKED = {question.lower(): (animal, kind) for question, animal, kind in world.q
 
 
 def helpful(prompts: Sequence[str], responses: Sequence[str]) -> list[float]:
-    """Kind and true: between -2 and 2. An answer that does not end in a sentence, or says one thing twice, loses half a point."""
+    """Kind and true: between -2 and 2. An answer that does not end in a sentence, or repeats itself, loses half a point."""
     scores = []
     for kind, true, response in zip(kindness(prompts, responses), truth(prompts, responses), responses, strict=True):
         text = response.strip()

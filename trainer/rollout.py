@@ -1,8 +1,8 @@
 """Rollouts: prompts in, sampled responses out.
 
 The prompts go through the model once, and then one token at a time by the model's own forward and cache. `model.generate`
-would do the same with more between the passes. The noise is given, one number for each sample and token, so that a response
-does not depend on which batch or process its prompt was in, nor on what was drawn before.
+would do the same with more overhead between the passes. The noise is given, one number for each sample and token, so that a
+response does not depend on which batch or process its prompt was in, nor on what was drawn before.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def generate(
         tokens.append(token)  # also of those that have ended: what is written after an end is taken away below
         ended.logical_or_((token == stops).any(1, keepdim=True))
         if t == last or ((on_cpu or t % 8 == 7) and bool(ended.all())):
-            break  # a GPU is asked only now and then: asking makes it wait
+            break  # a GPU is queried only occasionally, because a query makes it wait
         begin = upto
     responses = torch.cat(tokens, dim=1)
     is_end = (responses[..., None] == stops).any(-1).long()

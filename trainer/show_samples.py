@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--reward", default="rewards:helpful", help="`module:function` that judges the answers")
     parser.add_argument("--show", type=int, default=3, help="answers to print of each; all of them are judged")
     parser.add_argument("--max_new_tokens", type=int, default=32, help="longest answer in tokens")
-    parser.add_argument("--temperature", type=float, default=1.0, help="0 takes the likeliest token each time")
+    parser.add_argument("--temperature", type=float, default=1.0, help="0 always takes the most likely token")
     parser.add_argument("--seed", type=int, default=42, help="seed of the sampling")
     args = parser.parse_args(argv)
     path = Path(args.prompts)

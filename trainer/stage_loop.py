@@ -54,8 +54,8 @@ CONSOLE = [
 
 
 def add_stage_flags(parser: argparse.ArgumentParser, **defaults: Any) -> None:
-    """The flags that these four stages have beside the common ones, and a stage's own defaults."""
-    parser.add_argument("--eval_interval", type=int, default=50, help="steps between looks at held-out samples; 0 never")
+    """The flags that these four stages have besides the common ones, and a stage's own defaults."""
+    parser.add_argument("--eval_interval", type=int, default=50, help="steps between evaluations on held-out samples; 0 never")
     parser.add_argument("--eval_samples", type=int, default=64, help="samples held out, at most a tenth of the data")
     parser.set_defaults(**defaults)
 
@@ -176,7 +176,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
                     sums[key] = sums.get(key, 0.0) + value.detach().float()
             norm = clip_gradients(accelerator, optimizer, model.parameters(), args.grad_clip)
 
-            # 4. A step whose gradients are not finite would spoil the weights for good: it is not made.
+            # 4. A step whose gradients are not finite would ruin the weights permanently: it is not made.
             finite = all_finite(norm)
             skipped.add(finite)
             if not finite:
@@ -204,7 +204,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
 
         # 6. Reasons to end before the end; a checkpoint either way.
         if stopper.requested(accelerator, also=logger.stop is not None):
-            ended = "told to by a signal" if stopper.signal else "the monitor confirmed a failure"
+            ended = "stopped by a signal" if stopper.signal else "the monitor confirmed a failure"
         elif not finite and args.on_nonfinite == "stop":
             ended = "the gradients are not finite"
         else:
@@ -219,7 +219,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         way_back = (
             "No checkpoint: the model is sharded"
             if sharded
-            else f"Checkpoints in {checkpoint_root(args)}; go on with --from_resume"
+            else f"Checkpoints in {checkpoint_root(args)}; resume with --from_resume"
         )
         logger.say(f"stopped after step {done}: {ended}. {way_back}.")
         if logger.stop is not None:
@@ -267,4 +267,4 @@ def reduced(accelerator: Accelerator, values: list[float]) -> list[float]:
 
 
 if __name__ == "__main__":
-    sys.exit("This is no script: start one of the stages, such as trainer/train_pretrain.py.")
+    sys.exit("This is not a script: start one of the stages, such as trainer/train_pretrain.py.")

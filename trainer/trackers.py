@@ -1,6 +1,6 @@
 """Where the numbers of a run go besides the console: W&B, TensorBoard, MLflow, trackio, or nowhere.
 
-All have `log(metrics, step)` and `close()`, so that the training loop asks nothing. What is off is `Tracker` itself.
+All have `log(metrics, step)` and `close()`, so that the training loop needs no branches. `Tracker` itself does nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Tracker:
     name = "none"
 
     def log(self, metrics: dict[str, float], step: int) -> None:
-        """Take the numbers of a step."""
+        """Log the numbers of a step."""
 
     def close(self) -> None:
         """Write what is left."""
@@ -105,7 +105,7 @@ class TrackioTracker(Tracker):
         import trackio
 
         self.trackio = trackio
-        with contextlib.redirect_stdout(io.StringIO()):  # it greets at length
+        with contextlib.redirect_stdout(io.StringIO()):  # its start-up messages are long
             trackio.init(project=project, name=run_id, config=config, resume="allow", embed=False, auto_log_gpu=False)
 
     def log(self, metrics: dict[str, float], step: int) -> None:
@@ -120,7 +120,7 @@ class TrackioTracker(Tracker):
 
 
 class Guarded(Tracker):
-    """A tracker that may fail without taking the training with it: said once, then left out."""
+    """A tracker that may fail without ending the training: the failure is reported once, then the tracker is disabled."""
 
     def __init__(self, tracker: Tracker) -> None:
         self.tracker = tracker
@@ -136,7 +136,7 @@ class Guarded(Tracker):
         try:
             act()
         except Exception:  # noqa: BLE001 - the one guard between a tracker and the training
-            print(f"The tracker {self.name} failed and is left out from here on:", file=sys.stderr)
+            print(f"The tracker {self.name} failed and has been disabled:", file=sys.stderr)
             traceback.print_exc()
             self.tracker = Tracker()
 

@@ -42,7 +42,7 @@ class Preference:
         chosen, rejected = answer_logps(model, batch).chunk(2)
         with torch.no_grad():
             chosen_before, rejected_before = answer_logps(self.reference, batch).chunk(2)
-        reward_chosen = self.beta * (chosen - chosen_before)  # what DPO takes for the answer's reward
+        reward_chosen = self.beta * (chosen - chosen_before)  # the implicit reward of DPO
         reward_rejected = self.beta * (rejected - rejected_before)
         margin = reward_chosen - reward_rejected
         loss = -(1.0 - self.smoothing) * F.logsigmoid(margin) - self.smoothing * F.logsigmoid(-margin)
@@ -63,8 +63,8 @@ class Preference:
 def main(argv: list[str] | None = None) -> int:
     # 1. Arguments. --beta is the price of leaving the reference: the smaller, the further the model may go.
     parser = common_parser("dpo", __doc__.splitlines()[0])
-    parser.add_argument("--beta", type=float, default=0.1, help="how strongly the model is held to where it began")
-    parser.add_argument("--label_smoothing", type=float, default=0.0, help="share of pairs taken to be the wrong way round")
+    parser.add_argument("--beta", type=float, default=0.1, help="how strongly the model is held to its start")
+    parser.add_argument("--label_smoothing", type=float, default=0.0, help="assumed share of pairs in the wrong order")
     add_stage_flags(
         parser, data_config="config/data/posttrain/dpo/preferences.yaml", from_weight="full_sft",
         max_seq_len=128, batch_size=32, learning_rate=1e-4, lr_schedule="linear", warmup_steps=5,

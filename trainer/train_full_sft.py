@@ -22,11 +22,11 @@ def main(argv: list[str] | None = None) -> int:
     args = parse_args(parser, argv)
     accelerator = make_accelerator(args)
 
-    # 2. Data: one conversation a row, padded on the right. Labels stand on the assistant's words and their end token only.
+    # 2. Data: one conversation per row, padded on the right. Only the assistant's words and their end token have labels.
     tokenizer = load_tokenizer(args)
     data = Conversations(stage_records(args, ("sft",)), tokenizer, args.max_seq_len)
 
-    # 3. Model and loss: the mean over learnt tokens of the whole step, so that a short answer does not weigh more by token.
+    # 3. Model and loss: the mean over learnt tokens of the whole step, so that the tokens of a short answer do not weigh more.
     model = load_model(args, tokenizer=tokenizer)
     return train(args, accelerator, model, tokenizer, data, LanguageModelling())
 

@@ -1,4 +1,4 @@
-"""Midtraining: the pretrained model goes on with better text that is nearer to its later work.
+"""Midtraining: the pretrained model continues with better text that is closer to its later task.
 
 python trainer/train_midtrain.py --from_weight pretrain --max_steps 100
 """

@@ -409,7 +409,7 @@ def main(argv: list[str] | None = None) -> int:
 
         # 12. Reasons to leave, and checkpoints.
         if stopper.requested(accelerator, also=logger.stop is not None):
-            stopped = "told to by a signal" if stopper.signal else "the monitor confirmed a failure"
+            stopped = "stopped by a signal" if stopper.signal else "the monitor confirmed a failure"
         elif lost and args.on_nonfinite == "stop":
             stopped = "gradients are not finite"
         else:
@@ -421,7 +421,7 @@ def main(argv: list[str] | None = None) -> int:
 
     # 13. The weights for the next stage, and the critic's. A run that was cut short leaves its checkpoint only.
     if stopped:
-        logger.say(f"stopped after step {step}: {stopped}. Checkpoints in {checkpoint_root(args)}; go on with --from_resume.")
+        logger.say(f"stopped after step {step}: {stopped}. Checkpoints in {checkpoint_root(args)}; resume with --from_resume.")
         if logger.stop is not None:
             logger.say(str(logger.stop))
     else:

@@ -1,4 +1,4 @@
-"""Pretraining: a model learns to go on with plain text. The first stage: it builds the model.
+"""Pretraining: a model learns to continue plain text. The first stage: it builds the model.
 
 python trainer/generate_corpus.py && python trainer/train_tokenizer.py
 python trainer/train_pretrain.py --max_steps 200

@@ -1,4 +1,4 @@
-"""Whether two recordings of a run are the same, but for times, resources and paths."""
+"""Whether two recordings of a run are the same, except for times, resources and paths."""
 
 from __future__ import annotations
 

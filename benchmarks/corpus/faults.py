@@ -211,7 +211,7 @@ def _shared_reference(plan: Plan) -> None:
 
 
 def _foreign_reference(plan: Plan) -> None:
-    """Another model of the same shape where there is one; else the reference with most of its weights overwritten by noise."""
+    """Another model of the same shape if one exists; else the reference with most of its weights overwritten by noise."""
 
     def replace(live: Live) -> None:
         if plan.setting.shape == "llama-small":

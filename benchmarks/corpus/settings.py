@@ -1,4 +1,4 @@
-"""The settings of the corpus, the seeds, and which run gets which fault: the whole plan, made anew from this file."""
+"""The settings of the corpus, the seeds, and which run gets which fault: the whole plan is made from this file."""
 
 from __future__ import annotations
 

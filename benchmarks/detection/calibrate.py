@@ -5,7 +5,7 @@
 A clause *fires* on a run if it holds for as long as it needs, whether or not a worse one of the same detector is raised. Of a
 sick run only rows since the fault count. *sound* is the longest that it held in a sound run on which it does not fire, as a
 share of what it needs: near 1 it almost was a false alarm. *sick* is the shortest that it held in a FAILING run on which it
-fires: near 1 it was almost missed. *alone* is the number of sick runs that no other clause tells, or calls critical.
+fires: near 1 it was almost missed. *alone* is the number of sick runs that no other clause detects, or calls critical.
 The *judge* split is never read.
 """
 

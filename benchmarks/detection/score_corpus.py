@@ -3,8 +3,8 @@
     python benchmarks/detection/score_corpus.py                       # the table, from event logs and from plain logs
     python benchmarks/detection/score_corpus.py --split tune --misses # every miss and every false alarm of the tune split
     python benchmarks/detection/score_corpus.py --page out/detection.html --json out/detection.json
-    python benchmarks/detection/score_corpus.py --split tune --peers "" --sensitivity high   # what the knob trades
-    python benchmarks/detection/score_corpus.py --write-baseline      # what the tests hold the judge to
+    python benchmarks/detection/score_corpus.py --split tune --peers "" --sensitivity high   # the effect of the setting
+    python benchmarks/detection/score_corpus.py --write-baseline      # the baseline that the tests check
     python benchmarks/detection/score_corpus.py --reveal              # look at the runs of judge, and retire them
 
 Of the *judge* split only totals are printed: rules are made from *tune* alone. docs/benchmark.md explains the columns.
@@ -138,7 +138,7 @@ ONSET_ERROR = 5
 def regressions(was: Mapping[str, Any], now: Totals) -> list[str]:
     """What is worse than in the baseline, with both figures. What is better is never an error.
 
-    Delays count as so many runs told in time: a judge that tells more runs, some of them late, is not worse.
+    Delays count as runs detected in time: a judge that detects more runs, some of them late, is not worse.
     """
     pairs = {name: (was[name]["count"], getattr(now, name).count) for name in (*MORE_IS_BETTER, *LESS_IS_BETTER)}
     worse = [name for name in MORE_IS_BETTER if pairs[name][1] < pairs[name][0]]

@@ -1,4 +1,4 @@
-"""Each format: how many rows a second, and how much memory for each byte of the file.
+"""Each format: how many rows per second, and how much memory for each byte of the file.
 
 The time is the processor's: what else the machine does is not ours. The memory is what reading takes beyond Python,
 pandas and the library of the format, which are there before.

@@ -2,8 +2,8 @@
 
     python benchmarks/speed/engine.py [--quick]
 
-Times are of the processor, not of the clock, with the garbage collector as it is. What else the machine does slows them
-all the same, so each is the median over blocks of 50 events in the quietest of twelve rounds, some seconds apart; the peer's too.
+Times are processor time, not wall time, with the garbage collector on. Other work of the machine still slows them down,
+so each is the median over blocks of 50 events in the quietest of twelve rounds, some seconds apart; the peer's too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LEFT_OUT = (
 
 
 def events_of(count: int) -> list[Event]:
-    """A PPO run of 25 metrics an event, its first thousand steps repeated from step 1000 on with rising numbers."""
+    """A PPO run of 25 metrics per event, its first thousand steps repeated from step 1000 on with rising numbers."""
     stream = simulate("ppo", 1000, 3, mismatch=0.0, held_out=0)
     rows = [{name: value for name, value in event.metrics.items() if name not in LEFT_OUT} for event in stream.events]
     info = stream.events[0].model_info
@@ -95,7 +95,7 @@ def memory_of(make: Callable[[], Callable[[Event], object]], events: Sequence[Ev
 
 
 def scan_rate(count: int) -> tuple[float, float]:
-    """Events a second of `rldk scan` on a file, with reading and without the start of Python; the quietest of five."""
+    """Events per second of `rldk scan` on a file, with reading and without the start of Python; the quietest of five."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.jsonl"
         with path.open("wb") as file:

@@ -209,4 +209,4 @@ FORMATS: dict[str, tuple[int, Callable[[Path, int], None]]] = {
     "MiniMind console": (50_000, _minimind),
     "key=value text": (50_000, _words),
 }
-"""Every text format, the rows a second it must be read at, and how to write a log of it."""
+"""Every text format, the rows per second it must be read at, and how to write a log of it."""

@@ -108,4 +108,4 @@ STORES: dict[str, tuple[int, Callable[[Path, int], None], str]] = {
     "trackio": (10_000, _trackio, "sqlite3"),
     "MLflow": (10_000, _mlflow, "sqlite3"),
 }
-"""Every store, the rows a second it must be read at, how to write one, and the library it is read with."""
+"""Every store, the rows per second it must be read at, how to write one, and the library it is read with."""

@@ -4,17 +4,17 @@
     python benchmarks/training/beside_trl.py --quick    a few updates, to see that it runs; the numbers mean nothing
     python benchmarks/training/beside_trl.py --only speed
 
-Learning is judged after 100 updates. By then all runs have found that a short answer is easily a good one, which they do
-at a time of their own, about the 60th, and which takes the reward from 0.7 to 0.9: before it, a mean of three seeds says
-who was lucky. Much later says less too: where every answer scores 1, whitened advantages are noise, and since TRL neither
-clips gradients nor ends epochs by their KL, both do without here, and a run may fall back. That both take the same step
+Learning is judged after 100 updates. By then all runs have found that short answers are easily good, which happens around
+the 60th update and raises the reward from 0.7 to 0.9; before that, a mean of three seeds depends on luck. Much later says
+less too: where every answer scores 1, whitened advantages are noise, and since TRL neither clips gradients nor ends epochs
+by their KL, neither does the other here, and a run may fall back. That both take the same step
 from the same rollouts is a test: tests/trainer/test_ppo_same_as_trl.py.
 
 Speed is judged in the first updates, where answers are as long as they may be and both write as many tokens, in both
 shapes: that of learning, where the updates weigh most, and a smaller batch of longer answers. One thread each, and by CPU
 second, so that what else the machine does matters less. It still matters: a core that is shared does less in its second.
 So each seed is run twice by both, in turns, and of both the faster run counts. TRL is measured after `gc.freeze()`, which
-makes cheap that it collects garbage twice an update; as it is, it is several times slower.
+makes its two garbage collections per update cheap; without it TRL is several times slower.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 The time inside rldk is added up at its only entries, the callback's methods and the optimizer hook, in processor time of
 this thread; the rest of the update is the training's. A tiny model, and one of 30 M parameters. Each is trained several
-times, and the round with the middle share counts: of a machine that others use too, one round tells little.
+times, and the round with the middle share counts: on a shared machine a single round means little.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def measure(size: dict[str, int], updates: int, batch: int) -> tuple[float, floa
                 trainer.train()
         finally:
             GradientProbe._before_step = hook  # type: ignore[method-assign]
-            gc.unfreeze()  # what `settle` has set aside is let go before the next round
+            gc.unfreeze()  # what `settle` has frozen is released before the next round
         count = sum(one.numel() for one in trainer.policy_model.parameters())
     (whole, own), (last_whole, last_own) = clock.marks[WARM_UP - 1], clock.marks[-1]
     return 1e3 * (last_own - own) / updates, 1e3 * (last_whole - whole) / updates, count

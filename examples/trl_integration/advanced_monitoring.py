@@ -1,4 +1,4 @@
-"""PPO with a learning rate a hundred times too high: limits of one's own, the full analysis, and a stop with a checkpoint.
+"""PPO with a learning rate a hundred times too high: your own limits, the full analysis, and a stop with a checkpoint.
 
 python examples/trl_integration/advanced_monitoring.py [OUTPUT_DIR]
 """
@@ -26,7 +26,7 @@ def main(out: Path) -> None:
     settle()
     try:
         trainer.train()
-        print("the run came to its end")
+        print("the run finished")
     except TrainingStopped as stopped:
         print(f"\n{stopped}")
         print(f"checkpoint kept: {stopped.checkpoint}")

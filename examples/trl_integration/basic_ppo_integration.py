@@ -1,4 +1,4 @@
-"""PPO, watched: one line more in `callbacks`, and the run leaves an event log, metrics, alerts and a report.
+"""PPO, watched: one more line in `callbacks`, and the run writes an event log, metrics, alerts and a report.
 
 python examples/trl_integration/basic_ppo_integration.py [OUTPUT_DIR]
 """

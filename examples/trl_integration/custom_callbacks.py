@@ -1,4 +1,4 @@
-"""A callback of one's own: metrics added to the log, marks to reach, and something done at each alert.
+"""Your own callback: metrics added to the log, targets to reach, and an action at each alert.
 
 python examples/trl_integration/custom_callbacks.py [OUTPUT_DIR]
 """
@@ -18,7 +18,7 @@ from rldk.monitor import Monitor
 
 
 class Mine(CustomRLDKCallback):
-    """Logs how much of the budget is used, and shouts at alerts."""
+    """Logs how much of the budget is used, and prints alerts."""
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> Any:
         if logs and "episode" in logs:
@@ -39,7 +39,7 @@ def main(out: Path) -> None:
     )
     settle()
     trainer.train()
-    print(f"\nmarks: {watched.benchmarks}")
+    print(f"\ntargets: {watched.benchmarks}")
     print(f"last record: reward {watched.metrics.reward_mean:.3f}, KL {watched.metrics.kl_mean:.3f}")
     last = (out / "custom_events.jsonl").read_text().splitlines()[-1]
     print(f"in the log: {last[last.index('budget_used') - 1 :][:18]}")

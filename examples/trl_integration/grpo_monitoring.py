@@ -1,4 +1,4 @@
-"""GRPO, watched: rewards by function, groups without spread, advantages, and samples of what the model says.
+"""GRPO, watched: rewards per function, groups without spread, advantages, and samples of responses.
 
 python examples/trl_integration/grpo_monitoring.py [OUTPUT_DIR]
 """

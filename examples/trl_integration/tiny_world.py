@@ -52,7 +52,7 @@ def good_words(completions: list[str], **_: object) -> list[float]:
 
 
 def ppo_config(output_dir: str, updates: int = 12, **options: object) -> object:
-    """A configuration of TRL's PPO that fits the tiny world and a processor."""
+    """A configuration of TRL's PPO that fits the tiny world and a CPU."""
     from rldk.integrations.trl.ppo_trainer import find_ppo
 
     given = {
@@ -65,7 +65,7 @@ def ppo_config(output_dir: str, updates: int = 12, **options: object) -> object:
 
 
 def settle() -> None:
-    """TRL's PPO collects garbage twice an update; what exists before training need not be looked at each time (4x faster)."""
+    """TRL's PPO collects garbage twice per update; objects from before training need not be scanned each time (4x faster)."""
     torch.set_num_threads(1)
     gc.collect()
     gc.freeze()

@@ -67,7 +67,7 @@ def goes_on_like(world: Path, out: Path, whole: Path) -> None:
 def test_after_sigterm_the_run_goes_on_to_the_same_weights(world, uninterrupted, tmp_path: Path) -> None:
     process = start_and_hit(world, tmp_path, signal.SIGTERM)
     said = (tmp_path / "said").read_text()
-    assert process.returncode == 128 + signal.SIGTERM and "told to by a signal" in said, said
+    assert process.returncode == 128 + signal.SIGTERM and "stopped by a signal" in said, said
     steps = [event["step"] for event in events_of(tmp_path)]
     assert steps == list(range(1, len(steps) + 1)) and 6 <= len(steps) < 14
     saved = sorted(path.name for path in (tmp_path / "checkpoints/ppo").iterdir())

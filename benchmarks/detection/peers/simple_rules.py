@@ -20,7 +20,7 @@ PAUSE = 50
 """Rows after an alarm in which the same metric is left alone; both rules would repeat themselves in every row."""
 
 FOLKLORE = {
-    "kl_mean": (None, 0.5),  # 20 by sequence
+    "kl_mean": (None, 0.5),  # 20 per sequence
     "kl_update": (None, 0.05),
     "entropy_mean": (0.05, 6.0),
     "clip_frac": (None, 0.3),

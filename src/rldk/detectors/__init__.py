@@ -1,1 +1,1 @@
-"""The rules: one defect a file, one line in the table."""
+"""The rules: one defect per file, one line in the table."""

@@ -282,7 +282,7 @@ class Detector(Statistic):
                 if self._good >= self.calm:
                     self._worst, self.raised = self.raised, ""
                     self.since_clear = 0
-                    if self.passing:  # it is taken back: should it return, it has not been said yet
+                    if self.passing:  # withdrawn: if it returns, it counts as new
                         self.since_clear, self.times = self.rearm, self.times - 1
             elif self.since_clear < self.rearm:
                 self.since_clear += 1

@@ -14,8 +14,8 @@ METRICS: tuple[Metric, ...] = (
         "kl_mean", "kl", "KL divergence of the policy from the reference model", "nats", "token", "high", estimator="k1 (may be slightly negative) or k3 (never negative)",
         aliases="kl kl_ref ref_kl kl_div kl_divergence kl_loss kl_penalty mean_kl avg_kl kl_avg avg_kl_divergence objective_kl objective_kl_div kl_to_ref kl_reference",
     ),
-    metric("kl_mean_per_token", "kl", "KL from the reference by token, where the run also logs it by sequence as kl_mean", "nats", "token", "high"),
-    metric("kl_mean_per_sequence", "kl", "KL from the reference by sequence, where the run also logs it by token as kl_mean", "nats", "sequence", "high"),
+    metric("kl_mean_per_token", "kl", "KL from the reference per token, if the run also logs it per sequence as kl_mean", "nats", "token", "high"),
+    metric("kl_mean_per_sequence", "kl", "KL from the reference per sequence, if the run also logs it per token as kl_mean", "nats", "sequence", "high"),
     metric("kl_std", "kl", "spread of the KL from the reference over the batch", "nats", "batch", "high", aliases="kl_stddev"),
     metric("kl_max", "kl", "largest KL from the reference in the batch", "nats", "batch", "high"),
     metric(
@@ -37,7 +37,7 @@ METRICS: tuple[Metric, ...] = (
     metric("entropy_std", "policy", "spread of the entropy over the batch", "nats"),
     metric(
         "entropy_sequence", "policy",
-        "sum of -log p over a response; TRL up to 1.9 counts each padded token as -1, so it may be negative: not a measure of entropy by token", "nats", "sequence",
+        "sum of -log p over a response; TRL up to 1.9 counts each padded token as -1, so it may be negative: not a measure of entropy per token", "nats", "sequence",
     ),
     metric("entropy_coef", "policy", "coefficient of the entropy bonus", "1", "run", aliases="ent_coef"),
     metric(
@@ -60,7 +60,7 @@ METRICS: tuple[Metric, ...] = (
     metric("chosen_logits_mean", "policy", "mean logit of the preferred answers", "1", "token"),
     metric("rejected_logits_mean", "policy", "mean logit of the answers that were not preferred", "1", "token"),
     metric("updates", "policy", "optimizer steps made from the rollouts of this step", "count"),
-    metric("kl_early_stop", "policy", "1 where the updates of the step ended early, since the policy was too far from the old one", "fraction"),
+    metric("kl_early_stop", "policy", "1 if the updates of the step ended early because the policy was too far from the old one", "fraction"),
     metric("clip_frac_dual", "policy", "share of tokens caught by the second clip of dual-clip PPO", "fraction", "token", "high"),
     metric("clip_range", "policy", "the ratio's clip range", "1", "run", aliases="cliprange clip_eps"),
     metric(
@@ -210,8 +210,8 @@ METRICS: tuple[Metric, ...] = (
         "tokens_per_second", "throughput", "tokens processed in a second", "tokens/s", "run", "low",
         aliases="tokens_s tps throughput tokens_per_sec tokens_sec tok_s tok_per_sec",
     ),
-    metric("samples_per_second", "throughput", "samples processed in a second", "1/s", "run", "low", aliases="samples_s"),
-    metric("steps_per_second", "throughput", "optimizer steps in a second", "1/s", "run", "low", aliases="steps_s"),
+    metric("samples_per_second", "throughput", "samples processed per second", "1/s", "run", "low", aliases="samples_s"),
+    metric("steps_per_second", "throughput", "optimizer steps per second", "1/s", "run", "low", aliases="steps_s"),
     metric(
         "step_time", "throughput", "seconds a step took", "s", "run", "high",
         aliases="time_per_step seconds_per_step step_seconds step_time_s step_time_sec perf_step_time_s sec_per_step",
@@ -222,7 +222,7 @@ METRICS: tuple[Metric, ...] = (
     metric("num_tokens", "throughput", "tokens seen so far", "tokens", "run", aliases="total_tokens training_tokens"),
     metric("step_tokens", "throughput", "tokens of this step", "tokens"),
     metric("scoring_time", "throughput", "seconds spent on score, reference and value", "s", "run"),
-    metric("epoch_time", "throughput", "minutes that the present epoch has taken", "min", "run"),
+    metric("epoch_time", "throughput", "minutes that the current epoch has taken", "min", "run"),
     metric("eta_minutes", "throughput", "minutes left", "min", "run"),
     metric(
         "gpu_memory_gb", "resources", "memory allocated on the accelerator", "GiB", "run", "high",
@@ -243,7 +243,7 @@ METRICS: tuple[Metric, ...] = (
     metric("batch_size", "settings", "responses in a batch", "count", "run", aliases="global_batch_size"),
     metric("model_type", "settings", "the policy's architecture, as its configuration names it", "text", "run"),
     metric("vocab_size", "settings", "rows of the model's embedding", "count", "run"),
-    metric("tokenizer_vocab_size", "settings", "words the tokenizer knows", "count", "run"),
+    metric("tokenizer_vocab_size", "settings", "entries of the tokenizer", "count", "run"),
     metric("dataset_size", "settings", "records of the training set", "count", "run"),
     metric("rollout_buffer_size", "settings", "places in the rollout buffer", "count", "run"),
     metric("rollout_buffer_pos", "settings", "places taken in the rollout buffer", "count", "run"),

@@ -20,7 +20,7 @@ GRADIENTS = ("policy_grad_norm", "grad_norm")
 
 
 class PolicyFrozen(Detector):
-    """The weights do not change, although training goes on.
+    """The weights do not change, although training continues.
 
     What it catches: no trainable parameters; weights that do not change from update to update, from the start or from some
         update on; a KL from the reference that stays zero over many updates; a gradient norm of exactly zero in every row
