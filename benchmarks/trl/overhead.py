@@ -58,7 +58,7 @@ class Clock:
 def measure(size: dict[str, int], updates: int, batch: int) -> tuple[float, float, int]:
     """Milliseconds of rldk and of the whole, an update; and the parameters of the policy."""
     from rldk.integrations.trl import RLDKCallback
-    from rldk.integrations.trl.probes.gradients import GradientProbe
+    from rldk.integrations.trl.probes.optimizer import GradientProbe
 
     clock = Clock()
     hook = GradientProbe._before_step

@@ -25,8 +25,8 @@ class Mine(CustomRLDKCallback):
             logs["budget_used"] = logs["episode"] / args.total_episodes  # kept, under its own name
         return super().on_log(args, state, control, logs=logs, **kwargs)
 
-    def took(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
-        super().took(event, raised, monitor)
+    def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+        super().on_event(event, raised, monitor)
         for anomaly in raised:
             print(f"!! {anomaly.type} at step {anomaly.step}: {anomaly.advice}")
 

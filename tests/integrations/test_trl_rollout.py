@@ -111,7 +111,7 @@ def test_norms_of_small_and_large_gradients_are_those_of_all_together() -> None:
 
 
 def test_a_prompt_has_one_digest_however_far_it_is_padded_and_different_ones_have_different() -> None:
-    from rldk.integrations.trl.probes.prompts import digests_of_rollout
+    from rldk.integrations.trl.probes.rollout import digests_of_rollout
 
     torch.manual_seed(0)
     prompts = torch.randint(1, 1000, (500, 40))

@@ -1,4 +1,4 @@
-"""An alert between two events is an anomaly: it reaches the verdict, every sink and action, and a scan of the log."""
+"""An alert between two events is an anomaly: it reaches the verdict, every output, and a scan of the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.monitor import Monitor
-from rldk.monitor.actions import Command
+from rldk.monitor.outputs import Command
 
 
 def observe(monitor: Monitor, steps: range) -> None:

@@ -16,13 +16,13 @@ from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.core.jsonio import dumps, loads
 from rldk.log import EventReader
-from rldk.monitor import Monitor, Sink
-from rldk.monitor.naming import check_run_id
-from rldk.monitor.sinks import MetricsCsv
+from rldk.monitor import Monitor, Output
+from rldk.monitor.outputs import MetricsCsv
+from rldk.monitor.run_id import check_run_id
 from rldk.testing.streams import faulty, healthy
 
 
-class Broken(Sink):
+class Broken(Output):
     """Fails wherever it is told to."""
 
     def __init__(self, where: str) -> None:
@@ -47,18 +47,18 @@ class Broken(Sink):
 
 
 @pytest.mark.parametrize("where", ["start", "take", "save", "close"])
-def test_a_failing_sink_is_reported_once_and_left_out(where: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    sink = Broken(where)
-    with caplog.at_level(logging.WARNING, "rldk"), Monitor(event_log_path=tmp_path / "e.jsonl", sinks=[sink]) as monitor:
+def test_a_failing_output_is_reported_once_and_disabled(where: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    output = Broken(where)
+    with caplog.at_level(logging.WARNING, "rldk"), Monitor(event_log_path=tmp_path / "e.jsonl", outputs=[output]) as monitor:
         for step in range(5):
             monitor.observe(Event(step, {"reward_mean": 1.0}))
             monitor.saved(step)
-    assert sink.calls == 1 and len(caplog.records) == 1 and caplog.records[0].exc_info is not None
+    assert output.calls == 1 and len(caplog.records) == 1 and caplog.records[0].exc_info is not None
     assert [event.step for event in EventReader(tmp_path / "e.jsonl")] == [0, 1, 2, 3, 4]
-    assert list(monitor.guard.broken) == ["sink"]
+    assert list(monitor.guard.broken) == ["output"]
 
 
-class Held(Sink):
+class Held(Output):
     """Holds something that must be let go; `where` is where it fails."""
 
     def __init__(self, name: str, where: str = "") -> None:
@@ -78,32 +78,32 @@ class Held(Sink):
             raise RuntimeError(f"{self.label} cannot close")
 
 
-def test_every_sink_is_closed_once_even_if_it_or_another_has_failed() -> None:
-    sinks = [Held("a", "take"), Held("b", "close"), Held("c")]
-    monitor = Monitor(sinks=sinks)
+def test_every_output_is_closed_once_even_if_it_or_another_has_failed() -> None:
+    outputs = [Held("a", "take"), Held("b", "close"), Held("c")]
+    monitor = Monitor(outputs=outputs)
     monitor.observe(Event(0, {"reward_mean": 1.0}))
     monitor.close()
     monitor.close()
-    assert [sink.closed for sink in sinks] == [1, 1, 1] and list(monitor.guard.broken) == ["a", "b"]
+    assert [output.closed for output in outputs] == [1, 1, 1] and list(monitor.guard.broken) == ["a", "b"]
 
 
-def test_strict_closes_every_sink_and_then_raises_what_failed_first() -> None:
-    sinks = [Held("a", "close"), Held("b", "close"), Held("c")]
-    monitor = Monitor(sinks=sinks, strict=True)
+def test_strict_closes_every_output_and_then_raises_what_failed_first() -> None:
+    outputs = [Held("a", "close"), Held("b", "close"), Held("c")]
+    monitor = Monitor(outputs=outputs, strict=True)
     monitor.observe(Event(0, {"reward_mean": 1.0}))
     with pytest.raises(RuntimeError, match="a cannot close"):
         monitor.close()
-    assert [sink.closed for sink in sinks] == [1, 1, 1]
+    assert [output.closed for output in outputs] == [1, 1, 1]
 
 
-def test_the_files_of_a_sink_that_failed_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_an_output_that_failed_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise RuntimeError("made to fail")
 
     monkeypatch.setattr(MetricsCsv, "take", broken)
     monitor = Monitor(tmp_path, run_id="run")
     monitor.observe(Event(0, {"reward_mean": 1.0}))
-    (table,) = [sink for sink in monitor.sinks if isinstance(sink, MetricsCsv)]
+    (table,) = [output for output in monitor.outputs if isinstance(output, MetricsCsv)]
     file = table._file
     assert file is not None and not file.closed
     monitor.close()
@@ -112,7 +112,7 @@ def test_the_files_of_a_sink_that_failed_are_closed(tmp_path: Path, monkeypatch:
 
 def test_strict_raises_again() -> None:
     with pytest.raises(RuntimeError, match="made to fail"):
-        Monitor(sinks=[Broken("take")], strict=True).observe(Event(0, {"reward_mean": 1.0}))
+        Monitor(outputs=[Broken("take")], strict=True).observe(Event(0, {"reward_mean": 1.0}))
 
 
 @pytest.mark.parametrize("odd", [{"step": "x"}, {"no": 1}, 7, {"step": 1, "metrics": 3}])

@@ -1,4 +1,4 @@
-"""The one place where a failure of watching is kept from training."""
+"""The one place that keeps a failure of monitoring away from the training."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Result = TypeVar("Result")
 
 
 class Guard:
-    """Calls the parts of a monitor; one that raises is reported once, with its traceback, and called no more.
+    """Calls the parts of a monitor; a part that raises is reported once, with its traceback, and not called again.
 
     Args:
-        strict: raise again instead, for tests and for those who would rather have the crash.
-        level: how loud a failure is said.
+        strict: raise the error instead, for tests and for users who prefer the crash.
+        level: the logging level of a failure.
 
     Attributes:
-        broken: the parts that have failed, and what each said.
+        broken: the parts that have failed, each with its error.
     """
 
     def __init__(self, strict: bool = False, level: int = logging.ERROR) -> None:
@@ -31,24 +31,24 @@ class Guard:
         """What the function returns; `None` where it fails now or has failed before."""
         if part in self.broken:
             return None
-        try:  # and not by `attempt`: a step makes some thirty of these calls
+        try:  # not through `attempt`: a step makes some thirty of these calls
             return function(*args)
         except Exception as error:  # noqa: BLE001  as below
             self.report(part, error)
             return None
 
     def attempt(self, part: str, function: Callable[..., Result], *args: Any) -> Result | None:
-        """The same for what is tried again each time: a single event that cannot be read is no reason to read no more."""
+        """The same, but the part is called again next time: one event that cannot be read must not disable reading."""
         try:
             return function(*args)
-        except Exception as error:  # noqa: BLE001  this is the boundary: whatever goes wrong in watching stays here
+        except Exception as error:  # noqa: BLE001  this is the boundary: whatever goes wrong in monitoring stays here
             self.report(part, error)
             return None
 
     def each(self, parts: Iterable[tuple[str, Callable[[], Any]]]) -> None:
-        """Call all of these, those that have failed before as well: what is let go at the end must not hang on the others.
+        """Call all of these, also those that have failed before: closing one must not depend on the others.
 
-        With `strict` the first that fails is raised after the last was called.
+        With `strict` the first error is raised after the last call.
         """
         first: Exception | None = None
         for part, function in parts:
@@ -63,12 +63,12 @@ class Guard:
             raise first
 
     def report(self, part: str, error: Exception) -> None:
-        """Take note of a failure; the first one of a part is said, and with `strict` raised."""
+        """Record a failure; the first failure of a part is logged, and with `strict` raised."""
         if self.strict:
             raise error
         if part not in self.broken:
             self.broken[part] = f"{type(error).__name__}: {error}"
             _log.log(
-                self.level, "rldk: %s failed and is left out from here on; training goes on: %s",
+                self.level, "rldk: %s failed and has been disabled; training continues: %s",
                 part, error, exc_info=error,
             )  # fmt: skip

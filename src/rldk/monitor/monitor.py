@@ -1,4 +1,4 @@
-"""The monitor of a live run: every event is logged, judged and shown, and nothing of that can break the training."""
+"""The monitor of a live run: every event is logged, judged and shown, and none of that can break the training."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from rldk.judge.alerts import ALERTS, Alert, alerts_text
 from rldk.judge.config import ScanConfig
 from rldk.judge.coverage import coverage_of
 from rldk.judge.result import Result
-from rldk.monitor.actions import Action
-from rldk.monitor.coverage import coverage_line
 from rldk.monitor.guard import Guard
-from rldk.monitor.naming import check_run_id, file_of, git_sha, new_run_id
-from rldk.monitor.settings import build_forensics, told_settings
-from rldk.monitor.sinks import Alerts, ConfigFile, EventLog, FinalReport, MetricsCsv, Sink
+from rldk.monitor.outputs import Alerts, ConfigFile, EventLog, FinalReport, MetricsCsv, Output
+from rldk.monitor.run_id import check_run_id, file_of, git_sha, new_run_id
+from rldk.monitor.settings import build_forensics, settings_for_log
 from rldk.monitor.stopping import Stop, Stopper
-from rldk.monitor.summary import summary_of
+from rldk.monitor.summary import coverage_line, summary_of
 from rldk.runs.canonical import RESPONSES, Canonicaliser
 
 __all__ = ["Monitor"]
@@ -45,30 +43,31 @@ class Monitor:
                 break                   # after saving a checkpoint
         monitor.close()
 
-    `observe` writes the event to the log first, then judges it, then shows it. It never raises: a detector, sink or action
-    that fails is reported once through the `rldk` logger, with its traceback, and left out from then on. Metrics come by
-    canonical name or by the keys of `framework`; what is none is kept under its own name.
+    `observe` writes the event to the log first, then judges it, then shows it. It never raises: a detector or output that
+    fails is reported once through the `rldk` logger, with its traceback, and disabled. Metrics are given by canonical name or
+    by the keys of `framework`; unknown keys are kept under their own names.
 
-    Save `state_dict()` with a checkpoint, and give `load_state_dict` what was saved; or give `resume_step` alone, and what
-    the log holds up to that step is judged again, which comes to the same.
+    Save `state_dict()` with a checkpoint and pass it to `load_state_dict` on resuming; or give `resume_step` alone, and the
+    events of the log up to that step are judged again, which is equivalent.
 
     Args:
         output_dir: where the files of the run go: `R_events.jsonl`, `R_metrics.csv`, `R_alerts.json`, `R_final_report.json`.
-        run_id: the `R` in these names; made of the time where none is given.
+        run_id: the `R` in these names; by default made from the time.
         event_log_path: another place for the event log; without `output_dir` the only file.
         config: settings of the detectors, as `rldk scan --config` takes them.
         forensics: options of `ComprehensivePPOForensics` (`kl_target`, `window_size`, its switches).
-        limits: hard limits of the user's own, by metric: a number that must not be passed, or `{"max": …, "min": …}`.
-        run_config: what the training itself was started with, such as `vars(args)`. It stands in the first event and in
+        limits: hard limits by metric: a maximum, or `{"max": …, "min": …}`.
+        run_config: the settings of the training itself, such as `vars(args)`. They are written into the first event and into
             `R_config.json`, with the limits and targets given here and without secrets.
-        stop_on: `critical` or `warning` to have `stop` set on such an anomaly; `confirm` events later, if it then still stands.
+        stop_on: `critical` or `warning` to set `stop` on such an anomaly, `confirm` events later if it still stands then.
         dry_run: only record where the run would have been stopped (`would_stop`).
-        sinks: places to write to, instead of the files that `output_dir` asks for; the event log is always there with a path.
-        actions: what to do when something is raised (webhook, command).
-        resume_step: the last step of the checkpoint that the run goes on from.
+        outputs: where to write, instead of the files of `output_dir`. The first `EventLog` among them is written before an
+            event is judged.
+        actions: further outputs, such as `Webhook` and `Command`.
+        resume_step: the last step of the checkpoint that the run resumes from.
         framework: whose keys the metrics have, `rldk` for canonical names.
         main_process: false in the other processes of a distributed run, where nothing is judged or written.
-        strict: raise what fails, for tests.
+        strict: raise errors instead of reporting them, for tests.
     """
 
     def __init__(
@@ -84,8 +83,8 @@ class Monitor:
         stop_on: str | None = None,
         confirm: int = 0,
         dry_run: bool = False,
-        sinks: Iterable[Sink] | None = None,
-        actions: Iterable[Action] = (),
+        outputs: Iterable[Output] | None = None,
+        actions: Iterable[Output] = (),
         resume_step: int | None = None,
         framework: str | None = "rldk",
         main_process: bool = True,
@@ -98,22 +97,23 @@ class Monitor:
         self.guard = Guard(strict)
         self.forensics = build_forensics(config, forensics, limits)
         self._run_config = dict(run_config or {})
-        self._run_config["rldk"] = {**told_settings(config, forensics, limits), **self._run_config.get("rldk", {})}
+        self._run_config["rldk"] = {**settings_for_log(config, forensics, limits), **self._run_config.get("rldk", {})}
         self.forensics.engine.failed = lambda detector, error: self.guard.report(f"detector {detector.key}", error)
         self.stopper = Stopper(stop_on, confirm, dry_run)
-        self.actions = list(actions)
         self.sources: dict[str, str] = {}
         self._pending: list[Alert] = []
         self._canonicaliser = Canonicaliser(framework)
         self._started = self._closed = False
-        self.log: EventLog | None = None
-        if event_log_path is not None or output_dir is not None:
-            path = event_log_path if event_log_path is not None else file_of(output_dir or ".", self.run_id, "events.jsonl")
-            self.log = EventLog(path, resume_step)
-        self.sinks = self._default_sinks() if sinks is None else list(sinks)
+        every = [*(self._default_outputs() if outputs is None else outputs), *actions]
+        if event_log_path is None and output_dir is not None and outputs is None:
+            event_log_path = file_of(output_dir, self.run_id, "events.jsonl")
+        if event_log_path is not None:
+            every.insert(0, EventLog(event_log_path, resume_step))
+        self.log = next((one for one in every if isinstance(one, EventLog)), None)
+        self.outputs = [one for one in every if one is not self.log]
         _open_monitors.add(self)
 
-    def _default_sinks(self) -> list[Sink]:
+    def _default_outputs(self) -> list[Output]:
         if self.output_dir is None:
             return []
         folder, run_id = self.output_dir, self.run_id
@@ -126,7 +126,7 @@ class Monitor:
 
     @property
     def anomalies(self) -> list[Anomaly]:
-        """All anomalies of the training so far; what was found of the machine is in `result().machine`."""
+        """All anomalies of the training so far; those of the machine are in `result().machine`."""
         return self.forensics.anomalies
 
     @property
@@ -137,18 +137,18 @@ class Monitor:
 
     @property
     def would_stop(self) -> Stop | None:
-        """The decision to stop, whether it is to be obeyed or only recorded."""
+        """The decision to stop, whether it is obeyed or only recorded."""
         return self.stopper.decision
 
     def start(self) -> None:
-        """Open the files, and judge again what the log of a resumed run holds. The first event does it where nobody has."""
+        """Open the files, and judge again what the log of a resumed run holds. The first event calls it if nobody has."""
         if self._started or self._closed or not self.main_process:
             return
         self._started = True
         if self.log is not None and self.guard.call("event log", self.log.open) is None and self.resume_step is not None:
             self.guard.call("the events before the checkpoint", self._catch_up, self.log)
-        for sink in self.sinks:
-            self.guard.call(sink.key, sink.start, self)
+        for output in self.outputs:
+            self.guard.call(output.key, output.start, self)
 
     def _catch_up(self, log: EventLog) -> None:
         if self.forensics.engine.events:
@@ -157,9 +157,9 @@ class Monitor:
             self._judge(event)
 
     def observe(self, event: Event | Mapping[str, Any], *, canonical: bool = False) -> list[Anomaly]:
-        """Log, judge and show one event; the anomalies that it raises. An event of the last one's step is more of it.
+        """Log, judge and show one event; returns the anomalies that it raises. Another event of the same step adds to it.
 
-        With `canonical`, it is an `Event` whose metrics have canonical names already, and is taken as it is.
+        With `canonical`, it is an `Event` whose metrics already have canonical names, and is taken as it is.
         """
         if not self.main_process or self._closed:
             return []
@@ -188,11 +188,8 @@ class Monitor:
     def _show(self, event: Event, raised: list[Anomaly]) -> None:
         if not event.metrics.keys() <= self.sources.keys():
             self.sources.update((name, name) for name in event.metrics if name not in self.sources)
-        for sink in self.sinks:
-            self.guard.call(sink.key, sink.take, event, raised)
-        if raised:
-            for action in self.actions:
-                self.guard.call(action.key, action.take, self, raised)
+        for output in self.outputs:
+            self.guard.call(output.key, output.take, event, raised)
 
     def _write(self, event: Event) -> None:
         """Log an event, with the alerts that came before it; the engine has had those already."""
@@ -225,11 +222,11 @@ class Monitor:
         self, step: int, kind: str, message: str, severity: str = "critical", advice: str = "", *,
         family: str = "probe", lasting: bool = False,
     ) -> None:  # fmt: skip
-        """Say at once what was seen between two events, such as a gradient that is not finite, before the weights have it.
+        """Report at once what was seen between two events, such as a gradient that is not finite, before the weights change.
 
-        An alert is an anomaly: it counts for the verdict, the scores and the decision to stop, and reaches every sink and
-        action. It is over when it has not come again for five events, unless it is `lasting`. The log holds it with the
-        next event, so that a scan of the log finds it too.
+        An alert is an anomaly: it counts for the verdict, the scores and the decision to stop, and reaches every output. It is
+        cleared when it has not come again for five events, unless it is `lasting`. The log holds it with the next event, so
+        that a scan of the log finds it too.
         """
         if self.main_process and not self._closed:
             self.guard.call("alert", self._alert, Alert(kind, severity, step, message, advice, family, lasting))
@@ -240,10 +237,8 @@ class Monitor:
         anomaly = self.forensics.engine.alert(found)
         if anomaly is None:
             return
-        for sink in self.sinks:
-            self.guard.call(sink.key, sink.alert, anomaly)
-        for action in self.actions:
-            self.guard.call(action.key, action.take, self, [anomaly])
+        for output in self.outputs:
+            self.guard.call(output.key, output.alert, anomaly)
 
     def _log_last_alerts(self) -> None:
         """A critical alert after which no event came, as in a crash, is logged with an event of its own."""
@@ -257,8 +252,8 @@ class Monitor:
     def saved(self, step: int) -> None:
         """The training has written a checkpoint."""
         if self.main_process and not self._closed:
-            for sink in ([self.log] if self.log is not None else []) + self.sinks:
-                self.guard.call(sink.key, sink.save, step)
+            for output in ([] if self.log is None else [self.log]) + self.outputs:
+                self.guard.call(output.key, output.save, step)
 
     def coverage(self) -> dict[str, Any]:
         """Which metrics come under which keys, which detectors judge by them, and which cannot."""
@@ -281,17 +276,14 @@ class Monitor:
         return {"version": 1, "forensics": self.forensics.state_dict(), "stop": self.stopper.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the monitor that gave `state` was."""
+        """Continue where the monitor that gave `state` was."""
         if state.get("version") != 1:
             raise UsageError(f"Expected the state of a Monitor of version 1, got version {state.get('version')!r}.")
         self.forensics.load_state_dict(state["forensics"])
         self.stopper.load_state_dict(state["stop"])
 
     def close(self) -> None:
-        """Write what is left; after it all files are complete and closed, those of parts that have failed too.
-
-        A second call does nothing.
-        """
+        """Complete and close all files, those of outputs that have failed too. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -299,11 +291,11 @@ class Monitor:
         if self.main_process and self._started:
             if self._pending:
                 self.guard.call("alert", self._log_last_alerts)
-            parts: list[Sink | Action] = [*self.sinks, *self.actions]
-            self.guard.each((part.key, part.close) for part in (parts if self.log is None else [*parts, self.log]))
+            every = self.outputs + ([] if self.log is None else [self.log])
+            self.guard.each((output.key, output.close) for output in every)
 
     def __del__(self) -> None:
-        if hasattr(self, "sinks"):
+        if hasattr(self, "outputs"):
             self.close()
 
     def __enter__(self) -> Monitor:

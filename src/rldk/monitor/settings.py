@@ -8,7 +8,7 @@ from typing import Any
 from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics
 from rldk.judge.config import ScanConfig
 
-__all__ = ["build_forensics", "told_settings"]
+__all__ = ["build_forensics", "settings_for_log"]
 
 
 def build_forensics(
@@ -21,12 +21,12 @@ def build_forensics(
     return given.build_judge(ComprehensivePPOForensics, options, limits)
 
 
-def told_settings(
+def settings_for_log(
     config: ScanConfig | Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     limits: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The same as the log is to hold it (`RunConfig.rldk`), so that a scan judges as the live run does."""
+    """The same settings in the form of the log (`RunConfig.rldk`), so that a scan judges as the live run does."""
     given = config if isinstance(config, ScanConfig) else ScanConfig.from_dict(config or {})
     others = dict(options or {})
     bounds = {name: dict(bound) if isinstance(bound, Mapping) else {"max": bound} for name, bound in (limits or {}).items()}

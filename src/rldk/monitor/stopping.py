@@ -1,4 +1,4 @@
-"""When a run is to be stopped, and how that is said."""
+"""When to stop a run, and the exception that stops it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Stop", "Stopper", "TrainingStopped"]
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The decision to stop: where it was taken, on which anomaly, and the incident that it belongs to."""
+    """The decision to stop: at which step, because of which anomaly, and the incident that it belongs to."""
 
     step: int
     index: int
@@ -33,7 +33,7 @@ class Stop:
 
 
 class TrainingStopped(RLDKError):
-    """Raised in trainers that know no other way to stop; everything is written by then, and `decision` says why."""
+    """Raised in trainers that have no other way to stop; everything is written by then, and `decision` says why."""
 
     def __init__(self, decision: Stop, checkpoint: str | None = None) -> None:
         self.decision = decision
@@ -48,8 +48,8 @@ class Stopper:
 
     Args:
         stop_on: `critical`, `warning` (a critical one then counts too), or `None` for never.
-        confirm: events after the one that raised it for which it must still stand; 0 stops at once.
-        dry_run: decide, and go on training.
+        confirm: for how many further events it must still stand; 0 stops at once.
+        dry_run: decide, but continue training.
     """
 
     def __init__(self, stop_on: str | None = None, confirm: int = 0, dry_run: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What all callbacks have in common: they join the session of their trainer, and pass on what they are told."""
+"""What all callbacks share: they join the session of their trainer and pass on what the trainer calls them with."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from transformers import TrainerCallback
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.integrations.trl import processes
+from rldk.integrations.trl.options import CallbackOptions
 from rldk.integrations.trl.session import Session
-from rldk.integrations.trl.wants import Wants
 from rldk.monitor import Monitor, Stop
 
 __all__ = ["WatchingCallback"]
@@ -20,13 +20,13 @@ __all__ = ["WatchingCallback"]
 class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     """Base of rldk's callbacks for TRL and other Hugging Face trainers.
 
-    A subclass may add metrics of its own to `logs` before it calls `super().on_log(...)`, and may override `took` to look
+    A subclass may add metrics of its own to `logs` before it calls `super().on_log(...)`, and may override `on_event` to look
     at each event after it was judged. Nothing here raises, except `TrainingStopped` where a stop was asked for.
     """
 
-    def __init__(self, wants: Wants) -> None:
+    def __init__(self, options: CallbackOptions) -> None:
         super().__init__()
-        self.wants = wants
+        self.options = options
         self._session: Session | None = None
 
     @property
@@ -36,8 +36,8 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     @property
     def run_id(self) -> str | None:
-        """The name of the run, in the names of its files; `None` before training begins where none was given."""
-        return self.wants.run_id or (self.monitor.run_id if self.monitor is not None else None)
+        """The run id in the names of its files; `None` before training begins if none was given."""
+        return self.options.run_id or (self.monitor.run_id if self.monitor is not None else None)
 
     @property
     def stop(self) -> Stop | None:
@@ -49,7 +49,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         """All anomalies of the run so far."""
         return [] if self.monitor is None else self.monitor.anomalies
 
-    def took(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+    def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
         """Called after each event, in every process; only the main one's monitor has judged it."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

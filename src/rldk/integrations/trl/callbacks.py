@@ -14,9 +14,9 @@ from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.integrations.trl.base import WatchingCallback
 from rldk.integrations.trl.metrics import RLDKMetrics, fill
-from rldk.integrations.trl.wants import Wants, as_path, split_thresholds, stricter
+from rldk.integrations.trl.options import CallbackOptions, as_path, split_thresholds, stricter
 from rldk.judge.config import ScanConfig
-from rldk.monitor import Action, Monitor, Sink
+from rldk.monitor import Monitor, Output
 
 __all__ = ["CustomRLDKCallback", "EventWriterCallback", "RLDKCallback", "RLDKMetrics", "RLDKMonitor"]
 
@@ -30,27 +30,27 @@ class RLDKCallback(WatchingCallback):
     Args:
         output_dir: where the files go, each with the run id before its name.
         log_interval: events between two lines in the terminal, and between two records of samples.
-        jsonl_log_interval: one event in so many goes into the event log.
-        enable_jsonl_logging: false for no event log at all.
-        alert_thresholds: hard limits of your own, by metric (`kl_divergence`, `clip_fraction`, `gradient_norm`,
-            `memory_usage` … are the most, `stability` and `health` the least that is allowed). What has none is judged by
-            the run's own baseline.
-        run_id: the run's name in the names of its files; made of the time where none is given.
-        enable_resource_monitoring: processor, memory and accelerator, looked at on a thread of its own.
-        enable_checkpoint_analysis: `R_checkpoint_summary.csv`, a row after each save.
-        stop_on: `critical` or `warning` to stop the training on such an anomaly, `confirm` events later if it then still
-            stands; `dry_run` only records it. TRL's PPO stops with `rldk.monitor.TrainingStopped`, after a checkpoint.
-        skip_nonfinite_steps: leave out optimizer steps with a gradient that is NaN or infinite.
-        samples: how many prompts and completions with their rewards an event records, once in `log_interval`; 0 for none.
-        terminal: print coverage, alerts and a line once in `log_interval` to stderr.
-        report_to: trackers to mirror to: `wandb`, `tensorboard`, `mlflow`, `trackio`.
-        kl_target: the KL that is aimed at, where there is one.
+        jsonl_log_interval: write one event in so many to the event log.
+        enable_jsonl_logging: false for no event log.
+        alert_thresholds: hard limits by metric: maxima (`kl_divergence`, `clip_fraction`, `gradient_norm`, `memory_usage` …)
+            and minima of scores (`stability`, `health`). Other metrics are judged by the run's own baseline.
+        run_id: the run id in the names of its files; by default made from the time.
+        enable_resource_monitoring: sample processor, memory and accelerator on a separate thread.
+        enable_checkpoint_analysis: `R_checkpoint_summary.csv`, one row after each save.
+        stop_on: `critical` or `warning` to stop the training on such an anomaly, `confirm` events later if it still stands
+            then; `dry_run` only records it. TRL's PPO stops with `rldk.monitor.TrainingStopped`, after a checkpoint.
+        skip_nonfinite_steps: skip optimizer steps with a gradient that is NaN or infinite.
+        samples: how many prompts and completions with their rewards an event records, every `log_interval` events; 0 for none.
+        terminal: print coverage, alerts, and a line every `log_interval` events to stderr.
+        report_to: experiment trackers to log to: `wandb`, `tensorboard`, `mlflow`, `trackio`.
+        kl_target: the KL that is aimed at, if there is one.
         config: settings of the detectors, as `rldk scan --config` takes them.
-        actions: what to do on an alert (`rldk.monitor.Webhook`, `Command`); `sinks`: other places to write to.
-        strict: raise what fails in watching, for tests.
+        actions: what to do on an alert (`rldk.monitor.Webhook`, `Command`).
+        outputs: further places to write to (subclasses of `rldk.monitor.Output`).
+        strict: raise errors of the monitoring instead of reporting them, for tests.
 
     Attributes:
-        metrics: the record of the last step, and `metrics_history` those of the last thousand.
+        metrics: the record of the last step (also `current_metrics`); `metrics_history` those of the last thousand.
     """
 
     def __init__(
@@ -74,21 +74,21 @@ class RLDKCallback(WatchingCallback):
         event_log_path: str | os.PathLike[str] | None = None,
         kl_target: float | None = None,
         config: ScanConfig | Mapping[str, Any] | None = None,
-        actions: Sequence[Action] = (),
-        sinks: Sequence[Sink] = (),
+        actions: Sequence[Output] = (),
+        outputs: Sequence[Output] = (),
         strict: bool = False,
     ) -> None:
-        limits, least = split_thresholds(alert_thresholds)
+        limits, min_scores = split_thresholds(alert_thresholds)
         files = {"metrics", "alerts", "final_report"} | ({"events"} if enable_jsonl_logging else set())
         super().__init__(
-            Wants(
+            CallbackOptions(
                 as_path(output_dir), run_id, as_path(event_log_path) if enable_jsonl_logging else None,
-                frozenset(files | ({"checkpoints"} if enable_checkpoint_analysis else set())), limits, least,
+                frozenset(files | ({"checkpoints"} if enable_checkpoint_analysis else set())), limits, min_scores,
                 {} if kl_target is None else {"kl_target": kl_target}, config,
                 tuple(one.name for one in fields(RLDKMetrics) if one.name not in ("wall_time", "run_id")),
                 stop_on, confirm, dry_run, log_interval=log_interval, jsonl_interval=jsonl_log_interval, terminal=terminal,
                 report_to=(report_to,) if isinstance(report_to, str) else tuple(report_to), actions=tuple(actions),
-                sinks=tuple(sinks), resources=enable_resource_monitoring, samples=samples,
+                outputs=tuple(outputs), resources=enable_resource_monitoring, samples=samples,
                 skip_nonfinite=skip_nonfinite_steps, strict=strict,
             )
         )  # fmt: skip
@@ -96,8 +96,13 @@ class RLDKCallback(WatchingCallback):
         self.metrics_history: deque[RLDKMetrics] = deque(maxlen=_KEPT)
         self._low: set[str] = set()
 
-    def took(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
-        """Make the record of the step, and look at the scores that have a least value."""
+    @property
+    def current_metrics(self) -> RLDKMetrics:
+        """The record of the last step, as `metrics`."""
+        return self.metrics
+
+    def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+        """Make the record of the step, and check the scores that have a minimum."""
         if event.phase != "train":
             return
         now = monitor.forensics.current()
@@ -109,12 +114,12 @@ class RLDKCallback(WatchingCallback):
         own = {"global_step": event.step, "run_id": monitor.run_id, "wall_time": event.wall_time, **event.model_info}
         self.metrics = fill(RLDKMetrics, event.metrics, own, scores)
         self.metrics_history.append(self.metrics)
-        for name, least in self.wants.least_scores.items():
-            if scores[name] < least and name not in self._low:
-                said = f"{name.replace('_', ' ')} is {scores[name]:.2f}, below your limit of {least:g}."
+        for name, minimum in self.options.min_scores.items():
+            if scores[name] < minimum and name not in self._low:
+                said = f"{name.replace('_', ' ')} is {scores[name]:.2f}, below your limit of {minimum:g}."
                 monitor.alert(event.step, f"low_{name}", said, "warning", _LOW, family="scores")
                 self._low.add(name)
-            elif scores[name] >= least:
+            elif scores[name] >= minimum:
                 self._low.discard(name)
 
 
@@ -126,7 +131,7 @@ class RLDKMonitor(RLDKCallback):
 
 
 class CustomRLDKCallback(RLDKCallback):
-    """`RLDKCallback` with marks of your own to reach or not to pass.
+    """`RLDKCallback` with targets and limits of your own.
 
     `performance_benchmarks` maps `target_X` to a value that X should reach (`target_reward`), `max_X` and `min_X` to hard
     limits (`max_kl_divergence`). `benchmarks` says of each target whether and when it was reached.
@@ -156,8 +161,8 @@ class CustomRLDKCallback(RLDKCallback):
             name: {"target": self.performance_benchmarks[name], **fresh} for name in self._targets
         }  # fmt: skip
 
-    def took(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
-        super().took(event, raised, monitor)
+    def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+        super().on_event(event, raised, monitor)
         for name, metric in self._targets.items():
             value, mark = event.metrics.get(metric), self.benchmarks[name]
             if value is None or value != value:
@@ -168,13 +173,13 @@ class CustomRLDKCallback(RLDKCallback):
 
 
 class EventWriterCallback(WatchingCallback):
-    """Writes the event log and nothing else: one event a line, flushed as it happens.
+    """Writes the event log and nothing else: one event per line, flushed as it happens.
 
     Args:
-        event_log_path: the log. A run that resumes takes back the rows after its checkpoint.
-        run_id: the run's name in the events; made of the time where none is given.
+        event_log_path: the log. A run that resumes removes the rows after its checkpoint.
+        run_id: the run id in the events; by default made from the time.
     """
 
     def __init__(self, event_log_path: str | os.PathLike[str], run_id: str | None = None) -> None:
         self.event_log_path = as_path(event_log_path)
-        super().__init__(Wants(run_id=run_id, event_log_path=self.event_log_path, files=frozenset({"events"})))
+        super().__init__(CallbackOptions(run_id=run_id, event_log_path=self.event_log_path, files=frozenset({"events"})))

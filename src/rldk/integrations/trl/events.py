@@ -22,13 +22,15 @@ from rldk.integrations.trl.probes import (
     digests_of_rollout,
     group_statistics,
     kl_coefficient,
+    pairs_of,
     reduce_rollouts,
     responses_of_group,
     responses_of_rollout,
     rollout_of,
     rollout_sample,
+    texts_of,
+    thinned,
 )
-from rldk.integrations.trl.probes.rollout import pairs_of, texts_of, thinned
 
 if TYPE_CHECKING:
     from rldk.integrations.trl.session import Session
@@ -96,7 +98,7 @@ class EventMaker:
         probed: dict[str, float] = dict(self.facts)
         if (coef := guard.call("the probe of settings", kl_coefficient, session.trainer(), session.args)) is not None:
             probed["kl_coef"] = coef
-        wanted = session.wants.samples if self._made % session.wants.log_interval == 0 else 0
+        wanted = session.options.samples if self._made % session.options.log_interval == 0 else 0
         if session.is_ppo:
             with np.errstate(all="ignore"):  # what is not finite is to be seen, and is no reason for numpy to warn
                 probed |= self._rollout(event, wanted)

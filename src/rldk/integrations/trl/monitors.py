@@ -1,18 +1,19 @@
-"""Monitors for PPO and for checkpoints, each a choice of what the one monitor writes and judges by."""
+"""Callbacks for PPO and for checkpoints: each chooses what the monitor writes and which limits it uses."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.integrations.trl.base import WatchingCallback
 from rldk.integrations.trl.callbacks import RLDKCallback
-from rldk.integrations.trl.checkpoints import Checkpoints
+from rldk.integrations.trl.checkpoints import CheckpointSummary
 from rldk.integrations.trl.metrics import CheckpointMetrics, PPOMetrics, fill
-from rldk.integrations.trl.wants import Wants, as_path
+from rldk.integrations.trl.options import CallbackOptions, as_path
 from rldk.monitor import Monitor
 
 __all__ = ["AdvancedPPOMonitor", "CheckpointMetrics", "CheckpointMonitor", "ComprehensivePPOMonitor", "PPOMetrics", "PPOMonitor"]
@@ -21,12 +22,12 @@ _KEPT = 1000
 
 
 class PPOMonitor(RLDKCallback):
-    """`RLDKCallback` with the limits of PPO by name. What is left out is judged by the run's own baseline.
+    """`RLDKCallback` with the limits of PPO by name. Without a limit, the run's own baseline counts.
 
     Args:
-        kl_threshold: the most that the KL from the reference may be. TRL's PPO logs it summed over a response.
-        reward_threshold: the least that the mean reward may be.
-        gradient_threshold: the most that the norm of all gradients may be, before any clipping.
+        kl_threshold: maximum of the KL from the reference. TRL's PPO logs it summed over a response.
+        reward_threshold: minimum of the mean reward.
+        gradient_threshold: maximum of the norm of all gradients, before any clipping.
         options: those of `RLDKCallback`.
     """
 
@@ -50,8 +51,8 @@ class PPOMonitor(RLDKCallback):
         self.ppo_metrics = PPOMetrics()
         self.ppo_metrics_history: deque[PPOMetrics] = deque(maxlen=_KEPT)
 
-    def took(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
-        super().took(event, raised, monitor)
+    def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+        super().on_event(event, raised, monitor)
         if event.phase == "train":
             self.ppo_metrics = fill(PPOMetrics, event.metrics, {"global_step": event.step})
             self.ppo_metrics_history.append(self.ppo_metrics)
@@ -79,12 +80,13 @@ class CheckpointMonitor(WatchingCallback):
     ) -> None:
         asked = {"checkpoints": enable_parameter_analysis, "alerts": enable_gradient_analysis}
         files = frozenset(name for name, wanted in asked.items() if wanted)
-        super().__init__(Wants(as_path(output_dir), run_id, files=files, terminal=True, log_interval=1 << 30, **options))
+        silent = 1 << 30  # events between two lines: the terminal shows alerts only
+        super().__init__(CallbackOptions(as_path(output_dir), run_id, files=files, terminal=True, log_interval=silent, **options))
 
     @property
     def checkpoint_metrics(self) -> CheckpointMetrics:
-        sinks = [] if self.monitor is None else self.monitor.sinks
-        return next((sink.latest for sink in sinks if isinstance(sink, Checkpoints)), CheckpointMetrics())
+        outputs = [] if self.monitor is None else self.monitor.outputs
+        return next((output.latest for output in outputs if isinstance(output, CheckpointSummary)), CheckpointMetrics())
 
 
 class ComprehensivePPOMonitor(WatchingCallback):
@@ -125,11 +127,11 @@ class ComprehensivePPOMonitor(WatchingCallback):
             "length_bias_threshold": length_bias_threshold,
         }
         given = {name: value for name, value in switches.items() if value is not None}
-        wants = Wants(
+        asked = CallbackOptions(
             as_path(output_dir), run_id, files=frozenset({"analysis", "checkpoints"}), forensics=given, terminal=terminal,
             log_interval=log_interval, resources=True, **options,
         )  # fmt: skip
-        super().__init__(wants)
+        super().__init__(asked)
 
     def get_comprehensive_analysis(self) -> dict[str, Any]:
         """The analysis as it stands; empty before training begins."""
@@ -152,4 +154,4 @@ class AdvancedPPOMonitor(PPOMonitor):
     ) -> None:
         super().__init__(output_dir=output_dir, kl_threshold=kl_threshold, **options)
         if enable_advanced_analytics:
-            self.wants.files |= {"analysis"}
+            self.options = replace(self.options, files=self.options.files | {"analysis"})

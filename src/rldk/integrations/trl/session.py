@@ -1,4 +1,4 @@
-"""What the callbacks of one trainer share: one set of probes, one event a step, and one monitor for each run's files."""
+"""What the callbacks of one trainer share: one set of probes, one event per step, and one monitor for each run's files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rldk.integrations.trl import processes
+from rldk.integrations.trl.build_monitors import build_monitors
 from rldk.integrations.trl.events import EventMaker
-from rldk.integrations.trl.outputs import build_monitors
+from rldk.integrations.trl.options import merged
 from rldk.integrations.trl.probes import GradientProbe, WeightProbe, describe_run, describe_settings, find_trainer
-from rldk.integrations.trl.wants import merged
 from rldk.monitor import Guard, Monitor, Stop, TrainingStopped
 from rldk.monitor.resources import ResourceSampler
 
@@ -67,7 +67,7 @@ class Session:
     def join(self, member: Any, given: Mapping[str, Any], kind: type) -> None:
         """A callback takes part; when the last of the trainer's callbacks of this kind has joined, watching begins."""
         self.members.append(member)
-        self.guard.strict |= member.wants.strict
+        self.guard.strict |= member.options.strict
         if self.optimizer is None:
             self.optimizer, self._model = given.get("optimizer"), given.get("model")
             trainer = self.guard.call("the look for the trainer", find_trainer, member)
@@ -81,7 +81,7 @@ class Session:
         """Build the monitors and set the probes."""
         if self.maker is not None:
             return
-        self.wants = merged(member.wants for member in self.members)
+        self.options = merged(member.options for member in self.members)
         trainer, guard = self.trainer(), self.guard
         tokenizer = getattr(trainer, "processing_class", None)
         facts, words = guard.call("the probe of settings", describe_run, trainer, self.args, self._model, tokenizer) or ({}, {})
@@ -92,7 +92,7 @@ class Session:
         self.monitors = list(dict.fromkeys(self._monitor_of.values()))
         guard.call("the probe of gradients", self._watch_gradients)
         self.weights = guard.call("the probe of weights", WeightProbe, self._model, self.optimizer) if self.main else None
-        if self.wants.resources and self.main:
+        if self.options.resources and self.main:
             self.resources = ResourceSampler(path=getattr(self.args, "output_dir", None))
             guard.call("the probe of resources", self.resources.start)
         if facts.get("kl_coef") == 0.0:
@@ -101,7 +101,7 @@ class Session:
 
     def _watch_gradients(self) -> None:
         agree = processes.any_of if processes.world_size() > 1 else None
-        self.gradients = GradientProbe(self._model, self.is_ppo, self.wants.skip_nonfinite, self._spoilt, self.guard, agree)
+        self.gradients = GradientProbe(self._model, self.is_ppo, self.options.skip_nonfinite, self._spoilt, self.guard, agree)
         self.gradients.attach(self.optimizer)
 
     def updated(self) -> None:
@@ -148,8 +148,8 @@ class Session:
             raised[monitor] = monitor.observe(event, canonical=True)
         for member in self.members:
             monitor = self._monitor_of[id(member)]
-            self.guard.call(f"{type(member).__name__}.took", member.took, event, raised[monitor], monitor)
-        if self.wants.stop_on is not None and not self.wants.dry_run:
+            self.guard.call(f"{type(member).__name__}.on_event", member.on_event, event, raised[monitor], monitor)
+        if self.options.stop_on is not None and not self.options.dry_run:
             self.stop = processes.from_main(next((one.stop for one in self.monitors if one.stop is not None), None))
 
     def saved(self, member: Any, step: int) -> None:

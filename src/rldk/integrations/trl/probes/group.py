@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from typing import Any
 
+from rldk.functional.preflight import digest
 from rldk.functional.responses import MAX_RESPONSES, ResponseSample, sample_responses
 from rldk.functional.sample import describe
-from rldk.integrations.trl.probes.frames import array_of
+from rldk.integrations.trl.probes.stack import array_of
 
-__all__ = ["completion_lengths", "group_statistics", "responses_of_group"]
+__all__ = ["completion_lengths", "digests_of_group", "group_statistics", "responses_of_group"]
 
 
 def group_statistics(trainer: Any) -> tuple[dict[str, float], list[dict[str, Any]]]:
@@ -56,6 +57,13 @@ def responses_of_group(trainer: Any) -> ResponseSample:
             digests += found[0]
             repetition += found[1]
     return digests, repetition
+
+
+def digests_of_group(trainer: Any) -> list[int]:
+    """A number for each prompt of the last batch of GRPO and RLOO, in all processes."""
+    held = getattr(trainer, "_logs", None)
+    found = held.get("prompt") if isinstance(held, Mapping) else None
+    return [digest(str(prompt).encode()) for prompt in found or ()]
 
 
 def _parts(trainer: Any) -> list[Mapping[str, Any]]:

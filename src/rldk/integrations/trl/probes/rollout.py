@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rldk.functional.responses import MAX_RESPONSES, ResponseSample, sample_responses
+from rldk.functional.responses import MAX_RESPONSES, ResponseSample, place_factors, sample_responses
 from rldk.functional.sample import describe
-from rldk.integrations.trl.probes.frames import array_of
+from rldk.integrations.trl.probes.stack import array_of
 
-__all__ = ["pairs_of", "reduce_rollouts", "responses_of_rollout", "rollout_sample", "texts_of", "thinned"]
+__all__ = ["digests_of_rollout", "pairs_of", "reduce_rollouts", "responses_of_rollout", "rollout_sample", "texts_of", "thinned"]
 
 _TENSORS = (
     "scores", "sequence_lengths", "contain_eos_token", "kl", "rewards", "returns", "values", "padding_mask", "padding_mask_p1",
@@ -117,6 +117,20 @@ def responses_of_rollout(local: Mapping[str, Any]) -> ResponseSample:
     """A sample of what the policy wrote in this process's part of the rollout."""
     lengths = array_of(local["sequence_lengths"][:MAX_RESPONSES]) + 1
     return sample_responses(array_of(local["responses"][:MAX_RESPONSES]), lengths)
+
+
+def digests_of_rollout(local: Mapping[str, Any], pad: int | None) -> list[int]:
+    """A number for each prompt of this process's part of a PPO rollout, however far it was padded on the left.
+
+    It is a sum of products of tokens and the numbers of their places, all prompts at once: it is made in every update.
+    """
+    queries = array_of(local["query_responses"][:, : int(local["context_length"])])
+    tokens = queries.astype(np.uint64) + np.uint64(1)
+    if pad is not None:
+        tokens[queries == pad] = 0
+    tokens *= place_factors(tokens.shape[1])[::-1]
+    digests: list[int] = tokens.sum(1, dtype=np.uint64).tolist()
+    return digests
 
 
 def texts_of(local: Mapping[str, Any], trainer: Any, count: int) -> list[dict[str, Any]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rldk.functional.preflight import shares_weights
-from rldk.integrations.trl.probes.prompts import distinct_share
+from rldk.functional.preflight import DistinctCount, digest, shares_weights
 
-__all__ = ["describe_run", "describe_settings", "kl_coefficient"]
+__all__ = ["describe_run", "describe_settings", "distinct_share", "kl_coefficient"]
+
+_PROMPT_COLUMNS = ("prompt", "prompt_ids", "prompt_input_ids", "query", "question")
+_MAX_ROWS = 1024
 
 
 def kl_coefficient(trainer: Any, args: Any) -> float | None:
@@ -118,3 +120,20 @@ def _whitens(args: Any) -> bool:
 
 def _size(data: Any) -> int | None:
     return len(data) if hasattr(data, "__len__") else None
+
+
+def distinct_share(data: Any, tokenised: bool) -> float | None:
+    """The share of different prompts among at most 1024 evenly spaced records of a data set; `None` where it cannot be told.
+
+    Args:
+        data: a data set with columns.
+        tokenised: whether its `input_ids` are prompts, as in PPO.
+    """
+    names = [*_PROMPT_COLUMNS, *(["input_ids"] if tokenised else [])]
+    columns = getattr(data, "column_names", None)
+    column = next((name for name in names if isinstance(columns, Sequence) and name in columns), None)
+    if column is None or not hasattr(data, "select") or not len(data):
+        return None
+    rows = range(0, len(data), -(-len(data) // _MAX_ROWS))
+    prompts = data.select(rows)[column]
+    return DistinctCount().add(digest(str(prompt).encode()) for prompt in prompts) / len(rows)

@@ -1,23 +1,18 @@
-"""The metrics of a run as a table: one row an event."""
+"""The metrics of a run as a table: one row per event."""
 
 from __future__ import annotations
 
 import csv
-import io
 import os
 from collections.abc import Iterable, Mapping
-from functools import cached_property
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
-
-import msgspec
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.core.files import replacing
 from rldk.core.jsonio import to_step
 from rldk.core.text import writable
-from rldk.monitor.sinks.base import Sink
+from rldk.monitor.outputs.base import FileOutput
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
@@ -25,31 +20,26 @@ if TYPE_CHECKING:
 __all__ = ["MetricsCsv"]
 
 _FIRST = ("step", "wall_time")
-_encode = msgspec.json.Encoder().encode
 
 
-class MetricsCsv(Sink):
-    """Writes a row an event, flushed as it happens; a metric that was not logged is an empty cell.
+class MetricsCsv(FileOutput):
+    """Writes one row per event, flushed as it happens; a metric that was not logged is an empty cell.
 
     Args:
-        path: the file. A run that resumes keeps its rows up to the checkpoint; any other begins it anew.
-        columns: those that stand in the head from the start; others are added when they first appear.
+        path: the file. A run that resumes keeps its rows up to the checkpoint; any other starts it anew.
+        columns: those in the header from the start; others are added when they first appear.
         every: one row in so many events.
     """
 
     name: ClassVar[str] = "metrics"
 
     def __init__(self, path: str | os.PathLike[str], columns: Iterable[str] = (), every: int = 1) -> None:
-        self.path = Path(path)
+        super().__init__(path)
         self.columns = list(dict.fromkeys((*_FIRST, *columns)))
         self.every = max(1, int(every))
         self._empty: dict[str, Any] = dict.fromkeys(self.columns, "")
         self._count = 0
-        self._file: IO[bytes] | None = None
-
-    @cached_property
-    def key(self) -> str:
-        return f"{self.name} {self.path.absolute()}"
+        self._file: IO[str] | None = None
 
     def start(self, monitor: Monitor) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,13 +57,13 @@ class MetricsCsv(Sink):
                 self._rewrite(self._kept(None))
         if self._file is not None:
             info = event.model_info
-            said = {name: info[name] for name in info.keys() & self._empty.keys()}  # what it says of the run beside the metrics
+            said = {name: info[name] for name in info.keys() & self._empty.keys()}  # facts of the run that have a column
             row = {**self._empty, "step": event.step, "wall_time": event.wall_time, **said, **metrics}
-            self._file.write(_line(list(row.values())))
+            csv.writer(self._file).writerow(row.values())
             self._file.flush()
 
     def _kept(self, resume_step: int | None) -> list[dict[str, str]]:
-        """The rows that are there already and stay: all while the run goes on, those up to the checkpoint on resuming."""
+        """The existing rows that stay: all during a run, those up to the checkpoint when it resumes."""
         if self._file is None and (resume_step is None or not self.path.exists()):
             return []
         with self.path.open(newline="", encoding="utf-8") as file:
@@ -83,7 +73,7 @@ class MetricsCsv(Sink):
         return [row for row in rows if (step := to_step(row.get("step"))) is not None and step <= resume_step]
 
     def _rewrite(self, rows: list[dict[str, str]]) -> None:
-        """Write the head and these rows beside the file, and put it in its place."""
+        """Write the header and these rows anew; a reader sees the old file or the new one."""
         if self._file is not None:
             self._file.close()
         self.columns = list(dict.fromkeys((*self.columns, *(name for row in rows[:1] for name in row))))
@@ -92,23 +82,9 @@ class MetricsCsv(Sink):
             table = csv.DictWriter(file, self.columns, restval="")
             table.writeheader()
             table.writerows(rows)
-        self._file = self.path.open("ab")
+        self._file = self.path.open("a", newline="", encoding="utf-8", errors="replace")
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def _line(cells: list[Any]) -> bytes:
-    """A row as text. A list in JSON is one but for its brackets, and far quicker to make; what JSON says in its own way
-    (a number that is not finite, a quote or a line break in a word) goes by the slower way."""
-    try:
-        text = _encode(cells)
-    except (TypeError, ValueError):  # what JSON does not have
-        text = b"null"
-    if b"null" not in text and b"\\" not in text:
-        return text[1:-1].replace(b'""', b"") + b"\r\n"
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue().encode("utf-8", "replace")

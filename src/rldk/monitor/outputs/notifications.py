@@ -1,4 +1,4 @@
-"""What is done when something is raised: tell a web address, or run a command. Stopping is the monitor's own (`stop_on`)."""
+"""Notifications: post to a web address or run a command when something is raised. Stopping is the monitor's (`stop_on`)."""
 
 from __future__ import annotations
 
@@ -14,44 +14,51 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import UsageError
+from rldk.core.event import Event
 from rldk.core.files import strict
+from rldk.monitor.outputs.base import Output
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
 
-__all__ = ["Action", "Command", "Webhook"]
+__all__ = ["Command", "Notification", "Webhook"]
 
-_WAITING = 100
-_LAST_WORDS = 5.0
+_MAX_WAITING = 100  # messages
+_CLOSE_SECONDS = 5.0
 
 
-class Action:
-    """Base of all actions: anomalies of at least `severity` are done on a thread of its own, so that training never waits.
+class Notification(Output):
+    """Base of the notifications: anomalies of at least `severity` are sent on a separate thread, so that training never waits.
 
-    A failure is reported by the monitor the next time that something is raised, or at the end, and ends the action.
+    A failure is reported by the monitor the next time that something is raised, or at the end, and ends the notification.
     """
 
-    name: ClassVar[str] = "action"
+    name: ClassVar[str] = "notification"
 
     def __init__(self, severity: str = "critical") -> None:
         if severity not in SEVERITIES:
             raise UsageError(f"Expected `severity` to be one of {list(SEVERITIES)}, got {severity!r}.")
         self.severities = SEVERITIES[SEVERITIES.index(severity) :]
-        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_WAITING)
+        self._run_id = ""
+        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_MAX_WAITING)
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
 
-    @property
-    def key(self) -> str:
-        """What tells it from other actions."""
-        return self.name
-
-    def act(self, message: dict[str, Any]) -> None:
-        """Do it; called on the action's own thread."""
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message; called on the notification's own thread."""
         raise NotImplementedError
 
-    def take(self, monitor: Monitor, raised: list[Anomaly]) -> None:
-        """Take what an event has raised."""
+    def start(self, monitor: Monitor) -> None:
+        self._run_id = monitor.run_id
+
+    def take(self, event: Event, raised: list[Anomaly]) -> None:
+        if raised:
+            self._notify(raised)
+
+    def alert(self, anomaly: Anomaly) -> None:
+        self._notify([anomaly])
+
+    def _notify(self, raised: list[Anomaly]) -> None:
         self._raise()
         found = [anomaly.to_dict() for anomaly in raised if anomaly.severity in self.severities]
         if not found or self._queue.full():
@@ -59,14 +66,14 @@ class Action:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=f"rldk {self.name}", daemon=True)
             self._thread.start()
-        self._queue.put_nowait(strict({"run_id": monitor.run_id, "step": found[0]["step"], "anomalies": found}))
+        self._queue.put_nowait(strict({"run_id": self._run_id, "step": found[0]["step"], "anomalies": found}))
 
     def close(self) -> None:
-        """Wait a moment for what is still to be done."""
+        """Wait up to five seconds for what is still to be sent."""
         if self._thread is not None:
             if not self._queue.full():
                 self._queue.put_nowait(None)
-            self._thread.join(_LAST_WORDS)
+            self._thread.join(_CLOSE_SECONDS)
         self._raise()
 
     def _raise(self) -> None:
@@ -77,16 +84,16 @@ class Action:
     def _work(self) -> None:
         while (message := self._queue.get()) is not None:
             try:
-                self.act(message)
+                self.send(message)
             except Exception as error:  # noqa: BLE001  carried over to the monitor's thread, whose guard reports it
                 self._error = error
                 return
 
 
-class Webhook(Action):
-    """Posts what was raised as JSON to a web address: `{"run_id", "step", "anomalies", "text"}`.
+class Webhook(Notification):
+    """Posts the anomalies as JSON to a web address: `{"run_id", "step", "anomalies", "text"}`.
 
-    `text` is one line for people, which is what Slack, Mattermost and their like show.
+    `text` is one line for people, which is what Slack, Mattermost and similar services show.
     """
 
     name: ClassVar[str] = "webhook"
@@ -101,7 +108,7 @@ class Webhook(Action):
     def key(self) -> str:
         return f"{self.name} {self.url}"
 
-    def act(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         said = "; ".join(f"{one['severity']} {one['type']}: {one['message']}" for one in message["anomalies"])
         body = json.dumps({**message, "text": f"rldk, run {message['run_id']}, step {message['step']}: {said}"}).encode()
         request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
@@ -109,8 +116,8 @@ class Webhook(Action):
             pass
 
 
-class Command(Action):
-    """Runs a command with what was raised as JSON on its standard input, and `RLDK_RUN_ID` and `RLDK_STEP` set.
+class Command(Notification):
+    """Runs a command with the anomalies as JSON on its standard input, and `RLDK_RUN_ID` and `RLDK_STEP` set.
 
     The command is not run by a shell: a text is split into words, and nothing in a log can become part of it.
     """
@@ -128,6 +135,6 @@ class Command(Action):
     def key(self) -> str:
         return f"{self.name} {shlex.join(self.words)}"
 
-    def act(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         told = {**os.environ, "RLDK_RUN_ID": str(message["run_id"]), "RLDK_STEP": str(message["step"])}
         subprocess.run(self.words, input=json.dumps(message).encode(), env=told, timeout=self.timeout, check=True)

@@ -19,7 +19,7 @@ import pytest
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.monitor import Command, Monitor, Webhook
-from rldk.monitor.sinks import Analysis, MetricsCsv, Terminal, mirror
+from rldk.monitor.outputs import Analysis, MetricsCsv, Terminal, tracker_outputs
 from rldk.testing.streams import faulty
 
 
@@ -29,7 +29,7 @@ def observe_all(monitor: Monitor, limit: int = 3) -> None:
 
 
 def test_a_table_takes_new_columns_without_losing_rows(tmp_path: Path) -> None:
-    with Monitor(tmp_path, run_id="run", sinks=[MetricsCsv(tmp_path / "m.csv", ("reward_mean", "never"))]) as monitor:
+    with Monitor(tmp_path, run_id="run", outputs=[MetricsCsv(tmp_path / "m.csv", ("reward_mean", "never"))]) as monitor:
         monitor.observe(Event(1, {"reward_mean": 0.5}))
         monitor.observe(Event(2, {"reward_mean": 0.6, "späte Größe": 3.0}))
         monitor.observe(Event(3, {"kl_mean": float("nan")}))
@@ -43,7 +43,7 @@ def test_a_table_takes_new_columns_without_losing_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["llama", "", 'say "hi"', "a,b", "back\\slash", "line\nbreak", "née", "null"])
 def test_a_table_holds_words_and_numbers_as_they_are(word: str, tmp_path: Path) -> None:
     numbers = {"reward_mean": 0.1 + 0.2, "lr": 1e-05, "kl_mean": -1e300, "loss": float("nan"), "entropy_mean": float("-inf")}
-    with Monitor(tmp_path, run_id="run", sinks=[MetricsCsv(tmp_path / "m.csv", ("model_type", "never", *numbers))]) as monitor:
+    with Monitor(tmp_path, run_id="run", outputs=[MetricsCsv(tmp_path / "m.csv", ("model_type", "never", *numbers))]) as monitor:
         for left_out in ((), ("loss", "entropy_mean")):
             metrics = {name: value for name, value in numbers.items() if name not in left_out}
             monitor.observe(Event(1 + len(left_out), metrics, 0.1, model_info={"model_type": word}))
@@ -56,7 +56,7 @@ def test_a_table_holds_words_and_numbers_as_they_are(word: str, tmp_path: Path) 
 
 
 def test_the_analysis_is_written_at_checkpoints_and_at_the_end(tmp_path: Path) -> None:
-    with Monitor(tmp_path, run_id="run", sinks=[Analysis(tmp_path, keep=8)]) as monitor:
+    with Monitor(tmp_path, run_id="run", outputs=[Analysis(tmp_path, keep=8)]) as monitor:
         for event in faulty("kl_explosion", steps=40, onset=20, seed=1):
             monitor.observe(event)
             if event.step == 10:
@@ -80,7 +80,7 @@ def shown(no_color: bool, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setenv("NO_COLOR", "1")
     out = io.StringIO()
     limits = {"reward_mean": 1.0}
-    with Monitor(sinks=[Terminal(stream=out, every=2)], limits=limits, stop_on="warning") as monitor:
+    with Monitor(outputs=[Terminal(stream=out, every=2)], limits=limits, stop_on="warning") as monitor:
         for step in range(8):
             monitor.observe(Event(step, {"reward_mean": 2.0 if step % 2 == 0 else 0.0, "kl_mean": 0.1}))
         monitor.alert(9, "nonfinite_gradient", "evil \x1b[31mred\x07 text", "critical", "Skip it.")
@@ -161,15 +161,15 @@ def test_what_cannot_be_done_is_refused(make: Any) -> None:
 
 def test_a_tracker_that_is_not_known_is_refused() -> None:
     with pytest.raises(UsageError, match="papyrus"):
-        mirror(["papyrus"])
+        tracker_outputs(["papyrus"])
 
 
 MIRROR = """
 import sys
 from rldk.core.event import Event
 from rldk.monitor import Monitor
-from rldk.monitor.sinks import mirror
-with Monitor(sys.argv[2], run_id="run", sinks=mirror(sys.argv[1]), limits={"reward_mean": 1.0}) as monitor:
+from rldk.monitor.outputs import tracker_outputs
+with Monitor(sys.argv[2], run_id="run", outputs=tracker_outputs(sys.argv[1]), limits={"reward_mean": 1.0}) as monitor:
     for step in range(6):
         monitor.observe(Event(step, {"reward_mean": 2.0}))
 assert monitor.guard.broken == {}, monitor.guard.broken
@@ -178,7 +178,7 @@ assert monitor.guard.broken == {}, monitor.guard.broken
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["tensorboard", "wandb", "mlflow", "trackio"])
-def test_a_mirror_holds_metrics_and_alerts(name: str, tmp_path: Path) -> None:
+def test_a_tracker_holds_metrics_and_alerts(name: str, tmp_path: Path) -> None:
     pytest.importorskip(name)
     told = {
         **os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true", "MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db",

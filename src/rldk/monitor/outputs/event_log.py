@@ -1,46 +1,39 @@
-"""The event log: one event a line, with the operating system before anything else is done with it."""
+"""The event log: one event per line, handed to the operating system before anything else is done with it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cached_property
-from pathlib import Path
 from typing import ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.log import EventReader, EventWriter
-from rldk.monitor.sinks.base import Sink
+from rldk.monitor.outputs.base import FileOutput
 
 __all__ = ["EventLog"]
 
 
-class EventLog(Sink):
+class EventLog(FileOutput):
     """Writes each event to a log. The monitor calls `write` before it judges the event, so that a crash loses nothing.
 
     Args:
         path: the log; missing folders are made when the first event comes.
-        resume_step: the last step of the checkpoint that the run goes on from; later rows are taken out.
-        every: write one event in so many, and each one that carries a note. A scan of the log then sees less than the
-            monitor did.
+        resume_step: the last step of the checkpoint that the run resumes from; later rows are removed.
+        every: write one event in so many, and each event with a note. A scan of the log then sees less than the monitor.
     """
 
     name: ClassVar[str] = "event log"
 
     def __init__(self, path: str | os.PathLike[str], resume_step: int | None = None, every: int = 1) -> None:
-        self.path = Path(path)
+        super().__init__(path)
         self.resume_step = resume_step
         self.every = max(1, int(every))
         self._writer: EventWriter | None = None
         self._count = 0
 
-    @cached_property
-    def key(self) -> str:
-        return f"{self.name} {self.path.absolute()}"
-
     def open(self) -> None:
-        """Open the log, mend its end, and take out the rows that a resumed run writes again."""
+        """Open the log, repair its end, and remove the rows that a resumed run writes again."""
         if self._writer is None:
             self._writer = EventWriter(self.path, resume_step=self.resume_step)
 
@@ -56,7 +49,7 @@ class EventLog(Sink):
             self._writer.write(event)
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
-        """As one sink of several, a second log."""
+        """A second log, written with the other outputs."""
         self.write(event)
 
     def save(self, step: int) -> None:

@@ -1,4 +1,4 @@
-"""What a run and its files are called."""
+"""The id of a run, which begins the names of its files, and the commit it runs on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GOOD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+=@ -]{0,127}")
 
 
 def check_run_id(run_id: object) -> str:
-    """A run id as the beginning of names of files: it may not lead out of their folder."""
+    """The run id if it can begin a file name: it may not lead out of the folder."""
     name = str(run_id)
     if not _GOOD.fullmatch(name):
         raise UsageError(
@@ -28,7 +28,7 @@ def check_run_id(run_id: object) -> str:
 
 
 def new_run_id(kind: str = "run") -> str:
-    """A name for a run that was given none: what it is, and when it began."""
+    """An id for a run that was given none: its kind, and when it began."""
     return f"{kind}_{time.strftime('%Y%m%d_%H%M%S')}_{os.getpid()}"
 
 

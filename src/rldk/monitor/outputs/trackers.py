@@ -1,4 +1,4 @@
-"""Mirrors: what the monitor measures and finds, beside the rest in W&B, TensorBoard, MLflow or trackio."""
+"""Experiment trackers: what the monitor measures and finds, in W&B, TensorBoard, MLflow or trackio."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rldk.core.anomaly import Anomaly
 from rldk.core.errors import UsageError, require
 from rldk.core.event import Event
-from rldk.monitor.sinks.base import Sink
+from rldk.monitor.outputs.base import Output
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
 
-__all__ = ["MLflowMirror", "Mirror", "TensorBoardMirror", "TrackioMirror", "WandbMirror", "mirror"]
+__all__ = ["MLflowOutput", "TensorBoardOutput", "TrackerOutput", "TrackioOutput", "WandbOutput", "tracker_outputs"]
 
 
-class Mirror(Sink):
-    """Base of the mirrors: every metric of an event under `rldk/`, the health scores, and the number of alerts so far.
+class TrackerOutput(Output):
+    """Writes every metric of an event under `rldk/`, the health scores, and the number of alerts so far.
 
-    A run that the training has open already is used; one of its own is opened, and closed, where there is none.
+    A run that the training has already opened is used; without one, a new run is opened and closed again.
     """
 
     def start(self, monitor: Monitor) -> None:
@@ -50,10 +50,10 @@ class Mirror(Sink):
         """Log the values of a step."""
 
     def say(self, anomaly: Anomaly) -> None:
-        """Tell of an anomaly in words, where the tracker has a place for them."""
+        """Report an anomaly in words, where the tracker has a place for them."""
 
 
-class WandbMirror(Mirror):
+class WandbOutput(TrackerOutput):
     """Weights & Biases; alerts are sent as its own alerts too. `WANDB_MODE=offline` is obeyed."""
 
     name: ClassVar[str] = "wandb"
@@ -62,7 +62,7 @@ class WandbMirror(Mirror):
         self.options = options
 
     def open(self, run_id: str, folder: str) -> None:
-        wandb: Any = require("wandb", extra="trackers", purpose="The W&B mirror")
+        wandb: Any = require("wandb", extra="trackers", purpose="Logging to W&B")
         self._own = wandb.run is None
         self.run: Any = wandb.init(name=run_id, dir=folder, **self.options) if self._own else wandb.run
         self.run.define_metric("rldk/step")
@@ -79,7 +79,7 @@ class WandbMirror(Mirror):
             self.run.finish()
 
 
-class TensorBoardMirror(Mirror):
+class TensorBoardOutput(TrackerOutput):
     """TensorBoard event files in a folder of their own."""
 
     name: ClassVar[str] = "tensorboard"
@@ -88,8 +88,8 @@ class TensorBoardMirror(Mirror):
         self.folder = folder
 
     def open(self, run_id: str, folder: str) -> None:
-        require("tensorboard", extra="trackers", purpose="The TensorBoard mirror")
-        board: Any = require("torch.utils.tensorboard", extra="trl", purpose="The TensorBoard mirror")
+        require("tensorboard", extra="trackers", purpose="Logging to TensorBoard")
+        board: Any = require("torch.utils.tensorboard", extra="trl", purpose="Logging to TensorBoard")
         self.writer: Any = board.SummaryWriter(self.folder or f"{folder}/{run_id}_tensorboard")
 
     def put(self, step: int, values: dict[str, float]) -> None:
@@ -103,13 +103,13 @@ class TensorBoardMirror(Mirror):
         self.writer.close()
 
 
-class MLflowMirror(Mirror):
+class MLflowOutput(TrackerOutput):
     """MLflow; alerts become tags of the run."""
 
     name: ClassVar[str] = "mlflow"
 
     def open(self, run_id: str, folder: str) -> None:
-        self.mlflow: Any = require("mlflow", extra="trackers", purpose="The MLflow mirror")
+        self.mlflow: Any = require("mlflow", extra="trackers", purpose="Logging to MLflow")
         self._own = self.mlflow.active_run() is None
         if self._own:
             self.mlflow.start_run(run_name=run_id)
@@ -125,7 +125,7 @@ class MLflowMirror(Mirror):
             self.mlflow.end_run()
 
 
-class TrackioMirror(Mirror):
+class TrackioOutput(TrackerOutput):
     """trackio, the local tracker of Hugging Face."""
 
     name: ClassVar[str] = "trackio"
@@ -134,8 +134,8 @@ class TrackioMirror(Mirror):
         self.project = project
 
     def open(self, run_id: str, folder: str) -> None:
-        self.trackio: Any = require("trackio", extra="trackers", purpose="The trackio mirror")
-        context: Any = require("trackio.context_vars", extra="trackers", purpose="The trackio mirror")
+        self.trackio: Any = require("trackio", extra="trackers", purpose="Logging to trackio")
+        context: Any = require("trackio.context_vars", extra="trackers", purpose="Logging to trackio")
         self._own = context.current_run.get() is None
         if self._own:
             self.trackio.init(project=self.project, name=run_id)
@@ -148,15 +148,15 @@ class TrackioMirror(Mirror):
             self.trackio.finish()
 
 
-_BY_NAME: dict[str, type[Mirror]] = {
-    kind.name: kind for kind in (WandbMirror, TensorBoardMirror, MLflowMirror, TrackioMirror)
+_BY_NAME: dict[str, type[TrackerOutput]] = {
+    kind.name: kind for kind in (WandbOutput, TensorBoardOutput, MLflowOutput, TrackioOutput)
 }  # fmt: skip
 
 
-def mirror(names: str | Iterable[str]) -> list[Sink]:
-    """The mirrors of these names, as Hugging Face's `report_to` has them."""
+def tracker_outputs(names: str | Iterable[str]) -> list[Output]:
+    """The outputs of these names, as in Hugging Face's `report_to`."""
     wanted = [names] if isinstance(names, str) else list(names)
     unknown = [name for name in wanted if name not in _BY_NAME]
     if unknown:
-        raise UsageError(f"Expected trackers of {sorted(_BY_NAME)}, got {unknown[0]!r}.")
+        raise UsageError(f"Expected trackers among {sorted(_BY_NAME)}, got {unknown[0]!r}.")
     return [_BY_NAME[name]() for name in wanted]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.core.text import clean
-from rldk.monitor.sinks.base import Sink
+from rldk.monitor.outputs.base import Output
 from rldk.present.verdicts import STYLES
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ __all__ = ["Terminal"]
 _SHOWN = 3
 
 
-class Terminal(Sink):
+class Terminal(Output):
     """Prints what the first event notes of the run, and alerts as they come, with advice; colours where the terminal has
     them, and none where `NO_COLOR` is set.
 

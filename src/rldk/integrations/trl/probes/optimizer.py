@@ -1,4 +1,4 @@
-"""Gradients, seen at the last moment before an optimizer step."""
+"""What an optimizer step shows: the gradients just before it, and how far it moves the weights."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rldk.functional.gradients import combined_norm, gradient_norms
-from rldk.integrations.trl.probes.frames import ratio_of
+from rldk.functional.weights import WeightSample
+from rldk.integrations.trl.probes.stack import ratio_of
 from rldk.monitor.guard import Guard
 
-__all__ = ["GradientProbe"]
+__all__ = ["GradientProbe", "WeightProbe"]
 
 _QUICK = 65536
 _SMALL = 16384
@@ -138,6 +139,35 @@ class GradientProbe:
         self.steps = self.skipped = self.bad = 0
         self._found, self.times, self.ratio = {}, [], None
         return found
+
+
+class WeightProbe:
+    """Samples the weights of the policy, and of the value model where there is one, after each update.
+
+    Args:
+        model: the policy, or TRL's wrapper of policy and value model.
+        optimizer: what it is trained with; a policy of which it holds nothing is sampled all the same, and reads 0.
+    """
+
+    def __init__(self, model: Any, optimizer: Any = None) -> None:
+        inner = getattr(model, "module", model)
+        trained = {id(one) for group in getattr(optimizer, "param_groups", ()) for one in group["params"]}
+        value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
+        policy = inner if value is None else inner.policy
+        self._samples = {"weight_change": WeightSample(policy, trained)}
+        if value is not None:
+            shared = {id(one) for one in policy.parameters()}
+            self._samples["weight_change_value"] = WeightSample(value, trained, shared)
+
+    def measure(self) -> None:
+        """An update is done. The first call, before any, keeps what later ones are compared with."""
+        for sample in self._samples.values():
+            sample.measure()
+
+    def read(self) -> dict[str, float]:
+        """The metrics since the last reading, means over the updates where there were several."""
+        found = {name: sample.read() for name, sample in self._samples.items()}
+        return {name: change for name, change in found.items() if change is not None}
 
 
 def _ends(parameters: list[Any]) -> list[Any]:

@@ -8,12 +8,12 @@ from math import inf, isnan, nan
 import pytest
 
 from rldk.core.stats import RunningMoments
-from rldk.monitor.sinks.moments import MetricMoments
+from rldk.monitor.outputs.json_files import MetricSummary
 
 
 def both(rows: list[dict[str, float]]) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
     """What comes out for all metrics at once, and for each by itself."""
-    ours, others = MetricMoments(), {}
+    ours, others = MetricSummary(), {}
     first: dict[str, float] = {}
     last: dict[str, float] = {}
     for row in rows:
@@ -63,4 +63,4 @@ def test_the_largest_numbers_have_a_mean_and_extremes() -> None:
 
 
 def test_nothing_seen_is_nothing_said() -> None:
-    assert MetricMoments().by_metric() == {}
+    assert MetricSummary().by_metric() == {}
