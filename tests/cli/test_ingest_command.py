@@ -98,7 +98,7 @@ def test_an_adapter_may_be_asked_for(tmp_path: Path, capsys: pytest.CaptureFixtu
     path = write(tmp_path / "log.jsonl", rows())
     assert json.loads(shown(capsys, path, "--adapter", "trl", "--json"))["files"][0]["adapter"] == "trl"
     assert main(["ingest", path, "--adapter", "nonsense"]) == 2
-    assert "There is no adapter" in capsys.readouterr().err
+    assert "Unknown adapter" in capsys.readouterr().err
     assert main(["ingest", path, "--adapter", "verl"]) == 2
     assert "cannot be read by the adapter 'verl'" in capsys.readouterr().err
 

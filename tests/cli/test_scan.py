@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_read_stops_no_other_and_is_not_passed_in_silence(
     assert main(["scan", str(empty)]) == 2 and "is empty" in capsys.readouterr().err
     other = tmp_path / "other.jsonl"
     other.write_text("")
-    assert main(["scan", str(empty), str(other)]) == 2 and "Nothing there can be read" in capsys.readouterr().err
+    assert main(["scan", str(empty), str(other)]) == 2 and "No run could be read" in capsys.readouterr().err
 
 
 def test_one_critical_among_several_is_enough(make_log: Make, capsys: Capture) -> None:
@@ -180,8 +180,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, capsys: Capture, name: str, 
         (["nowhere.jsonl"], "nowhere.jsonl does not exist"),
         ([], "the following arguments are required: PATH"),
         (["x", "--fail-on", "sometimes"], "invalid choice: 'sometimes'"),
-        (["LOG", "--adapter", "zzz"], "There is no adapter 'zzz'. There are tensorboard, "),
-        (["LOG", "--adapter", "verll"], "There is no adapter 'verll'. Did you mean verl? There are "),
+        (["LOG", "--adapter", "zzz"], "Unknown adapter 'zzz'. Available: tensorboard, "),
+        (["LOG", "--adapter", "verll"], "Unknown adapter 'verll'. Did you mean verl? Available: "),
         (["LOG", "--field-map", "a=zzz"], "zzz"),
         (["LOG", "--config", "nowhere.yaml"], "nowhere.yaml cannot be read: No such file or directory."),
     ],
@@ -331,7 +331,7 @@ def test_a_long_list_of_what_was_not_judged_is_cut(make_log: Make, tmp_path: Pat
 
 def test_a_folder_with_nothing_to_judge(tmp_path: Path, capsys: Capture) -> None:
     assert main(["scan", str(tmp_path)]) == 2
-    assert "holds no file to read" in capsys.readouterr().err
+    assert "holds no file that may be a log" in capsys.readouterr().err
 
 
 def test_a_glob(make_log: Make, tmp_path: Path, capsys: Capture) -> None:
@@ -361,14 +361,14 @@ def test_columns_that_found_no_place_are_named(tmp_path: Path, capsys: Capture, 
     path = tmp_path / f"run.{suffix}"
     path.write_text(text)
     said = " ".join(shown(capsys, str(path)).split())
-    assert said.count("not placed: ") == 1
-    assert "not placed: grad_nrom, my_objective. To place: --field-map grad_nrom=grad_norm" in said
+    assert said.count("unrecognised keys: ") == 1
+    assert "unrecognised keys: grad_nrom, my_objective; map them with --field-map grad_nrom=grad_norm" in said
 
 
 def test_where_all_found_a_place_nothing_is_said_of_it(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "run.csv"
     path.write_text("step,loss,kl\n" + "".join(f"{n},0.5,0.01\n" for n in range(12)))
-    assert "not placed" not in shown(capsys, str(path))
+    assert "unrecognised keys" not in shown(capsys, str(path))
 
 
 def test_beside_the_verdict_stand_recovery_worst_scores_coverage_and_the_machine(tmp_path: Path, capsys: Capture) -> None:

@@ -197,16 +197,16 @@ def test_a_path_that_is_none(make: Callable[[Path], Any], said: str, tmp_path: P
     ("content", "said"),
     [
         (b"", "is empty"),
-        (b"\n\n\n", "no log that rldk can read|has no row"),
+        (b"\n\n\n", "rldk cannot read|has no row"),
         (os.urandom(4096).replace(b"\x1f\x8b", b""), "binary file"),
         (b"\x00" * 5000, "binary file"),
-        (b"hello\nworld\n", "no log that rldk can read"),
+        (b"hello\nworld\n", "rldk cannot read"),
         (b'{"step": 1, "metrics": {}}\n', "has no row with a metric"),
         (b'{"foo": 1}\n{"foo": 2}\n', "--field-map"),
-        (b"[" * 100_000, "rldk can read|cut off"),
-        (b'{"a":' * 100_000, "rldk can read|cut off"),
-        (b"\x1f\x8b\x08\x00 not gzip after all", "rldk can read|is empty|damaged"),
-        (b"\xff\xfes\x00t\x00e\x00p\x00", "no log that rldk can read: no rows"),
+        (b"[" * 100_000, "rldk cannot read|cut off"),
+        (b'{"a":' * 100_000, "rldk cannot read|cut off"),
+        (b"\x1f\x8b\x08\x00 not gzip after all", "rldk cannot read|is empty|damaged"),
+        (b"\xff\xfes\x00t\x00e\x00p\x00", "rldk cannot read .*: no rows"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_log(content: bytes, said: str, tmp_path: Path) -> None:
@@ -218,10 +218,10 @@ def test_a_file_that_is_no_log(content: bytes, said: str, tmp_path: Path) -> Non
 
 
 def test_a_folder_without_logs(tmp_path: Path) -> None:
-    with pytest.raises(ReadError, match="holds no file to read"):
+    with pytest.raises(ReadError, match="holds no file that may be a log"):
         ingest_runs(tmp_path)
     (tmp_path / "note.txt").write_text("hello")
-    with pytest.raises(ReadError, match=r"Nothing there can be read as a run.*note\.txt"):
+    with pytest.raises(ReadError, match=r"No run could be read.*note\.txt"):
         ingest_runs(tmp_path)
 
 
@@ -295,7 +295,7 @@ def test_a_compressed_file_that_ends_before_its_first_row_is_not_called_empty(tm
 
 def test_hints_and_field_maps_are_checked(tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", events(range(3)))
-    with pytest.raises(UsageError, match=r"There is no adapter 'trll'\. Did you mean trl.*\? There are tensorboard, .*"):
+    with pytest.raises(UsageError, match=r"Unknown adapter 'trll'\. Did you mean trl.*\? Available: tensorboard, .*"):
         ingest_runs(path, adapter_hint="trll")
     with pytest.raises(ReadError, match="cannot be read by the adapter 'verl'"):
         ingest_runs(path, adapter_hint="verl")

@@ -57,17 +57,17 @@ def test_the_first_rows_without_a_step_take_the_first_there_is() -> None:
 def test_steps_that_are_none_are_not_said_to_be_missing(step: float) -> None:
     run = one([{"step": step + n, "loss": 1.0} for n in range(3)])
     assert run.steps.tolist() == [1, 2, 3]
-    assert "no step that is a whole number was logged: rows are numbered from 1" in run.notes
+    assert "no logged step is a whole number; rows are numbered from 1" in run.notes
 
 
 def test_rows_without_any_step_are_numbered() -> None:
     run = one([{"loss": 1.0}, {"loss": 2.0}, {"nothing": "x"}, {"loss": 3.0}])
-    assert run.steps.tolist() == [1, 2, 3] and "no step was logged: rows are numbered from 1" in run.notes
+    assert run.steps.tolist() == [1, 2, 3] and "no step is logged; rows are numbered from 1" in run.notes
 
 
 def test_a_step_that_stands_still_is_none() -> None:
     run = one([{"step": 0, "loss": float(n)} for n in range(20)])
-    assert run.steps.tolist() == list(range(1, 21)) and "the step never changes: rows are numbered from 1" in run.notes
+    assert run.steps.tolist() == list(range(1, 21)) and "the step never changes; rows are numbered from 1" in run.notes
     assert one([{"step": 0, "epoch": n, "iteration": n, "loss": 1.0} for n in range(20)]).steps.tolist() == list(range(20))
 
 
@@ -102,7 +102,7 @@ def test_a_row_that_measures_a_step_is_one_whatever_else_it_holds() -> None:
 
 def test_rows_without_a_metric_are_left_out_and_said() -> None:
     run = one([{"step": 1, "loss": 1.0}, {"step": 2, "message": "saved"}, {"step": 3, "epoch": 1.0}, {"step": 4, "loss": 2.0}])
-    assert run.steps.tolist() == [1, 4] and "2 row(s) without any metric left out" in run.notes
+    assert run.steps.tolist() == [1, 4] and "2 row(s) without a metric left out" in run.notes
 
 
 def test_a_table_without_metrics_has_no_runs() -> None:

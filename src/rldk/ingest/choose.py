@@ -76,7 +76,7 @@ def choose(
     if hint is not None:
         chosen = next((adapter for adapter in ADAPTERS if adapter.name == hint), None)
         if chosen is None:
-            raise UsageError(f"There is no adapter {hint!r}.{did_you_mean(hint, names())} There are {', '.join(names())}.")
+            raise UsageError(f"Unknown adapter {hint!r}.{did_you_mean(hint, names())} Available: {', '.join(names())}.")
         adapter = chosen(source, field_map=field_map, progress=progress)
         if not adapter.can_handle():
             raise ReadError(f"{source.path} cannot be read by the adapter {hint!r}: {adapter.why}.")
@@ -87,12 +87,5 @@ def choose(
         adapter = kind(source, field_map=field_map, progress=progress)
         if adapter.can_handle():
             return adapter
-    raise ReadError(f"{source.path} is no log that rldk can read: {_reason(source, adapter)}")
-
-
-def _reason(source: Source, last: Adapter) -> str:
-    if source.is_binary:
-        return "it is a binary file."
-    if "no metric is known by" in last.why:
-        return f"{last.why}. Say which is which with --field-map key=metric (`rldk catalog` lists the metrics)."
-    return f"{last.why}."
+    why = "it is a binary file" if source.is_binary else adapter.why
+    raise ReadError(f"rldk cannot read {source.path}: {why}.")

@@ -20,7 +20,7 @@ def check_output(path: Path) -> Path:
     if path.is_dir():
         raise UsageError(f"{path} is a folder: give the name of a file.")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"The folder {path.absolute().parent} does not exist: make it first.")
+        raise UsageError(f"The folder {path.absolute().parent} does not exist: create it first.")
     if path.suffix == ".parquet":
         require("pyarrow", extra="parquet", purpose="Writing parquet")
     return path

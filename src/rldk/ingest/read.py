@@ -59,7 +59,7 @@ class Ingested:
     unread: list[Path] = field(default_factory=list)
 
     def frame(self) -> pd.DataFrame:
-        """All runs in one frame, told apart by `run_id`."""
+        """All runs in one frame; `run_id` says which is which."""
         return frame_of(self.runs)
 
 
@@ -68,10 +68,10 @@ def ingest_runs(source: PathsLike, adapter_hint: str | None = None, field_map: M
 
     Args:
         source: a file, a folder, a glob, or a list of them.
-        adapter_hint: the adapter to use (a name that is none lists them); by default chosen by the content.
+        adapter_hint: the adapter to use (an unknown name prints the list); by default chosen by the content.
         field_map: keys of your own and the canonical metrics they stand for, such as `{"my_kl": "kl_mean"}`.
 
-    What was skipped, and keys that found no place, are said through the logger `rldk`; `read_runs` returns them.
+    Lines that were skipped and unrecognised keys are reported through the logger `rldk`; `read_runs` returns them.
     """
     result = read_runs(source, adapter_hint=adapter_hint, field_map=field_map)
     for report in result.files:
@@ -80,8 +80,8 @@ def ingest_runs(source: PathsLike, adapter_hint: str | None = None, field_map: M
         unmapped = sorted({name for run in report.runs for name in run.coverage.unmapped})
         if unmapped and report.adapter == "flexible":
             logger.warning(
-                "%s: unknown schema, read by the flexible adapter. No place for %s; say which is which with "
-                "--field-map KEY=METRIC, or field_map={...} (`rldk catalog` lists the metrics).",
+                "%s: unknown schema, read by the flexible adapter. Unrecognised keys: %s; map them with "
+                "--field-map KEY=METRIC or field_map={...} (`rldk catalog` lists the metrics).",
                 report.path, ", ".join(unmapped[:8]) + (" …" if len(unmapped) > 8 else ""),
             )  # fmt: skip
     return result.frame()
@@ -112,7 +112,7 @@ def read_runs(
         except (ReadError, MissingDependencyError) as error:
             if not lenient or len(paths) == 1:
                 raise
-            result.passed_over.append((path, str(error).replace(f"{path} ", "", 1)))
+            result.passed_over.append((path, _reason(error, path)))
             result.unread.append(path)
     result.runs, dropped = drop_prefixes([run for report in result.files for run in report.runs])
     result.passed_over += dropped
@@ -132,9 +132,9 @@ def _read_folder(
             _read_one(path, result, hint, field_map, progress, searching=True)
             found = True
         except (ReadError, MissingDependencyError) as error:
-            result.passed_over.append((path, str(error).replace(f"{path} ", "", 1)))
+            result.passed_over.append((path, _reason(error, path)))
     if not found and not result.passed_over:
-        raise ReadError(f"{folder} holds no file to read.")
+        raise ReadError(f"{folder} holds no file that may be a log.")
 
 
 def _read_one(
@@ -148,7 +148,7 @@ def _read_one(
     if not runs:
         raise ReadError(f"{path} has no row with a metric. {_hint(adapter)}")
     if searching and not any(_measures(run) for run in runs):
-        raise ReadError(f"{path} holds settings and not a log of training.")
+        raise ReadError(f"{path} holds settings, not a training log.")
     result.files.append(FileReport(path, adapter.name, adapter.why, runs[0].framework, runs, adapter.problems))
 
 
@@ -160,9 +160,14 @@ def _measures(run: Run) -> bool:
     return bool(measured) and (len(run) > 1 or len(measured) > 2)
 
 
+def _reason(error: Exception, path: Path) -> str:
+    """What an error says, without the path that is shown beside it."""
+    return str(error).removeprefix(f"rldk cannot read {path}: ").removeprefix(f"{path} ")
+
+
 def _hint(adapter: Adapter) -> str:
     said = adapter.problems.summary()
-    return said + "." if said else "Say which key is which metric with --field-map KEY=METRIC."
+    return said + "." if said else "Map its keys with --field-map KEY=METRIC."
 
 
 def _nothing(result: Ingested) -> str:
@@ -170,4 +175,4 @@ def _nothing(result: Ingested) -> str:
         return "Nothing to read."
     path, reason = result.passed_over[0]
     more = f" ({len(result.passed_over) - 1} more files passed over)" if len(result.passed_over) > 1 else ""
-    return f"Nothing there can be read as a run. {path}: {reason}{more}"
+    return f"No run could be read. {path}: {reason}{more}"

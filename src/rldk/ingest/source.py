@@ -143,4 +143,4 @@ class Source:
         try:
             return loads(text)
         except ValueError as error:
-            raise ReadError(f"{self.path} is not a whole JSON document ({error}): it may be cut off.") from None
+            raise ReadError(f"{self.path} is not a complete JSON document ({error}): it may be cut off.") from None

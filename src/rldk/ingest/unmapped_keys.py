@@ -1,4 +1,4 @@
-"""What was guessed of a log's keys, what could not be placed, and the field map that would place it."""
+"""What was guessed of a log's keys, which keys were not recognised, and the field map that would map them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["explain", "placeable", "suggest", "unplaced"]
 
 _MOST = 8
 _ALIKE = 0.75
-_NOT_PLACED = "not placed: "
+_UNRECOGNISED = "unrecognised keys: "
 _OF_TIME = re.compile(r"(?:^|[/_.])(?:time|timing|timers?|timeperf|perf|memory|mem|system)(?:$|[/_.])")
 
 
@@ -58,7 +58,7 @@ def _names() -> dict[str, str]:
 
 
 def explain(run: Run) -> list[str]:
-    """One sentence for what was guessed, and one for what was not placed."""
+    """One sentence for what was guessed, and one for the keys that were not recognised."""
     notes = []
     coverage = run.coverage
     guessed = [f"{key} as {name}" for name, key in coverage.metrics.items() if key != name]
@@ -68,15 +68,15 @@ def explain(run: Run) -> list[str]:
 
 
 def unplaced(run: Run) -> list[str]:
-    """One sentence for the keys that found no place, where there are any and it was not said before; times come last."""
+    """One sentence for the keys that were not recognised, where there are any and no note names them yet; times come last."""
     keys = sorted(run.coverage.unmapped, key=lambda key: _OF_TIME.search(key.lower()) is not None)
-    if not keys or any(note.startswith(_NOT_PLACED) for note in run.notes):
+    if not keys or any(note.startswith(_UNRECOGNISED) for note in run.notes):
         return []
     near = {key: name for key in keys if (name := suggest(key))}
     pairs = [f"{key}={name}" for key, name in near.items()][:2]
     pairs += [f"{key}=<metric>" for key in keys if key not in near][:1]
     options = " ".join(f"--field-map {shlex.quote(pair)}" for pair in pairs)
-    return [f"{_NOT_PLACED}{_list(keys)}. To place: {options} (`rldk catalog` lists the metrics)"]
+    return [f"{_UNRECOGNISED}{_list(keys)}; map them with {options} (`rldk catalog` lists the metrics)"]
 
 
 def _list(names: list[str]) -> str:

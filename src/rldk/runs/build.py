@@ -153,7 +153,7 @@ def _rows_with_metrics(table: Table, columns: Mapping[str, Column]) -> tuple[Row
         notes.append(f"{int(summary.sum())} summary row(s) of the whole run left out")
     bare = ~measured & ~summary
     if bare.any() and measured.any():
-        notes.append(f"{int(bare.sum())} row(s) without any metric left out")
+        notes.append(f"{int(bare.sum())} row(s) without a metric left out")
     return np.flatnonzero(measured & ~summary).astype(np.intp), notes
 
 

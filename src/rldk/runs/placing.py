@@ -39,8 +39,8 @@ def find_steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray
         steps[kept] = np.arange(1, len(kept) + 1)
         why = "the step never changes"
         if not any(found[1][kept].any() for found in candidates):
-            why = "no step that is a whole number was logged" if candidates else "no step was logged"
-        return steps, [f"{why}: rows are numbered from 1"] if len(kept) else []
+            why = "no logged step is a whole number" if candidates else "no step is logged"
+        return steps, [f"{why}; rows are numbered from 1"] if len(kept) else []
     seen = np.maximum.accumulate(np.where(whole, np.arange(table.rows), -1))
     first = int(np.flatnonzero(whole)[0])
     steps = np.where(whole, values, 0)[np.where(seen < 0, first, seen)].astype(np.int64)

@@ -144,7 +144,7 @@ def _finish(tracks: list[_Track]) -> Split:
     found = list(runs.values())
     interleaved = sum(track.concurrent for track in found)
     if interleaved:
-        notes.append(f"{interleaved} runs were written into this file at the same time; told apart by their steps")
+        notes.append(f"{interleaved} runs were written into this file at the same time; they are separated by their steps")
     if len(found) - interleaved > 1:
         notes.append(f"{len(found)} runs follow each other in this file: the step starts over")
     return Split([np.array(track.rows, dtype=np.intp) for track in found], notes)

@@ -21,7 +21,7 @@ def test_what_was_guessed_and_what_was_not_placed_is_said(text_log: Any) -> None
     run = text_log.run(text, "flexible")
     (guessed,) = [note for note in run.notes if note.startswith("guessed")]
     assert "avg_reward as reward_mean" in guessed and "kl_div as kl_mean" in guessed
-    (lost,) = [note for note in run.notes if note.startswith("not placed")]
+    (lost,) = [note for note in run.notes if note.startswith("unrecognised keys")]
     assert "--field-map rewrd_std=reward_std" in lost
     assert "--field-map 'my thing=<metric>'" in lost
 
@@ -30,7 +30,7 @@ def test_the_field_map_it_suggests_places_the_key(text_log: Any) -> None:
     text = lines(*({"step": n, "avg_reward": 0.5, "rewrd_std": 0.25} for n in (1, 2)))
     run = text_log.run(text, "flexible", field_map={"rewrd_std": "reward_std"})
     assert text_log.values(run, "reward_std") == [0.25, 0.25]
-    assert not [note for note in run.notes if note.startswith("not placed")]
+    assert not [note for note in run.notes if note.startswith("unrecognised keys")]
 
 
 def test_nothing_known_is_refused_with_a_suggestion(text_log: Any) -> None:

@@ -277,7 +277,7 @@ def test_a_first_line_of_settings_is_no_step(text_log: Any) -> None:
     rows = [info, *({"event": "train_metrics", "step": n, "epoch": 0, "train/avg_reward": 0.1 * n, **keys} for n in range(1, 6))]
     run = text_log.run("".join(json.dumps(row) + "\n" for row in rows), "flexible")
     assert run.steps.tolist() == [1, 2, 3, 4, 5] and run.framework is None
-    assert "a line with event='run_info' measures nothing that is known and was left out" in run.notes
+    assert "a line with event='run_info' has no known metric and was left out" in run.notes
     assert run.coverage.unmapped == []
 
 

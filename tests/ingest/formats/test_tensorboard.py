@@ -110,7 +110,7 @@ def test_what_is_no_scalar_is_left_out_and_said(tmp_path: Path) -> None:
     path.write_bytes(record(event))
     (run,) = choose(path).runs()
     assert list(run.columns) == ["loss"]
-    assert "3 tag(s) that are no scalars (histograms, images, text) left out" in run.notes
+    assert "3 tag(s) that are not scalars (histograms, images, text) left out" in run.notes
 
 
 def test_files_of_one_folder_are_one_run_and_a_resume_replaces_what_it_repeats(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def _whole(rows: list[tuple[int, list[str]]], header: Header, problems: LineProb
             continue
         if number == problems.unterminated and cells[-1]:
             cells[-1] = ""
-            notes.append(f"line {number} has no newline: its last cell ({header.names[-1]}) may be cut: left out")
+            notes.append(f"line {number} has no newline: its last cell ({header.names[-1]}) may be cut off and was left out")
         kept.append(cells)
     return kept
 
@@ -241,7 +241,7 @@ class DelimitedAdapter(Adapter):
                 builder.add_columns(part, rows)
         for name in placeable(read.words, self.field_map):
             if name not in read.met:
-                self.notes.append(f"no numbers in the column {name!r}, but words such as {read.words[name]!r}: left out")
+                self.notes.append(f"column {name!r} has no numbers but words such as {read.words[name]!r}, and was left out")
 
 
 def _is_monitor(header: Header) -> bool:

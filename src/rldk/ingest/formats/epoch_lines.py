@@ -70,10 +70,10 @@ def lines_of(
         elif number == problems.unterminated:
             cells = tuple(cell for cell in form.cells if cell[0] != len(values) - 1)
             if not cells:
-                problems.add(number, "no value that is sure to be whole")
+                problems.add(number, "no value that is certainly complete")
                 continue
             form = Form(form.epoch, form.step, cells)
-            notes.append(f"line {number} has no newline: its last value may be cut and was left out")
+            notes.append(f"line {number} has no newline: its last value may be cut off and was left out")
         yield form, [*values, time]
 
 

@@ -37,8 +37,8 @@ class FlexibleAdapter(Adapter):
             self.why = f"rows in which {len(placed)} of {len(keys)} numeric keys look like metrics"
         else:
             near = [f"{key}={name}" for key in keys if not is_axis(key) and (name := suggest(key))]
-            hint = f"; perhaps --field-map {near[0]}" if near else ""
-            self.why = f"rows of keys that no metric is known by ({_list(keys)}{hint})"
+            example = near[0] if near else "KEY=METRIC"
+            self.why = f"none of its keys is a known metric ({_list(keys)}); map them with --field-map {example}"
         return bool(placed)
 
     def _first_keys(self) -> list[str] | None:

@@ -215,9 +215,9 @@ class KeyValueAdapter(Adapter):
     def _without_last(self, number: int, form: TextForm, last: int) -> TextForm:
         cells = tuple(cell for cell in form.cells if cell[0] != last)
         if not cells or last in (form.step, form.total, form.epoch):
-            self.problems.add(number, "no value that is sure to be whole")
+            self.problems.add(number, "no value that is certainly complete")
             return replace(form, is_row=False)
-        self.notes.append(f"line {number} has no newline: its last value may be cut and was left out")
+        self.notes.append(f"line {number} has no newline: its last value may be cut off and was left out")
         return replace(form, cells=cells)
 
     def _note_steps(self, counted_by: str, launches: int) -> None:

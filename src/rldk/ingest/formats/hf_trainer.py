@@ -152,7 +152,7 @@ class HFConsoleAdapter(Adapter):
                 row["wall_time"] = time
             yield row
         if not found and _TORN.search(piece):
-            self.problems.add(number, "a Python dict that is not whole")
+            self.problems.add(number, "an incomplete Python dict")
 
     def fill(self, builder: TableBuilder) -> None:
         """Rows are held until the last one is read: only then it is sure that the bar's steps are theirs."""

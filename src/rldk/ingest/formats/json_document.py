@@ -73,7 +73,7 @@ def lists_of(document: Any, notes: list[str]) -> list[Lists]:
         return [{"step": list(range(1, _length(table) + 1)), **table} for table in tables]
     lost = [name for table in tables if "step" not in table for name in table]
     if lost:
-        notes.append(f"lists without steps, and of another length than those with, are left out: {', '.join(lost[:5])}")
+        notes.append(f"lists without steps that are not as long as the list of steps are left out: {', '.join(lost[:5])}")
     return [table for table in tables if "step" in table]
 
 

@@ -132,7 +132,7 @@ def keep_steps(
             continue
         if kind in bare and kind not in left_out:
             left_out.add(kind)
-            notes.append(f"a line with {key}={kind!r} measures nothing that is known and was left out")
+            notes.append(f"a line with {key}={kind!r} has no known metric and was left out")
             continue
         if has_step(row):
             counted.add(kind)
@@ -155,7 +155,7 @@ class JsonLinesAdapter(Adapter):
             self.why = "an rldk event log"
             return False
         found = framework_of(self.source)
-        self.why = f"keys of {FRAMEWORKS[found].title}" if found else "keys of no framework that is known"
+        self.why = f"keys of {FRAMEWORKS[found].title}" if found else "keys of no known framework"
         return found == self.framework
 
     def read(self) -> Iterator[Mapping[str, Any]]:

@@ -136,7 +136,7 @@ class ParquetAdapter(Adapter):
             try:
                 file = stack.enter_context(parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False))
             except damage as error:
-                raise ReadError(f"{path} is not a whole parquet file ({_first_line(error)}): it may be cut off.") from None
+                raise ReadError(f"{path} is not a complete parquet file ({_first_line(error)}): it may be cut off.") from None
             total, done, size = file.metadata.num_rows, 0, path.stat().st_size
             columns = self._columns_of_use(pyarrow, file, damage)
             if not columns:

@@ -62,12 +62,12 @@ class SB3ConsoleAdapter(Adapter):
                     if row is not None:
                         yield row
                     else:
-                        self.problems.add(opened, "a table that is not whole")
+                        self.problems.add(opened, "an incomplete table")
                     table, opened = [], 0
                 else:
                     opened = number
             elif opened:
-                self.problems.add(number, "no line of the table that it stands in")
+                self.problems.add(number, "not a line of the table around it")
                 table.append(b"")  # spoils it: what stood here may have been a line of it
         if opened and table:
             self.problems.add(opened, "a table without an end")

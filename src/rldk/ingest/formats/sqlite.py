@@ -90,4 +90,4 @@ def _copy(path: Path) -> Iterator[Path]:
             if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
                 yield copy
                 return
-        raise ReadError(f"{path} is being written to all the time: try again, or read a copy of it.")
+        raise ReadError(f"{path} is being written to constantly: try again, or read a copy of it.")

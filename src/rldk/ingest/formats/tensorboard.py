@@ -62,11 +62,11 @@ def iter_records(blocks: Iterable[bytes], problems: LineProblems) -> Iterator[by
             if masked_checksum(record) == int.from_bytes(held[end:place], "little"):
                 yield record
             else:
-                problems.add(number, "the record's checksum does not fit: it was damaged")
+                problems.add(number, "the record is damaged: its checksum does not fit")
         offset += place
         held = held[place:]
     if held and problems.damage is None:
-        problems.damage = f"the last record is cut off after {len(held)} bytes: its writer died, or is still at it"
+        problems.damage = f"the last record is cut off after {len(held)} bytes: its writer died or is still writing"
 
 
 def masked_checksum(data: bytes) -> int:
@@ -137,7 +137,7 @@ class TensorBoardAdapter(Adapter):
             yield from gather(points, run_id)
             self.settings[run_id] = values.settings
         if values.others:
-            self.notes.append(f"{len(values.others)} tag(s) that are no scalars (histograms, images, text) left out")
+            self.notes.append(f"{len(values.others)} tag(s) that are not scalars (histograms, images, text) left out")
 
     def _files_of_runs(self) -> dict[str | None, list[Path]]:
         root = self.source.path
@@ -161,7 +161,7 @@ class TensorBoardAdapter(Adapter):
             try:
                 event = parse(record)
             except decode_error:
-                problems.add(number, "the record holds no event")
+                problems.add(number, "the record is not an event")
                 continue
             step, time = event.step, event.wall_time
             for value in event.summary.value:

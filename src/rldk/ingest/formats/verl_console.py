@@ -115,9 +115,9 @@ class VerlAdapter(Adapter):
     def _without_last(self, number: int, form: Form) -> Form | None:
         *cells, (_, lost) = form.cells
         if not cells:
-            self.problems.add(number, "no value that is sure to be whole")
+            self.problems.add(number, "no value that is certainly complete")
             return None
-        self.notes.append(f"line {number} has no newline: its last value ({lost[:80]}) may be cut and was left out")
+        self.notes.append(f"line {number} has no newline: its last value ({lost[:80]}) may be cut off and was left out")
         return Form(form.step, tuple(cells))
 
 

@@ -33,7 +33,7 @@ _CHUNK = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _SEEDS = {kind: zlib.crc32(bytes([kind])) for kind in (_FULL, _FIRST, _MIDDLE, _LAST)}
 _MAX_RECORD_BYTES = 64 << 20
-_CUT_OFF = "the end of the file is cut off: its writer died, or is still at it"
+_CUT_OFF = "the end of the file is cut off: its writer died or is still writing"
 
 
 def iter_records(pieces: Iterable[bytes], problems: LineProblems) -> Iterator[bytes]:
@@ -122,7 +122,7 @@ def iter_history(records: Iterable[bytes], info: RunInfo, problems: LineProblems
         try:
             record = record_type.FromString(data)
         except decode_error:
-            problems.add(number, "the record cannot be understood")
+            problems.add(number, "the record cannot be decoded")
             continue
         if record.HasField("history"):
             row = plain_row(_cells(record.history.item))
@@ -222,7 +222,7 @@ class WandbAdapter(Adapter):
     def _last_values(self, source: Source) -> Iterator[Mapping[str, Any]]:
         row = _summary_of(source)
         if row is None:
-            raise ReadError(f"{source.path} is no summary of W&B: an object with `_step`, `_runtime` or `_timestamp`.")
+            raise ReadError(f"{source.path} is not a W&B summary: expected an object with `_step`, `_runtime` or `_timestamp`.")
         run_id = _run_id(source.path)
         self.settings[run_id] = self._settings_file(source.path.parent)
         self.notes.append(f"W&B run {run_id}: only a summary, the last value of each metric, without its history")
