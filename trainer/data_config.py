@@ -37,6 +37,7 @@ class Source:
     limit: int | None = None  # at most so many of its records
     repeat: int = 1  # how often each record may be used to reach the weight
     fields: dict[str, str] = field(default_factory=dict)  # name the stage needs: name the source has
+    columns: tuple[str, ...] = ()  # what else a record keeps, for the reward function
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,10 @@ def read_config(path: str | Path) -> DataConfig:
     if isinstance(max_bad, bool) or not isinstance(max_bad, int | float) or not 0 <= max_bad <= 1:
         raise DataError(f"{path}: Expected `max_bad` to be a share between 0 and 1, got {max_bad!r}.")
     sources = tuple(_source(entry, f"{path}: source {number}") for number, entry in enumerate(raw["sources"], start=1))
+    if raw["stage"] != "ppo" and any(source.columns for source in sources):
+        raise DataError(f"{path}: `columns` are for the reward of the stage ppo, not for {raw['stage']}.")
+    if len({source.columns for source in sources}) > 1:
+        raise DataError(f"{path}: give all sources the same `columns`; `fields` maps names that differ.")
     names = [source.name for source in sources]
     if len(set(names)) < len(names):
         raise DataError(f"{path}: Expected every source to have a name of its own, got {names}.")
@@ -85,7 +90,7 @@ def read_config(path: str | Path) -> DataConfig:
 
 
 def _source(raw: Any, where: str) -> Source:
-    known = {"name", "path", "format", "weight", "limit", "repeat", "fields"}
+    known = {"name", "path", "format", "weight", "limit", "repeat", "fields", "columns"}
     _check_keys(raw, known, {"path"}, where)
     path = Path(raw["path"])
     kind = raw.get("format") or ("datasets" if path.is_dir() else _ENDINGS.get(path.suffix))
@@ -99,8 +104,12 @@ def _source(raw: Any, where: str) -> Source:
     fields = raw.get("fields") or {}
     if not isinstance(fields, dict) or not all(isinstance(part, str) for pair in fields.items() for part in pair):
         raise DataError(f"{where}: Expected `fields` to map names the stage needs to names the source has, got {fields!r:.80}.")
+    columns = raw.get("columns") or []
+    if not isinstance(columns, list) or not all(isinstance(name, str) and name not in ("text", "source") for name in columns):
+        raise DataError(f"{where}: Expected `columns` to be a list of names other than text and source, got {columns!r:.80}.")
     name = str(raw.get("name") or path.stem)
-    return Source(name, path, kind, None if weight is None else float(weight), raw.get("limit"), raw.get("repeat") or 1, fields)
+    share = None if weight is None else float(weight)
+    return Source(name, path, kind, share, raw.get("limit"), raw.get("repeat") or 1, fields, tuple(columns))
 
 
 def _check_keys(raw: Any, known: set[str], needed: set[str], where: str) -> None:

@@ -88,12 +88,12 @@ def _usable(source: Source, config: DataConfig, seen: set[bytes], report: Source
     for where, raw in iter_records(source):
         report.read += 1
         try:
-            record = shape_record(raw, config.stage, source.fields)
+            record = shape_record(raw, config.stage, source.fields, source.columns)
         except Misshapen as error:
             report.leave_out("wrong shape", f"{where}: {error}")
             continue
-        content = json.dumps(record, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        texts = list(_texts(record))
+        content = json.dumps(record, sort_keys=True, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+        texts = list(_texts({key: record[key] for key in NEEDED[config.stage]}))
         if not all(text.strip() for text in texts):
             report.leave_out("empty", where)
         elif config.max_chars is not None and (length := sum(map(len, texts))) > config.max_chars:
@@ -143,7 +143,8 @@ def write_prepared(mixture: Mixture, path: Path | None = None) -> Path:
     """Write the mixture and, beside it, the report; both are written completely or not at all."""
     path = path or mixture.config.output
     path.parent.mkdir(parents=True, exist_ok=True)
-    body = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in mixture.records).encode("utf-8", "surrogatepass")
+    lines = (json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in mixture.records)
+    body = "".join(lines).encode("utf-8", "surrogatepass")
     config = mixture.config
     facts = {
         "stage": config.stage,

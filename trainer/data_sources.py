@@ -92,7 +92,7 @@ def _datasets(path: Path) -> Iterator[tuple[str, Any]]:
         yield f"{path} row {number}", record
 
 
-def shape_record(raw: Any, stage: str, fields: dict[str, str]) -> Record:
+def shape_record(raw: Any, stage: str, fields: dict[str, str], columns: tuple[str, ...] = ()) -> Record:
     """The record as its stage needs it, from any of the shapes that public sets have; `Misshapen` if it has none of them."""
     if isinstance(raw, Misshapen):
         raise raw
@@ -102,7 +102,9 @@ def shape_record(raw: Any, stage: str, fields: dict[str, str]) -> Record:
     shaped = {"sft": _sft, "dpo": _dpo, "ppo": _ppo}.get(stage, _plain)(raw)
     if shaped is None:
         raise Misshapen(f"has {sorted(map(str, raw))}, needs {list(NEEDED[stage])}")
-    return shaped
+    if missing := [name for name in columns if name not in raw]:
+        raise Misshapen(f"has {sorted(map(str, raw))}, needs the columns {missing}")
+    return shaped | {name: raw[name] for name in columns}
 
 
 def _plain(raw: Record) -> Record | None:

@@ -53,7 +53,7 @@ from optimization import (
 )
 from ppo_metrics import gathered, rollout_metrics, step_metrics, update_metrics
 from rldk.functional.advantages import gae, group_relative, leave_one_out, whiten
-from rldk.functional.kl import AdaptiveKL, FixedKL, estimate_kl
+from rldk.functional.kl import AdaptiveKL, FixedKL, corrected_kl, estimate_kl
 from rldk.functional.masked import masked_mean, masked_sum, masked_var
 from rldk.functional.mismatch import truncated_importance
 from rldk.functional.policy import AGGREGATIONS, clip_fraction, policy_loss, token_weights, update_kl, value_loss
@@ -509,7 +509,7 @@ def learn_from(
     weights = weights if part.importance is None else weights * part.importance
     loss = policy_loss(logp, part.old, part.advantages, mask, settings.clip_low, clip_high=settings.clip_high, weights=weights)
     if args.kl_in == "loss":
-        loss = loss + settings.kl_coef * masked_sum(estimate_kl(logp, part.reference, "k3") * weights, mask)
+        loss = loss + settings.kl_coef * masked_sum(corrected_kl(logp, part.old, part.reference) * weights, mask)
     bonus = args.entropy_coef * masked_sum(entropy, mask) / tokens if entropy is not None else 0.0
     sums = {"actor_loss": loss.detach() * settings.loss_factor}
     whole = loss - bonus

@@ -104,3 +104,18 @@ def test_a_controller_goes_on_where_another_was() -> None:
 def test_a_target_or_horizon_that_means_nothing_is_refused(target, horizon) -> None:
     with pytest.raises(ValueError, match="above 0"):
         AdaptiveKL(0.2, target, horizon)
+
+
+def test_the_corrected_estimate_has_the_value_and_the_gradient_of_the_divergence() -> None:
+    """Over all tokens, each with the chance that the old policy gives it."""
+    torch = pytest.importorskip("torch")
+    from rldk.functional.kl import corrected_kl, estimate_kl
+
+    torch.manual_seed(0)
+    old, reference = (torch.randn(6, dtype=torch.float64).log_softmax(0) for _ in range(2))
+    logits = torch.randn(6, dtype=torch.float64, requires_grad=True)
+    logp = logits.log_softmax(0)
+    (expected,) = torch.autograd.grad((logp.exp() * (logp - reference)).sum(), logits, retain_graph=True)
+    (found,) = torch.autograd.grad((old.exp() * corrected_kl(logp, old, reference)).sum(), logits, retain_graph=True)
+    (plain,) = torch.autograd.grad((old.exp() * estimate_kl(logp, reference, "k3")).sum(), logits)
+    assert torch.allclose(found, expected) and not torch.allclose(plain, expected, rtol=0.1)

@@ -113,3 +113,25 @@ def test_a_known_shape_becomes_what_the_stage_needs(stage: str, raw: dict[str, A
 def test_another_shape_is_said_with_what_it_has_and_needs(stage: str, raw: Any, said: str) -> None:
     with pytest.raises(Misshapen, match=said):
         shape_record(raw, stage, {})
+
+
+def test_columns_of_a_source_go_with_the_prompts_to_the_reward(tmp_path: Path) -> None:
+    from data_config import DataError, read_config
+    from data_mix import mix, read_prepared, write_prepared
+
+    lines = [{"question": f"{n} + 1?", "solution": n + 1, "tests": ["a", {"b": n}]} for n in range(5)]
+    lines.append({"question": "no answer"})
+    (tmp_path / "sums.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    source = "{path: %s, fields: {answer: solution}, columns: [answer, tests]}" % (tmp_path / "sums.jsonl")
+    head = f"output: {tmp_path / 'made.jsonl'}\nmax_bad: 0.5\nsources:\n  - {source}\n"
+    (tmp_path / "ppo.yaml").write_text(f"stage: ppo\n{head}")
+    mixture = mix(read_config(tmp_path / "ppo.yaml"))
+    assert mixture.reports[0].left_out["wrong shape"] == 1  # without the columns a record is of no use
+    records = read_prepared(write_prepared(mixture), "ppo")
+    assert records == mixture.records and len(records) == 5
+    for record in records:
+        n = int(record["text"].split()[0])
+        assert record == {"text": f"{n} + 1?", "answer": n + 1, "tests": ["a", {"b": n}], "source": "sums"}
+    (tmp_path / "sft.yaml").write_text(f"stage: sft\n{head}")
+    with pytest.raises(DataError, match="for the reward of the stage ppo"):
+        read_config(tmp_path / "sft.yaml")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ESTIMATORS", "AdaptiveKL", "FixedKL", "estimate_kl", "kl_per_sequence", "kl_per_token"]
+__all__ = ["ESTIMATORS", "AdaptiveKL", "FixedKL", "corrected_kl", "estimate_kl", "kl_per_sequence", "kl_per_token"]
 
 ESTIMATORS = ("k1", "k2", "k3")
 
@@ -35,6 +35,15 @@ def estimate_kl(logp: Tensor, other_logp: Tensor, estimator: str = "k1") -> Tens
     if estimator == "k3":
         return (-difference).expm1() + difference
     raise ValueError(f"Expected `estimator` to be one of {list(ESTIMATORS)}, got {estimator!r}.")
+
+
+def corrected_kl(logp: Tensor, old_logp: Tensor, other_logp: Tensor) -> Tensor:
+    """An estimate at each token of KL(p‖q), for a loss: k3 times the ratio of p to the policy that drew the token.
+
+    k3 alone has the value of KL(p‖q), but not its gradient; with the ratio it has both, also where p is no longer the policy
+    that drew (DeepSeek-AI 2025, DeepSeek-V3.2).
+    """
+    return estimate_kl(logp, other_logp, "k3") * (logp - old_logp).exp()
 
 
 def kl_per_token(kl: Tensor, mask: Tensor) -> Tensor:
