@@ -2,7 +2,7 @@
 
 Each is 1 for a response that passes and 0 for one that does not. What it is checked against is a column of the data:
 
-    exact_match          answer    the final answer of the response, letter for letter but for spaces
+    exact_match          answer    the final answer of the response, letter for letter except for spaces
     number               answer    the last number of the response
     json_schema          schema    the response is JSON of this schema (needs the package `jsonschema`)
     regular_expression   pattern   the pattern is found in the response
