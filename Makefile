@@ -51,7 +51,7 @@ lint: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py --check
 
 matrix: $(VENV)/.installed $(MATRIX)
-	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 tests/integrations/test_trl_versions.py tests/integrations/test_trl_files.py
+	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 --dist loadfile tests/integrations/test_trl_versions.py tests/integrations/test_trl_files.py
 
 # The browser that report and dashboard are tested in: Debian's, installed once, if we may.
 chromium:
@@ -61,7 +61,7 @@ chromium:
 	  || echo "chromium cannot be installed (that takes root and apt-get): the tests in a browser will be skipped"
 
 test: lint chromium $(LIGHT)/.installed $(MATRIX)
-	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2
+	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 --dist loadfile
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@$(LIGHT)/bin/pytest -m "not full" @tests/smoke.txt
 

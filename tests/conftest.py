@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import random
@@ -9,6 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test, the tests themselves included, need not be looked at for garbage again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _healthy(steps: int, seed: int = 0) -> list[dict[str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -9,6 +10,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "trainer"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settled() -> None:
+    """TRL's PPO, which is trained beside ours, collects garbage several times per update; modules need not be looked at."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
