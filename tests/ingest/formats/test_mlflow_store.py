@@ -54,12 +54,21 @@ def fill(uri: str, artifacts: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of MLflow without any run, to be copied: MLflow takes seconds to make one."""
+    path = tmp_path_factory.mktemp("empty") / "mlflow.db"
+    MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()
+    return path
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Iterator[dict[str, Path]]:
     folder = tmp_path_factory.mktemp("mlflow")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
         patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
         (folder / "db").mkdir()
+        shutil.copy(empty_database, folder / "db")
         fill(f"sqlite:///{folder / 'db' / 'mlflow.db'}", folder / "artifacts")
         fill((folder / "mlruns").as_uri(), folder / "artifacts")
     yield {"database": folder / "db" / "mlflow.db", "files": folder / "mlruns"}
@@ -125,7 +134,8 @@ def test_an_experiment_and_a_single_run(stores: dict[str, Path]) -> None:
     assert not MLflowAdapter(run_folder / "metrics").can_handle()
 
 
-def test_a_resumed_run_replaces_what_it_repeats(tmp_path: Path) -> None:
+def test_a_resumed_run_replaces_what_it_repeats(tmp_path: Path, empty_database: Path) -> None:
+    shutil.copy(empty_database, tmp_path)
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     run = client.create_run(client.create_experiment("e", artifact_location=str(tmp_path))).info.run_id
     for start, first, sign in ((0, 1, 1.0), (1_000_000, 6, -1.0)):
@@ -136,7 +146,8 @@ def test_a_resumed_run_replaces_what_it_repeats(tmp_path: Path) -> None:
     assert any("resumed at step 6" in note for note in found.notes)
 
 
-def test_keys_logged_one_by_one_are_one_row(tmp_path: Path) -> None:
+def test_keys_logged_one_by_one_are_one_row(tmp_path: Path, empty_database: Path) -> None:
+    shutil.copy(empty_database, tmp_path)
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     run = client.create_run(client.create_experiment("e", artifact_location=str(tmp_path)), run_name="r").info.run_id
     for step in range(4):
