@@ -250,12 +250,17 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for the tests of one mutant (default: 60)")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcome of each mutant")
-    parser.add_argument("--compare", type=Path, metavar="FILE", help="an earlier --json: what it killed must be killed again")
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="an earlier --json: run only what it killed, and expect it killed again"
+    )
     args = parser.parse_args()
     outcomes: dict[str, str] = {}
+    earlier = json.loads(args.compare.read_text()) if args.compare else {}
     with tempfile.TemporaryDirectory(prefix="rldk-mutants-") as name:
         folder = copied(Path(name))
         for number, mutant in enumerate(draw(args.count, args.seed), 1):
+            if args.compare and earlier.get(mutant.name) != "killed":
+                continue
             text, before, after = mutated(mutant)
             print(f"{number:3} {mutant.name}\n    {before}  ->  {after}", flush=True)
             if args.list:
@@ -273,7 +278,6 @@ def main() -> int:
     counts = {outcome: list(outcomes.values()).count(outcome) for outcome in ("killed", "undecided", "survived")}
     print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
     if args.compare:
-        earlier = json.loads(args.compare.read_text())
         lost = [name for name, outcome in earlier.items() if outcome == "killed" and outcomes.get(name) != "killed"]
         print("\n".join(f"no longer killed: {name}" for name in lost) or "every mutant killed before is killed now")
         return 1 if lost else 0
