@@ -12,12 +12,13 @@ pytestmark = pytest.mark.full
 
 def test_text_from_a_log_is_cut_and_escaped() -> None:
     pytest.importorskip("streamlit")
-    from rldk.dashboard.page.html import safe, safe_lines
+    from rldk.dashboard.page.html import lines, piece
     from rldk.dashboard.page.sidebar import file_size
 
-    assert safe("<b>\x1b[31m\"'&") == "&lt;b&gt;&quot;&#x27;&amp;"
-    assert safe("x" * 1000) == "x" * 399 + "…"
-    assert safe_lines("a\n<b>\x00") == "a\n&lt;b&gt;"
+    assert lines("a\n<b>\x1b[31m\"'&\x00") == "a\n&lt;b&gt;&#34;&#39;&amp;"
+    assert len(lines("x" * 10_000)) == 4000
+    shown = piece("facts", [["<i>name</i>", "\x1b<b>"]])
+    assert "&lt;i&gt;name&lt;/i&gt;" in shown and "&lt;b&gt;" in shown and "\x1b" not in shown
     assert file_size(1_382_756_196) == "1.4 GB"
 
 

@@ -99,7 +99,7 @@ def _application(folder: str, host: str) -> Any:
     from starlette.middleware import Middleware
     from streamlit import starlette
 
-    from rldk.dashboard.page.first_picture import first_picture
+    from rldk.dashboard.page.summary import first_picture
 
     if not hasattr(starlette.App, "run"):
         raise SystemExit(f"The dashboard needs Streamlit 1.60 or newer; {streamlit.__version__} is installed: {_UPGRADE}")

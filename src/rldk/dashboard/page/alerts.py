@@ -7,13 +7,12 @@ from typing import Any
 import streamlit as st
 
 from rldk.core.text import clean, in_words, sentence, short_number
-from rldk.dashboard.page.html import note, safe, show, table
+from rldk.dashboard.page.html import note, piece, show, table
 from rldk.dashboard.page.panels import RunView, panels_for
 from rldk.dashboard.page.plots import draw_plots
-from rldk.judge.incidents.incident import Incident
-from rldk.present.incidents import last_good, may_also_be, panels_showing, recovered, worst_incident
+from rldk.present.incidents import panels_showing
 
-__all__ = ["draw_alerts", "incident_card", "toast_new_incidents", "worst_incident_card"]
+__all__ = ["draw_alerts", "toast_new_incidents"]
 
 _MAX_CARDS = 20
 _MAX_ROWS = 200
@@ -27,7 +26,7 @@ def draw_alerts(view: RunView) -> None:
         judged = view.state.get("judged", 0)
         note(f"No incident in {judged:,} judged events: {view.state.get('reason', '')}." if judged else "Not judged yet.")
     for number, incident in list(enumerate(incidents, 1))[: -_MAX_CARDS - 1 : -1]:
-        show(incident_card(incident, number))
+        show(piece("incident", incident, number))
     if len(incidents) > _MAX_CARDS:
         note(f"{len(incidents) - _MAX_CARDS} earlier incidents are not shown; the table below has their anomalies.")
     if incidents:
@@ -35,33 +34,6 @@ def draw_alerts(view: RunView) -> None:
         types = [anomaly["type"] for anomaly in anomalies if anomaly["step"] >= incidents[-1].step]
         draw_plots(view, panels_for(view, only={"reward", *panels_showing(types)}), "alerts")
     _draw_tables(view)
-
-
-def incident_card(incident: Incident, number: int) -> str:
-    """One incident: what moved first, evidence, what to do, other possible causes, and the last good step."""
-    severity = "critical" if incident.severity == "critical" else "warning"
-    evidence = "".join(f"<li>{safe(line)}</li>" for line in incident.evidence)
-    others = may_also_be(incident)
-    over = f' <span class="healthy">{safe(recovered(incident).removeprefix(", "))}</span>' if recovered(incident) else ""
-    return (
-        f'<div class="card {severity}" data-rldk="incident"><h2><span class="flag {severity}">{number}</span> '
-        f'<span class="badge {severity}">{severity}</span> '
-        f"step {incident.step:,}: {safe(incident.title)}{over}</h2>"
-        f'<p class="soft">Moved first: {safe(in_words(incident.first))}.</p><ul>{evidence}</ul>'
-        f"<p><b>What to do.</b> {safe(incident.advice, 1000)}</p>"
-        f'<p class="soft">{f"It may also be: {safe(others)}. " if others else ""}Last good step: {last_good(incident)}.</p></div>'
-    )
-
-
-def worst_incident_card(view: RunView) -> str:
-    """The incident to read first, and how many more there are; empty without any."""
-    incidents = view.incidents
-    worst = worst_incident(incidents)
-    if worst is None:
-        return ""
-    more = len(incidents) - 1
-    rest = f'<p class="soft">{more} more under Alerts.</p>' if more else ""
-    return incident_card(worst, incidents.index(worst) + 1) + rest
 
 
 def _draw_tables(view: RunView) -> None:
@@ -76,10 +48,10 @@ def _draw_tables(view: RunView) -> None:
     if alerts := written.get("alerts"):
         st.subheader("Alerts written by the run itself", anchor=False)
         names = list(dict.fromkeys(name for alert in alerts for name in alert))[:8]
-        table(names, [[_cell(alert.get(name)) for name in names] for alert in reversed(alerts[-_MAX_ROWS:])])
+        table("Alerts", names, [[_cell(alert.get(name)) for name in names] for alert in reversed(alerts[-_MAX_ROWS:])])
     if logged := view.state.get("notes"):
         st.subheader("Notes in the log", anchor=False)
-        table(["step", "note"], [[f"{step:,}", text] for step, text in reversed(logged)], numbers=(0,))
+        table("Notes", ["step", "note"], [[f"{step:,}", text] for step, text in reversed(logged)], numbers=(0,))
 
 
 def _draw_anomalies(title: str, anomalies: list[dict[str, Any]]) -> None:
@@ -93,7 +65,7 @@ def _draw_anomalies(title: str, anomalies: list[dict[str, Any]]) -> None:
         ]
         for anomaly in reversed(anomalies[-_MAX_ROWS:])
     ]  # fmt: skip
-    table(["step", "severity", "type", "what was seen", "value", "now"], rows, numbers=(0, 4))
+    table(title, ["step", "severity", "type", "what was seen", "value", "now"], rows, numbers=(0, 4))
 
 
 def _cell(value: Any) -> str:

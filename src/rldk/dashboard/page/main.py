@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from markupsafe import Markup
 
 from rldk.dashboard.client import Client, ReaderEnded
 from rldk.dashboard.page.alerts import toast_new_incidents
-from rldk.dashboard.page.header import draw_header
-from rldk.dashboard.page.html import message, note, safe, show, style
+from rldk.dashboard.page.html import message, note, piece, show, style
 from rldk.dashboard.page.panels import RunView
 from rldk.dashboard.page.plots import SPAN
 from rldk.dashboard.page.sidebar import choose_axis, choose_runs, remarks
+from rldk.dashboard.page.summary import draw_header
 from rldk.dashboard.page.views import VIEWS
+from rldk.present.html import text
 
 __all__ = ["draw_page", "pause"]
 
@@ -39,7 +41,8 @@ def draw_page(client: Client, seconds: float) -> None:
     st.session_state[_FILES] = set(files)
     follow = seconds > 0
     with st.sidebar:
-        show(f'<h1>rldk</h1><p class="soft">{safe(Path(client.folder).name or client.folder, 80)}</p>')
+        name = text(Path(client.folder).name or client.folder, 80)
+        show(Markup('<h1>rldk</h1><p class="soft">{}</p>').format(name))
         key, compared = choose_runs(files)
         smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key="rldk_smoothing")
         axis = choose_axis()
@@ -147,10 +150,4 @@ def _say_nothing_yet(state: dict[str, Any]) -> None:
 def _say_no_runs(folder: str, listing: dict[str, Any]) -> None:
     """Why there is no run, and what counts as one."""
     why = listing.get("problem") or "There is no run in this folder yet. One appears here as soon as it is started."
-    show(
-        f'<h1>No runs yet</h1><p>{safe(why)}</p><p class="soft">Folder: <code>{safe(folder, 300)}</code></p>'
-        "<p class=soft>A run is a log that rldk writes (<code>NAME_events.jsonl</code>) or can read: JSON lines, "
-        "<code>trainer_state.json</code>, CSV, Parquet, TensorBoard, console output. "
-        "<code>rldk scan DIR</code> tells why a file is not read.</p>",
-        "empty",
-    )
+    show(piece("no_runs", why, folder), "empty")

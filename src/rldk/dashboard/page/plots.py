@@ -8,8 +8,6 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -18,7 +16,7 @@ import streamlit as st
 
 from rldk.core.files import file_name
 from rldk.dashboard.http_front import PLOTLY
-from rldk.dashboard.page.html import note
+from rldk.dashboard.page.html import asset, note
 from rldk.dashboard.page.panels import RunView, smoothed
 from rldk.present.plots.panel import Panel
 from rldk.present.plots.plotly_figure import plotly_spec
@@ -49,15 +47,10 @@ def draw_plots(view: RunView, panels: Sequence[Panel], place: str, otherwise: st
         if otherwise:
             note(otherwise)
         return
-    component = st.components.v2.component("rldk_plots", css=_CSS, js=_script(), isolate_styles=False)
+    component = st.components.v2.component("rldk_plots", css=_CSS, js=asset("plots.js"), isolate_styles=False)
     key = f"rldk_plots_{place}"
     figures = [figure_of(view, smoothed(panel, view.smoothing)) for panel in panels]
     component(key=key, data=_encode({"address": f".{PLOTLY}", "figures": figures}), on_span_change=lambda: _zoomed(key))
-
-
-@cache
-def _script() -> str:
-    return (files("rldk.dashboard.page") / "assets" / "plots.js").read_text(encoding="utf-8")
 
 
 def _zoomed(key: str) -> None:

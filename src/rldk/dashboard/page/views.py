@@ -8,12 +8,12 @@ from typing import Any
 import streamlit as st
 
 from rldk.core.text import counted, in_words, short_number
-from rldk.dashboard.page.alerts import draw_alerts, worst_incident_card
+from rldk.dashboard.page.alerts import draw_alerts
 from rldk.dashboard.page.export import draw_export
-from rldk.dashboard.page.header import draw_scores
-from rldk.dashboard.page.html import facts, note, safe_lines, show, table
+from rldk.dashboard.page.html import facts, lines, note, piece, show, table
 from rldk.dashboard.page.panels import RunView, overview_panels, panels_for
 from rldk.dashboard.page.plots import draw_plots
+from rldk.dashboard.page.summary import scores, worst_incident_card
 from rldk.present.plots.standard import GROUPS
 from rldk.present.verdicts import MAIN_SCORES, verdict_words
 
@@ -32,7 +32,8 @@ _SAMPLES_PER_PAGE = 10
 def draw_overview(view: RunView) -> None:
     """Scores, the worst incident, and the most important curves."""
     with st.container():
-        draw_scores(view)
+        if tiles := scores(view):
+            show(tiles)
     with st.container():
         if view.others:
             _draw_comparison(view)
@@ -47,10 +48,11 @@ def _draw_comparison(view: RunView) -> None:
     for key, state in [(view.key, view.state), *view.others]:
         incident = next(iter(state.get("incidents") or ()), None)
         cause = f"step {incident['step']:,}: {incident['title']}" if incident else state.get("reason", "")
-        scores = [short_number((state.get("scores") or {}).get(name)) for name in MAIN_SCORES]
+        health = [short_number((state.get("scores") or {}).get(name)) for name in MAIN_SCORES]
         verdict, last = verdict_words(state.get("verdict", "no_data")), state.get("last_step")
-        rows.append([str(state.get("run_id") or key), verdict, "–" if last is None else f"{last:,}", *scores, str(cause)])
-    table(["run", "verdict", "last step", *map(in_words, MAIN_SCORES), "first incident"], rows, numbers=(2, 3, 4, 5))
+        rows.append([str(state.get("run_id") or key), verdict, "–" if last is None else f"{last:,}", *health, str(cause)])
+    headings = ["run", "verdict", "last step", *map(in_words, MAIN_SCORES), "first incident"]
+    table("Comparison", headings, rows, numbers=(2, 3, 4, 5))
 
 
 def draw_curves(view: RunView) -> None:
@@ -81,7 +83,8 @@ def draw_analytics(view: RunView) -> None:
     inactive = found.get("inactive") or []
     if inactive:
         with st.expander(f"{counted(len(inactive), 'detector')} inactive: metrics are not logged"):
-            table(["detector", "not logged"], [[in_words(one["detector"]), ", ".join(one["missing"])] for one in inactive])
+            rows = [[in_words(one["detector"]), ", ".join(one["missing"])] for one in inactive]
+            table("Inactive detectors", ["detector", "not logged"], rows)
 
 
 def _measured(given: Any, prefix: str = "") -> list[list[str]]:
@@ -110,7 +113,7 @@ def draw_checkpoints(view: RunView) -> None:
     st.caption(f"{counted(len(rows), 'checkpoint')}, the latest first")
     numeric = [place for place in range(len(found["columns"])) if all(_is_number(row[place]) for row in rows)]
     shown = [[short_number(float(cell)) if cell and _is_number(cell) else cell for cell in row] for row in reversed(rows)]
-    table([in_words(name) for name in found["columns"]], shown, numbers=numeric)
+    table("Checkpoints", [in_words(name) for name in found["columns"]], shown, numbers=numeric)
     draw_plots(view, panels_for(view, only=("reward", "losses")), "checkpoints")
 
 
@@ -141,14 +144,8 @@ def draw_samples(view: RunView) -> None:
     total = int(found.get("total", 0))
     st.caption(f"{counted(total, 'sample')}, the latest first; page {page} of {max(1, -(-total // _SAMPLES_PER_PAGE))}")
     for sample in found.get("samples", ()):
-        reward = "" if sample["reward"] is None else f"reward {short_number(sample['reward'])}"
-        prompt = f'<p class="soft">Prompt</p><pre>{safe_lines(sample["prompt"])}</pre>' if sample["prompt"] else ""
-        cut = '<p class="soft">Cut at 4000 characters.</p>' if sample["cut"] else ""
-        show(
-            f'<div class="card no_data" data-rldk="sample"><h2>step {sample["step"]:,}'
-            f' <span class="soft">{reward}</span></h2>{prompt}<p class="soft">Answer</p>'
-            f"<pre>{safe_lines(sample['answer'])}</pre>{cut}</div>"
-        )
+        reward = "" if sample["reward"] is None else short_number(sample["reward"])
+        show(piece("sample", sample, lines(sample["prompt"]), lines(sample["answer"]), reward))
 
 
 VIEWS: dict[str, Callable[[RunView], None]] = {

@@ -1,0 +1,97 @@
+"""The summary of a run: its head, its scores and its worst incident, on the page and in the first picture.
+
+The first picture is plain HTML in the first answer of the server, and stays until the page's own plots are drawn. A browser
+needs seconds to load the scripts that draw those; the picture needs none.
+"""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from rldk.core.text import counted, in_words, sentence
+from rldk.dashboard.client import Client
+from rldk.dashboard.page.html import asset, piece, show
+from rldk.dashboard.page.panels import RunView, overview_panels
+from rldk.judge.scores.alarms import tone_of
+from rldk.present.incidents import worst_incident
+from rldk.present.palette import DARK, LIGHT
+from rldk.present.plots.svg import svg
+from rldk.present.verdicts import SHORT_SCORES, at_worst
+
+__all__ = ["draw_header", "first_picture", "scores", "worst_incident_card"]
+
+_WIDTH, _HEIGHT = 434, 290
+
+
+def draw_header(view: RunView, tab: str) -> None:
+    """The head of the run; `tab` is the view that is open."""
+    show(_head(view), "header", view=tab)
+
+
+def _head(view: RunView) -> Markup:
+    """Name, verdict, age of the last line, and remarks."""
+    return piece("head", view, _remarks(view))
+
+
+def _remarks(view: RunView) -> list[str]:
+    """What a user must know to read the page correctly: what has not been read or judged yet, and what was skipped."""
+    state, remarks = view.state, []
+    rows, judged, done = int(state.get("rows", 0)), int(state.get("judged", 0)), state.get("progress", 1.0)
+    if state.get("sketched"):
+        remarks.append(f"Preview from {state['sketched']:,} events; {100 * done:.0f} % of the log has been read.")
+    elif done < 1.0:
+        remarks.append(f"{100 * done:.0f} % of the log has been read.")
+    if rows - judged > 200:
+        remarks.append(f"{judged:,} of {counted(rows, 'event')} have been judged." if judged else "Not judged yet.")
+    elif state.get("verdict") == "no_data" and state.get("reason"):
+        remarks.append(sentence(f"{state['reason']}."))
+    if 0 < state.get("kept", rows) < rows:
+        remarks.append("This run is very long: the curves keep the extremes of each section, not every event.")
+    if state.get("restarts"):
+        remarks.append("The file was started over; its earlier content is gone.")
+    if state.get("skipped"):
+        remarks.append(f"Part of the file could not be read: {state['skipped']}.")
+    if state.get("problem"):
+        remarks.append(str(state["problem"]))
+    return remarks
+
+
+def scores(view: RunView) -> Markup:
+    """The scores as tiles; empty while there are none."""
+    now, worst = view.state.get("scores") or {}, view.state.get("worst_scores") or {}
+    tiles = [
+        (SHORT_SCORES.get(name, in_words(name)), score, at_worst(score, worst.get(name)), tone_of(score))
+        for name, score in now.items()
+    ]
+    return piece("scores", tiles) if tiles else Markup("")
+
+
+def worst_incident_card(view: RunView) -> Markup:
+    """The incident to read first, and how many more there are; empty without any."""
+    incidents = view.incidents
+    worst = worst_incident(incidents)
+    if worst is None:
+        return Markup("")
+    more = len(incidents) - 1
+    rest = Markup('<p class="soft">{} more under Alerts.</p>').format(more) if more else Markup("")
+    return piece("incident", worst, incidents.index(worst) + 1) + rest
+
+
+def first_picture(client: Client, wanted: str | None) -> str:
+    """Name, verdict and main curves of a run, the wanted one or the newest; empty if there is nothing to show."""
+    files = [file[0] for file in client.ask("list")["files"]]
+    if not files:
+        return ""
+    key = wanted if wanted is not None and wanted in files else files[0]
+    state = client.ask("state", key=key)
+    if not state.get("rows") and not state.get("sketched"):
+        return ""
+    view = RunView(client, key, state)
+    panels = overview_panels(view)
+    if not panels:
+        return ""
+    drawn = "".join(svg(panel, _WIDTH, _HEIGHT) for panel in panels)
+    inside = f'{_head(view)}{scores(view)}{worst_incident_card(view)}<div class="panels">{drawn}</div>'
+    dark = f"@media (prefers-color-scheme: dark) {{ #rldk-first {{ {DARK.variables()} }} html {{ background: {DARK.paper}; }} }}"
+    style = f"#rldk-first {{ {LIGHT.variables()} }} {dark} {asset('page.css')} {asset('first_picture.css')}"
+    return f'<style>{style}</style><div id="rldk-first" data-rldk="first"><div class="rldk">{inside}</div></div>'
