@@ -38,6 +38,7 @@ class Client:
         with self._lock:
             process = self._process
             if process is None or process.poll() is not None:
+                self._end()
                 process = self._process = self._start()
             assert process.stdin is not None and process.stdout is not None
             try:
