@@ -12,7 +12,7 @@ Weights are read with numpy alone, a piece at a time; torch is needed only for `
 
 from __future__ import annotations
 
-from rldk.checkpoints.find import Found, find_checkpoints
+from rldk.checkpoints.checkpoint import Found, find_checkpoints
 from rldk.checkpoints.history import CheckpointHistory, compare_checkpoints, scan_checkpoints
 from rldk.checkpoints.report import CheckpointReport, LayerChange, ParameterChange, Problem
 from rldk.checkpoints.summary import add_to_summary, write_summary

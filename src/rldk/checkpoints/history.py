@@ -7,9 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from rldk.checkpoints.checkpoint import Checkpoint
+from rldk.checkpoints.checkpoint import Checkpoint, Found, find_checkpoints
 from rldk.checkpoints.compare import Told, describe, unreadable
-from rldk.checkpoints.find import Found, find_checkpoints
 from rldk.checkpoints.judge import Judge
 from rldk.checkpoints.measure import Meter
 from rldk.checkpoints.report import CheckpointReport

@@ -1,4 +1,7 @@
-"""One writer a file: an advisory lock on the log itself, which dies with its holder and leaves no lock file behind."""
+"""One writer per file: an advisory lock on the log itself, which ends with its holder and leaves no lock file.
+
+The library filelock locks a second file beside the log, which stays behind and does not protect a log that is moved.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +42,8 @@ else:
 def lock(fd: int) -> bool:
     """Lock an open file, or return `False` where another writer has it.
 
-    A file system that knows no locks (some network ones) must not keep a run from being logged: that is said, and the
-    file counts as locked.
+    A file system without locks (some network ones) must not prevent logging: a warning is logged, and the file counts as
+    locked.
     """
     try:
         _take(fd)

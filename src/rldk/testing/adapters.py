@@ -19,26 +19,26 @@ from functools import partial
 from pathlib import Path
 
 from rldk.ingest.adapter import Adapter
-from rldk.testing.checks import damaged_files, whole_files
-from rldk.testing.checks.reading import Writer
-from rldk.testing.checks.running import name_of, quietly
+from rldk.testing.checks import adapter_files
+from rldk.testing.checks.adapter_files import Writer
+from rldk.testing.checks.trial_runs import name_of, quietly
 
 __all__ = ["Writer", "yield_adapter_checks"]
 
 _CHECKS = (
-    whole_files.check_reads_its_sample,
-    whole_files.check_leaves_the_file_as_it_is,
-    whole_files.check_refuses_what_is_no_log,
-    damaged_files.check_cut_off_anywhere,
+    adapter_files.check_reads_its_sample,
+    adapter_files.check_leaves_the_file_as_it_is,
+    adapter_files.check_refuses_what_is_no_log,
+    adapter_files.check_cut_off_anywhere,
 )
 
 _TEXT_CHECKS = (
-    damaged_files.check_says_that_the_last_line_is_torn,
-    whole_files.check_takes_either_line_ending,
-    damaged_files.check_takes_compressed_text,
-    damaged_files.check_takes_lines_in_any_order,
-    damaged_files.check_passes_over_garbage,
-    whole_files.check_memory_is_bounded,
+    adapter_files.check_says_that_the_last_line_is_torn,
+    adapter_files.check_takes_either_line_ending,
+    adapter_files.check_takes_compressed_text,
+    adapter_files.check_takes_lines_in_any_order,
+    adapter_files.check_passes_over_garbage,
+    adapter_files.check_memory_is_bounded,
 )
 
 
@@ -57,7 +57,7 @@ def yield_adapter_checks(
         yield name_of(check), partial(_in_a_folder, check, kind, write)
     for number, other in enumerate(others):
         name = getattr(other, "__name__", str(number))
-        yield f"leaves_to_others-{name}", partial(_in_a_folder, whole_files.check_leaves_to_others, kind, other)
+        yield f"leaves_to_others-{name}", partial(_in_a_folder, adapter_files.check_leaves_to_others, kind, other)
 
 
 def _in_a_folder(check: Callable[[type[Adapter], Writer, Path], None], kind: type[Adapter], write: Writer) -> None:

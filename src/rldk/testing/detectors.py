@@ -12,32 +12,33 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from rldk.core.event import Event
-from rldk.testing.checks import declared, judged, kept
-from rldk.testing.checks.running import Make, name_of, quietly
+from rldk.testing.checks import detector_behaviour as behaviour
+from rldk.testing.checks import detector_declaration as declaration
+from rldk.testing.checks.trial_runs import Make, name_of, quietly
 
 __all__ = ["yield_detector_checks"]
 
 _CHECKS: tuple[Callable[[Make], None], ...] = (
-    declared.check_has_a_name,
-    declared.check_documentation_is_complete,
-    declared.check_clauses_have_a_basis,
-    declared.check_settings_are_validated,
-    declared.check_keeps_everything_in_slots,
-    declared.check_declares_what_it_reads,
-    declared.check_is_inactive_without_its_metrics,
-    judged.check_survives_odd_values,
-    judged.check_reports_are_complete,
-    judged.check_is_silent_on_healthy_runs,
-    judged.check_is_deterministic,
-    judged.check_does_not_change_events,
-    kept.check_goes_on_from_a_saved_state,
-    kept.check_can_be_pickled_and_copied,
-    kept.check_memory_is_bounded,
+    declaration.check_has_a_name,
+    declaration.check_documentation_is_complete,
+    declaration.check_clauses_have_a_basis,
+    declaration.check_settings_are_validated,
+    declaration.check_keeps_everything_in_slots,
+    declaration.check_declares_what_it_reads,
+    declaration.check_is_inactive_without_its_metrics,
+    behaviour.check_survives_odd_values,
+    behaviour.check_reports_are_complete,
+    behaviour.check_is_silent_on_healthy_runs,
+    behaviour.check_is_deterministic,
+    behaviour.check_does_not_change_events,
+    behaviour.check_goes_on_from_a_saved_state,
+    behaviour.check_can_be_pickled_and_copied,
+    behaviour.check_memory_is_bounded,
 )
 
 _SICK_CHECKS: tuple[Callable[[Make, Sequence[Event]], None], ...] = (
-    judged.check_raises_on_its_sick_stream,
-    kept.check_goes_on_from_a_saved_state_when_sick,
+    behaviour.check_raises_on_its_sick_stream,
+    behaviour.check_goes_on_from_a_saved_state_when_sick,
 )
 
 

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _to_read(paths: list[Path]) -> int:
     """The bytes to read: each checkpoint, with the previous and the first beside it."""
-    from rldk.checkpoints.find import weight_bytes
+    from rldk.checkpoints.checkpoint import weight_bytes
 
     return sum(min(number + 1, 3) * weight_bytes(path) for number, path in enumerate(paths))
 

@@ -10,13 +10,11 @@ import numpy as np
 from rldk.core.event import Event
 from rldk.testing.streams.batch import Batch, sample
 from rldk.testing.streams.columns import Columns, to_events
-from rldk.testing.streams.dpo import dpo_columns
 from rldk.testing.streams.faults import FAULTS, Fault
 from rldk.testing.streams.forces import Forces, Phase
-from rldk.testing.streams.grpo import grpo_columns
 from rldk.testing.streams.latent import evolve
 from rldk.testing.streams.noise import FloatArray, Noise
-from rldk.testing.streams.ppo import ppo_columns
+from rldk.testing.streams.trainer_metrics import dpo_columns, grpo_columns, ppo_columns
 from rldk.testing.streams.traits import Traits, draw_traits
 
 __all__ = ["Stream", "faulty", "healthy", "simulate", "twin"]

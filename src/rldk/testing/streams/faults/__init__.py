@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rldk.testing.streams.faults import machinery, optimisation, policy, reward
+from rldk.testing.streams.faults import policy, reward, training
 from rldk.testing.streams.forces import Forces, Phase
 
 __all__ = ["FAULTS", "Fault"]
@@ -92,24 +92,24 @@ _TABLE = (
     _fault(reward.advantage_bias, _PPO, "advantage_bias_anomaly", whiten=False),
     _fault(reward.preference_degenerate, ("dpo",), "preference_degenerate", up="preference_margin",
            down="loss grad_norm chosen_logp_mean", reward_end=1.0),
-    _fault(optimisation.value_divergence, _PPO, "value_divergence", up="value_loss value_grad_norm", down="explained_variance"),
-    _fault(optimisation.value_unexplained, _PPO, "value_unexplained", up="value_loss", down="explained_variance"),
-    _fault(optimisation.loss_explosion, _ANY, "loss_explosion", up="loss grad_norm", **_DENSE),
-    _fault(optimisation.exploding_gradients, _ANY, "exploding_gradient_anomaly", up="grad_norm", **_DENSE),
-    _fault(optimisation.vanishing_gradients, _ANY, "vanishing_gradient_anomaly", down="grad_norm", **_DENSE),
-    _fault(optimisation.gradient_imbalance, _PPO, "gradient_imbalance_anomaly gradient_balance_anomaly ratio_trend_anomaly",
+    _fault(training.value_divergence, _PPO, "value_divergence", up="value_loss value_grad_norm", down="explained_variance"),
+    _fault(training.value_unexplained, _PPO, "value_unexplained", up="value_loss", down="explained_variance"),
+    _fault(training.loss_explosion, _ANY, "loss_explosion", up="loss grad_norm", **_DENSE),
+    _fault(training.exploding_gradients, _ANY, "exploding_gradient_anomaly", up="grad_norm", **_DENSE),
+    _fault(training.vanishing_gradients, _ANY, "vanishing_gradient_anomaly", down="grad_norm", **_DENSE),
+    _fault(training.gradient_imbalance, _PPO, "gradient_imbalance_anomaly gradient_balance_anomaly ratio_trend_anomaly",
            up="value_grad_norm grad_norm"),
-    _fault(optimisation.nonfinite_metric, _ANY, "nonfinite_metric"),
-    _fault(optimisation.controller_stuck, ("ppo",),
+    _fault(training.nonfinite_metric, _ANY, "nonfinite_metric"),
+    _fault(training.controller_stuck, ("ppo",),
            "controller_responsiveness_anomaly coef_adaptation_anomaly target_range_anomaly", up="kl_mean"),
-    _fault(optimisation.controller_oscillation, ("ppo",),
+    _fault(training.controller_oscillation, ("ppo",),
            "controller_oscillation_anomaly controller_overshoot_anomaly kl_volatility_anomaly",
            kl_start=1.0, schedule="constant"),
-    _fault(machinery.throughput_drop, _ANY, "throughput_drop", up="step_time", down="tokens_per_second"),
-    _fault(machinery.memory_pressure, _ANY, "memory_pressure", up="gpu_memory_gb memory_usage", memory_gb=45.0),
-    _fault(machinery.train_inference_mismatch, ("grpo", "ppo", "ppo_token"), "train_inference_mismatch",
+    _fault(training.throughput_drop, _ANY, "throughput_drop", up="step_time", down="tokens_per_second"),
+    _fault(training.memory_pressure, _ANY, "memory_pressure", up="gpu_memory_gb memory_usage", memory_gb=45.0),
+    _fault(training.train_inference_mismatch, ("grpo", "ppo", "ppo_token"), "train_inference_mismatch",
            up="mismatch_kl", mismatch=2e-3),
-    _fault(machinery.step_regression, _ANY, "step_regression", log_every=1),
+    _fault(training.step_regression, _ANY, "step_regression", log_every=1),
 )  # fmt: skip
 
 FAULTS: dict[str, Fault] = {fault.name: fault for fault in _TABLE}

@@ -1,4 +1,4 @@
-"""The metrics of PPO with a value function."""
+"""The metrics that PPO, GRPO and preference training log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rldk.testing.streams.latent import Latent
 from rldk.testing.streams.noise import FloatArray, Noise, follow
 from rldk.testing.streams.traits import Traits
 
-__all__ = ["ppo_columns", "update_columns"]
+__all__ = ["dpo_columns", "grpo_columns", "ppo_columns", "update_columns"]
 
 _CLIP = 0.2
 
@@ -107,4 +107,80 @@ def ppo_columns(traits: Traits, latent: Latent, batch: Batch, forces: Forces, no
         columns["eval_reward_mean"] = batch.held_out
     columns.update(machine(traits, forces, noise, batch.lengths.sum(axis=1), batch.lengths.max(axis=1)))
     del columns["num_tokens"]
+    return columns
+
+
+def grpo_columns(traits: Traits, latent: Latent, batch: Batch, forces: Forces, noise: Noise) -> Columns:
+    """All metrics of a GRPO run; gradients vanish with the spread of the groups, as they do in truth."""
+    spreads = batch.grouped.std(axis=2, ddof=1)
+    useful = spreads > 1e-9
+    columns = responses(traits, batch)
+    if traits.reward_std_of == "group":
+        columns["reward_std"] = spreads.mean(axis=1)
+    columns["reward_zero_std_frac"] = 1.0 - useful.mean(axis=1)
+
+    signal = np.sqrt(useful.mean(axis=1))
+    if traits.zero_grads:
+        signal = useful[:, -1].astype(np.float64)
+    elif traits.kl_logged:
+        signal = np.maximum(signal, 2e-3)
+    columns["grad_norm"] = signal * gradient(traits, latent, forces, noise, "policy gradient")
+    columns["lr"] = latent.lr
+    penalty = traits.kl_coef * latent.kl if traits.kl_logged else 0.0
+    columns["loss"] = (
+        penalty + 0.03 * signal * noise.series("policy loss", 0.0, traits.tail) * spikes(traits, noise) + forces.loss
+    )
+    if traits.kl_logged:
+        columns["kl_mean"] = latent.kl
+    columns["entropy_mean"] = entropy(traits, latent, noise)
+    columns.update(_updates(traits, latent, forces, noise))
+    if traits.mismatch:
+        lone = noise.spikes("mismatch spikes", 0.004, 5.0, 60.0)
+        columns["mismatch_kl"] = traits.mismatch * forces.mismatch * noise.factor("mismatch", 0.25, 0.0, 3.5) * lone
+        apart = np.minimum(np.sqrt(traits.mismatch * forces.mismatch), 3.0)
+        columns["mismatch_logp_diff"] = apart * noise.factor("mismatch size", 0.1)
+    if traits.held_out:
+        columns["eval_reward_mean"] = batch.held_out
+    columns.update(machine(traits, forces, noise, batch.lengths.sum(axis=1), batch.lengths.max(axis=1)))
+    return columns
+
+
+def _updates(traits: Traits, latent: Latent, forces: Forces, noise: Noise) -> Columns:
+    """With one update a batch the ratio is 1 by construction, and nothing moves or is clipped."""
+    moved = update_columns(traits, latent, forces, noise)
+    if traits.updates == 1:
+        return {"clip_frac": np.zeros(noise.steps)}
+    return {name: moved[name] for name in ("kl_update", "clip_frac", "ratio_mean", "ratio_max")}
+
+
+def dpo_columns(traits: Traits, latent: Latent, forces: Forces, noise: Noise) -> Columns:
+    """All metrics of a DPO run. Both log-probabilities may fall a little in health; only a plunge is a sign."""
+    steps, count, beta = noise.steps, traits.batch, traits.kl_coef
+    growth = np.exp(np.minimum(np.cumsum(forces.margin), 3.5))
+    centre = traits.reward_end * latent.skill * growth
+    usual = np.maximum(np.abs(centre) / growth, 0.02)
+    width = traits.reward_spread * usual * np.power(growth, 0.3) * noise.factor("width", 0.05)
+    pairs = noise.normal("pairs", count) + 0.3 * noise.series("mood", traits.rho, traits.tail)[:, None]
+    margins = centre[:, None] + width[:, None] * pairs
+    earned = traits.reward_end * latent.skill
+    chosen = (0.2 * earned - 0.6 * (centre - earned)) * (1.0 + 0.1 * noise.normal("chosen"))
+    chosen -= 0.15 * np.abs(centre) * noise.rng("sinking").uniform(0.0, 2.0)
+    wrong = 1.0 / (1.0 + np.exp(np.clip(margins, -50.0, 50.0)))
+    base = -traits.length_start * 0.8 * noise.factor("texts", 0.05)
+    margin = margins.mean(axis=1)
+    pressure = np.maximum(2.0 * wrong.mean(axis=1), 1e-6)
+    tokens = 2.0 * traits.length_start * count * noise.factor("tokens", 0.08)
+    columns = {
+        "loss": np.logaddexp(0.0, -margins).mean(axis=1) + forces.loss,
+        "grad_norm": pressure * gradient(traits, latent, forces, noise, "policy gradient"),
+        "lr": latent.lr,
+        "preference_margin": margin,
+        "preference_accuracy": (margins > 0.0).mean(axis=1),
+        "chosen_reward_mean": chosen,
+        "rejected_reward_mean": chosen - margin,
+        "chosen_logp_mean": base + chosen / beta,
+        "rejected_logp_mean": base + (chosen - margin) / beta,
+        "entropy_mean": entropy(traits, latent, noise),
+    }
+    columns.update(machine(traits, forces, noise, tokens, np.full(steps, 0.5 * traits.length_cap)))
     return columns

@@ -11,7 +11,7 @@ from rldk.core.event import Event
 from rldk.detectors.base import COMMON_SETTINGS, NOTE, SECTIONS, Detector, View
 from rldk.judge.engine import KNOBS
 from rldk.signals.series import Series, SeriesByName
-from rldk.testing.checks.running import Make, run, wild_streams
+from rldk.testing.checks.trial_runs import Make, run, wild_streams
 
 __all__ = [
     "check_clauses_have_a_basis",

@@ -1,24 +1,31 @@
-"""How a detector judges: silent on what is healthy, unmoved by what is odd, whole in what it reports."""
+"""How a detector judges and what it keeps: silent on healthy runs, safe on odd values, complete reports, a state to resume."""
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import cycle, islice
 from math import isfinite
 
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.event import Event
+from rldk.detectors.base import Detector
 from rldk.judge.engine import Engine
-from rldk.testing.checks.running import Make, run, told, wild_streams
-from rldk.testing.odd_streams import odd_streams
+from rldk.testing.checks.trial_runs import Make, odd_streams, run, told, wild, wild_streams
 from rldk.testing.streams import PROFILES, healthy
 
 __all__ = [
+    "check_can_be_pickled_and_copied",
     "check_does_not_change_events",
+    "check_goes_on_from_a_saved_state",
+    "check_goes_on_from_a_saved_state_when_sick",
     "check_is_deterministic",
     "check_is_silent_on_healthy_runs",
+    "check_memory_is_bounded",
     "check_raises_on_its_sick_stream",
     "check_reports_are_complete",
     "check_survives_odd_values",
@@ -98,3 +105,62 @@ def check_raises_on_its_sick_stream(make: Make, sick: Sequence[Event]) -> None:
     engine = run(make(), sick)
     assert engine.anomalies, "it does not raise on the stream that was given as sick"
     _check_anomalies(engine, sick, "on its sick stream")
+
+
+_FEW, _MANY = 2_000, 6_000
+
+
+def check_goes_on_from_a_saved_state(make: Make) -> None:
+    for stream in wild_streams(make(), 2):
+        _check_breaks(make, stream)
+
+
+def check_goes_on_from_a_saved_state_when_sick(make: Make, sick: Sequence[Event]) -> None:
+    _check_breaks(make, sick)
+
+
+def _check_breaks(make: Make, stream: Sequence[Event]) -> None:
+    """Save and restore after every single event: the end must be the same as without a break."""
+    detector = make()
+    engine = Engine([detector])
+    for event in stream:
+        engine.observe(event)
+        other = make()
+        other.load_state_dict(json.loads(json.dumps(detector.state_dict())))
+        detector.reset()
+        detector.load_state_dict(other.state_dict())
+    assert told(engine) == told(run(make(), stream)), "saved and restored in between, it ends elsewhere than unbroken"
+
+
+def check_can_be_pickled_and_copied(make: Make) -> None:
+    (stream,) = wild_streams(make(), 1)
+    whole = told(run(make(), stream))
+    copies: tuple[Callable[[Detector], Detector], ...] = (copy.deepcopy, _through_pickle)
+    for copied in copies:
+        half = len(stream) // 2
+        engine = run(make(), stream[:half])
+        before = told(engine)
+        twin = Engine([copied(engine.detectors[0])])
+        twin.load_state_dict({**engine.state_dict(), "detectors": {}})
+        for event in stream[half:]:
+            twin.observe(event)
+        assert told(twin) == whole, "a copy in the middle of a stream ends elsewhere than the original"
+        assert told(engine) == before, "what a copy is given changes the original"
+
+
+def _through_pickle(detector: Detector) -> Detector:
+    copied: Detector = pickle.loads(pickle.dumps(detector))  # noqa: S301  its own
+    return copied
+
+
+def check_memory_is_bounded(make: Make) -> None:
+    detector = make()
+    engine = Engine([detector])
+    stream = wild(detector.all_metrics(), 0)
+    sizes = {}
+    for number, event in enumerate(islice(cycle(stream), _MANY), 1):
+        engine.observe(event)
+        if number in (_FEW, _MANY):
+            sizes[number] = len(pickle.dumps(detector))
+    few, many = sizes[_FEW], sizes[_MANY]
+    assert many <= 1.1 * few + 100, f"it takes {few} bytes after {_FEW} events and {many} after {_MANY}"

@@ -1,0 +1,262 @@
+"""How an adapter reads files, whole and damaged: never a number that is not there, and losses are reported."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import random
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rldk.core.errors import RLDKError
+from rldk.ingest.adapter import Adapter
+from rldk.runs.table import NUMBER
+
+__all__ = [
+    "GARBAGE",
+    "ODD_FILES",
+    "ROWS",
+    "Reading",
+    "Writer",
+    "check_cut_off_anywhere",
+    "check_leaves_the_file_as_it_is",
+    "check_leaves_to_others",
+    "check_memory_is_bounded",
+    "check_passes_over_garbage",
+    "check_reads_its_sample",
+    "check_refuses_what_is_no_log",
+    "check_says_that_the_last_line_is_torn",
+    "check_takes_compressed_text",
+    "check_takes_either_line_ending",
+    "check_takes_lines_in_any_order",
+    "cuts",
+    "read",
+    "read_whole",
+]
+
+_MOST_CUTS = 120
+_ENDS = 25
+
+ODD_FILES = {
+    "an empty file": b"",
+    "blank lines": b"\n\n \n\t\n",
+    "zeros": bytes(3000),
+    "bytes that are no text": bytes(range(256)) * 20,
+    "text in no encoding": b"\xff\xfe\xfd" * 500,
+    "prose": b"It was a bright cold day in April, and the clocks were striking thirteen.\n" * 20,
+    "a word without end": b"x" * 100_000,
+    "brackets without end": b"[" * 50_000,
+    "braces without end": b'{"a":' * 20_000,
+    "commas": b",,,\n" * 200,
+    "a gzip header and no more": b"\x1f\x8b\x08\x00",
+    "a SQLite header and no more": b"SQLite format 3\x00",
+    "an empty JSON object": b"{}\n",
+    "an empty JSON list": b"[]\n",
+    "a JSON number": b"7\n",
+    "null": b"null\n",
+}
+"""Files that are no log, by what they are."""
+
+GARBAGE = (
+    b"",
+    b"Traceback (most recent call last):",
+    b"\x00\xff\xfe\x1b[31m\x08",
+    b"{",
+    b"}",
+    b'{"torn": ',
+    b"{'torn': ",
+    b"]",
+    b"<html>",
+    "─".encode() * 200,
+    b"x" * 5000,
+    b"nothing to see here, move along",
+)
+"""Lines that find their way into a log and say nothing."""
+
+
+def cuts(content: bytes) -> list[int]:
+    """Where to cut a file off: everywhere if it is short, else in some hundred places, and everywhere near its ends."""
+    size = len(content)
+    near = {*range(min(_ENDS, size)), *range(max(0, size - _ENDS), size)}
+    return sorted(near | set(range(0, size, max(1, size // _MOST_CUTS))))
+
+
+Writer = Callable[[Path, int], Path]
+"""Writes a log of about so many rows into a folder; gives the path that the adapter is to read."""
+
+Cells = set[tuple[int, str, str]]
+
+ROWS = 6
+
+
+@dataclass(slots=True)
+class Reading:
+    """What an adapter made of a file; no cells where it refused it, with the reason in `said`."""
+
+    cells: Cells
+    said: str
+    refused: bool = False
+
+    @property
+    def values(self) -> set[tuple[str, str]]:
+        """Metrics and values, whatever the step."""
+        return {(name, value) for _, name, value in self.cells}
+
+
+def read(kind: type[Adapter], path: Path) -> Reading:
+    """Read a file as rldk would; `RLDKError` is the one error by which an adapter may refuse it."""
+    try:
+        adapter = kind(path)
+        if not adapter.can_handle():
+            return Reading(set(), adapter.why, refused=True)
+        runs = adapter.runs()
+    except RLDKError as error:
+        return Reading(set(), str(error), refused=True)
+    cells: Cells = set()
+    for run in runs:
+        steps = run.steps.tolist()
+        for name, column in run.columns.items():
+            pairs = zip(steps, column.values.tolist(), column.state.tolist(), strict=True)
+            cells.update((step, name, repr(value)) for step, value, state in pairs if state == NUMBER)
+    return Reading(cells, " ".join([adapter.problems.summary(), *adapter.notes, *(note for run in runs for note in run.notes)]))
+
+
+def read_whole(kind: type[Adapter], path: Path) -> Reading:
+    """Read a sample, which must be readable."""
+    whole = read(kind, path)
+    assert not whole.refused, f"it refuses the sample: {whole.said}"
+    assert whole.cells, "it reads no number from the sample"
+    return whole
+
+
+_MANY = 3000
+_MEMORY = 6
+_ROOM = 24 << 20
+
+
+def check_reads_its_sample(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    assert kind.name.isidentifier() and kind.name.islower(), f"`name` {kind.name!r} is not a lower-case name"
+    assert kind.title.strip(), "`title` is empty: say what it reads"
+    path = write(folder, ROWS)
+    adapter = kind(path)
+    assert adapter.can_handle() is True, f"it refuses the sample: {adapter.why}"
+    assert adapter.why, "`why` says nothing of the reason for which it can handle the sample"
+    read_whole(kind, path)
+    assert read(kind, path) == read(kind, path), "read twice, the sample gives two results"
+    assert not adapter.problems.summary(), f"the sample is not clean: {adapter.problems.summary()}"
+
+
+def check_leaves_the_file_as_it_is(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    path = write(folder, ROWS)
+    before = _snapshot(folder)
+    read_whole(kind, path)
+    assert _snapshot(folder) == before, "reading changed the file, or left others beside it"
+
+
+def _snapshot(folder: Path) -> dict[str, tuple[str, int]]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns) for path in files}
+
+
+def check_refuses_what_is_no_log(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    path = folder / "odd"
+    for word, content in ODD_FILES.items():
+        path.write_bytes(content)
+        adapter = kind(path)
+        assert adapter.can_handle() is False, f"it takes {word} for a log: {adapter.why}"
+        assert adapter.why, f"`why` says nothing of the reason for which it refuses {word}"
+        read(kind, path)
+    (folder / "empty").mkdir()
+    assert kind(folder / "empty").can_handle() is False, "it takes an empty folder for a log"
+
+
+def check_leaves_to_others(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    adapter = kind(write(folder, ROWS))
+    assert adapter.can_handle() is False, f"it takes another's log for its own: {adapter.why}"
+
+
+def check_takes_either_line_ending(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    path = write(folder, ROWS)
+    whole = read_whole(kind, path)
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read(kind, path).cells == whole.cells, "with lines that end in CR LF it reads something else"
+
+
+def check_memory_is_bounded(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    path = write(folder, _MANY)
+    with path.open("ab") as file:
+        file.write(b"x" * (4 << 20))  # a line without end
+    size = path.stat().st_size
+    tracemalloc.start()
+    try:
+        read(kind, path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= _MEMORY * size + _ROOM, f"it takes {peak >> 20} MiB for a file of {size >> 20} MiB"
+
+
+def check_cut_off_anywhere(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    path = write(folder, ROWS)
+    whole = read_whole(kind, path)
+    for file in sorted(inner for inner in folder.rglob("*") if inner.is_file()):
+        content = file.read_bytes()
+        for end in cuts(content):
+            file.write_bytes(content[:end])
+            found = read(kind, path).cells - whole.cells
+            assert not found, f"cut off after {content[max(0, end - 60) : end]!r}, it reads {sorted(found)[:3]}"
+        file.write_bytes(content)
+
+
+def check_says_that_the_last_line_is_torn(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    path = write(folder, ROWS)
+    whole = read_whole(kind, path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    before = read(kind, path)
+    for share in (0.75, 0.9):  # a line of free text of which less is left may not be known for a row
+        torn = lines[-1][: int(share * len(lines[-1]))]
+        path.write_bytes(b"".join([*lines[:-1], torn]))
+        after = read(kind, path)
+        assert after.cells <= whole.cells, f"of the last line, {torn[-60:]!r}, it reads {sorted(after.cells - whole.cells)[:3]}"
+        assert after.refused or after.said != before.said, f"it does not say that the last line, {torn[-60:]!r}, is cut off"
+
+
+def check_takes_compressed_text(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    path = write(folder, ROWS)
+    whole = read_whole(kind, path)
+    packed = gzip.compress(path.read_bytes())
+    path.write_bytes(packed)
+    assert read(kind, path).cells == whole.cells, "compressed by gzip, the sample gives something else"
+    for end in (len(packed) - 4, len(packed) // 2):
+        path.write_bytes(packed[:end])
+        cut = read(kind, path)
+        assert cut.cells <= whole.cells, "compressed and cut off, it reads what is not there"
+        assert cut.said.strip(), "compressed and cut off, it does not say that something is lost"
+
+
+def check_takes_lines_in_any_order(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    path = write(folder, ROWS)
+    whole = read_whole(kind, path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    for seed in range(5):
+        random.Random(seed).shuffle(lines)
+        path.write_bytes(b"".join(lines))
+        found = read(kind, path).values - whole.values
+        assert not found, f"with its lines in another order, it reads {sorted(found)[:3]}"
+
+
+def check_passes_over_garbage(kind: type[Adapter], write: Writer, folder: Path) -> None:
+    path = write(folder, ROWS)
+    whole = read_whole(kind, path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    for garbage in GARBAGE:
+        for where in (len(lines) // 2, len(lines)):
+            path.write_bytes(b"".join([*lines[:where], garbage + b"\n", *lines[where:]]))
+            found = read(kind, path)
+            more = found.cells - whole.cells
+            assert not more, f"with a line {garbage[:40]!r}, it reads {sorted(more)[:3]}"
+            lost = whole.cells - found.cells
+            assert not lost or found.said.strip(), f"with a line {garbage[:40]!r}, it loses {sorted(lost)[:3]} and says nothing"
