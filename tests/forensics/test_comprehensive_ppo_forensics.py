@@ -47,7 +47,7 @@ def test_the_constructor_shows_the_defaults_of_the_contract() -> None:
     defaults = {name: parameter.default for name, parameter in inspect.signature(ComprehensivePPOForensics).parameters.items()}
     assert ComprehensivePPOForensics().kl_target == 0.1
     assert defaults == {
-        "kl_target": None,  # 0.1, told from one that somebody gave
+        "kl_target": 0.1,
         "kl_target_tolerance": 0.05,
         "window_size": 100,
         "enable_kl_schedule_tracking": True,
@@ -203,15 +203,24 @@ def test_a_switch_turns_a_tracker_and_its_detectors_off(
     assert_strict(forensics.get_comprehensive_analysis())
 
 
-def test_a_target_goes_to_the_detectors_only_if_somebody_chose_it() -> None:
-    assert ComprehensivePPOForensics().engine.context == {}
-    assert ComprehensivePPOForensics(kl_target_tolerance=0.2).engine.context == {}
-    chosen = ComprehensivePPOForensics(kl_target=0.1)
-    assert chosen.engine.context == {"kl_target": 0.1, "kl_target_tolerance": 0.05}
-    chosen.update(1, kl=0.1)
-    chosen.reset()
-    assert chosen.engine.context == {"kl_target": 0.1, "kl_target_tolerance": 0.05}
-    assert ComprehensivePPOForensics().kl_target == 0.1
+def test_the_default_target_is_in_force() -> None:
+    default = ComprehensivePPOForensics()
+    assert default.engine.context == {"kl_target": 0.1, "kl_target_tolerance": 0.05}
+    for step in range(150):
+        metrics = default.update(step, kl=1.0)
+    assert metrics.kl_schedule_metrics is not None and metrics.kl_schedule_metrics.time_in_target_range == 0.0
+    assert metrics.overall_health_score <= 0.3
+    assert "target_range_anomaly" in [anomaly["type"] for anomaly in default.get_anomalies()]
+    default.reset()
+    assert default.engine.context == {"kl_target": 0.1, "kl_target_tolerance": 0.05}
+
+
+def test_without_a_target_no_kl_is_too_far_from_it() -> None:
+    free = ComprehensivePPOForensics(kl_target=None)
+    for step in range(150):
+        metrics = free.update(step, kl=1.0 + 0.01 * (step % 3))
+    assert free.engine.context == {} and free.get_anomalies() == []
+    assert metrics.overall_health_score == 1.0
 
 
 def test_an_event_is_not_changed() -> None:

@@ -172,7 +172,7 @@ def test_a_fixed_coefficient_is_no_controller() -> None:
 
 
 def test_no_score_rests_on_a_target_that_nobody_chose() -> None:
-    default, chosen = KLScheduleTracker(), KLScheduleTracker(0.1)
+    default, chosen = KLScheduleTracker(None), KLScheduleTracker()
     for step in range(30):
         unset, given_ = default.update(step, 6.0 + 0.01 * (step % 3), 0.2), chosen.update(step, 6.0 + 0.01 * (step % 3), 0.2)
     assert unset.kl_target == given_.kl_target == 0.1

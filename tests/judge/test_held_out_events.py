@@ -22,7 +22,7 @@ def test_its_metrics_are_named_as_held_out() -> None:
 
 
 def test_training_is_judged_without_it() -> None:
-    engine, forensics = Engine(), ComprehensivePPOForensics()
+    engine, forensics = Engine(), ComprehensivePPOForensics(kl_target=None)
     for step in range(100):
         for judge in (engine.observe, forensics.take):
             judge(event(step, 0.7 + 0.02 * (step % 7), "train"))

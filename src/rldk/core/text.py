@@ -26,11 +26,11 @@ def clean(text: object, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
-def did_you_mean(name: object, known: Iterable[str], most: int = 3) -> str:
+def did_you_mean(name: object, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> str:
     """` Did you mean a or b?` of the known names that a wrong one is near to; nothing where it is near to none."""
     import difflib  # slow to import, and only wanted for a mistake
 
-    near = difflib.get_close_matches(str(name), list(known), n=most)
+    near = difflib.get_close_matches(str(name), sorted(known), n=most, cutoff=cutoff)
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 

@@ -11,11 +11,13 @@ from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.core.files import strict, write_json
 from rldk.core.jsonio import to_step
+from rldk.detectors.base import Detector
 from rldk.forensics.analysis import analysis, health_summary, length_bias_analysis
 from rldk.forensics.ppo_scan import scan
 from rldk.functional.sample import describe
 from rldk.judge.judge import Judge
 from rldk.judge.record import ComprehensivePPOMetrics
+from rldk.judge.trackers.kl_schedule import DEFAULT_KL_TARGET
 from rldk.runs.canonical import RESPONSES, Canonicaliser
 
 __all__ = ["ComprehensivePPOForensics", "ComprehensivePPOMetrics"]
@@ -24,7 +26,29 @@ ENHANCED_VERSION = "2.0"
 
 
 class ComprehensivePPOForensics(Judge):
-    """Watches a run: `Judge` with the contract's ways in and out. The settings are those of `Judge`."""
+    """Watches a run: `Judge` with the contract's ways in and out.
+
+    The settings are those of `Judge`, except that the KL has a target unless `kl_target` is `None`: 0.1, in the unit in which
+    the KL is given.
+    """
+
+    def __init__(
+        self,
+        kl_target: float | None = DEFAULT_KL_TARGET,
+        kl_target_tolerance: float = 0.05,
+        window_size: int = 100,
+        enable_kl_schedule_tracking: bool = True,
+        enable_gradient_norms_analysis: bool = True,
+        enable_advantage_statistics: bool = True,
+        enable_length_bias_detection: bool = True,
+        length_bias_threshold: float = 0.35,
+        *,
+        detectors: Iterable[Detector] | None = None,
+    ) -> None:
+        super().__init__(
+            kl_target, kl_target_tolerance, window_size, enable_kl_schedule_tracking, enable_gradient_norms_analysis,
+            enable_advantage_statistics, enable_length_bias_detection, length_bias_threshold, detectors=detectors,
+        )  # fmt: skip
 
     def reset(self) -> None:
         """Forget the run; the settings stay."""
@@ -49,7 +73,8 @@ class ComprehensivePPOForensics(Judge):
             advantage_samples: the same by its older name.
             response_data: records of response text or length with its reward, for length bias.
             wall_time: the time in seconds.
-            metrics: any of the catalogue by name or alias; `None` was not logged. Others are kept if they are numbers.
+            metrics: any of the catalogue by name or alias; `None` was not logged. Numbers of your own are kept; a name that is
+                nearly one of the catalogue is an error, which says the right one.
         """
         number = to_step(step)
         if number is None:

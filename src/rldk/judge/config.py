@@ -112,8 +112,8 @@ class ScanConfig:
 
         A limit is a number that must not be passed, or `max`, `min` and `severity`. Every mistake is an error now.
         """
-        chosen: dict[str, Any] = {"kl_target": self.kl_target, "kl_target_tolerance": self.kl_target_tolerance}
-        chosen = {name: value for name, value in chosen.items() if value is not None} | dict(options or {})
+        tolerance = {} if self.kl_target_tolerance is None else {"kl_target_tolerance": self.kl_target_tolerance}
+        chosen: dict[str, Any] = {"kl_target": self.kl_target, **tolerance, **(options or {})}
         off = kind(**chosen, detectors=()).switched_off
         settings = self._extended(chosen.get("length_bias_threshold"), limits or {})
         wanted = [detector for detector in settings.build() if not off & {detector.family, detector.type}]

@@ -16,6 +16,9 @@ from rldk.judge.trackers.tracker import Snapshot
 
 __all__ = ["ComprehensivePPOMetrics"]
 
+TRACKERS = ("kl_schedule", "gradient_norms", "advantage_statistics", "length_bias")
+SCORES = ("overall_health_score", "training_stability_score", "convergence_quality_score")
+
 
 @dataclass(slots=True)
 class ComprehensivePPOMetrics(Snapshot):
@@ -60,17 +63,21 @@ class ComprehensivePPOMetrics(Snapshot):
             "training_stability_overall": named("training_stability_overall", self._stability),
             "convergence_quality": named("convergence_quality", self._convergence),
         }
-        for tracker in (
-            self.kl_schedule_metrics,
-            self.gradient_norms_metrics,
-            self.advantage_statistics_metrics,
-            self.length_bias_metrics,
-        ):
-            if tracker is not None:
-                parts.update(tracker.score_parts)
+        for tracker in TRACKERS:
+            if (record := getattr(self, f"{tracker}_metrics")) is not None:
+                parts.update(record.score_parts)
         return parts
 
+    def flat(self) -> dict[str, Any]:
+        """The step, the scores, and each tracker's values as `kl_schedule_current_kl`: one row of a table."""
+        found = {"step": self.step, **{name: strict(getattr(self, name)) for name in SCORES}}
+        for tracker in TRACKERS:
+            record: Snapshot | None = getattr(self, f"{tracker}_metrics")
+            if record is not None:
+                found.update((f"{tracker}_{name}", value) for name, value in record.to_dict().items() if name != "step")
+        return found
+
     def to_dict(self) -> dict[str, Any]:
-        """All of it as strict JSON holds it; what is not known is `None`."""
-        shown = Snapshot.to_dict(self)
+        """All of it as strict JSON holds it, each tracker's record and its flat form; what is not known is `None`."""
+        shown = {**Snapshot.to_dict(self), **self.flat()}
         return {**shown, "metrics": strict(self.metrics), "score_parts": strict(self.score_parts)}

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rldk.core.catalog import CATALOG, Plan, Route, entry_of, identify, locate, plan_for
+from rldk.core.catalog import CATALOG, Plan, Route, entry_of, identify, is_known, locate, plan_for
 from rldk.core.catalog.axes import HELD_OUT, STEP_KEYS, TIME_KEYS
 from rldk.core.catalog.metric import TRANSFORMS
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.core.jsonio import to_number, to_step
+from rldk.core.text import did_you_mean
 from rldk.runs.run import Coverage
 from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Table
 
@@ -37,6 +38,8 @@ __all__ = [
 PEEK = 50
 RESPONSES = "response_data"
 _KEPT_PLANS = 1024
+_SHORT = ("kl", "entropy", "learning_rate", "total_grad_norm", "reward", "accuracy", "length", "clipfrac")
+"""Short names of metrics that people mistype."""
 _STATED = ("token", "sequence")
 
 
@@ -58,11 +61,15 @@ class Canonicaliser:
         return found
 
     def keywords(self, metrics: Mapping[str, Any]) -> dict[str, float]:
-        """Keyword metrics by canonical name. `None` was not logged; anything else that is not a number is refused."""
+        """Keyword metrics by canonical name. `None` was not logged; what is not a number, and a misspelt name, is refused."""
+        plan = self._plan(tuple(metrics))
+        for name in plan.unmapped:
+            if not is_known(name) and (hint := did_you_mean(name, {*CATALOG, *_SHORT}, cutoff=0.8)):
+                raise UsageError(f"`{name}` is not a metric of the catalogue.{hint}")
         for key, value in metrics.items():
             if type(value) is not float and value is not None and to_number(value) is None:
                 raise UsageError(f"Expected `{key}` to be a number, got {value!r:.80}.")
-        return self._plan(tuple(metrics)).values(metrics)[0]
+        return plan.values(metrics)[0]
 
     def event(self, raw: Event | Mapping[str, Any]) -> Event | None:
         """One event in canonical terms; `None` for a row that tells of the whole run and not of a step."""
