@@ -15,7 +15,7 @@ from rldk.core.catalog.metric import REDUCTIONS
 from rldk.core.jsonio import loads
 from rldk.core.run_config import CONFIG_KEY, RunConfig
 from rldk.runs.canonical import canonical_columns, held_out_rows, prefix_held_out_rows
-from rldk.runs.placing import find_runs, find_steps, find_times, first_words
+from rldk.runs.row_axes import find_runs, find_steps, find_times, first_words
 from rldk.runs.run import Coverage, Run
 from rldk.runs.split import split_runs
 from rldk.runs.table import ABSENT, NULL, NUMBER, Column, Rows, Table

@@ -18,7 +18,7 @@ from rldk.core.jsonio import dumps, loads
 from rldk.core.run_config import CONFIG_KEY
 from rldk.core.text import writable
 from rldk.runs.columns import ABSENT, NULL, NUMBER, TEXT, Chunk, Column, Rows, Table, mixed
-from rldk.runs.lists import statistics_of
+from rldk.runs.list_statistics import statistics_of
 
 __all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "no_garbage_collection"]
 

@@ -13,7 +13,16 @@ import numpy as np
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import console
 from rldk.ingest.formats.console import split_stamp, strip_colours
-from rldk.ingest.formats.number_lines import Forms, Line, ends_whole, factor_of, fill_lines, iter_lines, numbers_of, split_numbers
+from rldk.ingest.formats.number_lines import (
+    Forms,
+    Line,
+    complete_cells,
+    factor_of,
+    fill_lines,
+    iter_lines,
+    numbers_of,
+    split_numbers,
+)
 from rldk.ingest.source import Source
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
@@ -65,15 +74,11 @@ def lines_of(
         values, words, form = forms.read(text)
         if form is None or not all(values[at].isdecimal() for at in (form.epoch, form.step, form.step + 1)):
             continue
-        if number == problems.unterminated and ends_whole(words[-1]):
-            notes.append(f"line {number} has no newline: values after its last may be missing")
-        elif number == problems.unterminated:
-            cells = tuple(cell for cell in form.cells if cell[0] != len(values) - 1)
+        if number == problems.unterminated:
+            cells = complete_cells(form.cells, words, problems, notes)
             if not cells:
-                problems.add(number, "no value that is certainly complete")
                 continue
             form = Form(form.epoch, form.step, cells)
-            notes.append(f"line {number} has no newline: its last value may be cut off and was left out")
         yield form, [*values, time]
 
 

@@ -24,7 +24,7 @@ from rldk.ingest.formats.console_steps import Banner, StepCounter
 from rldk.ingest.formats.number_lines import (
     Forms,
     Line,
-    ends_whole,
+    complete_cells,
     factor_of,
     fill_lines,
     iter_lines,
@@ -198,12 +198,12 @@ class KeyValueAdapter(Adapter):
                 if not form.is_row or (counts and not form.counts):
                     banner.see(words)
                     continue
-                if number == self.problems.unterminated and ends_whole(words[-1]):
-                    self.notes.append(f"line {number} has no newline: values after its last may be missing")
-                elif number == self.problems.unterminated:
-                    form = self._without_last(number, form, len(values) - 1)
-                    if not form.is_row:
+                if number == self.problems.unterminated:
+                    places = (form.step, form.total, form.epoch)
+                    cells = complete_cells(form.cells, words, self.problems, self.notes, places)
+                    if not cells:
                         continue
+                    form = replace(form, cells=cells)
                 if banner.began_again():
                     counter, launches = StepCounter(), launches + 1
                 epoch = None if form.epoch is None else parse_number(values[form.epoch])
@@ -211,14 +211,6 @@ class KeyValueAdapter(Adapter):
                 step = None if form.step is None else parse_count(values[form.step])
                 yield form, [*values, counter.next(step, total, epoch, hash(words)), epoch, time]
         self._note_steps(counter.by, launches)
-
-    def _without_last(self, number: int, form: TextForm, last: int) -> TextForm:
-        cells = tuple(cell for cell in form.cells if cell[0] != last)
-        if not cells or last in (form.step, form.total, form.epoch):
-            self.problems.add(number, "no value that is certainly complete")
-            return replace(form, is_row=False)
-        self.notes.append(f"line {number} has no newline: its last value may be cut off and was left out")
-        return replace(form, cells=cells)
 
     def _note_steps(self, counted_by: str, launches: int) -> None:
         if counted_by == "epoch":

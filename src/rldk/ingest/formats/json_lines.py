@@ -15,7 +15,7 @@ from rldk.ingest.formats.json_blocks import FastRows
 from rldk.ingest.source import Source
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
-from rldk.runs.lists import mean_of
+from rldk.runs.list_statistics import mean_of
 from rldk.runs.table import TableBuilder
 
 __all__ = [

@@ -19,7 +19,7 @@ import numpy as np
 
 from rldk.core.errors import ReadError
 from rldk.ingest.adapter import Adapter
-from rldk.ingest.formats.sqlite import MAGIC, columns_of, open_database
+from rldk.ingest.formats.sqlite import MAGIC, columns_of, has_tables, open_database
 from rldk.ingest.formats.stores import FileProgress, Point, first_bytes, gather, list_folder, report, unique_names, walk_files
 from rldk.log.lines import iter_lines
 from rldk.log.problems import LineProblems
@@ -132,8 +132,10 @@ def _parse(line: bytes) -> tuple[int, float, int] | None:
     return (time, value, step) if abs(time) < 2**62 and abs(step) < 2**62 else None
 
 
-_METRICS = frozenset({"key", "value", "timestamp", "run_uuid"})
-_RUNS = frozenset({"run_uuid", "lifecycle_stage", "start_time"})
+_TABLES = {
+    "metrics": frozenset({"key", "value", "timestamp", "run_uuid"}),
+    "runs": frozenset({"run_uuid", "lifecycle_stage", "start_time"}),
+}
 _LARGEST = 1.7976931348623157e308
 _REPORT_ROWS = 65_536
 _SYSTEM = "system/"
@@ -156,7 +158,7 @@ class MLflowAdapter(Adapter):
             found = next(find_runs(self.source.path), None) is not None
             self.why = "a folder of MLflow runs" if found else "a folder without MLflow runs"
         else:
-            found = self.source.head.startswith(MAGIC) and _is_mlflow(self.source.path)
+            found = self.source.head.startswith(MAGIC) and has_tables(self.source.path, _TABLES)
             self.why = "a database with MLflow's tables" if found else "no database with MLflow's tables"
         return found
 
@@ -246,13 +248,3 @@ def _value(value: float, is_nan: bool) -> float:
     if abs(value) >= _LARGEST:
         return float("inf") if value > 0 else float("-inf")
     return value
-
-
-def _is_mlflow(path: Path) -> bool:
-    if first_bytes(path, len(MAGIC)) != MAGIC:
-        return False
-    try:
-        with open_database(path) as connection:
-            return columns_of(connection, "metrics") >= _METRICS and columns_of(connection, "runs") >= _RUNS
-    except ReadError:
-        return False

@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rldk.core.catalog import CATALOG, locate
+from rldk.log.problems import LineProblems
 from rldk.runs.table import TableBuilder, no_garbage_collection
 
 __all__ = [
     "Forms",
     "Line",
-    "ends_whole",
+    "complete_cells",
     "factor_of",
     "fill_lines",
     "iter_lines",
@@ -41,7 +42,7 @@ _ANY = re.compile(
 )
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _RUNS_ON = re.compile(r"[.\w+-]|$")  # words that could be taken for a part of the number before them
-_WHOLE = re.compile(r"[\s,;|\])}]")
+_AFTER_NUMBER = re.compile(r"[\s,;|\])}]")
 _OFTEN = 8  # an expression takes milliseconds to make
 Plan = TypeVar("Plan")
 Split = Callable[[str], tuple[list[str], tuple[str, ...]]]
@@ -74,9 +75,28 @@ def parse_count(text: str) -> int | None:
     return int(value) if value is not None and math.isfinite(value) and value >= 0 and value == int(value) else None
 
 
-def ends_whole(after: str) -> bool:
-    """Whether a number is whole by what follows it, where the line may be cut off."""
-    return _WHOLE.match(after) is not None
+Cell = tuple[int, str, float]
+"""A number of a line: its position among the numbers, its key, and the factor it is multiplied with."""
+
+
+def complete_cells(
+    cells: tuple[Cell, ...], words: tuple[str, ...], problems: LineProblems, notes: list[str], places: Sequence[int | None] = ()
+) -> tuple[Cell, ...]:
+    """The cells that are certainly complete in a last line without its newline, which may be cut off within a number.
+
+    There are none, and a problem is added, where the number that may be cut off is the only one, or one of `places`, such as
+    the step.
+    """
+    number, last = problems.unterminated or 0, len(words) - 2
+    if _AFTER_NUMBER.match(words[-1]):
+        notes.append(f"line {number} has no newline: values after its last may be missing")
+        return cells
+    kept = tuple(cell for cell in cells if cell[0] != last)
+    if not kept or last in places:
+        problems.add(number, "no value that is certainly complete")
+        return ()
+    notes.append(f"line {number} has no newline: its last value may be cut off and was left out")
+    return kept
 
 
 class Forms(Generic[Plan]):

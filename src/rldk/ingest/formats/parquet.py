@@ -13,8 +13,8 @@ from rldk.core.catalog.axes import TIME_KEYS, is_axis
 from rldk.core.errors import ReadError, require
 from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
+from rldk.runs.row_axes import parse_seconds
 from rldk.runs.table import TableBuilder
-from rldk.runs.times import parse_seconds
 
 __all__ = ["Cells", "ParquetAdapter", "columns_of_batch", "is_of_use"]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from rldk.core.errors import ReadError
+from rldk.ingest.formats.stores import first_bytes
 
-__all__ = ["MAGIC", "columns_of", "open_database"]
+__all__ = ["MAGIC", "columns_of", "has_tables", "open_database"]
 
 MAGIC = b"SQLite format 3\0"
 _WAL_MODE = 2
@@ -45,6 +46,17 @@ def columns_of(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     """The columns of a table; none where there is no such table (a view is not one: it would run what it likes)."""
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
     return frozenset(row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')) if found else frozenset()
+
+
+def has_tables(path: Path, tables: Mapping[str, frozenset[str]]) -> bool:
+    """Whether a file is a database that has these tables, with at least these columns."""
+    if first_bytes(path, len(MAGIC)) != MAGIC:
+        return False
+    try:
+        with open_database(path) as connection:
+            return all(columns_of(connection, table) >= columns for table, columns in tables.items())
+    except ReadError:
+        return False
 
 
 @contextmanager

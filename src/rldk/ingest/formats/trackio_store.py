@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rldk.core.errors import ReadError
 from rldk.core.jsonio import loads
 from rldk.ingest.adapter import Adapter
-from rldk.ingest.formats.sqlite import MAGIC, columns_of, open_database
-from rldk.ingest.formats.stores import FileProgress, first_bytes, list_folder, report, unique_names
+from rldk.ingest.formats.sqlite import MAGIC, columns_of, has_tables, open_database
+from rldk.ingest.formats.stores import FileProgress, list_folder, report, unique_names
 from rldk.ingest.formats.wandb_store import plain_row
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
+from rldk.runs.row_axes import parse_seconds
 
 __all__ = ["TrackioAdapter"]
 
-_COLUMNS = frozenset({"timestamp", "run_name", "step", "metrics"})
+_TABLES = {"metrics": frozenset({"timestamp", "run_name", "step", "metrics"})}
 _OWN_SUFFIXES = frozenset({".db", ".db-shm", ".db-wal", ".hash", ".lock", ".parquet"})
 _MOST_FILES = 1_000
 _REPORT_ROWS = 4_096
@@ -42,7 +42,7 @@ class TrackioAdapter(Adapter):
             found = own and bool(_databases(self.source.path))
             self.why = "a folder of trackio's databases" if found else "a folder that is not trackio's own"
         else:
-            found = self.source.head.startswith(MAGIC) and _is_trackio(self.source.path)
+            found = self.source.head.startswith(MAGIC) and has_tables(self.source.path, _TABLES)
             self.why = f"{'a' if found else 'no'} database with trackio's table of metrics"
         return found
 
@@ -78,7 +78,8 @@ def _rows(
             if row is None:
                 problems.add(number, "`metrics` is not a JSON object")
                 continue
-            yield {**row, "step": step, "wall_time": _seconds(timestamp), "run_id": prefix + names.get(str(run), str(run))}
+            run_id = prefix + names.get(str(run), str(run))
+            yield {**row, "step": step, "wall_time": parse_seconds(str(timestamp)), "run_id": run_id}
             if number % _REPORT_ROWS == 0:
                 progress(size * number // max(total, number), size)
         progress(size, size)
@@ -94,25 +95,6 @@ def _parse(metrics: str | bytes) -> dict[str, Any] | None:
     return plain_row(row.items()) if type(row) is dict else None
 
 
-def _seconds(timestamp: Any) -> float | None:
-    """Seconds since 1970 of the time that trackio writes; without a zone it is UTC."""
-    try:
-        moment = datetime.fromisoformat(timestamp)
-    except (TypeError, ValueError):
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-
-
-def _is_trackio(path: Path) -> bool:
-    if first_bytes(path, len(MAGIC)) != MAGIC:
-        return False
-    try:
-        with open_database(path) as connection:
-            return columns_of(connection, "metrics") >= _COLUMNS
-    except ReadError:
-        return False
-
-
 def _databases(folder: Path) -> list[Path]:
     paths = (Path(entry.path) for entry in list_folder(folder, _MOST_FILES) if entry.name.endswith(".db"))
-    return [path for path in paths if _is_trackio(path)]
+    return [path for path in paths if has_tables(path, _TABLES)]

@@ -12,7 +12,7 @@ import pytest
 
 from rldk.core.errors import ReadError
 from rldk.ingest import read_runs
-from rldk.runs.lists import statistics_of
+from rldk.runs.list_statistics import statistics_of
 from rldk.runs.run import Run
 
 

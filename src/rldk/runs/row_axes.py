@@ -1,17 +1,22 @@
-"""Where each row of a table belongs: its step, its time, its run, by the keys that say so."""
+"""Where each row of a table belongs: its step, its time and its run, by the keys that say so.
+
+Times are seconds, ISO dates, `5m 18s` or `1:02:03`; a step may be written as `10/547`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import datetime, timezone
 
 import numpy as np
 import numpy.typing as npt
 
 from rldk.core.catalog.axes import RUN_KEYS, STEP_KEYS, TIME_KEYS
+from rldk.core.jsonio import to_step
 from rldk.runs.table import NUMBER, TEXT, Column, Rows, Table
-from rldk.runs.times import parse_seconds, parse_step
 
-__all__ = ["find_runs", "find_steps", "find_times", "first_words"]
+__all__ = ["find_runs", "find_steps", "find_times", "first_words", "parse_seconds"]
 
 _STANDING = 16
 _MOST_RUN_IDS = 1000
@@ -107,3 +112,31 @@ def find_runs(table: Table, given: str | None, kept: Rows) -> tuple[list[tuple[s
         return [(None, kept)], [note]
     names: list[str | None] = [*column.words, None]
     return [(names[column.codes[rows[0]]], rows) for rows in sorted(groups, key=lambda rows: int(rows[0]))], []
+
+
+_UNITS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "min": 60.0, "s": 1.0, "ms": 0.001}
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(d|h|min|ms|m|s)(?![a-z])")
+_CLOCK = re.compile(r"(?:(\d+) days?, )?(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d+)?))?")
+
+
+def parse_seconds(text: str) -> float | None:
+    """Seconds that a text stands for: since 1970 for a date, a duration otherwise; `None` if it is neither."""
+    text = text.strip()[:64]
+    if match := _CLOCK.fullmatch(text):
+        days, first, second, third = match.groups()
+        if third is None:
+            return int(first) * 60.0 + int(second)
+        return int(days or 0) * 86400.0 + int(first) * 3600.0 + int(second) * 60.0 + float(third)
+    parts = _PART.findall(text)
+    if parts and not _PART.sub("", text).strip(" ,"):
+        return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace(",", "."))
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def parse_step(text: str) -> int | None:
+    """The step that a text stands for; of `10/547` it is the 10."""
+    return to_step(text.split("/", 1)[0])
