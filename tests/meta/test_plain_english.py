@@ -19,6 +19,7 @@ COUNTED = (
 )
 UNITS = r"token|step|run|checkpoint|row|response|prompt|sequence|second|line|file|metric|event|incident|paragraph|epoch|batch"
 
+TEXT = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1))
 VERBS = r"(?:stands?|has|have|is|was|logs?|holds?|takes?|writes?|needs?|must|that)\b"
 
 PLAIN: dict[str, str] = {
@@ -75,7 +76,7 @@ PLACES = (("", "*.md"), ("docs", "**/*.md"), (".github", "**/*.*"))
 PAGES = [page for folder, kind in PLACES for page in (ROOT / folder).glob(kind)]
 CODE = [
     path
-    for folder in ("src/rldk/detectors", "src/rldk/signals", "trainer", "examples", "benchmarks", "docs", "scripts", "tests/meta")
+    for folder in ("src/rldk", "trainer", "examples", "benchmarks", "docs", "scripts", "tests/meta")
     for path in (ROOT / folder).rglob("*.py")
     if path != Path(__file__)
 ]
@@ -87,15 +88,17 @@ def texts(path: Path) -> list[tuple[int, str]]:
     if path.suffix != ".py":
         return [(number, line) for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)]
     found: list[tuple[int, str]] = []
-    last = -1
+    whole = False
     for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
-        if token.type in (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -2)):
+        if token.type in TEXT:
             text = token.string.strip("rbfuRBFU").strip("\"'#")
-            if token.start[0] - last <= 1 and found:
+            if whole:
                 found[-1] = (found[-1][0], f"{found[-1][1]} {text}")
             else:
                 found.append((token.start[0], text))
-            last = token.end[0]
+            whole = True
+        elif token.type not in (tokenize.NL, tokenize.INDENT):
+            whole = False
     return found
 
 

@@ -56,7 +56,7 @@ class CheckpointHistory:
     def resume(self, folder: str | Path, step: int) -> None:
         """Take up a run again: the first and the latest checkpoint up to `step` are those to compare with.
 
-        Where there are none left, the next one begins anew.
+        If none is left, the next one starts from the beginning.
         """
         before: list[Found] = []
         with suppress(ReadError, OSError):

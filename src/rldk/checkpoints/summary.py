@@ -1,4 +1,4 @@
-"""`R_checkpoint_summary.csv`: one row a checkpoint, and a file that is whole or not there."""
+"""`R_checkpoint_summary.csv`: one row per checkpoint, in a file that is complete or absent."""
 
 from __future__ import annotations
 

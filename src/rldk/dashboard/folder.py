@@ -53,7 +53,7 @@ class Folder:
         self._finder = LogFinder(self.path)
 
     def list(self) -> Listing:
-        """All logs that are there now."""
+        """All logs that exist now."""
         if not self.path.is_dir():
             return Listing(problem="This folder does not exist yet. A run appears here as soon as it is started.")
         try:

@@ -78,7 +78,7 @@ class ShownRun(FollowedRun):
         return self.sketch or self.curves
 
     def state(self) -> dict[str, Any]:
-        """All that the page shows beside curves, and that changes as the run goes on."""
+        """All that the page shows besides curves and that changes as the run continues."""
         result, shown = self.result, self.source
         return {
             "run_id": clean(self.run_id, 300),

@@ -107,7 +107,7 @@ def clip_fraction(
 
 
 def update_kl(logp: Tensor, old_logp: Tensor, mask: Tensor, count: Any = None) -> Tensor:
-    """KL from the policy that drew the tokens to the one in training, by token (k3)."""
+    """KL per token from the policy that sampled to the one in training (k3)."""
     from rldk.functional.kl import estimate_kl
 
     return masked_mean(estimate_kl(old_logp, logp, "k3"), mask, count)

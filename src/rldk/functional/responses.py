@@ -20,7 +20,7 @@ _MIN_TOKENS = 4  # fewer have too few pairs to repeat one
 
 
 def sample_responses(tokens: Any, lengths: Any) -> ResponseSample:
-    """A sample of some responses: of at most 64 what tells them apart, of at most 32 how much they repeat themselves.
+    """A sample of the responses: how many of at most 64 differ, and how much at most 32 repeat themselves.
 
     The repetition of a response is 1 minus distinct over all pairs of neighbouring tokens, of at most 256 tokens.
 
@@ -59,7 +59,7 @@ def describe_responses(samples: Iterable[ResponseSample]) -> dict[str, float]:
 
 
 def place_factors(count: int) -> Any:
-    """An odd number for each of so many places, the same in every process: sums of tokens times these tell rows apart."""
+    """An odd number for each of so many places, the same in every process: sums of tokens times these distinguish rows."""
     return _factors(-(-count // 256) * 256)[:count]
 
 

@@ -35,7 +35,7 @@ _NOT_LOGS = frozenset({
     ".toml", ".cfg", ".ini", ".lock", ".patch", ".diff",
 })  # fmt: skip
 """Endings of files that are not logs, whatever they hold: a test or a page may well quote a log. Named by itself, such a file is
-read all the same."""
+still read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class LogFinder:
         self._known: dict[Path, tuple[int, int, str | None]] = {}
 
     def find(self, seconds: float = math.inf) -> list[FoundLog]:
-        """All logs that are there now, in the order of the paths.
+        """All logs that exist now, in the order of the paths.
 
         After so many seconds no further file is opened: `pending` counts those left for the next call.
         """

@@ -26,7 +26,7 @@ def placeable(keys: Iterable[str], field_map: Mapping[str, str]) -> list[str]:
 
 
 def suggest(key: str) -> str | None:
-    """The metric whose name or alias is a key's but for a slip of the pen; `None` where none is."""
+    """The metric whose name or alias is a key's except for a typo; `None` if there is none."""
     names = _names()
     for said in dict.fromkeys((normalise(key), normalise(key.rsplit("/", 1)[-1]))):
         near = difflib.get_close_matches(said, names, n=8, cutoff=0.75)

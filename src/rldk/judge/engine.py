@@ -56,7 +56,7 @@ class Engine:
         self.events = 0
         self.first_step: int | None = None
         self.last_step: int | None = None
-        self.failed: Callable[[Detector, Exception], None] | None = None  # told of a detector that raises, which is then dropped
+        self.failed: Callable[[Detector, Exception], None] | None = None  # called when a detector raises; it is then dropped
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._recent = Recent(self.detectors)
         self._open: dict[str, list[Anomaly]] = {}

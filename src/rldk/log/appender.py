@@ -98,7 +98,7 @@ class Appender:
         if not self._failing:
             self._failing = True
             _log.warning(
-                "The event log %s cannot be written (%s). The run goes on: up to %d MiB of events wait in memory and "
+                "The event log %s cannot be written (%s). The run continues: up to %d MiB of events wait in memory and "
                 "are written once that works again; beyond that they are dropped. Free some space, or check the disk.",
                 *(self.path, error.strerror or error, self.max_pending_bytes >> 20),
             )

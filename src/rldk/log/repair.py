@@ -40,7 +40,7 @@ def repair_tail(fd: int) -> str | None:
 
 
 def cut_half_line(fd: int) -> None:
-    """Take back a line that could only be written in part: the file ends after its last newline again."""
+    """Remove a line that was only partly written: the file ends after its last newline again."""
     size = os.fstat(fd).st_size
     end = _after_last_newline(fd, size)
     if end < size:

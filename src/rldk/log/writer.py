@@ -26,7 +26,7 @@ _open_writers: weakref.WeakSet[EventWriter] = weakref.WeakSet()
 
 
 class EventWriter:
-    """One event a line, with the operating system by the time `write` returns.
+    """One event per line, handed to the operating system before `write` returns.
 
     Opening repairs the end that a crash left, and with `resume_step` takes out the rows of later steps, which the
     resumed run will write again. While it is open no other writer may have the file.
@@ -38,11 +38,11 @@ class EventWriter:
 
     Args:
         path: the log; missing folders are made.
-        resume_step: the last step of the checkpoint that the run goes on from.
+        resume_step: the last step of the checkpoint that the run resumes from.
         max_pending_bytes: how much may wait in memory for the disk.
 
     Attributes:
-        repair: what opening had to mend at the end of the file, or `None`.
+        repair: what opening had to repair at the end of the file, or `None`.
         removed_rows: how many rows beyond `resume_step` were taken out.
 
     Raises:

@@ -54,7 +54,7 @@ def last_good(incident: Incident) -> str:
 
 
 def may_also_be(incident: Incident) -> str:
-    """The other causes that would explain it, the likelier first; empty without any."""
+    """The other causes that would explain it, the most likely first; empty without any."""
     return "; ".join(TITLES.get(rival, in_words(rival)) for rival in incident.rivals)
 
 

@@ -1,4 +1,4 @@
-"""A run as a table: rows in any order and shape become columns, are told apart as runs, and get canonical names."""
+"""A run as a table: rows in any order and shape become columns, are split into runs, and get canonical names."""
 
 from __future__ import annotations
 

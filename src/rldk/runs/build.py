@@ -1,4 +1,4 @@
-"""From a raw table to runs: find the steps, leave out what is no step, tell the runs apart, merge rows, name the metrics."""
+"""From a raw table to runs: find the steps, drop rows that are not steps, split the runs, merge rows, name the metrics."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Canonicaliser:
         return plan.values(metrics)[0]
 
     def event(self, raw: Event | Mapping[str, Any]) -> Event | None:
-        """One event in canonical terms; `None` for a row that tells of the whole run and not of a step."""
+        """One event in canonical terms; `None` for a row that describes the whole run and not a step."""
         if isinstance(raw, Event):
             return self._of_event(raw)
         if not isinstance(raw, Mapping):
@@ -125,7 +125,7 @@ def _reduction_of_kl(plan: Plan) -> str:
 
 
 def read_events(events: Iterable[Event | Mapping[str, Any]]) -> Iterator[Event]:
-    """Any iterable of events in canonical terms, one at a time; flat rows by the framework that their keys give away.
+    """Any iterable of events in canonical terms, one at a time; flat rows by the framework that their keys identify.
 
     The first rows are looked at together, since a row may hold few keys. Canonical names give nobody away: a row of ours
     with `kl`, `kl_coef` and `clip_frac` is not one of a trainer that calls something else `kl`.

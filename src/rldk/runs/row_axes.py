@@ -36,7 +36,7 @@ def find_steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray
             whole[whole] = column.values[whole] == np.floor(column.values[whole])
             share = float(whole[kept].mean()) if len(kept) else 0.0
             if share and len(kept) >= _STANDING and np.ptp(column.values[kept][whole[kept]]) == 0:
-                share = 0.0  # it stands still, and says nothing of where a row belongs
+                share = 0.0  # it does not move, and cannot say where a row belongs
             candidates.append((min(share, 0.5), whole, column.values))
     share, whole, values = max(candidates, key=lambda found: found[0], default=(0.0, np.zeros(0, dtype=bool), np.zeros(0)))
     if not share:

@@ -38,7 +38,7 @@ class Coverage:
 
 @dataclass(slots=True)
 class Run:
-    """One run. `columns` holds the canonical metrics, and under their raw keys those the catalogue has no place for.
+    """One run. `columns` holds the canonical metrics, and, under their raw keys, those that the catalogue does not know.
 
     `config` is what the run was started with, as far as the log or a file beside it says.
     """
@@ -176,7 +176,7 @@ def _plain_or_all(column: Column) -> Any:
 
 
 def frame_of(runs: Sequence[Run]) -> pd.DataFrame:
-    """Several runs as one frame, told apart by `run_id`; the columns come in the order that one run's have."""
+    """Several runs as one frame with a column `run_id`; the columns are in the order of those of one run."""
     import pandas as pd
 
     frames = [run.frame() for run in runs]

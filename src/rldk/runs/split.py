@@ -1,4 +1,4 @@
-"""Which rows of a file belong to which run: restarts, resumes and runs written over each other, told apart by their steps."""
+"""Which rows of a file belong to which run: restarts, resumes and interleaved runs, separated by their steps."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def split_runs(steps: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> S
     - A fall to the first step, or a first step that comes again with the same keys, is a restart: another run.
     - A fall to the middle of a run is a resume: the rows after it replace those they repeat.
     - A fall after which both lines of steps go on is two runs written into one file at the same time.
-    - Steps that fall all the time say nothing of runs: they are one, whose rows are sorted.
+    - Steps that always fall do not separate runs: they are one run, whose rows are sorted.
     """
     if len(steps) < 2 or bool(np.all(np.diff(steps) > 0)):
         return Split([np.arange(len(steps), dtype=np.intp)])

@@ -5,7 +5,7 @@
 
 White noise; noise with a memory of ten rows (AR 0.9); white noise on a random walk whose steps are a tenth of its spread; and a
 reward that is noise for a third to five sixths of the run and rises then. Reward, KL, entropy, length and gradient norm are all
-of the kind, but for the late learner, whose reward alone is.
+of the kind, except for the late learner, whose reward alone is.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def change_kl_unit(events: Sequence[Event], how: Reductions) -> Related:
-    """KL by token where it was by sequence, and the reverse, by the mean length of each row's responses, if all rows tell it."""
+    """KL per token instead of per sequence, and the reverse, using the mean response length of each row, if all rows log it."""
     unit = how.get("kl_mean", "")
     lengths = [event.metrics.get("rollout_length_mean", 0.0) for event in events if "kl_mean" in event.metrics]
     if unit not in ("token", "sequence") or not all(isfinite(length) and length > 0.0 for length in lengths):

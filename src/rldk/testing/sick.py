@@ -1,4 +1,4 @@
-"""A sick stream for every detector of the table: a simulated fault where there is one, else columns made by hand."""
+"""A sick stream for every detector of the table: a simulated fault if it exists, else columns made by hand."""
 
 from __future__ import annotations
 

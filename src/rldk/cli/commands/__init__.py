@@ -1,1 +1,1 @@
-"""One command a file: `configure(parser)` and `run(args) -> exit status`."""
+"""One command per file: `configure(parser)` and `run(args) -> exit status`."""

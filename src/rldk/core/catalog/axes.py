@@ -62,7 +62,7 @@ REDUCTION_KEY = "model_info/reductions/kl_mean"
 SUMMARY_KEYS = frozenset(
     {"train_runtime", "train_samples_per_second", "train_steps_per_second", "total_flos", "train/train_runtime"}
 )
-"""What Hugging Face logs once at the end: a row that has it tells of the run and not of a step."""
+"""What Hugging Face logs once at the end: a row that has it describes the run and not a step."""
 
 EVAL_PREFIXES = (
     "eval/", "eval_", "validation/", "validation_", "val-core/", "val-aux/", "valid/", "valid_", "val/", "val_", "test/", "test_",

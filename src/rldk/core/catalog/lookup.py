@@ -131,7 +131,7 @@ def _aliases() -> dict[str, Place]:
 
 
 def _unstated(entry: Metric) -> str:
-    """A KL under a name of somebody's own may be by token or by sequence."""
+    """A KL under a user's own name may be per token or per sequence."""
     return "unstated" if entry.name == "kl_mean" else ""
 
 
@@ -172,7 +172,7 @@ def _variants(key: str) -> Iterator[str]:
 
 @lru_cache(maxsize=65536)
 def locate(key: str, framework: str | None = None) -> Place | None:
-    """Where a raw key of a framework (or of nobody knows which) goes; `None` if the catalogue has no place for it."""
+    """What a raw key of a framework (or of an unknown one) becomes; `None` if the catalogue does not know it."""
     key = without_blanks(key)
     variants = tuple(_variants(key))
     family = CATALOG.get(f"{key.split('/', 1)[0]}/*")
@@ -252,7 +252,7 @@ def is_known(key: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def is_measured(key: str) -> bool:
-    """Whether a key names what each step measures anew: a reward is, a learning rate or a coefficient is a setting."""
+    """Whether a key names something measured at each step, such as a reward; a learning rate or a coefficient is a setting."""
     if is_axis(key):
         return False
     place = locate(key) or locate(strip_eval(key) or "")

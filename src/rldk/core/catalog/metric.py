@@ -111,7 +111,7 @@ class Framework:
     Attributes:
         title: what people call it.
         keys: its own keys of each canonical metric; of several in one row the first counts.
-        signature: keys that are no metrics but give it away.
+        signature: keys that are not metrics but identify it.
         json_lines: whether it writes JSON lines, one object per step, that are recognised by its keys.
     """
 

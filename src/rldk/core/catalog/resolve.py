@@ -227,7 +227,7 @@ def _add_sums(
 
 
 def _part_reductions(routes: dict[str, tuple[Route, ...]]) -> None:
-    """A KL by token and one by sequence are two quantities: the one that comes second keeps a name of its own."""
+    """A KL per token and one per sequence are two quantities: the second gets its own name."""
     for held_out in ("", "eval_"):
         rivals = routes.get(f"{held_out}kl_mean", ())
         others = [route for route in rivals if route.per in _RIVALS and route.per != rivals[0].per]
@@ -244,7 +244,7 @@ _DESCRIBING = frozenset({"settings", "optimisation", "throughput", "resources"})
 
 
 def _kind(routes: Iterable[str], present: frozenset[str], held_out: bool) -> str:
-    """Whether such a row tells of training, of held-out data, of the whole run, or of nothing we know."""
+    """Whether such a row describes training, held-out data, the whole run, or something unknown."""
     measured = {name for name in routes if not name.startswith("eval_") and _group(name) not in _DESCRIBING}
     if present & SUMMARY_KEYS and measured <= {"loss"}:
         return "summary"

@@ -1,4 +1,4 @@
-"""What every streaming statistic shares: missing values, saving and restoring, starting anew."""
+"""What every streaming statistic shares: missing values, saving and restoring, starting over."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Statistic(ABC):
             if state[name] != getattr(self, name):
                 raise UsageError(
                     f"Expected a state saved with `{name}` = {getattr(self, name)!r}, got one with {state[name]!r}: "
-                    f"build the {type(self).__name__} with the same parameters, or start it anew."
+                    f"build the {type(self).__name__} with the same parameters, or start a new one."
                 )
         for name in names:
             setattr(self, name, _restored(getattr(self, name), state[name]))

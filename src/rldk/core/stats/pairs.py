@@ -116,7 +116,7 @@ class RollingPairs(Statistic):
 
     @property
     def rank_correlation(self) -> float:
-        """Spearman's rho of the window, computed anew at each reading."""
+        """Spearman's rho of the window, computed at each reading."""
         return rank_correlation(self._xs, self._ys)
 
 

@@ -31,7 +31,7 @@ _ROUNDED = 0.0051
 
 @dataclass(slots=True)
 class _Redraw:
-    """A place where the bar made room for a row: the step it stood at, its end, and which row came just there (-1: none)."""
+    """A place where the progress bar made room for a row: its step, its end, and which row came there (-1: none)."""
 
     step: int
     total: int
@@ -121,7 +121,7 @@ class _Launch:
 
 
 class TrainerSteps:
-    """Collects what each row tells of its place, and then says the steps.
+    """Collects what each row says about its position, and then gives the steps.
 
     Another launch begins where the epoch falls back, and after the row that sums a launch up unless the epoch goes on.
     """
@@ -265,7 +265,7 @@ def _by_epochs(launch: _Launch) -> list[int] | None:
 
 
 def _with_others(launch: _Launch, counted: list[int], total: int) -> list[int]:
-    """The steps of all rows: an evaluation is of the step that the trainer's bar stood at, or of the row before it."""
+    """The steps of all rows: an evaluation belongs to the step of the trainer's progress bar, or to the row before it."""
     steps: list[int] = []
     trained = iter(counted)
     for row, kind in enumerate(launch.kinds):

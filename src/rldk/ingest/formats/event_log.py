@@ -58,7 +58,7 @@ def _whole_steps(columns: Mapping[str, Any]) -> bool:
 
 
 def _parse(adapter: Adapter, number: int, line: bytes) -> Mapping[str, Any] | None:
-    """The event in a line as it is; one without a step or without metrics is counted and located."""
+    """The event in a line as it is; an event that lacks a step or metrics is counted and located."""
     try:
         raw = loads(line)
     except ValueError as error:

@@ -80,7 +80,7 @@ NOTHING = TextForm(None, None, None, (), False)
 def form_of_text(words: tuple[str, ...]) -> TextForm:
     """Understand a line by its words.
 
-    It is a row if it names two quantities that are measured at each step, or one beside a step or an epoch. Settings
+    It is a row if it names two quantities that are measured at each step, or one together with a step or an epoch. Settings
     (a learning rate, a coefficient) do not count: that is how a configuration looks.
     """
     names = [_key(text, first=position == 0) for position, text in enumerate(words[:-1])]
@@ -143,7 +143,7 @@ class KeyValueAdapter(Adapter):
     """Reads rows of named numbers out of any text, with time stamps and levels before them, or in a progress bar.
 
     A line is a row only if the catalogue knows what is measured in it. Where the program's first lines come again
-    between two rows, it was started anew, and another run begins.
+    between two rows, it was restarted, and another run begins.
     """
 
     name: ClassVar[str] = "keyvalue"

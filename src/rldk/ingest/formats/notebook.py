@@ -72,7 +72,7 @@ _FEWEST_ROWS = 2
 class NotebookAdapter(Adapter):
     """Reads the tables of steps in a notebook's outputs, or in a page; other tables are passed over.
 
-    A notebook that was run twice has a table for each; where the steps begin anew, so does another run.
+    A notebook that was run twice has a table for each; where the steps restart, another run begins.
     """
 
     name: ClassVar[str] = "notebook"

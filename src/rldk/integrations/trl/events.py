@@ -66,7 +66,7 @@ class EventMaker:
         self._made = 0
 
     def make(self, step: int, logs: Mapping[str, Any]) -> Event | None:
-        """The event of a step; `None` for a row that tells of the whole run, and not of a step."""
+        """The event of a step; `None` for a row that describes the whole run and not a step."""
         found = resolve(logs, framework=self._framework(logs))
         own = {key: number for key in found.unmapped if (number := to_number(logs[key])) is not None}
         if found.kind == "summary" or not (found.metrics or found.nulls or own):
@@ -91,7 +91,7 @@ class EventMaker:
         return self._frameworks[keys]
 
     def _probe(self, event: Event, found: Resolution) -> None:
-        """Add what the probes have; what was logged counts before what was probed, but for what is logged as something else."""
+        """Add what the probes have; logged values take precedence over probed ones, except where they mean something else."""
         session, guard = self.session, self.session.guard
         if not self._made and "kl_coef" in self.facts:  # without a reference to compare with, dropout does no harm
             self.facts |= guard.call("the probe of dropout", self._dropout) or {}
@@ -183,7 +183,7 @@ class EventMaker:
         return found | describe_responses(sample for _, sample in parts)
 
     def step_ended(self) -> None:
-        """A trainer that tells of its steps has ended one: what it does between steps is not theirs."""
+        """A trainer that reports its steps has ended one: what it does between steps does not belong to them."""
         self._steps.append(time.perf_counter() - self._began)
 
     def step_began(self) -> None:
@@ -191,7 +191,7 @@ class EventMaker:
         self._began = time.perf_counter()
 
     def _times(self, event: Event) -> dict[str, float]:
-        """The time of a step, and in PPO where it went: the first optimizer step ends the generation, but for its own share."""
+        """The time of a step, and in PPO where it went: the first optimizer step ends the generation, less its own share."""
         steps, self._steps = self._steps, []
         before, self._before = self._before, time.perf_counter()
         took = sum(steps) / len(steps) if steps else self._before - before

@@ -26,7 +26,7 @@ WHITE_SHARE, WHITE_COUNT = 0.9, 5
 BIAS, SKEWNESS, KURTOSIS, TAIL = 0.5, 3.0, 20.0, 20.0  # what healthy runs keep, sparse rewards included
 FADED = 2.0  # decades by which the spread may shrink before there is little left to learn from
 NEW = 0.2
-FEW = 3  # values from which on something is said
+FEW = 3  # values needed before there is a statement
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ DEFAULT_KL_TARGET = 0.1
 """Shown and measured against where no target is given. No score and no anomaly depends on a target that nobody chose, since
 the usual KL differs a hundredfold between trainers."""
 
-FLOOR = 0.01  # nats; noise and growth of a KL below it are nothing, by token or by sequence
+FLOOR = 0.01  # nats; noise and growth of a smaller KL do not count, per token or per sequence
 CLEAR_TREND = 3.0
 STUCK = 10
 EDGE = 1.0 + 1e-9  # 0.4 is inside 0.3 ± 0.1, whatever its last bit says

@@ -17,7 +17,7 @@ from rldk.judge.trackers.tracker import Snapshot, Tracker, number
 
 __all__ = ["LengthBiasMetrics", "LengthBiasTracker", "length_and_reward"]
 
-ENOUGH = 32  # samples from which on a rank correlation of 0.35 is twice its standard error
+ENOUGH = 32  # samples from which a rank correlation of 0.35 is twice its standard error
 LENGTHS = ("length", "response_length", "num_tokens", "tokens", "completion_length", "response_tokens", "token_ids")
 TEXTS = ("response", "response_text", "text", "completion", "output")
 REWARDS = ("reward", "score", "reward_mean", "response_reward")
@@ -58,7 +58,7 @@ class LengthBiasTracker(Tracker):
     A run that logs the correlation itself (`length_reward_corr`) is followed by that.
 
     Args:
-        length_bias_threshold: rank correlation from which on the reward counts as biased.
+        length_bias_threshold: rank correlation from which the reward counts as biased.
         sample_window: how many responses the correlation reaches back.
         window_size: how many correlations their trend reaches back.
     """

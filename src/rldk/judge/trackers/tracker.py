@@ -17,7 +17,7 @@ __all__ = ["Snapshot", "Tracker", "number"]
 
 
 class Snapshot:
-    """Base of the records. A record is made anew for each reading and never changed. Fields that begin with `_` are not shown."""
+    """Base of the records. A new record is made for each reading and never changed. Fields that begin with `_` are not shown."""
 
     __slots__ = ()
 

@@ -26,7 +26,7 @@ class MetricsCsv(FileOutput):
     """Writes one row per event, flushed as it happens; a metric that was not logged is an empty cell.
 
     Args:
-        path: the file. A run that resumes keeps its rows up to the checkpoint; any other starts it anew.
+        path: the file. A run that resumes keeps its rows up to the checkpoint; any other starts a new file.
         columns: those in the header from the start; others are added when they first appear.
         every: one row in so many events.
     """
@@ -73,7 +73,7 @@ class MetricsCsv(FileOutput):
         return [row for row in rows if (step := to_step(row.get("step"))) is not None and step <= resume_step]
 
     def _rewrite(self, rows: list[dict[str, str]]) -> None:
-        """Write the header and these rows anew; a reader sees the old file or the new one."""
+        """Rewrite the file with the header and these rows; a reader sees the old file or the new one."""
         if self._file is not None:
             self._file.close()
         self.columns = list(dict.fromkeys((*self.columns, *(name for row in rows[:1] for name in row))))

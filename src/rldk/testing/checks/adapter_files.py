@@ -142,7 +142,7 @@ def check_reads_its_sample(kind: type[Adapter], write: Writer, folder: Path) -> 
     path = write(folder, ROWS)
     adapter = kind(path)
     assert adapter.can_handle() is True, f"it refuses the sample: {adapter.why}"
-    assert adapter.why, "`why` says nothing of the reason for which it can handle the sample"
+    assert adapter.why, "`why` does not state why it can handle the sample"
     read_whole(kind, path)
     assert read(kind, path) == read(kind, path), "read twice, the sample gives two results"
     assert not adapter.problems.summary(), f"the sample is not clean: {adapter.problems.summary()}"
@@ -166,7 +166,7 @@ def check_refuses_what_is_no_log(kind: type[Adapter], write: Writer, folder: Pat
         path.write_bytes(content)
         adapter = kind(path)
         assert adapter.can_handle() is False, f"it takes {word} for a log: {adapter.why}"
-        assert adapter.why, f"`why` says nothing of the reason for which it refuses {word}"
+        assert adapter.why, f"`why` does not state why it refuses {word}"
         read(kind, path)
     (folder / "empty").mkdir()
     assert kind(folder / "empty").can_handle() is False, "it takes an empty folder for a log"

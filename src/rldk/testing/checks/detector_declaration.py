@@ -53,7 +53,7 @@ def check_settings_are_validated(make: Make) -> None:
     if kind.__init__ is not Detector.__init__:
         return  # it takes something else than settings
     for name, setting in {**kind.settings, **COMMON_SETTINGS}.items():
-        assert setting.meaning, f"setting {name!r} says nothing of its meaning"
+        assert setting.meaning, f"setting {name!r} does not state its meaning"
         default = setting.default if name in kind.settings else float(getattr(kind, name))
         kind(**{name: default})
         wrong: list[Any] = ["much", None, True, nan, [1.0]]

@@ -22,7 +22,7 @@ _HARDNESS = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rewards and lengths of the responses, a row a step; and the mean reward on prompts nobody trains on."""
+    """Rewards and lengths of the responses, one row per step; and the mean reward on held-out prompts."""
 
     rewards: FloatArray
     lengths: FloatArray

@@ -20,7 +20,7 @@ Columns = dict[str, FloatArray]
 _LAST = frozenset(
     {"lr", "grad_norm", "policy_grad_norm", "value_grad_norm", "kl_coef", "num_tokens", "gpu_memory_gb", "memory_usage"}
 )
-"""What a row that stands for several steps tells of the last of them; the rest it averages."""
+"""What a row that stands for several steps takes from the last of them; the rest is averaged."""
 
 _GENERATION = ("reward_", "rollout_length", "length_", "truncated_", "eos_", "num_tokens")
 """What is known only when new responses were generated."""

@@ -11,7 +11,7 @@ __all__ = ["Forces", "Phase"]
 
 
 class Forces:
-    """What bends a run away from health, one value a step. Left alone, nothing bends.
+    """What pushes a run away from health, one value per step. By default nothing does.
 
     The first group multiplies, the second adds. `x_pull` draws the state `x` towards `x_goal` by that share each step;
     the goals of entropy and length are logarithms of the factor by which they leave the healthy course.

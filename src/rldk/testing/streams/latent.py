@@ -19,7 +19,7 @@ _SPAN = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Latent:
-    """The state of a run, one value a step."""
+    """The state of a run, one value per step."""
 
     lr: FloatArray
     pace: FloatArray  # the learning rate as a share of its peak

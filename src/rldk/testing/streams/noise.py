@@ -43,7 +43,7 @@ class Noise:
         return np.random.Generator(np.random.SFC64([self.seed, zlib.crc32(name.encode())]))
 
     def normal(self, name: str, *shape: int) -> FloatArray:
-        """Plain unit noise, one value a step or a row of them."""
+        """Plain unit noise, one value per step or a row of them."""
         return self.rng(name).standard_normal((self.steps, *shape))
 
     def uniform(self, name: str, *shape: int) -> FloatArray:

@@ -146,7 +146,7 @@ def grpo_columns(traits: Traits, latent: Latent, batch: Batch, forces: Forces, n
 
 
 def _updates(traits: Traits, latent: Latent, forces: Forces, noise: Noise) -> Columns:
-    """With one update a batch the ratio is 1 by construction, and nothing moves or is clipped."""
+    """With one update per batch the ratio is 1 by construction, and nothing moves or is clipped."""
     moved = update_columns(traits, latent, forces, noise)
     if traits.updates == 1:
         return {"clip_frac": np.zeros(noise.steps)}

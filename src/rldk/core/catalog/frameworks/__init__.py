@@ -1,4 +1,4 @@
-"""One file per framework: what it calls the canonical metrics, which other keys give it away, and the quirks of its logs.
+"""One file per framework: what it calls the canonical metrics, which other keys identify it, and the quirks of its logs.
 
 To add keys, edit its file; to add a framework, write such a file and give it a line in the table below. The files are in `core`
 and not beside the readers of logs because live events are put into canonical terms by the same tables.

@@ -27,7 +27,7 @@ class GradientProbe:
     With the norms, in PPO, the ratio of new to old probability is taken (`ratio`), of which TRL logs means of minibatches.
 
     Args:
-        model: the policy, or TRL's wrapper of policy and value function, whose norms are then told apart.
+        model: the policy, or TRL's wrapper of policy and value function, whose norms are then separate.
         norms: false for trainers that log the norm themselves.
         skip: leave the weights as they are in a step with a gradient that is not finite.
         told: called with a sentence when a step is about to be taken with such a gradient, once an update.
@@ -128,7 +128,7 @@ class GradientProbe:
             self.told(f"the gradients of {len(lost)} of {len(every)} parameters are not finite ({first} first): {done}")
 
     def read(self) -> dict[str, float]:
-        """The metrics since the last reading, which begins anew."""
+        """The metrics since the last reading; the next one starts from here."""
         names = ("policy_lr", "value_lr") if self.value else ("policy_lr",)
         found = {**self._found, **dict(zip(names, self._rates, strict=False))}
         if self.bad:
@@ -142,11 +142,11 @@ class GradientProbe:
 
 
 class WeightProbe:
-    """Samples the weights of the policy, and of the value model where there is one, after each update.
+    """Samples the weights of the policy, and of the value model if it exists, after each update.
 
     Args:
         model: the policy, or TRL's wrapper of policy and value model.
-        optimizer: what it is trained with; a policy of which it holds nothing is sampled all the same, and reads 0.
+        optimizer: what it is trained with; a policy that is not in it is still sampled, and reads 0.
     """
 
     def __init__(self, model: Any, optimizer: Any = None) -> None:

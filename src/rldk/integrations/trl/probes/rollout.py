@@ -23,7 +23,7 @@ _MOST_PAIRS = 512
 
 
 def rollout_sample(local: Mapping[str, Any]) -> dict[str, Any]:
-    """One process's part of a rollout as arrays, by response what is of a response, by token what is of a token.
+    """One process's part of a rollout as arrays, with one value per response or per token.
 
     Some are the memory of the tensors themselves: they are for use at once, and not to be kept.
     """

@@ -113,4 +113,4 @@ _TABLE = (
 )  # fmt: skip
 
 FAULTS: dict[str, Fault] = {fault.name: fault for fault in _TABLE}
-"""Every fault by name; the name is that of the anomaly type where there is one."""
+"""Every fault by name; the name is that of the anomaly type, if one exists."""
