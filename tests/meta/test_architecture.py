@@ -13,7 +13,8 @@ TABLE = PAGE.partition("## Where do I change what")[2].partition("\n## ")[0]
 ROWS = dict(re.findall(r"^\| (?!to change|---)([^|]+?) \| (.+) \|$", TABLE, re.MULTILINE))
 CHANGES = (
     "keys of a framework", "a detector", "restarts", "notification", "panel in report and dashboard", "TRL version",
-    "metric of the trainer", "verdict rule", "command of the command line", "checkpoint format",
+    "metric of the trainer", "verdict rule", "command of the command line", "checkpoint format", "growing log",
+    "view of the dashboard",
 )  # fmt: skip
 
 
