@@ -76,9 +76,17 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
         "--dtype",
         choices=("float32", "bfloat16", "float16"),
         default="float32",
-        help="precision of the passes; weights stay float32",
+        help="precision of the passes; see --weight_dtype for the weights",
     )
-    add("--num_threads", type=int, default=0, help="CPU threads of torch; 0 leaves them as they are")
+    add("--num_threads", type=int, default=0, help="CPU threads of torch; 0 chooses by the size of the model")
+    add("--weight_dtype", choices=("float32", "bfloat16"), default="float32", help="precision of the weights in memory")
+    add(
+        "--attention",
+        help="attention implementation of transformers: eager, sdpa or flash_attention_2; by default its own choice",
+    )
+    add(
+        "--gradient_checkpointing", action="store_true", help="recompute activations in the backward pass: less memory, more time"
+    )
 
     add("--log_interval", type=_positive, default=10, help="steps between two console lines; the logs have every step")
     add("--use_wandb", action="store_true", help="log to Weights & Biases; the same as --report_to wandb")

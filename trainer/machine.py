@@ -19,13 +19,30 @@ def make_accelerator(args: argparse.Namespace, accumulation_steps: int | None = 
         raise ValueError(f"--device {args.device}: torch sees no GPU here. Use --device cpu.")
     if kind == "cuda" and ":" in args.device and "LOCAL_RANK" not in os.environ:
         torch.cuda.set_device(args.device)
-    if args.num_threads:
-        torch.set_num_threads(args.num_threads)
     precision = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[args.dtype]
     plugin = GradientAccumulationPlugin(num_steps=accumulation_steps or args.accumulation_steps, sync_with_dataloader=False)
     accelerator = Accelerator(cpu=kind == "cpu", mixed_precision=precision, gradient_accumulation_plugin=plugin)
     seed_everything(args.seed)
     return accelerator
+
+
+SMALL = 10_000_000  # parameters up to which a second thread costs more than it brings
+
+
+def set_threads(args: argparse.Namespace, device: torch.device, parameters: int) -> str:
+    """Choose the CPU threads of torch; a sentence about the choice, where it was ours."""
+    if device.type != "cpu":
+        return ""
+    if args.num_threads:
+        torch.set_num_threads(args.num_threads)
+        return ""
+    if "OMP_NUM_THREADS" in os.environ:
+        return ""
+    cores = max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    threads = 1 if parameters < SMALL else cores
+    torch.set_num_threads(threads)
+    why = "a model this small gains nothing from more" if threads < cores else "all that this process may use"
+    return f"CPU threads: {threads}, {why}; --num_threads sets another number"
 
 
 def seed_everything(seed: int, step: int = 0, rank: int = 0) -> None:

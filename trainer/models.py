@@ -84,11 +84,13 @@ def load_model(args: argparse.Namespace, kind: str = "causal", folder: str | Pat
     }[kind]
     heads = {} if kind == "causal" else {"num_labels": 1}
     source = folder or model_source(args)
+    given: dict[str, Any] = {"dtype": getattr(torch, getattr(args, "weight_dtype", "float32"))}
+    given |= {"attn_implementation": args.attention} if getattr(args, "attention", None) else {}
     with _quiet_transformers():
         if source is not None:
-            model = auto.from_pretrained(str(source), local_files_only=True, dtype=torch.float32, use_safetensors=True, **heads)
+            model = auto.from_pretrained(str(source), local_files_only=True, use_safetensors=True, **given, **heads)
         else:
-            model = auto.from_config(_new_config(args, tokenizer, heads), dtype=torch.float32)
+            model = auto.from_config(_new_config(args, tokenizer, heads), **given)
     if tokenizer is not None:
         rows = model.get_input_embeddings().num_embeddings
         if len(tokenizer) > rows:
@@ -149,6 +151,12 @@ def disable_dropout(model: Any) -> Any:
             if hasattr(module, "attention_dropout"):
                 module.attention_dropout = 0.0
     return model
+
+
+def checkpoint_activations(args: argparse.Namespace, model: Any) -> None:
+    """With --gradient_checkpointing, keep only the inputs of each layer, and work the rest out again on the way back."""
+    if args.gradient_checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
 def count_parameters(model: torch.nn.Module, trainable: bool = True) -> int:

@@ -5,6 +5,8 @@ python trainer/show_samples.py --weights out/full_sft out/ppo
 
 from __future__ import annotations
 
+import thread_policy  # isort: skip  # noqa: F401  before torch
+
 import argparse
 import sys
 from pathlib import Path

@@ -29,8 +29,8 @@ from data_mix import load_records
 from data_order import batch_indices, steps_in
 from faults import Faults, StepSettings
 from logger import Logger, Throughput
-from machine import seed_everything
-from models import count_parameters, save_weights
+from machine import seed_everything, set_threads
+from models import checkpoint_activations, count_parameters, save_weights
 from optimization import (
     all_finite,
     clip_gradients,
@@ -104,6 +104,8 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
     faults = Faults(args.inject, allowed=("lr", "nan_loss", "slow"))
 
     # 2. Optimizer, and the way back to a checkpoint: before accelerate wraps them.
+    threads = set_threads(args, accelerator.device, count_parameters(model, False))
+    checkpoint_activations(args, model)
     optimizer = make_optimizer(model, args.learning_rate, args.weight_decay)
     found = find_checkpoint(args.from_resume, checkpoint_root(args)) if args.from_resume else None
     state = load_checkpoint(found, {"model": model}, {"model": optimizer}) if found else {"step": 0}
@@ -129,6 +131,8 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         f"{total} steps of {per_rank * world}" + (f", from step {start} of {found}" if found else "")
     )
 
+    if threads:
+        logger.say(threads)
     for difference in differences:
         logger.say(f"resumed although the run differs: {difference}")
     sharded = str(accelerator.distributed_type.value) in ("FSDP", "DEEPSPEED")  # no process has the whole of it

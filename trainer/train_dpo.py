@@ -5,6 +5,8 @@ python trainer/train_dpo.py --from_weight full_sft --max_steps 60
 
 from __future__ import annotations
 
+import thread_policy  # isort: skip  # noqa: F401  before torch
+
 import sys
 from typing import Any
 

@@ -5,6 +5,8 @@ python trainer/train_midtrain.py --from_weight pretrain --max_steps 100
 
 from __future__ import annotations
 
+import thread_policy  # isort: skip  # noqa: F401  before torch
+
 import sys
 
 from data_sets import PackedBlocks

@@ -8,6 +8,8 @@ Read it from top to bottom. Formulas are in rldk.functional, generation in rollo
 
 from __future__ import annotations
 
+import thread_policy  # isort: skip  # noqa: F401  before torch
+
 import argparse
 import copy
 import sys
@@ -39,8 +41,16 @@ from data_sets import Prompts
 from faults import Faults, StepSettings
 from logger import Logger, Throughput
 from logprobs import TokenLogprobs
-from machine import make_accelerator, seed_everything
-from models import count_parameters, disable_dropout, load_critic, load_model, load_tokenizer, save_weights
+from machine import make_accelerator, seed_everything, set_threads
+from models import (
+    checkpoint_activations,
+    count_parameters,
+    disable_dropout,
+    load_critic,
+    load_model,
+    load_tokenizer,
+    save_weights,
+)
 from optimization import (
     all_finite,
     clip_gradients,
@@ -211,7 +221,10 @@ def main(argv: list[str] | None = None) -> int:
     reference = TokenLogprobs(copy.deepcopy(policy).to(device).requires_grad_(False), args.logprob_chunk)
     seed_everything(args.seed)  # the head of the value model is new
     models = {"actor": policy} | ({"critic": disable_dropout(load_critic(args, tokenizer))} if args.advantage == "gae" else {})
+    for model in models.values():
+        checkpoint_activations(args, model)
     scorer = load_scorer(args, tokenizer, device)
+    threads = set_threads(args, device, count_parameters(policy, False))
     peaks = {
         "actor": args.learning_rate,
         "critic": args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate,
@@ -256,6 +269,8 @@ def main(argv: list[str] | None = None) -> int:
         f"{args.advantage} on {device}, {world} process(es): {count} parameters, {len(prompts)} prompts, "
         f"{total} steps of {local * world} responses"
     )
+    if threads:
+        logger.say(threads)
     if args.from_resume:
         logger.say(f"resumed after step {begin} from {saved}" if saved else "nothing to resume from: starting at step 1")
         for difference in differences if saved else []:
@@ -351,7 +366,8 @@ def main(argv: list[str] | None = None) -> int:
             with clock.span("update"):
                 for name, rate in zip(optimizers, (settings.learning_rate, settings.critic_learning_rate), strict=False):
                     set_learning_rate(optimizers[name], rate)
-                policy.train()
+                for model in models.values():
+                    model.train()
                 lengths = whole["mask"].sum(1).view(world, local)
                 seen: list[dict[str, float]] = []
                 early, finite = False, True

@@ -6,6 +6,8 @@ python trainer/train_pretrain.py --max_steps 200
 
 from __future__ import annotations
 
+import thread_policy  # isort: skip  # noqa: F401  before torch
+
 import sys
 
 from data_sets import PackedBlocks

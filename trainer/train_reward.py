@@ -6,6 +6,8 @@ python trainer/train_ppo.py … --reward out/reward
 
 from __future__ import annotations
 
+import thread_policy  # isort: skip  # noqa: F401  before torch
+
 import sys
 from typing import Any
 
