@@ -82,10 +82,12 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
     add("--weight_dtype", choices=("float32", "bfloat16"), default="float32", help="precision of the weights in memory")
     add(
         "--attention",
-        help="attention implementation of transformers: eager, sdpa or flash_attention_2; by default its own choice",
+        help="attention of transformers: eager, sdpa or flash_attention_2; by default its own choice",
     )
     add(
-        "--gradient_checkpointing", action="store_true", help="recompute activations in the backward pass: less memory, more time"
+        "--gradient_checkpointing",
+        action="store_true",
+        help="compute activations again in the backward pass: less memory, more time",
     )
 
     add("--log_interval", type=_positive, default=10, help="steps between two console lines; the logs have every step")

@@ -325,6 +325,8 @@ def main(argv: list[str] | None = None) -> int:
                 policy.eval()
                 roll = respond(policy, batch, noise, micro, settings, pad, device)
                 batch, roll = faults.rollouts((batch, roll))
+                for model in models.values():
+                    model.train()
 
             # 8. Judgement: the score of every response, and what policy, reference and critic say of its tokens.
             with clock.span("scoring"), torch.no_grad():
@@ -332,7 +334,7 @@ def main(argv: list[str] | None = None) -> int:
                 with accelerator.autocast():
                     score = scorer(batch, roll).to(device) - args.missing_eos_penalty * (~roll.ended).float()
                 score = faults.scores(score, roll.mask.sum(1), args.max_new_tokens)
-                experience, entropy = judged(accelerator, actor, reference, critic, roll, micro, settings.temperature)
+                experience, entropy, graph = judged(accelerator, trained, reference, roll, micro, settings.temperature)
                 if hasattr(roll, "old"):  # rollouts that were used before
                     experience.old = roll.old
                 roll.old = experience.old
@@ -366,8 +368,6 @@ def main(argv: list[str] | None = None) -> int:
             with clock.span("update"):
                 for name, rate in zip(optimizers, (settings.learning_rate, settings.critic_learning_rate), strict=False):
                     set_learning_rate(optimizers[name], rate)
-                for model in models.values():
-                    model.train()
                 lengths = whole["mask"].sum(1).view(world, local)
                 seen: list[dict[str, float]] = []
                 early, finite = False, True
@@ -378,7 +378,9 @@ def main(argv: list[str] | None = None) -> int:
                         part = experience.part(torch.as_tensor(chosen[at : at + micro], device=device))
                         weights = token_weights(part.mask, args.loss_aggregation, tokens, mini * world, args.max_new_tokens)
                         with accelerator.accumulate(*trained):
-                            parts.append(learn_from(accelerator, actor, critic, part, weights, tokens, settings, args))
+                            said = graph or answers(accelerator, trained, part, settings.temperature, args.entropy_coef > 0)
+                            parts.append(learn_from(accelerator, said, part, weights, tokens, settings, args))
+                        graph = None  # the first update starts from the pass that `old` came from, where one pass is a step
                     done = update_metrics(accelerator, parts, tokens)
                     early = bool(args.max_update_kl) and done["kl"] > args.max_update_kl
                     if early:  # the updates before this one have gone far enough
@@ -413,7 +415,10 @@ def main(argv: list[str] | None = None) -> int:
         metrics |= {"updates": float(len(seen)), "kl_early_stop": float(early)}
         read, made = accelerator.reduce(torch.stack([batch["attention_mask"].sum(), roll.mask.sum()]).to(device), "sum").tolist()
         metrics |= clock.metrics(made, local * world)
-        flops = rl_step_flops(read + made, **sizes, epochs=len(seen) * mini / local)
+        passes = (2, 0) if micro == local else (3, 1)  # of actor and critic that are not trained on; see `judged`
+        flops = rl_step_flops(
+            read + made, **sizes, forwards=passes[0], critic_forwards=passes[1], epochs=len(seen) * mini / local
+        )
         mfu = calculate_mfu(flops / max(made, 1), metrics["tokens_per_second"], device, world)
         metrics |= {} if mfu is None else {"mfu_percent": mfu}
         controller.update(metrics["kl_ref"], local * world)
@@ -474,29 +479,41 @@ def respond(
     return joined(rolls, pad)
 
 
+def answers(
+    accelerator: Accelerator, trained: list[Any], part: Experience, temperature: float, with_entropy: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Log-probabilities and entropies by the actor, and values by the critic where there is one."""
+    logp, entropy = trained[0](part.tokens, part.attention, part.mask, temperature, with_entropy)
+    with accelerator.autocast():
+        values = predicted_values(trained[1], part) if len(trained) > 1 else None
+    return logp, entropy, values
+
+
 def judged(
-    accelerator: Accelerator, actor: Any, reference: Any, critic: Any, roll: Rollout, micro: int, temperature: float
-) -> tuple[Experience, Tensor]:
+    accelerator: Accelerator, trained: list[Any], reference: Any, roll: Rollout, micro: int, temperature: float
+) -> tuple[Experience, Tensor, Any]:
     """The responses with what each model says of them, `micro` at a time; and the policy's entropy at each token.
 
-    `old` comes from the pass that is trained, in the same parts: what the sampler had may differ by rounding.
+    `old` comes from the pass that is trained, in the same parts: what the sampler had may differ by rounding. Where one pass is
+    the whole step, its graph is kept, and the first update need not make it again.
     """
     empty = torch.zeros_like(roll.logprobs)
-    found = Experience(roll.tokens, roll.attention, roll.mask, empty, empty)
+    whole = Experience(roll.tokens, roll.attention, roll.mask, empty, empty)
+    once = len(roll.tokens) == micro
     said: dict[str, list[Tensor]] = {"old": [], "entropy": [], "reference": [], "values": []}
     for at in range(0, len(roll.tokens), micro):
-        part = found.part(slice(at, at + micro))
+        part = whole.part(slice(at, at + micro))
         fill = (0, roll.mask.shape[1] - part.mask.shape[1])
-        old, entropy = actor(part.tokens, part.attention, part.mask, temperature, True)
+        with torch.set_grad_enabled(once):
+            graph = answers(accelerator, trained, part, temperature, True)
         with accelerator.autocast():
             before, _ = reference(part.tokens, part.attention, part.mask, temperature)
-            values = None if critic is None else predicted_values(critic, part)
-        for name, value in (("old", old), ("entropy", entropy), ("reference", before), ("values", values)):
+        for name, value in zip(("old", "entropy", "values", "reference"), (*graph, before), strict=True):
             if value is not None:
-                said[name].append(F.pad(value.float(), fill))
-    whole = {name: torch.cat(parts) for name, parts in said.items() if parts}
-    entropy = whole.pop("entropy")
-    return Experience(roll.tokens, roll.attention, roll.mask, **whole), entropy
+                said[name].append(F.pad(value.detach().float(), fill))
+    found = {name: torch.cat(parts) for name, parts in said.items() if parts}
+    entropy = found.pop("entropy")
+    return Experience(roll.tokens, roll.attention, roll.mask, **found), entropy, graph if once else None
 
 
 def predicted_values(critic: Any, part: Experience) -> Tensor:
@@ -515,23 +532,21 @@ def mini_batches(args: argparse.Namespace, step: int, local: int, mini: int) -> 
 
 
 def learn_from(
-    accelerator: Accelerator, actor: Any, critic: Any, part: Experience, weights: Tensor, tokens: int, settings: StepSettings,
+    accelerator: Accelerator, said: Any, part: Experience, weights: Tensor, tokens: int, settings: StepSettings,
     args: argparse.Namespace,
 ) -> dict[str, Tensor]:  # fmt: skip
-    """Forward and backward of both models over a part of a mini-batch; the sums that its metrics are made of."""
+    """The losses from what the models say of a part of a mini-batch, and their gradients; the sums that metrics are made of."""
     mask = part.mask.bool()
-    logp, entropy = actor(part.tokens, part.attention, part.mask, settings.temperature, args.entropy_coef > 0)
+    logp, entropy, predicted = said
     logp = logp.where(mask, part.old)
     weights = weights if part.importance is None else weights * part.importance
     loss = policy_loss(logp, part.old, part.advantages, mask, settings.clip_low, clip_high=settings.clip_high, weights=weights)
     if args.kl_in == "loss":
         loss = loss + settings.kl_coef * masked_sum(corrected_kl(logp, part.old, part.reference) * weights, mask)
-    bonus = args.entropy_coef * masked_sum(entropy, mask) / tokens if entropy is not None else 0.0
+    bonus = args.entropy_coef * masked_sum(entropy, mask) / tokens if args.entropy_coef else 0.0
     sums = {"actor_loss": loss.detach() * settings.loss_factor}
     whole = loss - bonus
-    if critic is not None:
-        with accelerator.autocast():
-            predicted = predicted_values(critic, part)
+    if predicted is not None:
         error = value_loss(predicted, part.values, part.returns, mask, args.clip_range_value, count=tokens)
         whole = whole + error  # two graphs that share nothing: one pass back through both
         off = (predicted.detach() - part.values).abs() > args.clip_range_value

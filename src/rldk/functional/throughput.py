@@ -51,17 +51,19 @@ def flops_per_token(trainable_params: int) -> float:
 
 
 def rl_step_flops(
-    tokens: int, policy: int, critic: int = 0, reference: int = 0, reward: int = 0, forwards: int = 3, epochs: float = 1.0
-) -> float:
+    tokens: int, policy: int, critic: int = 0, reference: int = 0, reward: int = 0, forwards: int = 3, critic_forwards: int = 1,
+    epochs: float = 1.0,
+) -> float:  # fmt: skip
     """FLOPs of one step of PPO or GRPO: generation, scoring and all epochs of updates. Attention over the context is left out.
 
     Args:
         tokens: prompts and responses together.
-        policy, critic, reference, reward: parameters of each model, 0 for one that is not there.
+        policy, critic, reference, reward: parameters of each model, 0 for one that does not exist.
         forwards: passes of the policy that are not trained on: generation, the log-probabilities before and after.
+        critic_forwards: the same of the critic.
         epochs: how often each token is trained on.
     """
-    scored = 2.0 * (forwards * policy + critic + reference + reward)
+    scored = 2.0 * (forwards * policy + critic_forwards * critic + reference + reward)
     return tokens * (scored + epochs * (flops_per_token(policy) + flops_per_token(critic)))
 
 
