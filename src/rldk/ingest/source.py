@@ -40,7 +40,7 @@ class Source:
     def head(self) -> bytes:
         """The first bytes, and more of them where no line ends in these; empty for a folder.
 
-        Of a file that begins with a line longer than that, those after it: one line is skipped, and not all for its sake.
+        Of a file that begins with a line longer than that, those after it: one long line is skipped, not the whole file.
         """
         head = self._first(HEAD_BYTES)
         if len(head) < HEAD_BYTES or b"\n" in head:

@@ -127,7 +127,7 @@ def _reduction_of_kl(plan: Plan) -> str:
 def read_events(events: Iterable[Event | Mapping[str, Any]]) -> Iterator[Event]:
     """Any iterable of events in canonical terms, one at a time; flat rows by the framework that their keys identify.
 
-    The first rows are looked at together, since a row may hold few keys. Canonical names give nobody away: a row of ours
+    The first rows are looked at together, since a row may hold few keys. Canonical names identify no framework: a row of ours
     with `kl`, `kl_coef` and `clip_frac` is not one of a trainer that calls something else `kl`.
     """
     source = iter(events)

@@ -28,7 +28,7 @@ _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
 
 @dataclass(slots=True)
 class Coverage:
-    """Which canonical metric came from which key, over what it was reduced, and which keys found no place."""
+    """Which canonical metric came from which key, over what it was reduced, and which keys were not recognised."""
 
     metrics: dict[str, str] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)

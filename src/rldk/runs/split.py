@@ -52,7 +52,7 @@ class _Track:
 
 
 def split_runs(steps: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> Split:
-    """Tell the runs of one file apart by its column of steps.
+    """Split the rows of one file into runs by their steps.
 
     - Steps that never fall are one run; several rows of one step stay together.
     - Steps that fall, but of which none comes twice with the same keys, are one run whose rows are out of order.
@@ -77,7 +77,7 @@ def split_runs(steps: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> S
 
 
 def _repeats_beyond_first(steps: npt.NDArray[np.int64], shapes: npt.NDArray[np.int32]) -> bool:
-    """Whether another step than the first comes again with the same keys: then rows come several a step."""
+    """Whether another step than the first comes again with the same keys: then there are several rows per step."""
     later = np.flatnonzero(steps != steps[0])
     again = (np.diff(steps[later]) == 0) & (np.diff(shapes[later]) == 0)
     return bool(again.any())

@@ -37,7 +37,7 @@ class Route:
         return " + ".join(self.parts)
 
     def value(self, row: Mapping[str, Any]) -> float | None:
-        """The metric's value in a row; `None` where a part of it is no number."""
+        """The metric's value in a row; `None` where a part of it is not a number."""
         total = to_number(row.get(self.parts[0]))
         for part in self.parts[1:]:
             number = to_number(row.get(part))
@@ -137,7 +137,7 @@ def resolve(raw: Mapping[str, Any], *, framework: str | None = None, field_map: 
 
 
 def check_field_map(field_map: Mapping[str, str]) -> None:
-    """Refuse a target that is no canonical name, with the ones that look like it."""
+    """Refuse a target that is not a canonical name, and suggest those that look like it."""
     for source, target in field_map.items():
         if target in AXIS_TARGETS or (entry_of(target) is not None and not target.endswith(("/", "/*"))):
             continue

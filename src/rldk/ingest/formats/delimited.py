@@ -57,7 +57,7 @@ def header_of(source: Source) -> Header | None:
         if len(names) < 2 or len(set(names)) < len(names) or any(to_number(name) is not None for name in names):
             continue
         if any(map(_PAIR.search, names)):
-            continue  # a header has no values: `Step: 10, Loss: 0.5` in every line is no table
+            continue  # a header has no values: `Step: 10, Loss: 0.5` in every line is not a table
         if all(len(row) == len(names) for row in rows[:-1]):
             return Header(tuple(names), delimiter, lines[0])
     return None
@@ -120,7 +120,7 @@ def _rows(
 ) -> Iterator[list[list[str]]]:
     """Rows of cells, many at a time. One of another length is counted and located; a repeated header is passed over.
 
-    The last cell of a last line without newline may be cut off: it is emptied, and said to be. From the first quotation
+    The last cell of a last line without newline may be cut off: it is emptied, and a note says so. From the first quotation
     mark on, the rest is taken too.
     """
     text = b"\n".join([line for _, line in batch if line != header.line])

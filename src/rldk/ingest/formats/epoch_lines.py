@@ -89,7 +89,7 @@ def _narrow(line: bytes) -> str:
 
 
 def form_of(words: tuple[str, ...], framework: str | None = None) -> Form | None:
-    """What the numbers between these words are; `None` where they are no row."""
+    """What the numbers between these words are; `None` where they are not a row."""
     epoch = next((position for position, text in enumerate(words[:-1]) if _BEFORE_EPOCH.search(text)), None)
     if epoch is None:
         return None
@@ -120,7 +120,7 @@ def _key(text: str) -> str:
 
 
 def keys_of(line: bytes) -> list[str]:
-    """The keys of a line, to tell whose it is; empty where it is no row."""
+    """The keys of a line, to tell whose it is; empty where it is not a row."""
     _, text = split_stamp(_narrow(line))
     form = form_of(split_numbers(text)[1])
     return [] if form is None else [key for _, key, _ in form.cells]

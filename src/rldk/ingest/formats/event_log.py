@@ -52,7 +52,7 @@ def fill_events(adapter: Adapter, builder: TableBuilder) -> None:
 
 
 def _whole_steps(columns: Mapping[str, Any]) -> bool:
-    """Whether a block of events may go the fast way; a step that is no whole number is for `_parse` to refuse."""
+    """Whether a block of events may be taken as a whole; a step that is not a whole number is refused by `_parse`."""
     steps = columns.get("step")
     return isinstance(steps, np.ndarray) and bool((steps == np.floor(steps)).all())
 

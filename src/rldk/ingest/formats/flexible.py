@@ -20,7 +20,7 @@ __all__ = ["FlexibleAdapter"]
 class FlexibleAdapter(Adapter):
     """Reads JSON lines, a JSON document or a delimited table of which no other adapter knows the keys.
 
-    What it guessed, and what it could not place, it says in the run's notes, with the field map that would place it.
+    The run's notes say what it guessed, which keys it did not recognise, and the field map that would map them.
     """
 
     name: ClassVar[str] = "flexible"

@@ -47,7 +47,7 @@ _MOST_WORDS = 5
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """What the numbers of a line are, by position; `cells` are position, key and factor. A line may be no row."""
+    """What the numbers of a line are, by position; `cells` are position, key and factor. A line may not be a row."""
 
     step: int | None
     total: int | None
@@ -124,7 +124,7 @@ def _key(before: str, first: bool) -> tuple[str, bool]:
 
 @lru_cache(maxsize=4096)
 def _shortest_known(phrase: str, said: bool) -> str:
-    """The phrase, without words before it that are no part of the name: `info step` is the step."""
+    """The phrase, without the words before it that are not part of the name: `info step` is the step."""
     words = phrase.split()
     for start in range(len(words)):
         name = " ".join(words[start:])

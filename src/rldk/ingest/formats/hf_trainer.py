@@ -199,7 +199,7 @@ def _kind_of(row: Mapping[str, Any], shapes: Shapes) -> int | None:
 
 
 def _kind(row: Mapping[str, Any]) -> int | None:
-    """What a dict is a row of; `None` for one that is no row: a configuration, a list of tokens.
+    """What a dict is a row of; `None` for one that is not a row: a configuration, a list of tokens.
 
     The trainer puts the epoch into each row, so a metric beside it is enough; without it there have to be two.
     """

@@ -86,7 +86,7 @@ class RowDecoder:
         self.decode_lines: Callable[[bytes | memoryview], list[Any]] = decoder.decode_lines
 
     def columns(self, rows: list[Any]) -> list[tuple[str, Any]]:
-        """The rows as columns: arrays for numbers, lists for the rest; those of the lifted object first, as a table has them."""
+        """The rows as columns: arrays for numbers, lists for the rest; those of the lifted object first, as in the table."""
         if self._lift is None and all(type(value) in _NUMBERS for value in self._row.values()):
             return _matrix(list(self._row), rows)
         lifted: list[tuple[str, Any]] = []
@@ -257,7 +257,7 @@ class _Part:
         return _Part(self.line, self.block, self.start, middle), _Part(b"", self.block, middle, self.end)
 
     def has_a_line_for_each(self, rows: int) -> bool:
-        """Whether each row has a line of its own; two in a line, or one over several, are for the general way to judge."""
+        """Whether each row has a line of its own; two in a line, or one over several, are left to the general way."""
         letters = np.frombuffer(self.block, dtype=np.uint8)[self.start : self.end]
         ends = np.flatnonzero(letters == _NEWLINE)
         if len(ends) + bool(self.line) != rows:

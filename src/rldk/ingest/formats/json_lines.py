@@ -60,7 +60,7 @@ def looks_like_json_lines(source: Source) -> bool:
 
 
 def iter_json_rows(source: Source, problems: LineProblems, progress: Progress | None = None) -> Iterator[Mapping[str, Any]]:
-    """Rows as they are, nested or not; a line that is no JSON object is counted and located."""
+    """Rows as they are, nested or not; a line that is not a JSON object is counted and located."""
     for number, line in source.lines(problems, progress):
         if (row := _parse(number, line, problems)) is not None:
             yield row

@@ -39,7 +39,7 @@ def tables_in(text: str) -> Iterator[tuple[Table, bool]]:
 
 
 def _of_pipes(text: str) -> Iterator[Table]:
-    """Lines of cells between pipes, under a line of names and a rule; a cell that no pipe ends is not whole."""
+    """Lines of cells between pipes, under a line of names and a rule; a cell that no pipe ends is incomplete."""
     table: Table = []
     before, closed = "", False
     for line in (*text.splitlines(), ""):

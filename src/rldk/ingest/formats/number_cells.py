@@ -67,7 +67,7 @@ class Columns:
         return self._odd(name, cells)
 
     def _odd(self, name: str, cells: tuple[str, ...]) -> Cells | None:
-        """A column in which some cells are no plain numbers."""
+        """A column in which some cells are not plain numbers."""
         numbers = [None if cell in EMPTY else self._number(cell) for cell in cells]
         missing = [number is None for number in numbers]
         if all(missing):

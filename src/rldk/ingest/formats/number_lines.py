@@ -56,7 +56,7 @@ def split_numbers(text: str) -> tuple[list[str], tuple[str, ...]]:
 
 
 def parse_number(text: str) -> float | None:
-    """The value of what `split_numbers` found: `1,234.5` is 1234.5, and a version such as `0.10.2` is none."""
+    """The value of what `split_numbers` found: `1,234.5` is 1234.5, and a version such as `0.10.2` is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -129,7 +129,7 @@ class Forms(Generic[Plan]):
             if len(self._known) >= self._most:
                 self._known.clear()
             plan = self._known[words] = self._make(words)
-        if plan:  # what is no row does not come between two that are
+        if plan:  # a line that is not a row does not separate two that are
             self._last, self._again, self._repeats = (words, plan), None, 0
         return values, words, plan
 
@@ -160,7 +160,7 @@ class LineForm(Protocol):
 def numbers_of(cells: tuple[str, ...], factor: float = 1.0) -> Numbers | list[float | None]:
     """Texts of numbers as numbers; masked where one turns out to be none. A `nan` is a number: it was logged.
 
-    A few are given as a list, in which what is no number is `None`: an array would take longer to make than to use.
+    A few are given as a list, in which what is not a number is `None`: an array would take longer to make than to use.
     """
     if len(cells) <= FEW:
         numbers = list(map(parse_number, cells))

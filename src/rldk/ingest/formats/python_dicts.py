@@ -33,7 +33,7 @@ _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
 def parse_dict(line: bytes, start: int) -> tuple[dict[str, Any], int] | None:
-    """The dict that begins at `start`, and where it ends; `None` if what is there is no whole dict of plain values.
+    """The dict that begins at `start`, and where it ends; `None` if what is there is not a complete dict of plain values.
 
     Almost every such dict is JSON except for its quotes and a few words, and is read as JSON; a text with quotes or
     backslashes of its own goes to the careful reader.

@@ -35,7 +35,7 @@ class Form:
 
 
 def split_values(text: str) -> tuple[list[str], tuple[str, ...]]:
-    """The values of a line, and the words before, between and after them; a number within a key is no value."""
+    """The values of a line, and the words before, between and after them; a number within a key is not a value."""
     parts = _VALUE.split(text)
     return parts[2::3], (*map(str.__add__, parts[:-1:3], parts[1::3]), parts[-1])
 
@@ -55,7 +55,7 @@ def _ends_with_step(text: str) -> bool:
 class VerlAdapter(Adapter):
     """Reads verl's console, whatever stands before `step:`, and its `{"step": 1, "data": {…}}` lines.
 
-    A line that ends without its newline may end within a number: its last value is left out, and said to be.
+    A line that ends without its newline may end within a number: its last value is left out, and a note says so.
     """
 
     name: ClassVar[str] = "verl"

@@ -160,7 +160,7 @@ def _is_media(value: Any) -> bool:
 
 
 def _parse(text: str) -> Any:
-    """The value of a JSON text; `None` where it is none."""
+    """The value of a JSON text; `None` where it is not JSON."""
     try:
         return loads(text.encode())
     except ValueError:
@@ -245,7 +245,7 @@ def _files_of_runs(folder: Path) -> list[Path]:
 
 
 def _file_of_run(folder: Path) -> Path | None:
-    """The history of the run whose folder this is, or else its summary; `None` if it is no folder of a run."""
+    """The history of the run whose folder this is, or else its summary; `None` if it is not the folder of a run."""
     files = [Path(entry.path) for entry in list_folder(folder, _MOST_FOLDERS) if entry.is_file()]
     logs = [path for path in files if path.suffix == ".wandb" and first_bytes(path, len(MAGIC)) == MAGIC]
     if len(logs) == 1 and all(".wandb" in path.name for path in files):
