@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from rldk.core.text import clean, in_words, sentence
+from rldk.present.incidents import last_good, may_also_be, recovered
 from rldk.present.verdicts import verdict_words
 
-__all__ = ["Table", "badge", "code", "templates", "text"]
+__all__ = ["Table", "asset", "badge", "code", "part", "templates", "text"]
 
 _MAX_TEXT = 800
 
@@ -43,6 +45,16 @@ class Table:
     numbers: Collection[int] = ()
 
 
+def part(name: str, *arguments: Any) -> Markup:
+    """A macro of `parts.html` with these arguments, for a page that is not a template of ours."""
+    return Markup(getattr(templates("rldk.present").get_template("parts.html").module, name)(*arguments))
+
+
+def asset(package: str, name: str) -> Markup:
+    """A style sheet or a script from the templates of a package."""
+    return Markup((files(package) / "templates" / name).read_text(encoding="utf-8"))
+
+
 @cache
 def templates(package: str) -> Environment:
     """The templates of a package, with the shared pieces of `present/templates` beside them.
@@ -55,7 +67,7 @@ def templates(package: str) -> Environment:
         autoescape=True, finalize=_cleaned, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(cut=clean, words=in_words, sentence=sentence, code=code)
-    environment.globals["badge"] = badge
+    environment.globals.update(badge=badge, recovered=recovered, last_good=last_good, may_also_be=may_also_be)
     return environment
 
 

@@ -12,6 +12,7 @@ class Palette:
     """The colours of a renderer. `series` can be distinguished with colour blindness, too, in their order."""
 
     paper: str
+    ground: str
     ink: str
     soft: str
     grid: str
@@ -30,20 +31,21 @@ class Palette:
 
     def variables(self, prefix: str = "--rldk-") -> str:
         """The palette as CSS declarations."""
-        named = {name: getattr(self, name) for name in ("paper", "ink", "soft", "grid", "critical", "warning", "good")}
+        named = {name: getattr(self, name) for name in ("paper", "ground", "ink", "soft", "grid", "critical", "warning", "good")}
         named |= {f"s{number}": colour for number, colour in enumerate(self.series)}
         return "".join(f"{prefix}{name}:{colour};" for name, colour in named.items())
 
 
 LIGHT = Palette(
-    "#ffffff", "#1c2430", "#5a6675", "#e3e7ec", "#c4271a", "#9a6100", "#16794c",
+    "#ffffff", "#f5f7f9", "#1c2430", "#5a6675", "#e3e7ec", "#c4271a", "#9a6100", "#16794c",
     ("#1f66d1", "#c2510a", "#0f8a5f", "#8a3ab9", "#b8316f", "#0b7f8f", "#7a6200", "#58616f"),
 )  # fmt: skip
 DARK = Palette(
-    "#14181f", "#e7ebf0", "#a3aebb", "#2c343f", "#ff7a6b", "#f0b13c", "#4fce93",
+    "#14181f", "#0e1116", "#e7ebf0", "#a3aebb", "#2c343f", "#ff7a6b", "#f0b13c", "#4fce93",
     ("#6ea8ff", "#ff9c55", "#47cf9d", "#c894f2", "#f58ab8", "#4cc9dc", "#d9c04a", "#aab4c0"),
 )  # fmt: skip
 CSS = Palette(
-    "var(--rldk-paper)", "var(--rldk-ink)", "var(--rldk-soft)", "var(--rldk-grid)", "var(--rldk-critical)",
-    "var(--rldk-warning)", "var(--rldk-good)", tuple(f"var(--rldk-s{number})" for number in range(len(LIGHT.series))),
+    "var(--rldk-paper)", "var(--rldk-ground)", "var(--rldk-ink)", "var(--rldk-soft)", "var(--rldk-grid)",
+    "var(--rldk-critical)", "var(--rldk-warning)", "var(--rldk-good)",
+    tuple(f"var(--rldk-s{number})" for number in range(len(LIGHT.series))),
 )  # fmt: skip

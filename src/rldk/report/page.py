@@ -6,15 +6,13 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from importlib.resources import files
 from itertools import count
 
 from markupsafe import Markup
 
 from rldk._version import __version__
 from rldk.judge.scores.alarms import tone_of
-from rldk.present.html import templates
-from rldk.present.incidents import last_good, may_also_be, recovered
+from rldk.present.html import asset, templates
 from rldk.present.palette import CSS, DARK, LIGHT
 from rldk.present.plots.build import panels_of
 from rldk.present.plots.svg import DASHES, legend
@@ -35,7 +33,7 @@ def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: st
     buckets = max(40, ordered[0].buckets * 3 // (len(drawn) + 2)) if ordered else 1
     overlaid = panels_of([case.source for case in drawn], buckets=buckets) if len(ordered) > 1 else []
     numbers = count(1)
-    script = _asset("report.js")
+    script = asset("rldk.report", "report.js")
     rendered = templates("rldk.report").get_template("report.html").render(
         cases=ordered, passed_over=passed_over, overlaid=overlaid, drawn=len(drawn),
         links=_links(ordered, bool(overlaid), passed_over),
@@ -45,7 +43,6 @@ def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: st
         style=_style(), script=script, script_hash=_hash(script),
         tables=tables, picture=picture, points=points, legend=legend, dashes=DASHES, colours=CSS,
         next_number=lambda: next(numbers), main_scores=MAIN_SCORES, at_worst=at_worst, tone_of=tone_of,
-        recovered=recovered, last_good=last_good, may_also_be=may_also_be,
     )  # fmt: skip
     return rendered.strip() + "\n"
 
@@ -73,21 +70,15 @@ def _title(cases: Sequence[Case]) -> str:
     return f"rldk report: {len(cases)} runs"
 
 
-def _asset(name: str) -> Markup:
-    """A file of the report's own: its style sheet or its script."""
-    return Markup((files("rldk.report") / "templates" / name).read_text(encoding="utf-8"))
-
-
 def _hash(script: str) -> str:
     """By which the page's policy allows this script, and no other."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _style() -> Markup:
-    light = LIGHT.variables() + "--ground:#f5f7f9;color-scheme:light;"
-    dark = DARK.variables() + "--ground:#0e1116;color-scheme:dark;"
+    light, dark = LIGHT.variables() + "color-scheme:light;", DARK.variables() + "color-scheme:dark;"
     colours = Markup(
         ":root{{{0}}}@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{1}}}}}"
         "@media screen{{:root[data-theme=dark]{{{1}}}}}"
     )
-    return colours.format(light, dark) + _asset("report.css")
+    return colours.format(light, dark) + asset("rldk.present", "parts.css") + asset("rldk.report", "report.css")

@@ -7,9 +7,10 @@ from typing import Any
 import streamlit as st
 
 from rldk.core.text import clean, in_words, sentence, short_number
-from rldk.dashboard.page.html import note, piece, show, table
+from rldk.dashboard.page.html import note, show, table
 from rldk.dashboard.page.panels import RunView, panels_for
 from rldk.dashboard.page.plots import draw_plots
+from rldk.present.html import part
 from rldk.present.incidents import panels_showing
 
 __all__ = ["draw_alerts", "toast_new_incidents"]
@@ -26,7 +27,7 @@ def draw_alerts(view: RunView) -> None:
         judged = view.state.get("judged", 0)
         note(f"No incident in {judged:,} judged events: {view.state.get('reason', '')}." if judged else "Not judged yet.")
     for number, incident in list(enumerate(incidents, 1))[: -_MAX_CARDS - 1 : -1]:
-        show(piece("incident", incident, number))
+        show(part("incident_card", incident, number))
     if len(incidents) > _MAX_CARDS:
         note(f"{len(incidents) - _MAX_CARDS} earlier incidents are not shown; the table below has their anomalies.")
     if incidents:

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import streamlit as st
 from markupsafe import Markup
 
 from rldk.core.text import ago, counted
-from rldk.present.html import Table, templates, text
-from rldk.present.incidents import last_good, may_also_be, recovered
+from rldk.present.html import Table, asset, part, templates, text
 from rldk.present.palette import DARK, LIGHT
 
-__all__ = ["asset", "facts", "lines", "message", "note", "piece", "show", "style", "table"]
+__all__ = ["facts", "lines", "message", "note", "piece", "rules", "show", "style", "table"]
 
 
 @cache
 def _environment() -> Any:
     environment = templates("rldk.dashboard.page").overlay()
     environment.filters.update(ago=ago, counted=counted)
-    environment.globals.update(recovered=recovered, last_good=last_good, may_also_be=may_also_be)
     return environment
 
 
-def piece(name: str, *arguments: Any, template: str = "pieces.html") -> Markup:
-    """A macro of a template, filled with these arguments."""
-    return Markup(getattr(_environment().get_template(template).module, name)(*arguments))
+def piece(name: str, *arguments: Any) -> Markup:
+    """A macro of `pieces.html`, filled with these arguments."""
+    return Markup(getattr(_environment().get_template("pieces.html").module, name)(*arguments))
 
 
 def lines(value: str, max_length: int = 4000) -> Markup:
@@ -55,7 +52,7 @@ def note(sentence: str) -> None:
 
 def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> None:
     """A table that scrolls; the columns in `numbers` are aligned to the right."""
-    show(piece("table", Table(caption, headings, rows, numbers), template="parts.html"))
+    show(part("table", Table(caption, headings, rows, numbers)))
 
 
 def facts(rows: Sequence[Sequence[str]]) -> None:
@@ -64,12 +61,12 @@ def facts(rows: Sequence[Sequence[str]]) -> None:
 
 
 @cache
-def asset(name: str) -> str:
-    """A style sheet or a script of the page."""
-    return (files("rldk.dashboard.page") / "templates" / name).read_text(encoding="utf-8")
+def rules() -> str:
+    """The style sheet of the shared pieces, nested in our class, and our own."""
+    return f".rldk {{ {asset('rldk.present', 'parts.css')} }} {asset('rldk.dashboard.page', 'page.css')}"
 
 
 def style(dark: bool) -> str:
     """The style sheet, in the colours of the plots."""
     palette = DARK if dark else LIGHT
-    return f"<style>:root{{{palette.variables()}}}{asset('page.css')}</style>"
+    return f"<style>:root{{{palette.variables()}}}{rules()}</style>"

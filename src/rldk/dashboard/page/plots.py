@@ -16,8 +16,9 @@ import streamlit as st
 
 from rldk.core.files import file_name
 from rldk.dashboard.http_front import PLOTLY
-from rldk.dashboard.page.html import asset, note
+from rldk.dashboard.page.html import note
 from rldk.dashboard.page.panels import RunView, smoothed
+from rldk.present.html import asset
 from rldk.present.plots.panel import Panel
 from rldk.present.plots.plotly_figure import plotly_spec
 
@@ -47,7 +48,8 @@ def draw_plots(view: RunView, panels: Sequence[Panel], place: str, otherwise: st
         if otherwise:
             note(otherwise)
         return
-    component = st.components.v2.component("rldk_plots", css=_CSS, js=asset("plots.js"), isolate_styles=False)
+    script = asset("rldk.dashboard.page", "plots.js")
+    component = st.components.v2.component("rldk_plots", css=_CSS, js=script, isolate_styles=False)
     key = f"rldk_plots_{place}"
     figures = [figure_of(view, smoothed(panel, view.smoothing)) for panel in panels]
     component(key=key, data=_encode({"address": f".{PLOTLY}", "figures": figures}), on_span_change=lambda: _zoomed(key))

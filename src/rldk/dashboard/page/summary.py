@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from rldk.core.text import counted, in_words, sentence
 from rldk.dashboard.client import Client
-from rldk.dashboard.page.html import asset, piece, show
+from rldk.dashboard.page.html import piece, rules, show
 from rldk.dashboard.page.panels import RunView, overview_panels
 from rldk.judge.scores.alarms import tone_of
+from rldk.present.html import asset, part
 from rldk.present.incidents import worst_incident
 from rldk.present.palette import DARK, LIGHT
 from rldk.present.plots.svg import svg
@@ -74,7 +75,7 @@ def worst_incident_card(view: RunView) -> Markup:
         return Markup("")
     more = len(incidents) - 1
     rest = Markup('<p class="soft">{} more under Alerts.</p>').format(more) if more else Markup("")
-    return piece("incident", worst, incidents.index(worst) + 1) + rest
+    return part("incident_card", worst, incidents.index(worst) + 1) + rest
 
 
 def first_picture(client: Client, wanted: str | None) -> str:
@@ -93,5 +94,5 @@ def first_picture(client: Client, wanted: str | None) -> str:
     drawn = "".join(svg(panel, _WIDTH, _HEIGHT) for panel in panels)
     inside = f'{_head(view)}{scores(view)}{worst_incident_card(view)}<div class="panels">{drawn}</div>'
     dark = f"@media (prefers-color-scheme: dark) {{ #rldk-first {{ {DARK.variables()} }} html {{ background: {DARK.paper}; }} }}"
-    style = f"#rldk-first {{ {LIGHT.variables()} }} {dark} {asset('page.css')} {asset('first_picture.css')}"
+    style = f"#rldk-first {{ {LIGHT.variables()} }} {dark} {rules()} {asset('rldk.dashboard.page', 'first_picture.css')}"
     return f'<style>{style}</style><div id="rldk-first" data-rldk="first"><div class="rldk">{inside}</div></div>'
