@@ -73,8 +73,8 @@ class Folder:
 
     def _listed(self, log: FoundLog) -> ListedLog:
         key = log.path.relative_to(self.path).as_posix()
-        name = _EVENTS.sub("", key).removesuffix("/")
-        return ListedLog(key, (name if name not in ("", ".") else key) or self.path.name, log.size, log.modified)
+        name = self.path.name if key == "." else _EVENTS.sub("", key).removesuffix("/")
+        return ListedLog(key, name or key, log.size, log.modified)
 
     def find(self, key: str) -> Path:
         """The log of a key that `list` gave; `ReadError` for anything else."""
