@@ -12,9 +12,8 @@ from rldk.core.catalog import CATALOG, is_measured
 from rldk.core.catalog.metric import normalise
 from rldk.runs.run import Run
 
-__all__ = ["explain", "placeable", "suggest", "unplaced"]
+__all__ = ["explain", "listed", "placeable", "suggest", "unplaced"]
 
-_MOST = 8
 _ALIKE = 0.75
 _UNRECOGNISED = "unrecognised keys: "
 _OF_TIME = re.compile(r"(?:^|[/_.])(?:time|timing|timers?|timeperf|perf|memory|mem|system)(?:$|[/_.])")
@@ -63,7 +62,7 @@ def explain(run: Run) -> list[str]:
     coverage = run.coverage
     guessed = [f"{key} as {name}" for name, key in coverage.metrics.items() if key != name]
     if guessed:
-        notes.append(f"guessed by name: {_list(guessed)}")
+        notes.append(f"guessed by name: {listed(guessed)}")
     return [*notes, *unplaced(run)]
 
 
@@ -76,9 +75,10 @@ def unplaced(run: Run) -> list[str]:
     pairs = [f"{key}={name}" for key, name in near.items()][:2]
     pairs += [f"{key}=<metric>" for key in keys if key not in near][:1]
     options = " ".join(f"--field-map {shlex.quote(pair)}" for pair in pairs)
-    return [f"{_UNRECOGNISED}{_list(keys)}; map them with {options} (`rldk catalog` lists the metrics)"]
+    return [f"{_UNRECOGNISED}{listed(keys)}; map them with {options} (`rldk catalog` lists the metrics)"]
 
 
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return ", ".join(names[:_MOST]) + more
+def listed(names: list[str], most: int = 8) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

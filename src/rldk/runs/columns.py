@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from rldk.core.jsonio import to_number
 from rldk.core.text import writable
 
-__all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Chunk", "Column", "Rows", "Table", "mixed"]
+__all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Chunk", "Column", "Rows", "Shape", "Table", "mixed", "no_garbage_collection"]
 
 ABSENT, NUMBER, NULL, TEXT = 0, 1, 2, 3
 """What a cell may be: not logged, a number (`NaN` included), logged as `null`, or words."""
@@ -66,6 +68,28 @@ class Chunk:
     values: npt.NDArray[np.float64] | None
     state: npt.NDArray[np.uint8] | int
     words: Sequence[str | None] | str | None = None
+
+
+@dataclass(slots=True)
+class Shape:
+    """Rows with the same keys that wait to be turned into arrays: their numbers, and their cells one row after the other.
+
+    The cells of the lifted object are kept apart, since they are mostly all numbers.
+    """
+
+    number: int
+    keys: tuple[str, ...]
+    inner: tuple[str, ...]
+    rows: list[int] = field(default_factory=list)
+    cells: list[Any] = field(default_factory=list)
+    inner_cells: list[Any] = field(default_factory=list)
+    pinned: bool = False
+
+    def clear(self) -> None:
+        """Forget the rows, which are in the table now."""
+        self.rows.clear()
+        self.cells.clear()
+        self.inner_cells.clear()
 
 
 @dataclass(slots=True)
@@ -155,3 +179,15 @@ def mixed(where: Rows, cells: tuple[Any, ...], keep: bool) -> Chunk:
         there = np.flatnonzero(state != ABSENT)
         where, values, state, words = where[there], values[there], state[there], [words[place] for place in there]
     return Chunk(where, values, state, words if keep and any(word is not None for word in words) else None)
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Let the collector of cyclic garbage rest while many rows without cycles are made."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
 
@@ -17,7 +14,7 @@ from rldk.core.catalog.axes import is_axis
 from rldk.core.jsonio import dumps, loads
 from rldk.core.run_config import CONFIG_KEY
 from rldk.core.text import writable
-from rldk.runs.columns import ABSENT, NULL, NUMBER, TEXT, Chunk, Column, Rows, Table, mixed
+from rldk.runs.columns import ABSENT, NULL, NUMBER, TEXT, Chunk, Column, Rows, Shape, Table, mixed, no_garbage_collection
 from rldk.runs.list_statistics import statistics_of
 
 __all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "no_garbage_collection"]
@@ -29,28 +26,6 @@ _MAX_COLUMNS = 4096
 _MAX_DEPTH = 8
 _MAX_DROPPED = 100_000
 _MAX_LEAVES = 256
-
-
-@dataclass(slots=True)
-class Shape:
-    """Rows with the same keys that wait to be turned into arrays: their numbers, and their cells one row after the other.
-
-    The cells of the lifted object are kept apart, since they are mostly all numbers.
-    """
-
-    number: int
-    keys: tuple[str, ...]
-    inner: tuple[str, ...]
-    rows: list[int] = field(default_factory=list)
-    cells: list[Any] = field(default_factory=list)
-    inner_cells: list[Any] = field(default_factory=list)
-    pinned: bool = False
-
-    def clear(self) -> None:
-        """Forget the rows, which are in the table now."""
-        self.rows.clear()
-        self.cells.clear()
-        self.inner_cells.clear()
 
 
 def _key_set(keys: tuple[str, ...], inner: tuple[str, ...]) -> frozenset[str]:
@@ -325,15 +300,3 @@ class TableBuilder:
 
     def _mixed(self, name: str, where: Rows, cells: tuple[Any, ...]) -> Chunk:
         return mixed(where, cells, self._keeps_words(name))
-
-
-@contextmanager
-def no_garbage_collection() -> Iterator[None]:
-    """Let the collector of cyclic garbage rest while many rows without cycles are made."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

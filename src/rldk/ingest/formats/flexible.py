@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from rldk.core.catalog.axes import is_axis
@@ -11,7 +11,7 @@ from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import delimited, json_document, json_lines
 from rldk.ingest.formats.json_lines import fill_json_lines, flatten, iter_json_lines
-from rldk.ingest.unmapped_keys import explain, placeable, suggest
+from rldk.ingest.unmapped_keys import explain, listed, placeable, suggest
 from rldk.runs.run import Run
 from rldk.runs.table import TableBuilder
 
@@ -38,7 +38,8 @@ class FlexibleAdapter(Adapter):
         else:
             near = [f"{key}={name}" for key in keys if not is_axis(key) and (name := suggest(key))]
             example = near[0] if near else "KEY=METRIC"
-            self.why = f"none of its keys is a known metric ({_list(keys)}); map them with --field-map {example}"
+            found = listed(keys, 5) or "no numeric keys"
+            self.why = f"none of its keys is a known metric ({found}); map them with --field-map {example}"
         return bool(placed)
 
     def _first_keys(self) -> list[str] | None:
@@ -84,9 +85,3 @@ class FlexibleAdapter(Adapter):
         for run in runs:
             run.notes += explain(run)
         return runs
-
-
-def _list(keys: Iterable[str], most: int = 5) -> str:
-    names = list(keys)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more if names else "none of them numeric"
