@@ -17,7 +17,7 @@ from rldk.core.event import Event
 from rldk.core.jsonio import dumps, loads
 from rldk.log import EventReader
 from rldk.monitor import Monitor, Output
-from rldk.monitor.outputs import MetricsCsv
+from rldk.monitor.outputs import EventLog, MetricsCsv
 from rldk.monitor.run_id import check_run_id
 from rldk.testing.streams import faulty, healthy
 
@@ -123,21 +123,29 @@ def test_an_event_that_cannot_be_read_is_no_reason_to_read_no_more(odd: Any, cap
     assert monitor.forensics.engine.last_step == 5
 
 
-def test_the_event_is_on_disk_before_it_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monitor = Monitor(tmp_path, run_id="run", strict=True)
-    seen: list[int] = []
-    engine = monitor.forensics.engine
-    judge = engine.observe
+def test_the_event_is_on_disk_with_its_notes_before_it_is_shown(tmp_path: Path) -> None:
+    seen: list[tuple[int, list[str]]] = []
 
-    def look(event: Event) -> list[Anomaly]:
-        seen.append(len((tmp_path / "run_events.jsonl").read_bytes().splitlines()))
-        return judge(event)
+    class Look(Output):
+        name = "look"
 
-    monkeypatch.setattr(engine, "observe", look)
-    for step in range(3):
-        monitor.observe(Event(step, {"reward_mean": 1.0}))
-    assert seen == [1, 2, 3]
-    monitor.close()
+        def take(self, event: Event, raised: list[Anomaly]) -> None:
+            lines = (tmp_path / "run_events.jsonl").read_text().splitlines()
+            seen.append((len(lines), json.loads(lines[-1]).get("notes", [])))
+
+    outputs = [EventLog(tmp_path / "run_events.jsonl"), Look()]
+    with Monitor(tmp_path, run_id="run", limits={"reward_mean": 1.5}, outputs=outputs, strict=True) as monitor:
+        for step in range(3):
+            monitor.observe(Event(step, {"reward_mean": 1.0 + step}))
+    assert [lines for lines, _ in seen] == [1, 2, 3]
+    assert seen[0][1] == [] and "above your limit" in seen[1][1][0]
+
+
+def test_an_event_whose_judging_fails_is_logged_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Monitor(tmp_path, run_id="run") as monitor:
+        monkeypatch.setattr(monitor.forensics.engine, "observe", lambda event: 1 / 0)
+        monitor.observe(Event(1, {"reward_mean": 1.0}))
+        assert len((tmp_path / "run_events.jsonl").read_bytes().splitlines()) == 1
 
 
 def test_files_are_complete_after_close(tmp_path: Path) -> None:

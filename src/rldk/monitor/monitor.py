@@ -175,8 +175,11 @@ class Monitor:
         if RESPONSES in event.extra:
             event.metrics = seen.metrics
             event.extra = {name: value for name, value in event.extra.items() if name != RESPONSES}
-        self._write(event)
+        engine = self.forensics.engine
+        is_new, noted = event.step != engine.last_step, len(engine.notes)
         raised = self.guard.call("detectors", self.forensics.take_measured, seen) or []
+        event.notes = [*event.notes, *(one.message for one in raised), *(note.message for note in engine.notes[noted:])]
+        self._write(event, is_new)
         if self.stopper.stop_on is not None:
             self.guard.call("stopping", self.stopper.look, self.forensics)
         self._show(event, raised)
@@ -191,9 +194,9 @@ class Monitor:
         for output in self.outputs:
             self.guard.call(output.key, output.take, event, raised)
 
-    def _write(self, event: Event) -> None:
-        """Log an event, with the alerts that came before it; the engine has had those already."""
-        if self._pending and event.step != self.forensics.engine.last_step:
+    def _write(self, event: Event, is_new: bool = True) -> None:
+        """Log an event, with the alerts that came before it unless it adds to an earlier one; the engine has had those."""
+        if self._pending and is_new:
             event = replace(event, model_info={**event.model_info, ALERTS: alerts_text(self._pending)})
             self._pending = []
         if self.log is not None:

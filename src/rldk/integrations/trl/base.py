@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,10 @@ from rldk.integrations.trl.options import CallbackOptions
 from rldk.integrations.trl.session import Session
 from rldk.monitor import Monitor, Stop
 
-__all__ = ["WatchingCallback"]
+__all__ = ["KEPT", "WatchingCallback"]
+
+KEPT = 1000
+"""Steps that `metrics_history` goes back."""
 
 
 class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
@@ -28,6 +32,12 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         super().__init__()
         self.options = options
         self._session: Session | None = None
+        self.metrics_history: deque[Any] = deque(maxlen=KEPT)
+
+    @property
+    def current_metrics(self) -> Any:
+        """What is known of the last step: the last of `metrics_history`; `None` before the first."""
+        return self.metrics_history[-1] if self.metrics_history else None
 
     @property
     def monitor(self) -> Monitor | None:
@@ -50,7 +60,9 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         return [] if self.monitor is None else self.monitor.anomalies
 
     def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
-        """Called after each event, in every process; only the main one's monitor has judged it."""
+        """Called after each event, in every process; only the main one's monitor has judged it. Keeps its metrics."""
+        if event.phase == "train":
+            self.metrics_history.append(dict(event.metrics))
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._join(args, state, kwargs)

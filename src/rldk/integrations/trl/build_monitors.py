@@ -12,6 +12,7 @@ from rldk.monitor import Monitor
 from rldk.monitor.outputs import (
     Alerts,
     Analysis,
+    AnalysisCsv,
     ConfigFile,
     EventLog,
     FinalReport,
@@ -69,7 +70,7 @@ def _monitor(
 
 
 def _logs(every: list[CallbackOptions], options: CallbackOptions, run_id: str, resume_step: int | None) -> list[EventLog]:
-    """The event logs, each path once; the first is written before an event is judged."""
+    """The event logs, each path once; the first is the one that a resumed run is judged from."""
     paths = []
     for one in every:
         if one.event_log_path is not None:
@@ -90,7 +91,7 @@ def _outputs(options: CallbackOptions, run_id: str, args: Any) -> list[Output]:
     if "alerts" in options.files:
         found.append(Alerts(file_of(folder, run_id, "alerts.json")))
     if "analysis" in options.files:
-        found.append(MetricsCsv(file_of(folder, run_id, "comprehensive_metrics.csv")))
+        found.append(AnalysisCsv(file_of(folder, run_id, "comprehensive_metrics.csv")))
         found.append(Analysis(folder))
     if "checkpoints" in options.files:
         found.append(CheckpointSummary(folder, args.output_dir))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -21,7 +20,6 @@ from rldk.monitor import Monitor, Output
 __all__ = ["CustomRLDKCallback", "EventWriterCallback", "RLDKCallback", "RLDKMetrics", "RLDKMonitor"]
 
 _LOW = "See the parts of the score in the final report."
-_KEPT = 1000
 
 
 class RLDKCallback(WatchingCallback):
@@ -93,7 +91,6 @@ class RLDKCallback(WatchingCallback):
             )
         )  # fmt: skip
         self.metrics = RLDKMetrics()
-        self.metrics_history: deque[RLDKMetrics] = deque(maxlen=_KEPT)
         self._low: set[str] = set()
 
     @property

@@ -14,8 +14,8 @@ Record = TypeVar("Record")
 
 
 @dataclass(slots=True)
-class PPOMetrics:
-    """What PPO is judged by, of one step."""
+class _PPOFields:
+    """The fields of one step of PPO."""
 
     reward_mean: float = nan
     reward_std: float = nan
@@ -50,7 +50,21 @@ class PPOMetrics:
 
 
 @dataclass(slots=True)
-class RLDKMetrics(PPOMetrics):
+class PPOMetrics(_PPOFields):
+    """What PPO is judged by, of one step, and what follows from it.
+
+    `reward_per_token` is the mean reward for each token of a response, and `reward_per_token_trend` its relative change over
+    the last twenty steps. `collapse_risk` and `hacking_risk` are in [0, 1]; NaN until there is evidence.
+    """
+
+    reward_per_token: float = nan
+    reward_per_token_trend: float = nan
+    collapse_risk: float = nan
+    hacking_risk: float = nan
+
+
+@dataclass(slots=True)
+class RLDKMetrics(_PPOFields):
     """All that is known of one step: the 40 fields of PPO, and what any training has."""
 
     model_type: str = ""

@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 from collections import deque
 from dataclasses import replace
+from math import isfinite, nan
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.integrations.trl.base import WatchingCallback
+from rldk.core.files import strict
+from rldk.functional.convergence import predict_convergence
+from rldk.functional.learning_rate import learning_rate_impact
+from rldk.integrations.trl.base import KEPT, WatchingCallback
 from rldk.integrations.trl.callbacks import RLDKCallback
 from rldk.integrations.trl.checkpoints import CheckpointSummary
 from rldk.integrations.trl.metrics import CheckpointMetrics, PPOMetrics, fill
 from rldk.integrations.trl.options import CallbackOptions, as_path
+from rldk.judge.scores.risks import collapse_risk, hacking_risk
 from rldk.monitor import Monitor
 
 __all__ = ["AdvancedPPOMonitor", "CheckpointMetrics", "CheckpointMonitor", "ComprehensivePPOMonitor", "PPOMetrics", "PPOMonitor"]
 
-_KEPT = 1000
+_COURSE = 20  # steps over which the course of the reward per token is measured
 
 
 class PPOMonitor(RLDKCallback):
@@ -49,13 +54,54 @@ class PPOMonitor(RLDKCallback):
             limits["grad_norm"] = gradient_threshold
         super().__init__(output_dir=output_dir, run_id=run_id, alert_thresholds=limits, **options)
         self.ppo_metrics = PPOMetrics()
-        self.ppo_metrics_history: deque[PPOMetrics] = deque(maxlen=_KEPT)
+        self.ppo_metrics_history: deque[PPOMetrics] = deque(maxlen=KEPT)
 
     def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
         super().on_event(event, raised, monitor)
         if event.phase == "train":
-            self.ppo_metrics = fill(PPOMetrics, event.metrics, {"global_step": event.step})
+            self.ppo_metrics = fill(PPOMetrics, event.metrics, {"global_step": event.step}, self._derived(event, monitor))
             self.ppo_metrics_history.append(self.ppo_metrics)
+
+    def _derived(self, event: Event, monitor: Monitor) -> dict[str, float]:
+        """Reward per token with its course, and the risks, after this event."""
+        reward, length = event.metrics.get("reward_mean", nan), event.metrics.get("rollout_length_mean", nan)
+        per_token = reward / length if length > 0.0 else nan
+        earlier = self.ppo_metrics_history[-_COURSE].reward_per_token if len(self.ppo_metrics_history) >= _COURSE else nan
+        view, standing = monitor.forensics.engine.view, monitor.forensics.standing
+        return {
+            "reward_per_token": per_token,
+            "reward_per_token_trend": (per_token - earlier) / abs(earlier) if earlier else nan,
+            "collapse_risk": collapse_risk(view, standing),
+            "hacking_risk": hacking_risk(view, standing),
+        }
+
+    def get_rollout_analysis(self) -> dict[str, Any]:
+        """The last rollout: the distribution of its rewards, the lengths, and the reward per token with its course."""
+        last, known = self.ppo_metrics, [one.reward_per_token for one in self.ppo_metrics_history]
+        finite = [value for value in known if isfinite(value)]
+        found: dict[str, Any] = strict({
+            "step": last.global_step,
+            "rewards": {"mean": last.reward_mean, "std": last.reward_std, "min": last.reward_min, "max": last.reward_max},
+            "length": {"mean": last.rollout_length_mean, "std": last.rollout_length_std},
+            "reward_per_token": last.reward_per_token,
+            "reward_per_token_trend": last.reward_per_token_trend,
+            "best_reward_per_token": max(finite, default=None),
+            "collapse_risk": last.collapse_risk,
+            "hacking_risk": last.hacking_risk,
+        })  # fmt: skip
+        return found
+
+    def get_learning_rate_impact(self) -> list[dict[str, Any]]:
+        """For each change of the learning rate by a fifth or more, what the reward did after it."""
+        records = list(self.metrics_history)
+        rates = [one.policy_lr if isfinite(one.policy_lr) else one.lr for one in records]
+        return learning_rate_impact([one.global_step for one in records], rates, [one.reward_mean for one in records])
+
+    def get_convergence_analysis(self) -> dict[str, Any]:
+        """Where the reward is going: the level at which it settles, at which step, and with what confidence."""
+        records = list(self.ppo_metrics_history)
+        found = predict_convergence([one.global_step for one in records], [one.reward_mean for one in records])
+        return {"metric": "reward_mean", **found.to_dict()}
 
 
 class CheckpointMonitor(WatchingCallback):
@@ -132,6 +178,10 @@ class ComprehensivePPOMonitor(WatchingCallback):
             log_interval=log_interval, resources=True, **options,
         )  # fmt: skip
         super().__init__(asked)
+
+    def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
+        if event.phase == "train":
+            self.metrics_history.append(monitor.forensics.current())
 
     def get_comprehensive_analysis(self) -> dict[str, Any]:
         """The analysis as it stands; empty before training begins."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rldk.monitor.outputs.base import FileOutput, Output
 from rldk.monitor.outputs.event_log import EventLog
 from rldk.monitor.outputs.json_files import Alerts, Analysis, ConfigFile, FinalReport
-from rldk.monitor.outputs.metrics_csv import MetricsCsv
+from rldk.monitor.outputs.metrics_csv import AnalysisCsv, MetricsCsv
 from rldk.monitor.outputs.notifications import Command, Notification, Webhook
 from rldk.monitor.outputs.terminal import Terminal
 from rldk.monitor.outputs.trackers import tracker_outputs
@@ -13,6 +13,7 @@ from rldk.monitor.outputs.trackers import tracker_outputs
 __all__ = [
     "Alerts",
     "Analysis",
+    "AnalysisCsv",
     "Command",
     "ConfigFile",
     "EventLog",

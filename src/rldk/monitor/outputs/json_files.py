@@ -133,7 +133,8 @@ class Analysis(FileOutput):
 
     Args:
         folder: where they go.
-        keep: how many events the file of metrics holds at most; the CSV beside it has them all.
+        keep: how many events the file of metrics holds at most, each with the trackers' values and the scores; the CSV
+            beside it has them all.
         every: keep one event in so many for it.
     """
 
@@ -152,7 +153,8 @@ class Analysis(FileOutput):
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         self._count += 1
         if self._count % self.every == 0 or self._count == 1:
-            self._rows.append({"step": event.step, "wall_time": event.wall_time, "metrics": dict(event.metrics)})
+            known = self._monitor.forensics.current().flat()
+            self._rows.append({**known, "step": event.step, "wall_time": event.wall_time, "metrics": dict(event.metrics)})
             if len(self._rows) > self.keep:
                 self._rows = self._rows[::2]  # thinned out, so that the file covers the whole run in bounded memory
                 self.every *= 2

@@ -17,7 +17,7 @@ from rldk.monitor.outputs.base import FileOutput
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
 
-__all__ = ["MetricsCsv"]
+__all__ = ["AnalysisCsv", "MetricsCsv"]
 
 _FIRST = ("step", "wall_time")
 
@@ -49,7 +49,7 @@ class MetricsCsv(FileOutput):
         self._count += 1
         if self._count % self.every and self._count > 1:
             return
-        metrics: Mapping[str, Any] = event.metrics
+        metrics = self.values(event)
         if not metrics.keys() <= self._empty.keys():
             metrics = {writable(name): value for name, value in metrics.items()}
             if new := [name for name in metrics if name not in self._empty]:
@@ -61,6 +61,10 @@ class MetricsCsv(FileOutput):
             row = {**self._empty, "step": event.step, "wall_time": event.wall_time, **said, **metrics}
             csv.writer(self._file).writerow(row.values())
             self._file.flush()
+
+    def values(self, event: Event) -> Mapping[str, Any]:
+        """What a row holds beside the step, the time and the facts of the run."""
+        return event.metrics
 
     def _kept(self, resume_step: int | None) -> list[dict[str, str]]:
         """The existing rows that stay: all during a run, those up to the checkpoint when it resumes."""
@@ -88,3 +92,16 @@ class MetricsCsv(FileOutput):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+class AnalysisCsv(MetricsCsv):
+    """Writes, beside the metrics of each event, what the trackers know after it and the scores, so that health can be plotted."""
+
+    name: ClassVar[str] = "analysis table"
+
+    def start(self, monitor: Monitor) -> None:
+        super().start(monitor)
+        self._monitor = monitor
+
+    def values(self, event: Event) -> Mapping[str, Any]:
+        return {**event.metrics, **self._monitor.forensics.current().flat(), "step": event.step}

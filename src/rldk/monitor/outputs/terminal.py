@@ -50,7 +50,8 @@ class Terminal(Output):
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         self._count += 1
-        for note in event.notes if self._count == 1 else ():
+        said = [anomaly.message for anomaly in raised]
+        for note in [note for note in event.notes if note not in said] if self._count == 1 else ():
             self._console().print(f"rldk: {clean(note, 300)}", style="dim")
         if self._count == self.coverage_after:
             self._console().print(clean(self._monitor.coverage_line(), 1000), style="dim")
