@@ -26,6 +26,7 @@ class Rollout:
     mask: Tensor  # 1 at the tokens of the response, its end token included
     logprobs: Tensor  # of the response's tokens as the sampler had them, at the temperature they were drawn with
     ended: Tensor  # whether the response has an end token
+    old: Tensor | None = None  # log-probabilities by the pass that is trained, once it was made
 
 
 def sampling_noise(seed: int, step: int, samples: int, length: int) -> Tensor:

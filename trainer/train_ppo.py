@@ -3,7 +3,8 @@
     python trainer/train_ppo.py --data_config config/data/posttrain/rlaif/ppo.yaml --from_weight full_sft --use_prepared \
         --epochs 1 --batch_size 8 --learning_rate 1e-6 --device cpu
 
-Read it from top to bottom. Formulas are in rldk.functional, generation in rollout.py, rewards in scoring.py.
+Read it from top to bottom. Formulas are in rldk.functional, generation in rollout.py, what is known of a
+rollout in experience.py, rewards in scoring.py.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ import thread_policy  # isort: skip  # noqa: F401  before torch
 import argparse
 import copy
 import sys
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from accelerate import Accelerator
 from torch import Tensor
 
@@ -38,6 +37,7 @@ from data_config import read_config
 from data_mix import load_records
 from data_order import batch_indices, steps_in
 from data_sets import Prompts
+from experience import Experience, answers, judged, kl_after
 from faults import Faults, StepSettings
 from logger import Logger, Throughput
 from logprobs import TokenLogprobs
@@ -170,40 +170,11 @@ def get_args(argv: list[str] | None = None) -> argparse.Namespace:
     return args
 
 
-# 2. What is known of the responses of a step. Rows are responses; columns are their tokens.
-
-
-@dataclass
-class Experience:
-    tokens: Tensor  # prompts and responses
-    attention: Tensor
-    mask: Tensor  # 1 at the response's tokens, the last columns of `tokens`
-    old: Tensor  # log-probabilities before the first update, by the pass that is trained
-    reference: Tensor  # the same under the reference
-    values: Tensor | None = None
-    advantages: Tensor | None = None
-    returns: Tensor | None = None
-    importance: Tensor | None = None  # of each token, for what differs between sampler and trainer
-
-    def part(self, rows: Any) -> Experience:
-        """Some responses, without the columns that are padding in all of them."""
-        mask, width = self.mask[rows], self.mask.shape[1]
-        longest = int(mask.sum(1).max())
-        attention = self.attention[rows]
-        first = int((attention.cumsum(1) == 0).sum(1).min())
-        last = attention.shape[1] - width + longest
-        found: dict[str, Any] = {"tokens": self.tokens[rows, first:last], "attention": attention[:, first:last]}
-        for name in (field.name for field in fields(self) if field.name not in found):
-            value = getattr(self, name)
-            found[name] = None if value is None else value[rows, :longest]
-        return Experience(**found)
-
-
 def main(argv: list[str] | None = None) -> int:
     args = get_args(argv)
     faults = Faults(args.inject)
 
-    # 3. How a step is cut: `local` responses per process, `mini` of them per update, `micro` per pass.
+    # 2. How a step is cut: `local` responses per process, `mini` of them per update, `micro` per pass.
     local = args.batch_size * args.accumulation_steps
     mini = local // args.mini_batches
     micro = min(args.batch_size, mini)
@@ -214,7 +185,7 @@ def main(argv: list[str] | None = None) -> int:
         )
     device, rank, world = accelerator.device, accelerator.process_index, accelerator.num_processes
 
-    # 4. Models: the policy, the frozen reference it started as, the value model where one is needed, and what scores.
+    # 3. Models: the policy, the frozen reference it started as, the value model where one is needed, and what scores.
     tokenizer = load_tokenizer(args)
     policy = disable_dropout(load_model(args, "causal", tokenizer=tokenizer))
     ends, pad = end_tokens(tokenizer, policy), tokenizer.pad_token_id
@@ -233,13 +204,13 @@ def main(argv: list[str] | None = None) -> int:
     sizes = {"policy": count_parameters(policy), "reference": count_parameters(policy, False), "reward": scorer.parameters}
     sizes |= {"critic": count_parameters(models["critic"])} if "critic" in models else {}
 
-    # 5. Data. Which prompts a step takes is a function of the step; each is taken --num_generations times.
+    # 4. Data. Which prompts a step takes is a function of the step; each is taken --num_generations times.
     prompts = Prompts(load_records(read_config(args.data_config), args.use_prepared), tokenizer, args.max_seq_len)
     digests = [digest(item["text"].encode()) for item in prompts]
     taken_each = local * world // args.num_generations
     per_epoch, total = steps_in(len(prompts), taken_each, args.epochs, args.max_steps)
 
-    # 6. Where an interrupted run had got to.
+    # 5. Where an interrupted run had got to.
     controller = AdaptiveKL(args.kl_coef, args.kl_target, args.kl_horizon) if args.kl_target else FixedKL(args.kl_coef)
     saved = find_checkpoint(args.from_resume, checkpoint_root(args)) if args.from_resume else None
     state: dict[str, Any] = {"step": 0}
@@ -316,7 +287,7 @@ def main(argv: list[str] | None = None) -> int:
                 StepSettings(*rates, controller.coef, args.temperature, args.clip_range, args.clip_range_high, ends)
             )
 
-            # 7. Rollouts: this process's prompts of the step, one noise number for each sample and token.
+            # 6. Rollouts: this process's prompts of the step, one noise number for each sample and token.
             rows = slice(rank * local, (rank + 1) * local)
             taken = batch_indices(len(prompts), taken_each, step - 1, args.seed)
             batch = prompts.collate([prompts[i] for i in taken for _ in range(args.num_generations)][rows])
@@ -328,19 +299,17 @@ def main(argv: list[str] | None = None) -> int:
                 for model in models.values():
                     model.train()
 
-            # 8. Judgement: the score of every response, and what policy, reference and critic say of its tokens.
+            # 7. Judgement: the score of every response, and what policy, reference and critic say of its tokens.
             with clock.span("scoring"), torch.no_grad():
                 mask = roll.mask.bool()
                 with accelerator.autocast():
                     score = scorer(batch, roll).to(device) - args.missing_eos_penalty * (~roll.ended).float()
                 score = faults.scores(score, roll.mask.sum(1), args.max_new_tokens)
                 experience, entropy, graph = judged(accelerator, trained, reference, roll, micro, settings.temperature)
-                if hasattr(roll, "old"):  # rollouts that were used before
-                    experience.old = roll.old
-                roll.old = experience.old
+                experience.old = roll.old = experience.old if roll.old is None else roll.old  # stale rollouts have theirs
                 kl = estimate_kl(experience.old, experience.reference, args.kl_estimator).masked_fill(~mask, 0.0)
 
-                # 9. Advantages: at each token by GAE, or for each response from the scores of its group.
+                # 8. Advantages: at each token by GAE, or for each response from the scores of its group.
                 paid = settings.kl_coef * kl if args.kl_in == "reward" else torch.zeros_like(kl)
                 if args.advantage == "gae":
                     rewards = -paid
@@ -364,7 +333,7 @@ def main(argv: list[str] | None = None) -> int:
                 if args.truncated_importance:
                     experience.importance = truncated_importance(experience.old, roll.logprobs, args.truncated_importance)
 
-            # 10. Updates: some epochs over the rollouts, with a step of the optimizers for each mini-batch.
+            # 9. Updates: some epochs over the rollouts, with a step of the optimizers for each mini-batch.
             with clock.span("update"):
                 for name, rate in zip(optimizers, (settings.learning_rate, settings.critic_learning_rate), strict=False):
                     set_learning_rate(optimizers[name], rate)
@@ -406,7 +375,7 @@ def main(argv: list[str] | None = None) -> int:
                     sample.measure()
                 metrics["kl"] = kl_after(accelerator, actor, experience, micro, settings.temperature, int(lengths.sum()))
 
-        # 11. The numbers of the step: to the console, the trackers, the event log and the monitor.
+        # 10. The numbers of the step: to the console, the trackers, the event log and the monitor.
         metrics = step_metrics(seen) | metrics | {name: float(value) for name, value in facts.items() if value is not None}
         metrics["distinct_prompts"] = float(seen_prompts.add(digests[i] for i in taken))
         metrics |= {name: change for name, sample in moved.items() if (change := sample.read()) is not None}
@@ -428,7 +397,7 @@ def main(argv: list[str] | None = None) -> int:
         shown = show_samples(batch["texts"], roll, score, tokenizer) if logger.shows_samples(step) else []
         logger.log(step, metrics, notes, {"tokens_in": read, "tokens_out": made, "samples": local * world}, shown)
 
-        # 12. Reasons to leave, and checkpoints.
+        # 11. Reasons to leave, and checkpoints.
         if stopper.requested(accelerator, also=logger.stop is not None):
             stopped = "stopped by a signal" if stopper.signal else "the monitor confirmed a failure"
         elif lost and args.on_nonfinite == "stop":
@@ -440,7 +409,7 @@ def main(argv: list[str] | None = None) -> int:
         if stopped:
             break
 
-    # 13. The weights for the next stage, and the critic's. A run that was cut short leaves its checkpoint only.
+    # 12. The weights for the next stage, and the critic's. A run that was cut short leaves its checkpoint only.
     if stopped:
         logger.say(f"stopped after step {step}: {stopped}. Checkpoints in {checkpoint_root(args)}; resume with --from_resume.")
         if logger.stop is not None:
@@ -477,49 +446,6 @@ def respond(
         for at in range(0, len(ids), micro)
     ]
     return joined(rolls, pad)
-
-
-def answers(
-    accelerator: Accelerator, trained: list[Any], part: Experience, temperature: float, with_entropy: bool
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Log-probabilities and entropies by the actor, and values by the critic where there is one."""
-    logp, entropy = trained[0](part.tokens, part.attention, part.mask, temperature, with_entropy)
-    with accelerator.autocast():
-        values = predicted_values(trained[1], part) if len(trained) > 1 else None
-    return logp, entropy, values
-
-
-def judged(
-    accelerator: Accelerator, trained: list[Any], reference: Any, roll: Rollout, micro: int, temperature: float
-) -> tuple[Experience, Tensor, Any]:
-    """The responses with what each model says of them, `micro` at a time; and the policy's entropy at each token.
-
-    `old` comes from the pass that is trained, in the same parts: what the sampler had may differ by rounding. Where one pass is
-    the whole step, its graph is kept, and the first update need not make it again.
-    """
-    empty = torch.zeros_like(roll.logprobs)
-    whole = Experience(roll.tokens, roll.attention, roll.mask, empty, empty)
-    once = len(roll.tokens) == micro
-    said: dict[str, list[Tensor]] = {"old": [], "entropy": [], "reference": [], "values": []}
-    for at in range(0, len(roll.tokens), micro):
-        part = whole.part(slice(at, at + micro))
-        fill = (0, roll.mask.shape[1] - part.mask.shape[1])
-        with torch.set_grad_enabled(once):
-            graph = answers(accelerator, trained, part, temperature, True)
-        with accelerator.autocast():
-            before, _ = reference(part.tokens, part.attention, part.mask, temperature)
-        for name, value in zip(("old", "entropy", "values", "reference"), (*graph, before), strict=True):
-            if value is not None:
-                said[name].append(F.pad(value.detach().float(), fill))
-    found = {name: torch.cat(parts) for name, parts in said.items() if parts}
-    entropy = found.pop("entropy")
-    return Experience(roll.tokens, roll.attention, roll.mask, **found), entropy, graph if once else None
-
-
-def predicted_values(critic: Any, part: Experience) -> Tensor:
-    positions = (part.attention.cumsum(1) - 1).clamp(min=0)
-    logits = critic(input_ids=part.tokens, attention_mask=part.attention, position_ids=positions, use_cache=False).logits
-    return logits[:, -part.mask.shape[1] - 1 : -1, 0].float().masked_fill(part.mask == 0, 0.0)
 
 
 def mini_batches(args: argparse.Namespace, step: int, local: int, mini: int) -> Any:
@@ -564,17 +490,6 @@ def learn_from(
             "ratio_min": inside.min(),
             "ratio_max": inside.max(),
         }
-
-
-@torch.no_grad()
-def kl_after(accelerator: Accelerator, actor: Any, experience: Experience, micro: int, temperature: float, tokens: int) -> float:
-    """KL per token from the policy before the updates to the one after the last of them (k3)."""
-    total = torch.zeros((), device=accelerator.device)
-    for at in range(0, len(experience.mask), micro):
-        part = experience.part(slice(at, at + micro))
-        logp, _ = actor(part.tokens, part.attention, part.mask, temperature)
-        total += update_kl(logp, part.old, part.mask, count=1)
-    return float(accelerator.reduce(total, "sum")) / tokens
 
 
 def show_samples(texts: list[str], roll: Rollout, score: Tensor, tokenizer: Any, count: int = 2) -> list[dict[str, Any]]:

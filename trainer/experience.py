@@ -1,0 +1,96 @@
+"""What is known of the responses of a step: what the models say of each token, and what is learnt from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from accelerate import Accelerator
+from torch import Tensor
+
+from rldk.functional.policy import update_kl
+from rollout import Rollout
+
+
+@dataclass
+class Experience:
+    """Rows are responses; columns are their tokens."""
+
+    tokens: Tensor  # prompts and responses
+    attention: Tensor
+    mask: Tensor  # 1 at the response's tokens, the last columns of `tokens`
+    old: Tensor  # log-probabilities before the first update, by the pass that is trained
+    reference: Tensor  # the same under the reference
+    values: Tensor | None = None
+    advantages: Tensor | None = None
+    returns: Tensor | None = None
+    importance: Tensor | None = None  # of each token, for what differs between sampler and trainer
+
+    def part(self, rows: Any) -> Experience:
+        """Some responses, without the columns that are padding in all of them."""
+        mask, width = self.mask[rows], self.mask.shape[1]
+        longest = int(mask.sum(1).max())
+        attention = self.attention[rows]
+        first = int((attention.cumsum(1) == 0).sum(1).min())
+        last = attention.shape[1] - width + longest
+        found: dict[str, Any] = {"tokens": self.tokens[rows, first:last], "attention": attention[:, first:last]}
+        for name in (field.name for field in fields(self) if field.name not in found):
+            value = getattr(self, name)
+            found[name] = None if value is None else value[rows, :longest]
+        return Experience(**found)
+
+
+def answers(
+    accelerator: Accelerator, trained: list[Any], part: Experience, temperature: float, with_entropy: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Log-probabilities and entropies by the actor, and values by the critic if it exists."""
+    logp, entropy = trained[0](part.tokens, part.attention, part.mask, temperature, with_entropy)
+    with accelerator.autocast():
+        values = predicted_values(trained[1], part) if len(trained) > 1 else None
+    return logp, entropy, values
+
+
+def judged(
+    accelerator: Accelerator, trained: list[Any], reference: Any, roll: Rollout, micro: int, temperature: float
+) -> tuple[Experience, Tensor, Any]:
+    """The responses with what each model says of them, `micro` at a time; and the policy's entropy at each token.
+
+    `old` comes from the pass that is trained, in the same parts: what the sampler had may differ by rounding. Where one pass is
+    the whole step, its graph is kept, and the first update need not make it again.
+    """
+    empty = torch.zeros_like(roll.logprobs)
+    whole = Experience(roll.tokens, roll.attention, roll.mask, empty, empty)
+    once = len(roll.tokens) == micro
+    said: dict[str, list[Tensor]] = {"old": [], "entropy": [], "reference": [], "values": []}
+    for at in range(0, len(roll.tokens), micro):
+        part = whole.part(slice(at, at + micro))
+        fill = (0, roll.mask.shape[1] - part.mask.shape[1])
+        with torch.set_grad_enabled(once):
+            graph = answers(accelerator, trained, part, temperature, True)
+        with accelerator.autocast():
+            before, _ = reference(part.tokens, part.attention, part.mask, temperature)
+        for name, value in zip(("old", "entropy", "values", "reference"), (*graph, before), strict=True):
+            if value is not None:
+                said[name].append(F.pad(value.detach().float(), fill))
+    found = {name: torch.cat(parts) for name, parts in said.items() if parts}
+    entropy = found.pop("entropy")
+    return Experience(roll.tokens, roll.attention, roll.mask, **found), entropy, graph if once else None
+
+
+def predicted_values(critic: Any, part: Experience) -> Tensor:
+    positions = (part.attention.cumsum(1) - 1).clamp(min=0)
+    logits = critic(input_ids=part.tokens, attention_mask=part.attention, position_ids=positions, use_cache=False).logits
+    return logits[:, -part.mask.shape[1] - 1 : -1, 0].float().masked_fill(part.mask == 0, 0.0)
+
+
+@torch.no_grad()
+def kl_after(accelerator: Accelerator, actor: Any, experience: Experience, micro: int, temperature: float, tokens: int) -> float:
+    """KL per token from the policy before the updates to the one after the last of them (k3)."""
+    total = torch.zeros((), device=accelerator.device)
+    for at in range(0, len(experience.mask), micro):
+        part = experience.part(slice(at, at + micro))
+        logp, _ = actor(part.tokens, part.attention, part.mask, temperature)
+        total += update_kl(logp, part.old, part.mask, count=1)
+    return float(accelerator.reduce(total, "sum")) / tokens
