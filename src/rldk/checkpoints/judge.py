@@ -12,6 +12,7 @@ from statistics import median
 
 from rldk.checkpoints.report import CheckpointReport, Problem, some
 from rldk.core.stats.pairs import RollingPairs
+from rldk.core.text import short_number
 from rldk.judge.scores.formulas import combine, within
 
 __all__ = ["Judge"]
@@ -90,13 +91,14 @@ class Judge:
         now = report.update_ratio_per_step
         if len(self._updates) >= EARLIER and (usual := median(self._updates)) > 0 and now > JUMP * usual:
             moved = ", ".join(layer.name for layer in report.most_moved(3))
-            message = f"The weights moved {now / usual:.3g} times as fast as before; {moved} moved most."
+            message = f"The weights moved {short_number(now / usual, 3)} times as fast as before; {moved} moved most."
             advice = f"Look at the learning rate and the gradients since {self._last_good or 'the previous checkpoint'}."
             found.append(Problem("update_jump", "warning", message, advice))
         grown = {name: factor for name, factor in _growth(report).items() if factor > GROWTH}
         if grown:
             worst = max(grown, key=lambda name: grown[name])
-            message = f"The norm has grown, of {worst} to {grown[worst]:.3g} times its first: {some(tuple(grown), 'tensor')}."
+            growth = short_number(grown[worst], 3)
+            message = f"The norm has grown, of {worst} to {growth} times its first: {some(tuple(grown), 'tensor')}."
             advice = "Lower the learning rate, or decay the weights."
             found.append(Problem("norm_explosion", "warning", message, advice, tuple(grown)))
         return found

@@ -9,6 +9,8 @@ from math import hypot, nan
 from pathlib import Path
 from typing import Any
 
+from rldk.core.text import counted
+
 __all__ = ["COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some"]
 
 COLUMNS = (
@@ -145,7 +147,7 @@ class CheckpointReport:
 def some(names: tuple[str, ...], what: str, most: int = 3) -> str:
     """How many there are, and the first of them: `5 tensors (a, b, c …)`."""
     listed = ", ".join(names[:most]) + (" …" if len(names) > most else "")
-    return f"{len(names)} {what}{'' if len(names) == 1 else 's'} ({listed})"
+    return f"{counted(len(names), what)} ({listed})"
 
 
 def layer_of(name: str) -> str:

@@ -7,6 +7,7 @@ from math import nan
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import CATALOG
+from rldk.core.text import counted
 from rldk.judge.coverage import CheckCoverage
 from rldk.judge.engine import Engine
 
@@ -27,7 +28,7 @@ def verdict_of(engine: Engine, anomalies: Sequence[Anomaly], coverage: CheckCove
         if count:
             return severity, f"{count} {severity} {'anomaly' if count == 1 else 'anomalies'}{_over(engine, anomalies)}"
     if engine.events < _ENOUGH_EVENTS:
-        return "no_data", f"only {engine.events} event{'' if engine.events == 1 else 's'}: too few to judge"
+        return "no_data", f"only {counted(engine.events, 'event')}: too few to judge"
     if not _has_evidence(engine):
         return "no_data", "no metric of reinforcement learning to judge by (reward, KL, advantage, value or preference)"
     if coverage.level == "weak":

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 from markupsafe import Markup
 
+from rldk.core.text import short_number
 from rldk.dashboard.client import Client, ReaderEnded
 from rldk.dashboard.page.alerts import toast_new_incidents
 from rldk.dashboard.page.html import message, note, piece, show, style
@@ -129,7 +130,8 @@ def _show_range(view: RunView) -> None:
         return
     low, high = view.span
     left, right = st.columns([4, 1], vertical_alignment="center")
-    left.html(f'<div class="rldk soft" data-rldk="range">{view.range_name} {low:.6g} to {high:.6g}, in full detail.</div>')
+    span = f"{view.range_name} {short_number(low, 6)} to {short_number(high, 6)}, in full detail."
+    left.html(f'<div class="rldk soft" data-rldk="range">{span}</div>')
     if right.button("Whole run", key="rldk_whole", width="stretch"):
         st.session_state[SPAN] = None
         st.rerun(scope="fragment")

@@ -11,6 +11,7 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import locate
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
+from rldk.core.text import in_words
 from rldk.integrations.trl.base import WatchingCallback
 from rldk.integrations.trl.metrics import RLDKMetrics, fill
 from rldk.integrations.trl.options import CallbackOptions, as_path, split_thresholds, stricter
@@ -113,7 +114,7 @@ class RLDKCallback(WatchingCallback):
         self.metrics_history.append(self.metrics)
         for name, minimum in self.options.min_scores.items():
             if scores[name] < minimum and name not in self._low:
-                said = f"{name.replace('_', ' ')} is {scores[name]:.2f}, below your limit of {minimum:g}."
+                said = f"{in_words(name)} is {scores[name]:.2f}, below your limit of {minimum:g}."
                 monitor.alert(event.step, f"low_{name}", said, "warning", _LOW, family="scores")
                 self._low.add(name)
             elif scores[name] >= minimum:

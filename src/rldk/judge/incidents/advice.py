@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rldk.core.run_config import RunConfig
+from rldk.core.text import short_number
 from rldk.judge.incidents.causes import Cause
 
 __all__ = ["Setup", "advice_for"]
@@ -100,5 +101,5 @@ def _worded(name: str, then: Mapping[str, float], setup: Setup) -> str:
     value = next((then[metric] for metric in knob.metrics if metric in then), setup.config.get(knob.config))
     known = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and value > 0
     called = setup.name_of(name)
-    parts = [*([f"`{called}`"] if called else []), *([f"it was {value:.3g}"] if known else [])]
+    parts = [*([f"`{called}`"] if called else []), *([f"it was {short_number(value, 3)}"] if known else [])]
     return f"{knob.words} ({', '.join(parts)})" if parts else knob.words

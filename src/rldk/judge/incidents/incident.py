@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
+from rldk.core.text import in_words
 from rldk.judge.incidents.advice import Setup, advice_for
 from rldk.judge.incidents.causes import CAUSES, Cause
 from rldk.judge.incidents.grouping import Group, group_anomalies
@@ -75,7 +76,7 @@ def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping
     good = _last_good_step(core)
     return Incident(
         cause.name if cause else first.type,
-        cause.title if cause else first.type.removesuffix("_anomaly").replace("_", " "),
+        cause.title if cause else in_words(first.type),
         "critical" if any(anomaly.severity == "critical" for anomaly in members) else "warning",
         head.step,
         head.index,

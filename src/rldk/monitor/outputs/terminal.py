@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.core.text import clean
+from rldk.core.text import clean, short_number
 from rldk.monitor.outputs.base import Output
 from rldk.present.verdicts import STYLES
 
@@ -87,5 +87,5 @@ class Terminal(Output):
 
 def _line(event: Event) -> str:
     names = ("reward_mean", "kl_mean", "entropy_mean", "loss", "policy_loss", "value_loss", "grad_norm", "policy_grad_norm")
-    shown = " ".join(f"{name}:{event.metrics[name]:.4g}" for name in names if name in event.metrics)
+    shown = " ".join(f"{name}:{short_number(event.metrics[name])}" for name in names if name in event.metrics)
     return f"step {event.step} {shown}"
