@@ -1,4 +1,4 @@
-# Every target makes the environment it needs; nothing is installed again until pyproject.toml or constraints.txt change.
+# Every target sets up the environment it needs; it is installed again only when pyproject.toml or constraints.txt change.
 PYTHON ?= python3
 VENV   := .venv
 LIGHT  := .venvs/light
@@ -14,12 +14,12 @@ help:
 	@echo "make test    lint, types, layers, all tests, and the smoke tests in an environment without extras"
 	@echo "make interpreters   the smoke tests on every supported Python of this machine"
 	@echo "make lint    ruff, mypy and the layer contract"
-	@echo "make matrix  the TRL callbacks in real training, on every TRL that is supported"
-	@echo "make bench   speed and memory beside the peers, as ratios"
-	@echo "make bench-detection   how right the judge is on the recorded corpus, beside the peers"
-	@echo "make calibrate   what every clause tells on the corpus, by what margin, and which clauses no run needs"
-	@echo "make corpus  record the runs of the corpus that are missing (hours in all; stop and start it as you like)"
-	@echo "make docs    write the generated pages again"
+	@echo "make matrix  the TRL callbacks in real training, on every supported TRL"
+	@echo "make bench   speed and memory compared with other tools"
+	@echo "make bench-detection   accuracy of the judge on the recorded corpus, compared with other tools"
+	@echo "make calibrate   what every clause finds on the corpus, with its margin, and which clauses no run needs"
+	@echo "make corpus  record the missing runs of the corpus (hours in all; it can be stopped and restarted)"
+	@echo "make docs    regenerate the generated pages"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
@@ -28,14 +28,14 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(BIN)/python $(PIP) --editable '.[dev]'
 	@touch $@
 
-# What `pip install rldk` alone gives, with nothing but a test runner beside it. Installed as a user would: not editable.
+# What `pip install rldk` alone gives, plus a test runner. Installed as a user would, not editable.
 $(LIGHT)/.installed: pyproject.toml constraints.txt
 	@echo "setting up $(LIGHT) (once)"
 	@$(PYTHON) -m venv $(LIGHT)
 	@$(LIGHT)/bin/python $(PIP) '.[test]'
 	@touch $@
 
-# Another TRL each, over what .venv has: seconds and megabytes, since torch is shared.
+# One environment per TRL on top of .venv: seconds and megabytes, since torch is shared.
 .venvs/trl-%/.installed: tests/matrix/trl-%.txt tests/matrix/environment.py | $(VENV)/.installed
 	@echo "setting up .venvs/trl-$* (once)"
 	@$(BIN)/python tests/matrix/environment.py .venvs/trl-$* $<
@@ -53,7 +53,7 @@ lint: $(VENV)/.installed
 matrix: $(VENV)/.installed $(MATRIX)
 	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 --dist loadfile tests/integrations/test_trl_versions.py tests/integrations/test_trl_files.py
 
-# The browser that report and dashboard are tested in: Debian's, installed once, if we may.
+# The browser for the tests of report and dashboard: Debian's, installed once, if permitted.
 chromium:
 	@command -v chromium >/dev/null || { echo "installing Debian's chromium (once)" \
 	  && { apt-get install --yes --quiet --quiet --no-install-recommends chromium >/dev/null 2>&1 \
