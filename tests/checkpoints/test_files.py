@@ -67,10 +67,10 @@ def test_a_shard_that_lacks_what_the_index_promises(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("index", "said"),
     [
-        ("{", "is no index of shards"),
+        ("{", "is not an index of shards"),
         ('{"weight_map": {}}', "names no shards"),
         ('{"weight_map": {"w": "../../etc/passwd"}}', "names a shard outside of its folder: '../../etc/passwd'"),
-        ("[]", "is no index of shards"),
+        ("[]", "is not an index of shards"),
     ],
 )
 def test_an_index_that_is_none(tmp_path: Path, index: str, said: str) -> None:
@@ -153,7 +153,7 @@ def test_every_cut_of_a_file_is_told(tmp_path: Path) -> None:
     whole = write_safetensors(tmp_path / "a.safetensors", {"w": np.ones(8, np.float32)}).read_bytes()
     for size in range(len(whole)):
         (tmp_path / "b.safetensors").write_bytes(whole[:size])
-        with pytest.raises(ReadError, match=r"is cut off|is no safetensors file"):
+        with pytest.raises(ReadError, match=r"is cut off|is not a safetensors file"):
             Checkpoint(tmp_path / "b.safetensors")
 
 

@@ -135,7 +135,7 @@ def test_a_gradient_that_is_not_finite_is_seen_wherever_it_comes_from(where: str
     torch.manual_seed(0)
     model = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4, bias=False), nn.LayerNorm(4)) for _ in range(5)))
     said: list[str] = []
-    probe = GradientProbe(model, norms=False, told=said.append)
+    probe = GradientProbe(model, norms=False, on_nonfinite=said.append)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     probe.attach(optimizer)
     for poisoned in (False, True):

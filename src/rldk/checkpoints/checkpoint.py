@@ -95,7 +95,7 @@ class Checkpoint:
 
     @property
     def size_bytes(self) -> int:
-        """What all its tensors take."""
+        """The size of all its tensors."""
         return sum(size_of(self.entry(name)) for name in self)
 
     def entry(self, name: str) -> Entry:
@@ -112,7 +112,7 @@ class Checkpoint:
         file.read(own, first, into)
 
     def close(self) -> None:
-        """Let go of the files; until then they stay readable (and keep their space), even if their folder is deleted."""
+        """Close the files; until then they stay readable (and keep their space), even if their folder is deleted."""
         for file in self._files.values():
             file.close()
 
@@ -130,7 +130,7 @@ def _promised(index: Path) -> dict[str, set[str]]:
                 raise ReadError(f"{index} names a shard outside of its folder: {name!r}.")
             shards.setdefault(name, set()).add(tensor)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ReadError(f"{index} is no index of shards: {error}.") from error
+        raise ReadError(f"{index} is not an index of shards: {error}.") from error
     if not shards:
         raise ReadError(f"{index} names no shards.")
     return dict(sorted(shards.items()))
@@ -195,16 +195,16 @@ def find_checkpoints(folder: str | Path) -> list[Found]:
 
 
 def _shown(child: Path) -> bool:
-    """Whether it is a folder, and none that is still being written or on its way out."""
+    """Whether it is a folder that is neither still being written nor being deleted."""
     return child.is_dir() and not child.name.startswith((".", "tmp-"))
 
 
 def _places(child: Path) -> list[Path]:
-    """Where the weights are below the folder of a step; nowhere for other folders."""
+    """Where the weights are below the folder of a step; empty for other folders."""
     return [place for place in (child, *(child / inside for inside in _INSIDE)) if place.is_dir() and has_weights(place)][:1]
 
 
 def weight_bytes(path: Path) -> int:
-    """What the files of weights of a checkpoint take on the disk."""
+    """The size on disk of a checkpoint's files of weights."""
     files = [path] if path.is_file() else [file for file in path.iterdir() if is_weights(file)]
     return sum(file.stat().st_size for file in files)

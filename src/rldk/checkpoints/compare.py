@@ -24,7 +24,7 @@ Told = Callable[[int], None]
 def describe(
     current: Checkpoint, previous: Checkpoint | None, start: Checkpoint | None, meter: Meter, told: Told | None = None
 ) -> CheckpointReport:
-    """Measure every tensor of a checkpoint beside the previous one and the first."""
+    """Compare every tensor of a checkpoint with the previous one and the first."""
     began = perf_counter()
     report = CheckpointReport(current.path, current.step, "adapter" if current.adapter else "full")
     report.notes = notes_on(current)
@@ -94,7 +94,7 @@ def _sum_up(report: CheckpointReport) -> None:
 
 
 def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Checkpoint | None, reshaped: list[str]) -> None:
-    """What the checkpoint has that the previous one had not, and the other way round; a lost shard is neither."""
+    """Tensors that the previous checkpoint did not have, and those that are gone; a lost shard is neither."""
     for damage in current.damage:
         advice = "Do not load it: copy the file again from where it was saved, or go back to the previous checkpoint."
         report.problems.append(Problem("damaged_checkpoint", "critical", damage, advice, tuple(sorted(current.lost))))
@@ -113,7 +113,7 @@ def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Chec
 
 
 def unreadable(path: Path, step: int | None, reason: str) -> CheckpointReport:
-    """The report of a checkpoint of which nothing can be read."""
+    """The report of a checkpoint that cannot be read."""
     report = CheckpointReport(path, step, "unreadable")
     advice = "Go back to the previous checkpoint; look at the space on the disk and at what else writes there."
     report.problems.append(Problem("unreadable_checkpoint", "critical", reason, advice))
@@ -121,11 +121,11 @@ def unreadable(path: Path, step: int | None, reason: str) -> CheckpointReport:
 
 
 _VALUE = ("value_model.", "v_head.", "value_head.", "critic.", "score.")
-_MOST = 64 << 20  # of a trainer_state.json; beyond it the log in it is not worth the memory
+_MAX_BYTES = 64 << 20  # of a trainer_state.json; a larger one is not worth the memory
 
 
 def notes_on(checkpoint: Checkpoint) -> list[str]:
-    """Sentences for a reader: what is missing from a checkpoint, and what in it is not measured."""
+    """Notes on what is missing from a checkpoint, and what in it is not measured."""
     notes = []
     if checkpoint.adapter:
         rank = _settings(checkpoint.path, "adapter_config.json").get("r")
@@ -135,10 +135,10 @@ def notes_on(checkpoint: Checkpoint) -> list[str]:
         if _was_ppo(checkpoint.path) and not any(part in name for name in checkpoint for part in _VALUE):
             notes.append(
                 "The value model is not in the checkpoint: TRL's PPO saves the policy only, so the value function can neither "
-                "be looked at here nor be resumed."
+                "be compared here nor be resumed."
             )
         if not any(checkpoint.path.glob("optimizer*")) and (checkpoint.path / "trainer_state.json").is_file():
-            notes.append("The state of the optimizer is not in the checkpoint: training cannot go on from here as it was.")
+            notes.append("The state of the optimizer is not in the checkpoint: training cannot resume exactly from here.")
     passed = sorted({checkpoint.entry(name).dtype for name in checkpoint if not checkpoint.measured(name)})
     if passed:
         count = sum(not checkpoint.measured(name) for name in checkpoint)
@@ -153,10 +153,10 @@ def _was_ppo(folder: Path) -> bool:
 
 
 def _settings(folder: Path, name: str) -> dict[str, Any]:
-    """A JSON object beside the weights; empty where there is none, or none that can be read."""
+    """A JSON object beside the weights; empty if it is missing or cannot be read."""
     path = (folder if folder.is_dir() else folder.parent) / name
     with suppress(OSError, ValueError, RecursionError):
-        if path.stat().st_size <= _MOST:
+        if path.stat().st_size <= _MAX_BYTES:
             found = json.loads(path.read_text(encoding="utf-8"))
             return found if isinstance(found, dict) else {}
     return {}

@@ -36,7 +36,7 @@ class CheckpointHistory:
         self._previous: Checkpoint | None = None
 
     def add(self, path: str | Path, step: int | None = None, told: Told | None = None) -> CheckpointReport:
-        """Measure a checkpoint beside the previous and the first one, and judge it."""
+        """Compare a checkpoint with the previous and the first one, and judge it."""
         try:
             current = Checkpoint(path, step)
         except (ReadError, OSError) as error:

@@ -1,6 +1,6 @@
-"""What a course of checkpoints says: what went wrong at which one, and a score of its health.
+"""Judge a sequence of checkpoints: what went wrong at which one, and a health score.
 
-docs/checkpoints.md has the formulas of the score. As everywhere, a run is judged by its own course first: a layer that
+docs/checkpoints.md has the formulas of the score. A run is compared with its own past first: a layer that
 never moved was frozen on purpose, and one that moved and has stopped was not.
 """
 
@@ -18,13 +18,13 @@ from rldk.judge.scores.formulas import combine, within
 __all__ = ["Judge"]
 
 JUMP = 10.0
-"""How many times the median of the earlier updates a step an update must be to be a jump."""
+"""An update is a jump from this multiple of the median of the earlier updates per step."""
 GROWTH = 5.0
-"""How many times its first norm a matrix must have to have exploded."""
+"""A matrix has exploded from this multiple of its first norm."""
 EARLIER = 3
-"""How many updates must be known before one can be called a jump."""
+"""How many earlier updates a jump is compared with at least."""
 SMALL = 1000
-"""Tensors with fewer numbers are no matrices but gains and biases, whose norm may become anything."""
+"""Smaller tensors are gains and biases, whose norm may become anything."""
 
 
 class Judge:
@@ -39,7 +39,7 @@ class Judge:
         self._last_step: int | None = None
 
     def start_from(self, step: int | None, name: str) -> None:
-        """Know of a checkpoint that was not judged: the one that the next is compared with."""
+        """Set the checkpoint that the next one is compared with, without judging it."""
         self._last_step, self._last_good = step, name
 
     def judge(self, report: CheckpointReport, lost: int = 0) -> None:
@@ -70,7 +70,7 @@ class Judge:
         return [Problem("nonfinite_weights", "critical", message, advice, names)]
 
     def _course(self, report: CheckpointReport) -> list[Problem]:
-        """What has stopped, and what has died."""
+        """Layers that have stopped moving, and layers that have died."""
         found = []
         compared = [tensor.name for tensor in report.tensors if tensor.count and tensor.update == tensor.update]
         if compared and len(report.unchanged) == len(compared):

@@ -1,4 +1,4 @@
-"""What is known of a checkpoint: each parameter, each layer, the whole, what is wrong, and one row for a table."""
+"""What is known about a checkpoint: each parameter, each layer, the whole, its problems, and one row of a table."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LayerChange:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with a checkpoint; `critical` is what makes it useless."""
+    """A problem of a checkpoint; a `critical` one makes it useless."""
 
     type: str
     severity: str

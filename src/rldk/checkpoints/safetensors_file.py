@@ -1,4 +1,4 @@
-"""One safetensors file, of which only the pieces that are asked for are read.
+"""One safetensors file, read in pieces as they are needed.
 
 Pieces are read into a buffer of the caller's and not through a memory map: a file that is cut off under a map ends the
 process with SIGBUS, and this one may be the training. An open file stays readable when its folder is deleted, which is
@@ -18,7 +18,7 @@ from rldk.core.jsonio import loads
 
 __all__ = ["Entry", "SafetensorsFile"]
 
-_MOST_HEADER = 100_000_000  # what the format itself allows
+_MAX_HEADER = 100_000_000  # what the format itself allows
 _WHAT_TO_DO = "Save it again, or leave it out"
 
 
@@ -54,8 +54,8 @@ class SafetensorsFile:
         self._file.seek(0)
         start = self._file.read(8)
         length = int.from_bytes(start, "little")
-        if len(start) < 8 or length > _MOST_HEADER or not length:
-            raise ReadError(f"{self.path} is no safetensors file ({whole} bytes). {_WHAT_TO_DO}.")
+        if len(start) < 8 or length > _MAX_HEADER or not length:
+            raise ReadError(f"{self.path} is not a safetensors file ({whole} bytes). {_WHAT_TO_DO}.")
         if 8 + length > whole:
             raise ReadError(f"{self.path} is cut off in its header: {whole} of at least {8 + length} bytes. {_WHAT_TO_DO}.")
         try:
@@ -94,7 +94,7 @@ class SafetensorsFile:
             raise ReadError(f"{self.path} was cut off while it was read, {len(view)} bytes before the end of {name}.")
 
     def close(self) -> None:
-        """Let go of the file; its space is free again if it was deleted meanwhile."""
+        """Close the file; its space is free again if it was deleted meanwhile."""
         self._file.close()
 
 

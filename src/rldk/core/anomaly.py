@@ -11,7 +11,7 @@ from rldk.core.errors import UsageError
 __all__ = ["SEVERITIES", "Anomaly", "Note"]
 
 SEVERITIES = ("warning", "critical")
-"""A critical is one for which a competent person would stop the run."""
+"""Critical: a competent person would stop the run."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something worth knowing that is no defect: a choice that may be meant, or an odd thing that is normal."""
+    """Something worth knowing that is not a defect: a choice that may be intended, or an odd pattern that is normal."""
 
     type: str
     clause: str

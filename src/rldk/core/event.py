@@ -92,7 +92,7 @@ class Event:
 
     @classmethod
     def from_json(cls, line: bytes) -> Event:
-        """Read one line of a log; `ReadError` says what is wrong with one that is no event."""
+        """Read one line of a log; `ReadError` says why a line is not an event."""
         try:
             raw = loads(line)
         except ValueError as error:
@@ -105,7 +105,7 @@ class Event:
             raise ReadError("not an event: nested too deeply") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as the log holds it; empty parts are left out, except `metrics`."""
+        """The event as the log holds it; empty parts are omitted, except `metrics`."""
         metrics: dict[str, Any] = {**self.metrics, **dict.fromkeys(self.nulls)}
         record: dict[str, Any] = {"step": self.step, "wall_time": self.wall_time, "metrics": metrics}
         if self.wall_time is None:

@@ -83,7 +83,7 @@ def to_number(value: Any) -> float | None:
 
 
 def to_step(value: Any) -> int | None:
-    """The step that `value` stands for: `10`, `10.0` and `"10"` are 10; what is not a whole number is no step."""
+    """The step that `value` stands for: `10`, `10.0` and `"10"` are 10; what is not a whole number is not a step."""
     if type(value) is int:
         return value
     if isinstance(value, bool):

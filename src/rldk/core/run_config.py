@@ -104,7 +104,7 @@ _TOKEN_IDS = frozenset({
     "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "special", "image", "video", "audio", "end", "start", "last",
     "first", "think", "per", "sub", "next",
 })  # fmt: skip
-"""What a token of text is called; a token of any other name may open a door."""
+"""Names of tokens of text; a token of any other name may be a secret."""
 
 _SECRET_TEXT = re.compile(
     r"\bhf_[A-Za-z0-9]{16,}|\bsk-[\w-]{16,}|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{16,}|\bglpat-[\w-]{16,}|\bAKIA[0-9A-Z]{12,}"

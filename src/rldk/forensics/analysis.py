@@ -1,4 +1,4 @@
-"""The contract's dictionaries: views of the one result, as strict JSON."""
+"""The analysis, the health summary and the length-bias analysis: views of the one result, as strict JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract's front of the judge: metrics by keyword, and what is known as dictionaries of strict JSON."""
+"""The judge with metrics by keyword, and its results as dictionaries of strict JSON."""
 
 from __future__ import annotations
 
@@ -118,5 +118,5 @@ class ComprehensivePPOForensics(Judge):
         return {**found, "comprehensive_analysis": self.get_comprehensive_analysis(), "enhanced_version": ENHANCED_VERSION}
 
     def save_analysis(self, path: str | os.PathLike[str]) -> Path:
-        """Write the comprehensive analysis to a file, which is whole or not there."""
+        """Write the comprehensive analysis to a file; a reader never sees half of it."""
         return write_json(path, self.get_comprehensive_analysis())

@@ -25,7 +25,7 @@ def scan_ppo_events(events: Iterable[Event | Mapping[str, Any]]) -> dict[str, An
     """Scan the events of a run: `version`, `rules_fired`, `earliest_step` and `stats`, as strict JSON.
 
     Args:
-        events: any iterable, one that can be read only once included, of `Event` objects, of their dictionaries, or of flat
+        events: any iterable, also one that can be read only once, of `Event` objects, of their dictionaries, or of flat
             rows with any framework's keys.
     """
     engine = Engine()
@@ -33,7 +33,7 @@ def scan_ppo_events(events: Iterable[Event | Mapping[str, Any]]) -> dict[str, An
 
 
 def scan(events: Iterable[Event | Mapping[str, Any]], engine: Engine, observe: Callable[[Event], object]) -> dict[str, Any]:
-    """Give all events to `observe`, which passes them to `engine`, and tell what fired.
+    """Pass all events to `observe`, which passes them to `engine`, and return what fired.
 
     A rule's `step_range` is from the step at which its condition began to the last before it was gone, or of the run.
     """

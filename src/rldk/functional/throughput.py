@@ -44,7 +44,7 @@ A device that is not in the table has no MFU. Nor has a CPU: its peak depends on
 
 
 def flops_per_token(trainable_params: int) -> float:
-    """FLOPs to train on one token: two for each parameter forward, four backward. Attention over the context is left out."""
+    """FLOPs to train on one token: two for each parameter forward, four backward. Attention over the context is not counted."""
     if trainable_params < 0:
         raise ValueError(f"Expected `trainable_params` to be at least 0, got {trainable_params}.")
     return 6.0 * trainable_params
@@ -54,7 +54,7 @@ def rl_step_flops(
     tokens: int, policy: int, critic: int = 0, reference: int = 0, reward: int = 0, forwards: int = 3, critic_forwards: int = 1,
     epochs: float = 1.0,
 ) -> float:  # fmt: skip
-    """FLOPs of one step of PPO or GRPO: generation, scoring and all epochs of updates. Attention over the context is left out.
+    """FLOPs of one step of PPO or GRPO: generation, scoring and all epochs of updates. Attention over the context is not counted.
 
     Args:
         tokens: prompts and responses together.
@@ -70,7 +70,7 @@ def rl_step_flops(
 def peak_flops(device: str) -> float | None:
     """The peak of a device by its name (`NVIDIA A100-SXM4-80GB`), or `None` where it is not known.
 
-    A name is found as whole words: an `NVIDIA L40S` is no L4, and `A1000` no A100.
+    A name is found as whole words: an `NVIDIA L40S` is not an L4, and `A1000` not an A100.
     """
     words = f" {device.lower().replace('-', ' ').replace('_', ' ')} "
     return next((peak for name, peak in PEAK_FLOPS.items() if f" {name} " in words), None)
@@ -94,7 +94,7 @@ def calculate_mfu(model_flops_per_token: float, tokens_per_sec: float, device: o
 
 
 def _name_of(device: object) -> str:
-    """What a device is called; `cuda:0` is no name, so the driver is asked for it."""
+    """The name of a device; for `cuda:0` the driver is asked."""
     text = str(device)
     if text.split(":")[0] != "cuda":
         return text

@@ -20,7 +20,7 @@ class Appender:
     """Appends lines to an open file, each wholly or not at all, and raises nothing when the disk fails.
 
     Lines that cannot be written wait here in their order, up to `max_pending_bytes`; what is beyond that is dropped and
-    counted. The first failure is said through the `rldk` logger, and the recovery too.
+    counted. The first failure and the recovery are reported through the `rldk` logger.
     """
 
     def __init__(self, fd: int, path: Path, max_pending_bytes: int) -> None:
@@ -33,7 +33,7 @@ class Appender:
         self._failing = False
 
     def append(self, line: bytes) -> bool:
-        """Write a line after all that wait; `False` where it has to wait too, or was dropped."""
+        """Write a line after all pending ones; `False` if it is pending too, or was dropped."""
         try:
             if self._failing:
                 self._drain()
@@ -60,7 +60,7 @@ class Appender:
         return True
 
     def give_up(self) -> None:
-        """Count what still waits as dropped, and say so."""
+        """Count what is still pending as dropped, and log it."""
         lost = len(self.pending)
         self.dropped += lost
         self.pending.clear()
@@ -68,7 +68,7 @@ class Appender:
             _log.error("The event log %s is closed while it cannot be written: %d events are lost.", self.path, lost)
 
     def _write(self, line: bytes) -> None:
-        """Write all of a line or nothing of it."""
+        """Write the whole line or nothing of it."""
         done = 0
         try:
             while done < len(line):

@@ -1,4 +1,4 @@
-"""The lines of a file: fast, in bounded memory, with what cannot be used counted and located."""
+"""The lines of a file: fast, in bounded memory; lines that cannot be used are counted and located."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def iter_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Give the lines of a plain, gzip or zstd file with their numbers (from 1), without their newlines.
 
-    A byte order mark, the `\\r` of CRLF, NUL bytes at either end and blank lines are taken away. A line that is too
+    A byte order mark, the `\\r` of CRLF, NUL bytes at either end and blank lines are removed. A line that is too
     long or holds nothing but NUL bytes goes to `problems`, where the caller adds those it cannot use; the number of a
-    last line without newline is in `problems.unterminated` by the time it is given. `progress` is called once a block.
+    last line without newline is in `problems.unterminated` by the time it is given. `progress` is called once per block.
 
     Raises `ReadError` at once where the file cannot be opened.
     """
@@ -43,7 +43,7 @@ def _lines(path: Path, splitter: LineSplitter, progress: Progress | None) -> Ite
 
 
 class LineSplitter:
-    """Makes lines of blocks, and holds the half line at the end of one until the rest comes.
+    """Splits blocks into lines, and holds the half line at the end of a block until the rest arrives.
 
     It never holds more than `max_line_bytes` and one block. `number` is that of the last whole line seen.
     """
@@ -102,7 +102,7 @@ class LineSplitter:
         return [(self.number, clean)] if clean else []
 
     def _clean(self, number: int, line: bytes) -> bytes:
-        """The line as its user wants it; empty where there is nothing to use."""
+        """The cleaned line; empty if there is nothing to use."""
         if len(line) > self.max_line_bytes:
             self._report_too_long(number)
             return b""

@@ -1,4 +1,4 @@
-"""Open an event log for one writer, or say clearly why that cannot be."""
+"""Open an event log for one writer, or explain why that is not possible."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rldk.log.lock import lock, release
 __all__ = ["APPEND", "explained", "open_log", "read_at", "sync_folder"]
 
 APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
-_RACES = 100  # a log that is replaced under us this often is not ours to have
+_RACES = 100  # how often the log may be replaced while it is opened
 
 
 @contextlib.contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn what the operating system says into a `LogWriteError` that says what, where, and what to do."""
+    """Turn an error of the operating system into a `LogWriteError` that says what, where, and what to do."""
     try:
         yield
     except LogWriteError:
@@ -63,13 +63,13 @@ def open_log(path: Path) -> int:
 
 
 def read_at(fd: int, start: int, count: int) -> bytes:
-    """Up to `count` bytes from `start`; appending is not disturbed by where a descriptor stands."""
+    """Up to `count` bytes from `start`; the position of the descriptor does not affect appending."""
     os.lseek(fd, start, os.SEEK_SET)
     return os.read(fd, count)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new or replaced name in a folder outlive a crash of the machine, where the system can."""
+    """Make a new or replaced name in a folder survive a crash of the machine, where the system supports it."""
     with contextlib.suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:

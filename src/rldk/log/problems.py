@@ -1,4 +1,4 @@
-"""What a reader of lines had to leave out, counted and located."""
+"""The lines that a reader had to skip, counted and located."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LineProblems:
     All are counted in `total`; the first `limit` are kept in `skipped` with their line numbers (from 1) and reasons, so
     that a file of garbage costs no memory. `damage` says what is wrong with the file as a whole: compressed data that
     ends too early, a disk that cannot be read. `unterminated` is the number of a last line without its newline, and
-    `torn` is true where that line could not be used either: a writer died in the middle of it, or is still at it.
+    `torn` is true where that line could not be used either: a writer died in the middle of it, or is still writing it.
     """
 
     limit: int = 100
@@ -26,7 +26,7 @@ class LineProblems:
     torn: bool = False
 
     def add(self, line: int, reason: str) -> None:
-        """Leave out a line, and say why."""
+        """Record a skipped line and the reason."""
         if line == self.unterminated:
             self.torn = True
             reason = f"torn: the last line has no newline ({reason})"

@@ -18,15 +18,15 @@ __all__ = ["EventReader", "parse_event"]
 class EventReader:
     """The events of one log file, in the order of its lines.
 
-    What is no event is left out, counted and located: see `problems`, `skipped` and `skipped_total`, which are complete
-    once the reader is used up and start again with each pass. A last line without its newline counts if it is a whole
+    Lines that are not events are skipped, counted and located: see `problems`, `skipped` and `skipped_total`, which are complete
+    once the reader is exhausted, and start again with each pass. A last line without its newline counts if it is a whole
     event; otherwise `torn` is true. The file is read in blocks, so that neither its size nor a line of many megabytes
-    shows in memory; compressed data is recognised by its first bytes.
+    costs memory; compressed data is recognised by its first bytes.
 
     Args:
         path: a file of JSON lines, plain, gzip or zstd.
         max_line_bytes: a longer line is skipped without being held.
-        progress: called with the bytes consumed and the size of the file, once a block.
+        progress: called with the bytes consumed and the size of the file, once per block.
 
     Raises:
         ReadError: the file is missing, a folder, or may not be read.
@@ -57,12 +57,12 @@ class EventReader:
 
     @property
     def skipped(self) -> list[tuple[int, str]]:
-        """The first 100 lines that were left out: number and reason."""
+        """The first 100 skipped lines: number and reason."""
         return self.problems.skipped
 
     @property
     def skipped_total(self) -> int:
-        """How many lines were left out in all."""
+        """How many lines were skipped."""
         return self.problems.total
 
     @property
@@ -76,7 +76,7 @@ class EventReader:
         return self.problems.damage
 
     def summary(self) -> str:
-        """One sentence about what was left out; empty where nothing was."""
+        """One sentence about the skipped lines; empty if there are none."""
         said = self.problems.summary()
         if said and not self.events:
             return f"No event in {self.path}, which may be no event log: {said}"
@@ -84,7 +84,7 @@ class EventReader:
 
 
 def parse_event(number: int, line: bytes, problems: LineProblems) -> Event | None:
-    """The event in a line, or `None` and a word in `problems`."""
+    """The event in a line, or `None` and an entry in `problems`."""
     try:
         return Event.from_json(line)
     except ReadError as error:

@@ -1,4 +1,4 @@
-"""The end of a log as a crash leaves it, made whole again."""
+"""Repair the end of a log after a crash."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _STEP = 1 << 16
 
 
 def repair_tail(fd: int) -> str | None:
-    """Make the file end in a newline, and say what that took; `None` where nothing was wrong.
+    """Make the file end in a newline; returns what was done, `None` if nothing was wrong.
 
-    Trailing NUL bytes (a crash of the machine) go. A last line without newline is kept and ended where it is a whole
-    event, and cut off where it is the beginning of one. Anything else is no work of ours: it is ended and kept, so that
-    a wrong path costs nobody a byte; readers will report that line.
+    Trailing NUL bytes (a crash of the machine) are removed. A last line without newline is kept and ended if it is a whole
+    event, and removed if it is the beginning of one. Anything else was not written by rldk: it is ended and kept, so that a
+    wrong path destroys nothing; readers will report that line.
     """
     size = os.fstat(fd).st_size
     end = _end_of_text(fd, size)

@@ -1,4 +1,4 @@
-"""Take the rows out of a log that a resumed run is going to write again."""
+"""Remove the rows from a log that a resumed run is going to write again."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _COPY = 1 << 20
 def drop_rows_after(fd: int, path: Path, step: int) -> tuple[int, int]:
     """Remove every row whose step is beyond `step`; all other lines stay, in their order, events or not.
 
-    A crash at any moment leaves the old file or the new one. Where the rows to go are the end of the file, which is so
-    unless steps were logged out of order, it is shortened: one atomic change that needs no space on the disk and keeps
-    the file itself, with its owner and links. Otherwise a new file takes its place, locked before anyone can see it.
+    A crash at any moment leaves the old file or the new one. If the rows to remove are the end of the file, which is so
+    unless steps were logged out of order, the file is shortened: one atomic change that needs no disk space and keeps the
+    file itself, with its owner and links. Otherwise a new file takes its place, locked before anyone can see it.
 
-    Returns the descriptor to go on with and the number of rows removed.
+    Returns the descriptor to continue with and the number of rows removed.
     """
     temporary = path.with_name(f".{path.name}.resume")
     temporary.unlink(missing_ok=True)  # of a run that crashed here
@@ -43,7 +43,7 @@ def drop_rows_after(fd: int, path: Path, step: int) -> tuple[int, int]:
 
 
 def _stretches(fd: int, step: int) -> Iterator[tuple[int, int, int]]:
-    """The file in stretches of lines of one kind: start, end, and how many rows in it are to go (0: all stay)."""
+    """The file in stretches of lines of one kind: start, end, and how many rows in it are removed (0: all stay)."""
     start = end = rows = 0
     os.lseek(fd, 0, os.SEEK_SET)
     with open(fd, "rb", buffering=_COPY, closefd=False) as file:
@@ -59,7 +59,7 @@ def _stretches(fd: int, step: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Each line with its length; one that is too long to be read by anyone comes empty."""
+    """Each line with its length; a line that is too long for any reader is returned empty."""
     while line := file.readline(MAX_LINE_BYTES):
         length = len(line)
         while not line.endswith(b"\n"):

@@ -48,9 +48,9 @@ class GrowingFile:
             raise ReadError(f"{path} cannot be followed: {getattr(error, 'strerror', None) or error}.") from error
 
     def read(self) -> bytes | None:
-        """New whole lines, empty where there are none; `None` where what was read before is no longer there.
+        """New whole lines, empty if there are none; `None` if what was read before is no longer there.
 
-        A line longer than a block comes in pieces.
+        A line longer than a block is returned in pieces.
         """
         data = self._look()
         if data is None:

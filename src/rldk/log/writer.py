@@ -48,7 +48,7 @@ class EventWriter:
     Raises:
         LogLockedError: another writer has the file.
         LogWriteError: the file cannot be opened for writing.
-        UsageError: `resume_step` is no step.
+        UsageError: `resume_step` is not a step.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class EventWriter:
         """Append one event; `True` once the operating system has it, so that killing the process cannot lose it.
 
         `False` means that it waits in memory (see `pending`), was dropped, or that this is a forked child.
-        After `close` it raises `LogWriteError`: that is a mistake in the program and no state of the disk. So is an
+        After `close` it raises `LogWriteError`: that is a mistake in the program, not a state of the disk. So is an
         event that cannot be JSON (one that holds itself), which raises before anything is written.
         """
         if os.getpid() != self._pid:
@@ -116,7 +116,7 @@ class EventWriter:
             raise UsageError(f"Expected an `Event` to write, got {event!r:.80}: make one by `Event(step, metrics)`.") from None
         with self._lock:
             if not self._open:
-                raise LogWriteError(f"The event log {self.path} is closed. Open a new EventWriter to go on.")
+                raise LogWriteError(f"The event log {self.path} is closed. Open a new EventWriter to continue.")
             return self._out.append(line)
 
     def sync(self) -> bool:
@@ -130,7 +130,7 @@ class EventWriter:
             return self._open and self._out.sync()
 
     def close(self) -> None:
-        """Write what waits, sync, and let go of the file; a second call does nothing."""
+        """Write what is pending, sync, and close the file; a second call does nothing."""
         if os.getpid() != self._pid:
             self._leave_to_parent()
             return

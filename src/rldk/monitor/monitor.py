@@ -244,7 +244,7 @@ class Monitor:
             self.guard.call(output.key, output.alert, anomaly)
 
     def _log_last_alerts(self) -> None:
-        """A critical alert after which no event came, as in a crash, is logged with an event of its own."""
+        """A critical alert without a later event, as in a crash, is logged with its own event."""
         last = self.forensics.engine.last_step
         late = [one for one in self._pending if one.severity == "critical" and (last is None or one.step > last)]
         if late:
@@ -267,7 +267,7 @@ class Monitor:
         return coverage_line(self.coverage())
 
     def result(self) -> Result:
-        """The verdict, the scores, the incidents and all else that is known of the run now."""
+        """The verdict, the scores, the incidents and everything else that is known about the run now."""
         return self.forensics.result()
 
     def summary(self) -> dict[str, Any]:
@@ -275,7 +275,7 @@ class Monitor:
         return summary_of(self)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the monitor knows of the run, as JSON can hold it; save it with a checkpoint."""
+        """Everything the monitor knows about the run, as JSON; save it with a checkpoint."""
         return {"version": 1, "forensics": self.forensics.state_dict(), "stop": self.stopper.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -61,7 +61,7 @@ class Stopper:
         self.decision: Stop | None = None
 
     def look(self, judge: Judge) -> Stop | None:
-        """Look at the run after an event; the decision if it is taken now."""
+        """Check the run after an event; returns the decision if it is taken now."""
         if self.stop_on is None or self.decision is not None:
             return None
         wanted = SEVERITIES[SEVERITIES.index(self.stop_on) :]

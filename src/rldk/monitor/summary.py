@@ -30,11 +30,11 @@ def summary_of(monitor: Monitor) -> dict[str, Any]:
 def coverage_line(coverage: Mapping[str, Any]) -> str:
     """Coverage in one line, from `Monitor.coverage`: how many checks can run, and what the others lack."""
     line = f"rldk watches {len(coverage['metrics'])} metrics; {coverage['sentence'].replace('could run', 'can run')}"
-    wanting: dict[str, list[str]] = {}
+    missing: dict[str, list[str]] = {}
     for row in coverage["inactive"]:
-        wanting.setdefault(row["missing"][0].split("|")[0], []).append(row["detector"])
-    if wanting:
-        named = sorted(wanting.items(), key=lambda pair: -len(pair[1]))
+        missing.setdefault(row["missing"][0].split("|")[0], []).append(row["detector"])
+    if missing:
+        named = sorted(missing.items(), key=lambda pair: -len(pair[1]))
         shown = ", ".join(f"{metric} ({_few(names)})" for metric, names in named[:_SHOWN])
         more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
         line += f"; inactive, since it is not logged: {shown}{more}"

@@ -17,7 +17,7 @@ __all__ = ["ScalarStatistic", "Statistic", "check_number", "check_window"]
 class Statistic(ABC):
     """A statistic that is kept up to date one observation at a time, in bounded memory.
 
-    All that an instance knows is in its `__slots__`: the parameters, named in `parameters`, and the state, which
+    Everything an instance knows is in its `__slots__`: the parameters, named in `parameters`, and the state, which
     `reset` sets. By these it is pickled, copied, and saved with `state_dict`.
 
     A value that is NaN is missing: it changes nothing but the count in `missing`. An infinite one changes nothing but
@@ -39,11 +39,11 @@ class Statistic(ABC):
         return [name for kind in reversed(cls.__mro__) for name in kind.__dict__.get("__slots__", ())]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the statistic knows, as JSON can hold it. Shares nothing with the statistic."""
+        """Everything the statistic knows, as JSON. Shares nothing with the statistic."""
         return {name: _plain(getattr(self, name)) for name in self._names()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the statistic that gave `state` was: the results are the same to the last bit."""
+        """Continue where the statistic that gave `state` was: the results are the same to the last bit."""
         names = self._names()
         if set(names) != set(state):
             differing = sorted(set(names) ^ set(state))
@@ -67,42 +67,42 @@ class ScalarStatistic(Statistic):
     __slots__ = ()
 
     def update(self, value: float) -> None:
-        """Take the next value of the series into account."""
+        """Take the next value of the series."""
         value = float(value)  # a numpy scalar would spread through the state: ten times slower, and it warns
         if isfinite(value):
             self._add(value)
         else:
-            self._leave_out(value)
+            self._skip(value)
 
     @abstractmethod
     def _add(self, value: float) -> None:
-        """Take a finite value into account."""
+        """Take a finite value."""
 
-    def _leave_out(self, value: float) -> None:
+    def _skip(self, value: float) -> None:
         if value != value:
             self.missing += 1
         else:
             self.nonfinite += 1
 
 
-def check_window(name: str, value: int, *, least: int) -> int:
+def check_window(name: str, value: int, *, minimum: int) -> int:
     """The length of a window, or an error that says what is wrong with it."""
-    if not hasattr(value, "__index__") or index(value) < least:
-        raise UsageError(f"Expected `{name}` to be a whole number of at least {least}, got {value!r}.")
+    if not hasattr(value, "__index__") or index(value) < minimum:
+        raise UsageError(f"Expected `{name}` to be a whole number of at least {minimum}, got {value!r}.")
     return index(value)
 
 
 def check_number(
-    name: str, value: float, *, above: float | None = None, least: float | None = None, most: float | None = None
+    name: str, value: float, *, above: float | None = None, minimum: float | None = None, maximum: float | None = None
 ) -> float:
     """A finite parameter within its bounds, or an error that says what is wrong with it."""
     number = float(value)
     if not isfinite(number) or (
         (above is not None and number <= above)
-        or (least is not None and number < least)
-        or (most is not None and number > most)
+        or (minimum is not None and number < minimum)
+        or (maximum is not None and number > maximum)
     ):
-        bounds = (("above", above), ("of at least", least), ("of at most", most))
+        bounds = (("above", above), ("of at least", minimum), ("of at most", maximum))
         said = " and".join(f" {word} {bound:g}" for word, bound in bounds if bound is not None)
         raise UsageError(f"Expected `{name}` to be a finite number{said}, got {value!r}.")
     return number

@@ -61,7 +61,7 @@ class RollingShare(Statistic):
     _total: float
 
     def __init__(self, window: int) -> None:
-        self.window = check_window("window", window, least=1)
+        self.window = check_window("window", window, minimum=1)
         self.reset()
 
     def reset(self) -> None:

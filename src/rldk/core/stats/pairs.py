@@ -35,7 +35,7 @@ class RollingPairs(Statistic):
     _due: int
 
     def __init__(self, window: int) -> None:
-        self.window = check_window("window", window, least=3)
+        self.window = check_window("window", window, minimum=3)
         self.reset()
 
     def reset(self) -> None:

@@ -46,7 +46,7 @@ class RollingSlope(ScalarStatistic):
     _waiting: list[float]
 
     def __init__(self, window: int) -> None:
-        self.window = check_window("window", window, least=2)
+        self.window = check_window("window", window, minimum=2)
         self.reset()
 
     def reset(self) -> None:

@@ -12,6 +12,6 @@ class RLDKDashboard(Dashboard):
 
         RLDKDashboard(output_dir="./rldk_logs", port=8501, auto_refresh=True).start_dashboard()
 
-    It is a process of its own, on this machine's own address, and ends with the program that started it. Without
+    It runs in a separate process, on this machine's own address, and ends with the program that started it. Without
     Streamlit `start_dashboard` raises `ImportError` with what to install.
     """

@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 __all__ = ["EventMaker"]
 
 _FRAMEWORKS = {"PPO": "trl_ppo", "GRPO": "trl_grpo", "RLOO": "trl_grpo", "DPO": "trl_dpo", "SFT": "trl_dpo", "Reward": "trl_dpo"}
-_TRUER = ("ratio_std",)  # TRL logs the spread of the means of minibatches, which is next to nothing
-_MOST_TEXT = 2000
+_LOGGED_WRONGLY = ("ratio_std",)  # TRL logs the spread of the means of minibatches, which is almost zero
+_MAX_TEXT = 2000
 
 
 class EventMaker:
     """Makes the events of a session. Every process makes each of them, since statistics of a rollout are gathered.
 
     Attributes:
-        notes: what the next event is to say in words.
+        notes: the notes of the next event.
         sources: where each metric came from: the trainer's key, or the probe.
     """
 
@@ -93,14 +93,14 @@ class EventMaker:
     def _probe(self, event: Event, found: Resolution) -> None:
         """Add what the probes have; logged values take precedence over probed ones, except where they mean something else."""
         session, guard = self.session, self.session.guard
-        if not self._made and "kl_coef" in self.facts:  # without a reference to compare with, dropout does no harm
+        if not self._made and "kl_coef" in self.facts:  # dropout only matters with a reference to compare with
             self.facts |= guard.call("the probe of dropout", self._dropout) or {}
         probed: dict[str, float] = dict(self.facts)
         if (coef := guard.call("the probe of settings", kl_coefficient, session.trainer(), session.args)) is not None:
             probed["kl_coef"] = coef
         wanted = session.options.samples if self._made % session.options.log_interval == 0 else 0
         if session.is_ppo:
-            with np.errstate(all="ignore"):  # what is not finite is to be seen, and is no reason for numpy to warn
+            with np.errstate(all="ignore"):  # values that are not finite are reported later; numpy need not warn
                 probed |= self._rollout(event, wanted)
         elif "reward" in found.sources.values() or found.nulls:
             probed |= guard.call("the probe of the group", self._group, event, wanted) or {}
@@ -117,19 +117,19 @@ class EventMaker:
             probed |= guard.call("the probe of resources", session.resources.latest) or {}
         if {"policy_loss", "value_loss"} <= event.metrics.keys() and hasattr(session.args, "vf_coef"):
             probed["loss"] = event.metrics["policy_loss"] + session.args.vf_coef * event.metrics["value_loss"]
-        fresh = {name: value for name, value in probed.items() if name not in event.metrics or name in _TRUER}
+        fresh = {name: value for name, value in probed.items() if name not in event.metrics or name in _LOGGED_WRONGLY}
         event.metrics |= fresh
         self.sources |= dict.fromkeys(fresh, "probe")
         event.notes, self.notes = self.notes, []
         self._made += 1
 
     def _dropout(self) -> dict[str, float]:
-        """Whether the policy drops activations, now that it was trained for the first time and is in the mode for it."""
+        """Whether the policy drops activations, measured after its first update, when it is in training mode."""
         model = getattr(self.session.trainer(), "model", None)
         if model is None:
             return {}
         inner = getattr(model, "module", model)
-        alone = processes.world_size() == 1  # the parts of a model that is spread out answer together or not at all
+        alone = processes.world_size() == 1  # a sharded model can only run in all processes together
         return {"dropout_active": float(has_dropout(getattr(inner, "policy", inner), try_it=alone))}
 
     def _count_prompts(self, digests: list[int]) -> dict[str, float]:
@@ -187,7 +187,7 @@ class EventMaker:
         self._steps.append(time.perf_counter() - self._began)
 
     def step_began(self) -> None:
-        """Such a trainer begins a step."""
+        """The trainer begins a step."""
         self._began = time.perf_counter()
 
     def _times(self, event: Event) -> dict[str, float]:
@@ -210,4 +210,4 @@ class EventMaker:
 
 
 def _short(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value[:_MOST_TEXT] if isinstance(value, str) else value for name, value in record.items()}
+    return {name: value[:_MAX_TEXT] if isinstance(value, str) else value for name, value in record.items()}

@@ -1,4 +1,4 @@
-"""The records of one step, typed; what is not known is NaN (an empty text for words), never `None` and never 0."""
+"""The typed records of one step; an unknown number is NaN, an unknown text is empty, never `None` and never 0."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class PPOMetrics(_PPOFields):
 
 @dataclass(slots=True)
 class RLDKMetrics(_PPOFields):
-    """All that is known of one step: the 40 fields of PPO, and what any training has."""
+    """Everything known about one step: the 40 fields of PPO, and those of any training."""
 
     model_type: str = ""
     vocab_size: float = nan
@@ -111,7 +111,7 @@ class RLDKMetrics(_PPOFields):
 
 @dataclass(slots=True)
 class CheckpointMetrics:
-    """What one checkpoint is like beside the one before it and the first: a row of `R_checkpoint_summary.csv`."""
+    """How one checkpoint compares with the previous one and the first: a row of `R_checkpoint_summary.csv`."""
 
     step: int = 0
     checkpoint: str = ""

@@ -51,7 +51,7 @@ def create_ppo_trainer(
         train_dataset: prompts: tokenised (`input_ids`), or text in `prompt`, `query` or `text`, which is tokenised here.
         callbacks: rldk's and others.
         event_log_path: adds an `EventWriterCallback`, unless one is among the callbacks. An existing log is appended to.
-        reward_model: a model, or the name of one; a head of its own on `model_name` where none is given, which is random
+        reward_model: a model, or the name of one; by default a new head on `model_name`, which is random
             until it is trained. `value_model`, `ref_model` and `tokenizer` likewise.
         options: passed on to `PPOTrainer`.
 

@@ -29,9 +29,9 @@ _UNSEEN = ", and the trainer computes no KL from it by which a drift could be se
 class Session:
     """One training, watched by any number of callbacks.
 
-    It is found by the trainer's state, which all callbacks of a trainer are handed. Each `on_log` adds what its callback
-    knows, and with that of the last one the event is made: in all processes of a distributed run, since statistics are
-    gathered. The main process then hands it to the monitors.
+    It is found by the trainer's state, which all callbacks of a trainer receive. Each `on_log` adds the logs of its callback,
+    and after the last one the event is made: in all processes of a distributed run, since statistics are gathered. The main
+    process then passes it to the monitors.
     """
 
     def __init__(self, state: Any, args: Any) -> None:
@@ -57,7 +57,7 @@ class Session:
 
     @classmethod
     def of(cls, state: Any, args: Any) -> Session:
-        """The session of a trainer; a new one where there is none, or the last training is over."""
+        """The session of a trainer; a new one if there is none, or if its training is over."""
         found = getattr(state, _ATTRIBUTE, None)
         if not isinstance(found, Session) or found.closed:
             found = cls(state, args)
@@ -65,7 +65,7 @@ class Session:
         return found
 
     def join(self, member: Any, given: Mapping[str, Any], kind: type) -> None:
-        """A callback takes part; when the last of the trainer's callbacks of this kind has joined, watching begins."""
+        """Add a callback; when the last of the trainer's callbacks of this kind has joined, monitoring begins."""
         self.members.append(member)
         self.guard.strict |= member.options.strict
         if self.optimizer is None:
@@ -101,7 +101,8 @@ class Session:
 
     def _watch_gradients(self) -> None:
         agree = processes.any_of if processes.world_size() > 1 else None
-        self.gradients = GradientProbe(self._model, self.is_ppo, self.options.skip_nonfinite, self._spoilt, self.guard, agree)
+        skip = self.options.skip_nonfinite
+        self.gradients = GradientProbe(self._model, self.is_ppo, skip, self._on_nonfinite, self.guard, agree)
         self.gradients.attach(self.optimizer)
 
     def updated(self) -> None:
@@ -109,10 +110,10 @@ class Session:
         if self.weights is not None:
             self.guard.call("the probe of weights", self.weights.measure)
 
-    def _spoilt(self, said: str) -> None:
-        """Gradients are not finite, and the optimizer is about to take them: say it now."""
+    def _on_nonfinite(self, what: str) -> None:
+        """Gradients are not finite, and the optimizer is about to use them: alert now."""
         assert self.maker is not None
-        step, message = self.maker.last_step + 1, f"Before the optimizer step, {said}."
+        step, message = self.maker.last_step + 1, f"Before the optimizer step, {what}."
         self.maker.notes.append(message)
         for monitor in self.monitors:
             monitor.alert(step, "nonfinite_gradient", message, "critical", _ADVICE)
@@ -159,7 +160,7 @@ class Session:
                 monitor.saved(step)
 
     def close(self) -> None:
-        """Take the probes out, and complete the files."""
+        """Remove the probes, and complete the files."""
         if self.closed:
             return
         self.closed = True
@@ -172,7 +173,7 @@ class Session:
         self.guard.each(ends)
 
     def raise_stop(self, step: int) -> None:
-        """Stop a trainer that knows no other way: everything is written, then the dedicated exception is raised."""
+        """Stop a trainer that has no other way: everything is written, then `TrainingStopped` is raised."""
         if self.stop is not None:
             folder = Path(self.args.output_dir) / f"checkpoint-{step}"
             self.close()

@@ -119,7 +119,7 @@ class AdvantageStatisticsTracker(Tracker):
     _was_white: bool
 
     def __init__(self, window_size: int = 100) -> None:
-        self.window_size = check_window("window_size", window_size, least=3)
+        self.window_size = check_window("window_size", window_size, minimum=3)
         self.reset()
 
     def reset(self) -> None:
@@ -142,7 +142,7 @@ class AdvantageStatisticsTracker(Tracker):
         advantage_samples: Any = None,
         **others: float | None,
     ) -> AdvantageStatisticsMetrics:
-        """Take what was logged at a step, or a sample of raw advantages, which comes first.
+        """Take what was logged at a step, or a sample of raw advantages, which takes precedence.
 
         `others` are `advantage_p5`, `_p25`, `_p75`, `_p95`, `_skewness` and `_kurtosis`.
         """

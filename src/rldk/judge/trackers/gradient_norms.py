@@ -81,7 +81,7 @@ class GradientNormsAnalyzer(Tracker):
     _ratio: Norm
 
     def __init__(self, window_size: int = 100) -> None:
-        self.window_size = check_window("window_size", window_size, least=3)
+        self.window_size = check_window("window_size", window_size, minimum=3)
         self.reset()
 
     def reset(self) -> None:

@@ -51,7 +51,7 @@ class KLController(Statistic):
     _turns: deque[int]
 
     def __init__(self, window: int) -> None:
-        self.window = check_window("window", window, least=3)
+        self.window = check_window("window", window, minimum=3)
         self.reset()
 
     def reset(self) -> None:

@@ -110,8 +110,8 @@ class KLScheduleTracker(Tracker):
     def __init__(self, kl_target: float | None = None, kl_target_tolerance: float = 0.05, window_size: int = 100) -> None:
         self.target_chosen = kl_target is not None
         self.kl_target = DEFAULT_KL_TARGET if kl_target is None else check_number("kl_target", kl_target)
-        self.kl_target_tolerance = check_number("kl_target_tolerance", kl_target_tolerance, least=0.0)
-        self.window_size = check_window("window_size", window_size, least=3)
+        self.kl_target_tolerance = check_number("kl_target_tolerance", kl_target_tolerance, minimum=0.0)
+        self.window_size = check_window("window_size", window_size, minimum=3)
         self.reset()
 
     def reset(self) -> None:

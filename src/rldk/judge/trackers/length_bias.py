@@ -73,9 +73,9 @@ class LengthBiasTracker(Tracker):
     _trend: RollingSlope
 
     def __init__(self, length_bias_threshold: float = 0.35, sample_window: int = 256, window_size: int = 100) -> None:
-        self.length_bias_threshold = check_number("length_bias_threshold", length_bias_threshold, least=0.0, most=1.0)
-        self.sample_window = check_window("sample_window", sample_window, least=ENOUGH)
-        self.window_size = check_window("window_size", window_size, least=3)
+        self.length_bias_threshold = check_number("length_bias_threshold", length_bias_threshold, minimum=0.0, maximum=1.0)
+        self.sample_window = check_window("sample_window", sample_window, minimum=ENOUGH)
+        self.window_size = check_window("window_size", window_size, minimum=3)
         self.reset()
 
     def reset(self) -> None:

@@ -15,7 +15,7 @@ FACTOR_OF_TWO = log(2.0)
 MARGIN, USUAL = 3.0, 1.5  # early spreads that a level may be off, and that noise may have
 EARLY = 20
 NEW = 0.2  # weight of the latest value in the level: about the last five count
-QUIET, DEAD = 5, 20  # zeros in a row that are nothing, and that are the end
+QUIET, DEAD = 5, 20  # consecutive zeros that are normal, and that mean no gradient at all
 
 
 class Norm(Statistic):
@@ -41,7 +41,7 @@ class Norm(Statistic):
     _n: int
 
     def __init__(self, window: int) -> None:
-        self.window = check_window("window", window, least=3)
+        self.window = check_window("window", window, minimum=3)
         self.reset()
 
     def reset(self) -> None:

@@ -22,13 +22,13 @@ _SHOWN = 3
 
 
 class Terminal(Output):
-    """Prints what the first event notes of the run, and alerts as they come, with advice; colours where the terminal has
-    them, and none where `NO_COLOR` is set.
+    """Prints the notes of the first event, and alerts as they are raised, with advice; in colour where the terminal supports it
+    and `NO_COLOR` is not set.
 
     Args:
-        coverage_after: how many events to wait before saying what is watched and what is not.
-        every: print the metrics that matter once in so many events; 0 never.
-        stream: where to print; stderr, so that what the training prints stays its own.
+        coverage_after: after how many events to print which checks can run.
+        every: print the main metrics every so many events; 0 never.
+        stream: where to print; by default stderr, apart from what the training prints.
     """
 
     name: ClassVar[str] = "terminal"
@@ -67,7 +67,7 @@ class Terminal(Output):
         self._say(anomaly.to_dict())
 
     def _say(self, found: dict[str, Any]) -> None:
-        """One alert; a limit that is crossed again and again is said three times, and then no more."""
+        """One alert; a limit that is crossed again and again is reported three times, then no more."""
         from rich.text import Text
 
         times = self._times[found["type"]] = self._times.get(found["type"], 0) + 1

@@ -47,7 +47,7 @@ class Noise:
         return self.rng(name).standard_normal((self.steps, *shape))
 
     def uniform(self, name: str, *shape: int) -> FloatArray:
-        """Values in [0, 1), one a step or a row of them."""
+        """Values in [0, 1), one value or one row per step."""
         return self.rng(name).random((self.steps, *shape))
 
     def series(self, name: str, rho: float = 0.0, tail: float = 30.0) -> FloatArray:

@@ -28,10 +28,10 @@ class GradientProbe:
 
     Args:
         model: the policy, or TRL's wrapper of policy and value function, whose norms are then separate.
-        norms: false for trainers that log the norm themselves.
-        skip: leave the weights as they are in a step with a gradient that is not finite.
-        told: called with a sentence when a step is about to be taken with such a gradient, once an update.
-        guard: what keeps a failure in the hook from training.
+        norms: false for trainers that log the norm.
+        skip: skip an optimizer step whose gradients are not finite.
+        on_nonfinite: called with a sentence before a step with such a gradient, once per update.
+        guard: keeps a failure in the hook away from the training.
         agree: in a distributed run, whether any process has seen one; all processes call it at the same step.
     """
 
@@ -40,7 +40,7 @@ class GradientProbe:
         model: Any,
         norms: bool = True,
         skip: bool = False,
-        told: Callable[[str], None] = lambda said: None,
+        on_nonfinite: Callable[[str], None] = lambda message: None,
         guard: Guard | None = None,
         agree: Callable[[bool], bool] | None = None,
     ) -> None:
@@ -57,7 +57,7 @@ class GradientProbe:
         self.watched = [one for part in (self.policy, self.value) for one in _ends(part)]
         self._small = [[one for one in part if _is_small(one)] for part in (self.policy, self.value)]
         self._large = [[one for one in part if not _is_small(one)] for part in (self.policy, self.value)]
-        self.norms, self.skip, self.told, self.agree = norms, skip, told, agree
+        self.norms, self.skip, self.on_nonfinite, self.agree = norms, skip, on_nonfinite, agree
         self.guard = guard or Guard(strict=True)
         self.steps = self.skipped = self.bad = 0
         self.times: list[float] = []
@@ -84,10 +84,10 @@ class GradientProbe:
         if self.skip and self.agree is not None:
             bad = self.agree(bad)
         if bad:
-            self.guard.call("the probe of gradients", self._spoilt, optimizer)
+            self.guard.call("the probe of gradients", self._report_nonfinite, optimizer)
 
     def _look(self, groups: list[dict[str, Any]]) -> bool:
-        """Count the step, take the norms where it is their turn, and say whether something is not finite."""
+        """Count the step, take the norms if they are due, and return whether something is not finite."""
         self.steps += 1
         self.times.append(time.perf_counter())
         self._rates = (float(groups[0]["lr"]), float(groups[-1]["lr"]))
@@ -112,7 +112,7 @@ class GradientProbe:
             found["grad_norm"] = combined_norm(*found.values())
         self._found = found
 
-    def _spoilt(self, optimizer: Any) -> None:
+    def _report_nonfinite(self, optimizer: Any) -> None:
         self.bad += 1
         every = [one for group in optimizer.param_groups for one in group["params"]]
         lost = [one for one in every if one.grad is not None and not bool(one.grad.isfinite().all())]
@@ -124,8 +124,8 @@ class GradientProbe:
             self.skipped += 1
         if self.bad == 1:
             first = self.names.get(id(lost[0]), "a parameter") if lost else "one of another process"
-            done = "the step is skipped and the weights stay as they are" if self.skip else "the step spoils the weights"
-            self.told(f"the gradients of {len(lost)} of {len(every)} parameters are not finite ({first} first): {done}")
+            done = "the step is skipped and the weights stay as they are" if self.skip else "the step destroys the weights"
+            self.on_nonfinite(f"the gradients of {len(lost)} of {len(every)} parameters are not finite ({first} first): {done}")
 
     def read(self) -> dict[str, float]:
         """The metrics since the last reading; the next one starts from here."""

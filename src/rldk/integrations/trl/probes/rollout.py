@@ -25,7 +25,7 @@ _MOST_PAIRS = 512
 def rollout_sample(local: Mapping[str, Any]) -> dict[str, Any]:
     """One process's part of a rollout as arrays, with one value per response or per token.
 
-    Some are the memory of the tensors themselves: they are for use at once, and not to be kept.
+    Some share the memory of the tensors: use them at once, and do not keep them.
     """
     scores, sizes, ended, kl, rewards, returns, values, padding, padding_p1 = [array_of(local[name]) for name in _TENSORS]
     valued, away = ~padding_p1, returns - values
@@ -87,9 +87,9 @@ def reduce_rollouts(parts: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _spreads(names: list[str], samples: list[list[Any]]) -> list[dict[str, Any]]:
-    """Mean, deviation (`None` of a single number), least, most, and the sum of squared distances from the mean, by name.
+    """Mean, deviation (`None` for one number), minimum, maximum, and sum of squared distances from the mean, by name.
 
-    All samples stand in one row: a call of numpy costs more here than the numbers that it works on.
+    All samples are in one array: here a numpy call costs more than the arithmetic.
     """
     counts = [sum(len(part) for part in sample) for sample in samples]
     if not all(counts):
@@ -114,7 +114,7 @@ def pairs_of(parts: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
 
 
 def responses_of_rollout(local: Mapping[str, Any]) -> ResponseSample:
-    """A sample of what the policy wrote in this process's part of the rollout."""
+    """A sample of the responses in this process's part of the rollout."""
     lengths = array_of(local["sequence_lengths"][:MAX_RESPONSES]) + 1
     return sample_responses(array_of(local["responses"][:MAX_RESPONSES]), lengths)
 

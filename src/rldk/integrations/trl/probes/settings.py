@@ -1,4 +1,4 @@
-"""What does not change during a run: sizes of models, vocabularies and data, ranges and coefficients."""
+"""The settings of a run: sizes of models, vocabularies and data, ranges and coefficients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _set(args: Any, *names: str) -> Any:
 
 
 def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[dict[str, float], dict[str, Any]]:
-    """The settings that are metrics of the catalogue, and what is said of the model in words."""
+    """The settings that are metrics of the catalogue, and the names of model and trainer."""
     inner = getattr(model, "module", model)
     policy = getattr(inner, "policy", inner)
     value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
@@ -60,7 +60,7 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
 
 
 def describe_settings(trainer: Any, args: Any, model: Any) -> dict[str, Any]:
-    """What the trainer was started with: its arguments by their own names, whose they are, its model, and versions."""
+    """The trainer's arguments by their own names, with their class, the model, and versions."""
     inner = getattr(model, "module", model)
     policy = getattr(inner, "policy", inner)
     given = args.to_dict() if hasattr(args, "to_dict") else vars(args)
@@ -82,7 +82,7 @@ def _samples(args: Any) -> bool:
 
 
 def _reference_is_policy(trainer: Any, args: Any, policy: Any) -> float | None:
-    """Whether the reference is trained with the policy; `None` where there is no reference, or it cannot be told."""
+    """Whether the reference is trained with the policy; `None` without a reference, or if it is unknown."""
     reference = getattr(trainer, "ref_model", None)
     if reference is None:
         adapted = hasattr(policy, "peft_config") and hasattr(trainer, "ref_model") and kl_coefficient(trainer, args)
@@ -123,7 +123,7 @@ def _size(data: Any) -> int | None:
 
 
 def distinct_share(data: Any, tokenised: bool) -> float | None:
-    """The share of different prompts among at most 1024 evenly spaced records of a data set; `None` where it cannot be told.
+    """The share of different prompts among at most 1024 evenly spaced records of a data set; `None` if it is unknown.
 
     Args:
         data: a data set with columns.

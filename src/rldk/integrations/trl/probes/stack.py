@@ -1,4 +1,4 @@
-"""What a callback is not handed: the trainer that calls it, and what its training loop has in hand at that moment."""
+"""What a callback is not given: the trainer that calls it, and the local variables of its training loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEEP = 60
 
 
 def find_trainer(callback: Any) -> Any:
-    """The trainer in whose loop this callback is being called; `None` where there is none on the stack."""
+    """The trainer in whose loop this callback is being called; `None` if there is none on the stack."""
     frame: FrameType | None = sys._getframe(1)
     for _ in range(_DEEP):
         if frame is None:

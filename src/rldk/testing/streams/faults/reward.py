@@ -29,7 +29,7 @@ def reward_hacking(forces: Forces, phase: Phase) -> None:
 
 
 def reward_saturation(forces: Forces, phase: Phase) -> None:
-    """The reward reaches its maximum: every answer gets it, no group has a spread, gradients fade, and the KL goes on growing."""
+    """The reward reaches its maximum: every answer gets it, no group has a spread, gradients fade, and the KL keeps growing."""
     width = phase.draw(30, 90)
     forces.hack = 5.0 * phase.severity * phase.ramp(width)
     forces.spread = phase.toward(0.05, 1.5 * width)

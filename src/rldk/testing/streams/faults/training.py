@@ -39,7 +39,7 @@ def loss_explosion(forces: Forces, phase: Phase) -> None:
 
 
 def exploding_gradients(forces: Forces, phase: Phase) -> None:
-    """The gradient norm grows by some percent a step, to hundreds or thousands of times its level."""
+    """The gradient norm grows by some percent per step, to hundreds or thousands of times its level."""
     forces.grad = phase.toward(phase.draw(200.0, 3000.0), phase.draw(30, 100))
     forces.skill_pull = 0.01 * phase.ramp(100)
 
@@ -86,7 +86,7 @@ def throughput_drop(forces: Forces, phase: Phase) -> None:
 
 
 def memory_pressure(forces: Forces, phase: Phase) -> None:
-    """A leak: memory fills at an even pace until there is none, and steps slow down at the end."""
+    """A leak: memory fills steadily until none is free, and steps slow down at the end."""
     room = 80.0 - phase.traits.memory_gb
     width = phase.draw(200, 400) / phase.severity
     forces.leak = room * np.minimum(phase.since / width, 1.0)
