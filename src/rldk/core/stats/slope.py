@@ -145,8 +145,9 @@ class RollingSlope(ScalarStatistic):
         if residual > 0.0:
             spread = sqrt(residual)
             return self._mean, spread, slope, slope * sqrt(sxx) / spread, slope * (n - 1)
-        spread = nan if residual != residual else 0.0
-        return self._mean, spread, slope, copysign(inf, slope) if slope else 0.0, slope * (n - 1)
+        if residual != residual:  # the sums have overflowed
+            return self._mean, nan, slope, nan, slope * (n - 1)
+        return self._mean, 0.0, slope, copysign(inf, slope) if slope else 0.0, slope * (n - 1)
 
     def state_dict(self) -> dict[str, Any]:
         self._settle()
