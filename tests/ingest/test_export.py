@@ -114,7 +114,7 @@ def test_the_file_has_the_permissions_of_any_other(result: Ingested, tmp_path: P
 @pytest.mark.parametrize(
     ("name", "said"),
     [("out.xlsx", r"Expected the output to end in one of .csv, .parquet, .jsonl, got 'out.xlsx'"), ("out", "got 'out'"),
-    ("no/such/out.csv", "does not exist: make it first"), ("folder.csv", "is a folder")],
+    ("no/such/out.csv", "does not exist: create it first"), ("folder.csv", "is a folder")],
 )  # fmt: skip
 def test_an_output_that_cannot_be_is_refused_first(name: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()

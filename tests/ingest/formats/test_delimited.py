@@ -200,7 +200,7 @@ def test_one_decimal_comma_tells_what_the_others_are(text_log: Any) -> None:
 def test_a_comma_that_may_be_either_is_left_out_and_said(text_log: Any) -> None:
     run = text_log.run("step;reward_mean;loss\n1;1,234;0.5\n2;2,345;0.5\n", "csv")
     assert text_log.values(run, "loss") == [0.5, 0.5] and "reward_mean" not in run.columns
-    assert "no numbers in the column 'reward_mean', but words such as '1,234': left out" in run.notes
+    assert "column 'reward_mean' has no numbers but words such as '1,234', and was left out" in run.notes
 
 
 def test_thousands_and_percentages(text_log: Any) -> None:
@@ -215,5 +215,5 @@ def test_a_known_column_of_words_is_said_to_be_left_out(text_log: Any) -> None:
     names = ["step", "reward", "entropy", "comment", "kl"]
     run = text_log.run(table(names, [[n, 0.5, "1.2 nats", "fine", ""] for n in (1, 2)]), "csv")
     assert [note for note in run.notes if "no numbers" in note] == [
-        "no numbers in the column 'entropy', but words such as '1.2 nats': left out"
+        "column 'entropy' has no numbers but words such as '1.2 nats', and was left out"
     ]
