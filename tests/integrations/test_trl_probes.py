@@ -119,8 +119,8 @@ def test_no_penalty_from_the_start_is_noted_and_no_alert(kind: str, words: str, 
         trainer = trl_tiny.group_trainer("GRPO", tmp_path / "t", [watched], 3, beta=0.0)
     trainer.train()
     lines = [json.loads(line) for line in (tmp_path / "rldk" / "run_events.jsonl").read_text().splitlines()]
-    (note,) = lines[0]["notes"]
-    assert words in note and note in capsys.readouterr().err.replace("\n", " ")
+    note = next(note for note in lines[0]["notes"] if words in note)  # beside what detectors note of the same
+    assert note in capsys.readouterr().err.replace("\n", " ")
     assert not any(line.get("notes") for line in lines[1:])
     assert json.loads((tmp_path / "rldk" / "run_alerts.json").read_text()) == []
 
