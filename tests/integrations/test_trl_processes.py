@@ -15,19 +15,16 @@ pytestmark = pytest.mark.full
 pytest.importorskip("trl")
 
 
-def test_two_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["ppo", "grpo"])
+def test_two_processes(kind: str, tmp_path: Path) -> None:
     script = Path(__file__).with_name("trl_two_processes.py")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     told = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(
-        [*command, str(script), str(tmp_path), "ppo", "grpo"], env=told, capture_output=True, text=True, timeout=600, check=False
+        [*command, str(script), str(tmp_path), kind], env=told, capture_output=True, text=True, timeout=600, check=False
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    for kind in ("ppo", "grpo"):
-        check(kind, tmp_path / kind)
-
-
-def check(kind: str, tmp_path: Path) -> None:
+    tmp_path = tmp_path / kind
     first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1))
     assert first["step"] == second["step"] < 8 and first["stop"] and second["stop"]
     assert first["stopped"] is second["stopped"] is (kind == "ppo")

@@ -55,7 +55,7 @@ def cases(logs: Path) -> dict[str, Case]:
     return {run.run_id: Case(judge_run(run)) for run in read_runs(logs).runs}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A real Chromium without a window."""
     playwright = pytest.importorskip("playwright.sync_api")
