@@ -78,7 +78,8 @@ def scorer(seed: int = 0, **size: int) -> Any:
 
 
 def saved(folder: Path, seed: int = 0) -> str:
-    """The policy and its tokenizer in a folder, as a user has them."""
+    """The policy and its tokenizer in a folder, as a user has them; in a distributed run each process has its own copy."""
+    folder = folder / os.environ.get("RANK", "")
     policy(seed).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return str(folder)
