@@ -105,7 +105,7 @@ def test_with_another_channel_out_of_its_range_less_of_a_fall_is_critical_at_onc
     ("words", "name", "before", "after", "unit"),
     [
         ("entropy rose from 1 to 5", "entropy_mean", 1.0, 5.0, ""),
-        ("responses that end by themselves fell", "truncated_frac", 0.1, 0.95, ""),
+        ("the share of responses that emit the end token fell", "truncated_frac", 0.1, 0.95, ""),
         ("KL from the reference is 3.5", "kl_mean", 0.05, 3.5, "token"),
         ("KL from the reference is 90", "kl_mean", 5.0, 90.0, "sequence"),
         ("held-out perplexity rose", "eval_perplexity", 10.0, 30.0, ""),

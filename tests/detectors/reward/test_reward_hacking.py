@@ -59,7 +59,7 @@ def test_the_same_signs_without_a_gain_are_anothers(where):
         ({"kl_mean": HIGH_KL, "rollout_length_mean": LONG}, "responses grew from 100 to 500 tokens"),
         ({"entropy_mean": SHARP}, "entropy fell from 1 to 0.01"),
         ({"entropy_mean": SHARP, "reward_std": ALIKE}, "entropy fell from 1 to 0.01"),
-        ({"eos_count": np.where(LATE, 0.0, 32.0)}, "responses that end by themselves fell from 100% to 0%"),
+        ({"eos_count": np.where(LATE, 0.0, 32.0)}, "the share of responses that emit the end token fell from 100% to 0%"),
     ],
     ids=["KL", "two weak signs", "entropy", "entropy of a solved task", "endings"],
 )
