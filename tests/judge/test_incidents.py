@@ -314,3 +314,12 @@ def test_an_incident_as_others_read_it() -> None:
     assert set(incident.to_dict()) >= {
         "cause", "severity", "step", "index", "anomalies", "evidence", "advice", "last_good_step", "first", "rivals", "title",
     }  # fmt: skip
+
+
+def test_advice_names_the_flag_of_a_script_and_the_field_of_a_config() -> None:
+    from rldk.core.run_config import RunConfig
+    from rldk.judge.incidents.advice import Setup
+
+    script = Setup("trainer", RunConfig.of({"arguments": "trainer/train_ppo.py", "learning_rate": 1e-3}))
+    config = Setup("trl_grpo", RunConfig.of({"arguments": "GRPOConfig", "learning_rate": 1e-3}))
+    assert (script.name_of("lr"), config.name_of("lr")) == ("--learning_rate", "GRPOConfig.learning_rate")

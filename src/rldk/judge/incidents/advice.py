@@ -84,8 +84,11 @@ class Setup:
     def name_of(self, knob: str) -> str | None:
         """The name of a setting in the user's program; `None` if it is not known."""
         own = self.config.key_of(_KNOBS[knob].config)
+        owner = self.config.owner or ""
+        if own is not None and owner.endswith(".py"):
+            return f"--{own}"  # a flag of a script
         if own is not None:
-            return f"{self.config.owner}.{own}" if self.config.owner else own
+            return f"{owner}.{own}" if owner else own
         return _NAMES.get(self.framework or "", {}).get(knob)
 
 
