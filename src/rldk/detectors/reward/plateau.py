@@ -130,7 +130,7 @@ class Plateau(Detector):
                 found.append("frozen")
             if idle or rows >= view.rows(3 * self.rows, 30):
                 found.append("still")
-        if self._is_long(view, rows):
+        if self._is_long(view, rows) and not self._was_lost(view):
             found.append("flat")
         return found
 
@@ -153,10 +153,15 @@ class Plateau(Detector):
 
     @staticmethod
     def _learnt_at_once(view: View) -> bool:
-        """Whether all was learnt in the first rows, or lost again: a line through all rows sees little of it."""
+        """Whether everything was learnt in the first rows, so that a trend over the rest shows little of it."""
         series = score_of(view)
-        lost_again = view.reward.best_slow - max(series.start, series.base) > 2.0 * series.noise
-        return series.slow - series.start > 2.0 * series.noise or lost_again
+        return series.slow - series.start > 2.0 * series.noise
+
+    @staticmethod
+    def _was_lost(view: View) -> bool:
+        """Whether the reward rose and fell again: no trend over all rows, and no plateau."""
+        series = score_of(view)
+        return view.reward.best_slow - max(series.start, series.base) > 2.0 * series.noise
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause.startswith("drifts") or finding.clause == "predictable":
