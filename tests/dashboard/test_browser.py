@@ -213,7 +213,7 @@ def test_a_phone_is_wide_enough(browser: Any, dashboard: Dashboard) -> None:
     assert widths and all(0 < right <= 390 for right in widths)
     assert visit.page.evaluate(f"() => {FIRST_PLOT}._fullLayout.dragmode") is False  # a finger on a plot scrolls the page
     visit.view("Alerts")
-    visit.page.get_by_text("Anomalies", exact=True).wait_for()
+    visit.page.get_by_role("heading", name="Anomalies").wait_for()
     visit.check()
     visit.close()
 
