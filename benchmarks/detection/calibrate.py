@@ -59,14 +59,14 @@ def watch(kind: type[Detector]) -> None:
 
     def check(self: Detector, view: View) -> Finding | None:
         if (finding := own(self, view)) is not None:
-            record(self, view, finding, self._bad + 1, self.wait, self.least_rows)
+            record(self, view, finding, self._bad + 1, self.wait, self.min_rows)
         return finding
 
     def found(self: Detector, view: View) -> Any:
         findings = find(self, view)
         for finding in findings:
             clause, rows = self.clauses[finding.clause], self._holding.get(finding.clause, (0,))[0] + 1
-            record(self, view, finding, rows, finding.persist or clause.persist, clause.least)
+            record(self, view, finding, rows, finding.persist or clause.persist, clause.min_rows)
         return findings
 
     if own is Detector.check:

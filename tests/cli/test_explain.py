@@ -90,7 +90,7 @@ def test_json_of_one_and_of_all(capsys: Capture) -> None:
     assert one["needs"] == [["eos_frac", "eos_count", "truncated_frac"]]
     stopped = BY_TYPE["eos_starvation"].clauses["stopped"]
     assert one["clauses"]["stopped"] == {
-        "says": stopped.says, "severity": stopped.severity, "holds": stopped.persist, "rows": stopped.least,
+        "says": stopped.says, "severity": stopped.severity, "holds": stopped.persist, "rows": stopped.min_rows,
         "basis": stopped.basis,
     }  # fmt: skip
     assert set(one["documentation"]) == {"title", *SECTIONS}

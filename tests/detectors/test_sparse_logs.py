@@ -112,5 +112,5 @@ def test_a_dead_reward_needs_half_the_rows():
 def test_rows_that_stand_for_so_many_steps():
     view = View(Event(0), 0, 0, SeriesByName())
     assert view.rows(30) == 30
-    view.steps_a_row = 2.0
-    assert (view.rows(30), view.rows(12), view.rows(5), view.rows(30, least=20)) == (15, 8, 5, 20)
+    view.steps_per_row = 2.0
+    assert (view.rows(30), view.rows(12), view.rows(5), view.rows(30, min_rows=20)) == (15, 8, 5, 20)

@@ -63,7 +63,7 @@ class Good(Detector):
     family: ClassVar[str] = "mine"
     needs: ClassVar = (("reward_mean",),)
     advice: ClassVar[str] = "Raise the limit."
-    settings: ClassVar = {"limit": Setting(1e5, "reward above which it raises", least=0.0)}
+    settings: ClassVar = {"limit": Setting(1e5, "reward above which it raises", min=0.0)}
     limit: float
 
     def check(self, view: View) -> Finding | None:
@@ -154,7 +154,7 @@ class Open(Good):
 class TakesAnything(Good):
     __doc__ = Good.__doc__
     __slots__ = ()
-    settings: ClassVar = {"limit": Setting(1e5, "", least=0.0)}
+    settings: ClassVar = {"limit": Setting(1e5, "", min=0.0)}
 
 
 class KeepsItsPast(Good):

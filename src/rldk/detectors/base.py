@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from rldk.core.anomaly import SEVERITIES, Anomaly, Note
 from rldk.core.errors import UsageError
 from rldk.core.stats.base import Statistic
-from rldk.signals.view import LEAST_ROWS, View
+from rldk.signals.view import MIN_ROWS, View
 
 __all__ = ["COMMON_SETTINGS", "NOTE", "SECTIONS", "SENSITIVITIES", "Clause", "Detector", "Finding", "Setting", "View"]
 
@@ -35,29 +35,29 @@ class Setting:
 
     default: float
     meaning: str
-    least: float | None = None
-    most: float | None = None
+    min: float | None = None
+    max: float | None = None
     whole: bool = False
 
     def check(self, name: str, value: Any) -> float:
         """The value as a number within the bounds, or an error that says what is wrong with it."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise UsageError(f"Expected `{name}` to be a number, got {value!r}.")
-        low = self.least is not None and value < self.least
-        high = self.most is not None and value > self.most
+        low = self.min is not None and value < self.min
+        high = self.max is not None and value > self.max
         if low or high or value != value or (self.whole and value % 1 != 0):
             raise UsageError(f"Expected `{name}` to be {self._range()}, got {value!r}.")
         return float(value)
 
     def _range(self) -> str:
-        bounds = (("of at least", self.least), ("of at most", self.most))
+        bounds = (("of at least", self.min), ("of at most", self.max))
         said = " and".join(f" {word} {bound:g}" for word, bound in bounds if bound is not None)
         return ("a whole number" if self.whole else "a number") + said
 
 
 COMMON_SETTINGS = {
-    "persist": Setting(3, "checks in a row for which the condition must hold", least=1, whole=True),
-    "clear": Setting(5, "checks in a row for which it must be gone", least=1, whole=True),
+    "persist": Setting(3, "checks in a row for which the condition must hold", min=1, whole=True),
+    "clear": Setting(5, "checks in a row for which it must be gone", min=1, whole=True),
 }
 """What can be set for every detector, besides `severity`, which overrides its own."""
 
@@ -71,14 +71,14 @@ class Clause:
         severity: `note`, `warning` or `critical`; the highest with which the clause is raised.
         basis: where its numbers come from: a definition, a source, or the corpus.
         persist: for how many steps it must hold; overwhelming evidence needs only one.
-        least: the minimum number of rows for that, where a row stands for several steps.
+        min_rows: the minimum number of rows for that, where a row stands for several steps.
     """
 
     says: str
     severity: str
     basis: str
     persist: int = 1
-    least: int = 2
+    min_rows: int = 2
 
 
 @dataclass(slots=True)
@@ -132,7 +132,7 @@ class Detector(Statistic):
     advice: ClassVar[str]
     persist: ClassVar[int] = 3
     clear: ClassVar[int] = 5
-    least_rows: ClassVar[int] = LEAST_ROWS  # of `persist`, where a row stands for several steps
+    min_rows: ClassVar[int] = MIN_ROWS  # of `persist`, where a row stands for several steps
     rearm: ClassVar[int] = 50
     most_raises: ClassVar[int] = 3
     machine: ClassVar[bool] = False
@@ -212,9 +212,9 @@ class Detector(Statistic):
             self._holding[finding.clause] = [held + 1, since, good]
             wait = self.wait if self.own_wait else finding.persist or clause.persist
             lasted = held + 1
-            if lasted > clause.least:  # a metric that is not in every row: its rows also stand for those in between
+            if lasted > clause.min_rows:  # a metric that is not in every row: its rows also stand for those in between
                 lasted = max(lasted, view.index - since + 1)
-            if lasted < self._rows_needed(view, wait, clause.least, finding.severity) and not finding.confirmed:
+            if lasted < self._rows_needed(view, wait, clause.min_rows, finding.severity) and not finding.confirmed:
                 continue
             if worst is None or _RANK[finding.severity] > _RANK[worst.severity]:
                 worst = finding
@@ -227,17 +227,17 @@ class Detector(Statistic):
         worst.confirmed = True
         return worst
 
-    def _rows_needed(self, view: View, steps: float, least: int, severity: str) -> float:
+    def _rows_needed(self, view: View, steps: float, min_rows: int, severity: str) -> float:
         """How many rows correspond to so many steps, with this sensitivity."""
         factor = 1.0 if self.own_wait or steps <= 1 else SENSITIVITIES[self.sensitivity].get(severity, 1.0)
-        return view.rows(steps, least) if factor == 1.0 else max(factor * view.rows(steps, least), 1.0)
+        return view.rows(steps, min_rows) if factor == 1.0 else max(factor * view.rows(steps, min_rows), 1.0)
 
     @classmethod
     def persistence(cls, clause: str) -> tuple[int, int]:
         """How many steps a clause must hold, and the minimum number of rows where a row stands for several steps."""
         if cls.check is not Detector.check:
-            return cls.persist, cls.least_rows
-        return cls.clauses[clause].persist, cls.clauses[clause].least
+            return cls.persist, cls.min_rows
+        return cls.clauses[clause].persist, cls.clauses[clause].min_rows
 
     @classmethod
     def wait_in_words(cls, clause: str) -> str:
@@ -294,7 +294,7 @@ class Detector(Statistic):
             self._since = view.index
             self._good_step = view.earlier_step
         self._bad += 1
-        if not finding.confirmed and self._bad < self._rows_needed(view, self.wait, self.least_rows, finding.severity):
+        if not finding.confirmed and self._bad < self._rows_needed(view, self.wait, self.min_rows, finding.severity):
             return None
         if self.cap:
             finding.severity = self.cap

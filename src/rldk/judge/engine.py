@@ -175,7 +175,7 @@ class Engine:
         view.earlier_step = steps[0] if len(steps) == _BACK else None
         if index >= _BACK and self.first_step is not None:
             apart = (event.step - self.first_step) / index
-            view.steps_a_row = apart if 2.0 <= apart <= _MOST_STEPS_A_ROW else 1.0
+            view.steps_per_row = apart if 2.0 <= apart <= _MOST_STEPS_A_ROW else 1.0
         return view
 
     def _keep(self, raised: list[Anomaly]) -> None:

@@ -158,7 +158,7 @@ class RewardSignal(Statistic):
         large = size > JUMP * noise > 0.0 and size > 0.4 * (series.high - series.low)
         if large and abs(series.last - slow) < 0.25 * size:
             return  # recovery from a dip of a few rows, which the median still shows
-        if large and (view.steps_a_row > MOST_STEPS or abs(series.last - before) < AT_ONCE * size):
+        if large and (view.steps_per_row > MOST_STEPS or abs(series.last - before) < AT_ONCE * size):
             return  # it took several rows or updates, from which the policy may have learnt
         if large and series.n > 2 * RECENT and self._policy_stayed(view):
             self._since = view.index

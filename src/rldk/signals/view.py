@@ -10,9 +10,9 @@ from rldk.core.event import Event
 from rldk.signals.reward import RewardSignal
 from rldk.signals.series import EMPTY, Series, SeriesByName
 
-__all__ = ["LEAST_ROWS", "View", "once_per_event"]
+__all__ = ["MIN_ROWS", "View", "once_per_event"]
 
-LEAST_ROWS = 8
+MIN_ROWS = 8
 _T = TypeVar("_T")
 
 
@@ -21,7 +21,7 @@ class View:
     """The event, its place, the series of all metrics so far, and the signals that are kept from event to event.
 
     `earlier_step` is the step a few events back, before a median of the last five could have moved; `None` near the start.
-    `steps_a_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
+    `steps_per_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
     steps wait for fewer of these rows, which are further apart and mostly means of what lies between.
     `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
     the run, such as `kl_target` where the user or the log states one. `components` names the series of the parts of the reward.
@@ -34,7 +34,7 @@ class View:
     earlier_step: int | None = None
     reductions: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
-    steps_a_row: float = 1.0
+    steps_per_row: float = 1.0
     reward: RewardSignal = field(default_factory=RewardSignal)
     components: list[str] = field(default_factory=list)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -44,9 +44,9 @@ class View:
     def __post_init__(self) -> None:
         self.get = self.series.__getitem__
 
-    def rows(self, steps: float, least: int = LEAST_ROWS) -> float:
-        """How many rows correspond to so many steps: as many, or fewer in a sparse log, but at least `least`."""
-        return steps if self.steps_a_row == 1.0 or steps < least else max(steps / self.steps_a_row, least)
+    def rows(self, steps: float, min_rows: int = MIN_ROWS) -> float:
+        """How many rows correspond to so many steps: as many, or fewer in a sparse log, but at least `min_rows`."""
+        return steps if self.steps_per_row == 1.0 or steps < min_rows else max(steps / self.steps_per_row, min_rows)
 
     def first(self, *names: str) -> Series:
         """The series of the first of these metrics that has values."""

@@ -58,7 +58,7 @@ def _as_dict(kind: type[Detector]) -> dict[str, object]:
             for steps, rows in (kind.persistence(name),)
         },
         "settings": {
-            name: {"default": _default(kind, name), "meaning": setting.meaning, "least": setting.least, "most": setting.most}
+            name: {"default": _default(kind, name), "meaning": setting.meaning, "least": setting.min, "most": setting.max}
             for name, setting in settings.items()
         },
     }

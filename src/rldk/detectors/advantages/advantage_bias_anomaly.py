@@ -42,8 +42,8 @@ class AdvantageBias(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "spreads": Setting(1.0, "distance of the mean from 0, in standard deviations", least=0.0),
-        "moved": Setting(3.0, "factor over the distance at the start", least=1.0),
+        "spreads": Setting(1.0, "distance of the mean from 0, in standard deviations", min=0.0),
+        "moved": Setting(3.0, "factor over the distance at the start", min=1.0),
     }
     spreads: float
     moved: float

@@ -41,8 +41,8 @@ class AdvantageDistribution(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.02, "share of the range that the middle ninety percent must cover", least=0.0, most=1.0),
-        "fall": Setting(10.0, "part of its share at the start to which it must have fallen", least=1.0),
+        "share": Setting(0.02, "share of the range that the middle ninety percent must cover", min=0.0, max=1.0),
+        "fall": Setting(10.0, "part of its share at the start to which it must have fallen", min=1.0),
     }
     share: float
     fall: float

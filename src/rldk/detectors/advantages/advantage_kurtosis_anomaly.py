@@ -40,8 +40,8 @@ class AdvantageKurtosis(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "limit": Setting(50.0, "excess kurtosis", least=0.0),
-        "moved": Setting(5.0, "factor over its start that the kurtosis must reach", least=1.0),
+        "limit": Setting(50.0, "excess kurtosis", min=0.0),
+        "moved": Setting(5.0, "factor over its start that the kurtosis must reach", min=1.0),
     }
     limit: float
     moved: float

@@ -41,8 +41,8 @@ class AdvantageNormalization(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "off": Setting(0.25, "distance of the mean from 0", least=0.0),
-        "wide": Setting(1.5, "factor over its normal (at least 1) that the spread may reach", least=1.0),
+        "off": Setting(0.25, "distance of the mean from 0", min=0.0),
+        "wide": Setting(1.5, "factor over its normal (at least 1) that the spread may reach", min=1.0),
     }
     off: float
     wide: float

@@ -41,8 +41,8 @@ class AdvantageScale(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "rise": Setting(8.0, "factor over its own normal that the spread may reach", least=1.0),
-        "fall": Setting(30.0, "part of its own normal to which the spread may fall", least=1.0),
+        "rise": Setting(8.0, "factor over its own normal that the spread may reach", min=1.0),
+        "fall": Setting(30.0, "part of its own normal to which the spread may fall", min=1.0),
     }
     rise: float
     fall: float

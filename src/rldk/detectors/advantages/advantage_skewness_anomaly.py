@@ -35,8 +35,8 @@ class AdvantageSkewness(Detector):
         "skewed": Clause("the advantages are extremely skewed", "warning", "tune split: the largest of 86 sound runs is 5.9"),
     }  # fmt: skip
     settings: ClassVar = {
-        "limit": Setting(8.0, "skewness, in either direction", least=0.0),
-        "moved": Setting(3.0, "factor over its start that the skewness must reach", least=1.0),
+        "limit": Setting(8.0, "skewness, in either direction", min=0.0),
+        "moved": Setting(3.0, "factor over its start that the skewness must reach", min=1.0),
     }
     limit: float
     moved: float

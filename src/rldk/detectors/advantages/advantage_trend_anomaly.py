@@ -48,7 +48,7 @@ class AdvantageTrend(Detector):
             "four changes in one direction are not chance; half a spread is a judgement",
         ),
     }  # fmt: skip
-    settings: ClassVar = {"spreads": Setting(0.5, "distance that the mean must have moved, in standard deviations", least=0.0)}
+    settings: ClassVar = {"spreads": Setting(0.5, "distance that the mean must have moved, in standard deviations", min=0.0)}
     spreads: float
     blocks: deque[float]
     count: int

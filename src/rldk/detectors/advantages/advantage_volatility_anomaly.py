@@ -38,8 +38,8 @@ class AdvantageVolatility(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "spreads": Setting(0.5, "typical change of the mean, in standard deviations of the advantages", least=0.0),
-        "noise": Setting(5.0, "factor over the run's own noise at the start", least=1.0),
+        "spreads": Setting(0.5, "typical change of the mean, in standard deviations of the advantages", min=0.0),
+        "noise": Setting(5.0, "factor over the run's own noise at the start", min=1.0),
     }
     spreads: float
     noise: float

@@ -56,11 +56,11 @@ class ExplodingGradient(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(10.0, "factor over the run's own normal that the norm must reach", least=1.0),
-        "healthy": Setting(10.0, "norm below which it fires only with other signs of damage", least=0.0),
-        "clip": Setting(1.0, "norm below which it never fires", least=0.0),
-        "beyond": Setting(100.0, "factor over the normal that is critical without another sign", least=1.0),
-        "lasting": Setting(10, "rows for which it must last to be critical", least=1),
+        "factor": Setting(10.0, "factor over the run's own normal that the norm must reach", min=1.0),
+        "healthy": Setting(10.0, "norm below which it fires only with other signs of damage", min=0.0),
+        "clip": Setting(1.0, "norm below which it never fires", min=0.0),
+        "beyond": Setting(100.0, "factor over the normal that is critical without another sign", min=1.0),
+        "lasting": Setting(10, "rows for which it must last to be critical", min=1),
     }
     factor: float
     healthy: float

@@ -41,9 +41,9 @@ class GradientBalance(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(8.0, "factor by which the ratio must have changed", least=1.0),
-        "sigmas": Setting(6.0, "spreads (of its logarithm) by which it must have changed", least=0.0),
-        "warmup": Setting(50, "first rows that are not judged", least=5),
+        "factor": Setting(8.0, "factor by which the ratio must have changed", min=1.0),
+        "sigmas": Setting(6.0, "spreads (of its logarithm) by which it must have changed", min=0.0),
+        "warmup": Setting(50, "first rows that are not judged", min=5),
     }
     factor: float
     sigmas: float

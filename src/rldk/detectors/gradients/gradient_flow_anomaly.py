@@ -44,9 +44,9 @@ class GradientFlow(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "low": Setting(0.1, "lower end of the healthy range", least=0.0),
-        "high": Setting(10.0, "upper end of the healthy range", least=0.0),
-        "change": Setting(5.0, "factor by which the norm must have changed from its own normal", least=1.0),
+        "low": Setting(0.1, "lower end of the healthy range", min=0.0),
+        "high": Setting(10.0, "upper end of the healthy range", min=0.0),
+        "change": Setting(5.0, "factor by which the norm must have changed from its own normal", min=1.0),
     }
     low: float
     high: float

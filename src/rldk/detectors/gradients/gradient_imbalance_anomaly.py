@@ -39,8 +39,8 @@ class GradientImbalance(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(100.0, "factor between the two norms", least=1.0),
-        "moved": Setting(10.0, "factor over the run's own ratio at the start", least=1.0),
+        "factor": Setting(100.0, "factor between the two norms", min=1.0),
+        "moved": Setting(10.0, "factor over the run's own ratio at the start", min=1.0),
     }
     factor: float
     moved: float

@@ -43,9 +43,9 @@ class GradientStability(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(5.0, "factor over the run's own normal that makes a spike", least=1.0),
-        "healthy": Setting(10.0, "norm below which nothing counts as a spike", least=0.0),
-        "limit": Setting(0.2, "share of spikes among the recent rows", least=0.0, most=1.0),
+        "factor": Setting(5.0, "factor over the run's own normal that makes a spike", min=1.0),
+        "healthy": Setting(10.0, "norm below which nothing counts as a spike", min=0.0),
+        "limit": Setting(0.2, "share of spikes among the recent rows", min=0.0, max=1.0),
     }
     factor: float
     healthy: float

@@ -44,7 +44,7 @@ class RatioTrend(Detector):
             "four similar changes in one direction are not chance; tenfold is a judgement",
         ),
     }  # fmt: skip
-    settings: ClassVar = {"factor": Setting(10.0, "factor by which the ratio must have moved over four blocks", least=1.0)}
+    settings: ClassVar = {"factor": Setting(10.0, "factor by which the ratio must have moved over four blocks", min=1.0)}
     factor: float
     blocks: deque[float]
     count: int

@@ -41,7 +41,7 @@ class VanishingGradient(Detector):
             "a judgement: a hundredth; a fall in the spread of rewards is taken into account",
         ),
     }  # fmt: skip
-    settings: ClassVar = {"share": Setting(0.01, "share of the run's own normal that counts as zero", least=0.0, most=1.0)}
+    settings: ClassVar = {"share": Setting(0.01, "share of the run's own normal that counts as zero", min=0.0, max=1.0)}
     share: float
 
     def check(self, view: View) -> Finding | None:

@@ -44,9 +44,9 @@ class CoefAdaptationAnomaly(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "above": Setting(1.5, "times the target above which the coefficient must rise", least=1.0),
-        "below": Setting(0.5, "times the target below which the coefficient must fall", least=0.0, most=1.0),
-        "rows": Setting(30, "consecutive rows", least=2),
+        "above": Setting(1.5, "times the target above which the coefficient must rise", min=1.0),
+        "below": Setting(0.5, "times the target below which the coefficient must fall", min=0.0, max=1.0),
+        "rows": Setting(30, "consecutive rows", min=2),
     }
     above: float
     below: float

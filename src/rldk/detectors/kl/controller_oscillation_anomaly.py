@@ -40,10 +40,10 @@ class ControllerOscillationAnomaly(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "amplitude": Setting(1.3, "factor between two turns of the coefficient", least=1.0),
-        "turns": Setting(4, "turns needed within `rows`", least=2, most=16),
-        "rows": Setting(300, "rows within which the turns must lie", least=10),
-        "kl_ratio": Setting(2.0, "factor between the highest and the lowest KL of a swing", least=1.0),
+        "amplitude": Setting(1.3, "factor between two turns of the coefficient", min=1.0),
+        "turns": Setting(4, "turns needed within `rows`", min=2, max=16),
+        "rows": Setting(300, "rows within which the turns must lie", min=10),
+        "kl_ratio": Setting(2.0, "factor between the highest and the lowest KL of a swing", min=1.0),
     }
     amplitude: float
     turns: float

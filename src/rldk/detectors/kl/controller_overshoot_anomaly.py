@@ -40,9 +40,9 @@ class ControllerOvershootAnomaly(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "far": Setting(2.0, "factor above or below the target that counts as far", least=1.0),
-        "moved": Setting(1.5, "factor by which the coefficient must have moved", least=1.0),
-        "within": Setting(100, "rows from one side to the other", least=1),
+        "far": Setting(2.0, "factor above or below the target that counts as far", min=1.0),
+        "moved": Setting(1.5, "factor by which the coefficient must have moved", min=1.0),
+        "within": Setting(100, "rows from one side to the other", min=1),
     }
     far: float
     moved: float

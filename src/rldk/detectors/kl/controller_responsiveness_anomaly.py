@@ -46,10 +46,10 @@ class ControllerResponsivenessAnomaly(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "far": Setting(2.0, "factor above or below the target that counts as far", least=1.0),
-        "least": Setting(0.05, "relative change of the coefficient that counts as a move", least=0.0),
-        "wrong_rows": Setting(20, "rows far from the target until a wrong direction counts", least=1),
-        "slow_rows": Setting(50, "rows above the target until a slow response counts", least=1),
+        "far": Setting(2.0, "factor above or below the target that counts as far", min=1.0),
+        "least": Setting(0.05, "relative change of the coefficient that counts as a move", min=0.0),
+        "wrong_rows": Setting(20, "rows far from the target until a wrong direction counts", min=1),
+        "slow_rows": Setting(50, "rows above the target until a slow response counts", min=1),
     }
     far: float
     least: float

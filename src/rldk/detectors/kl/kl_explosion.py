@@ -46,33 +46,33 @@ class KlExplosion(Detector):
         "beyond_any": Clause(
             "the KL is beyond what any healthy run reaches", "critical",
             "corpus: healthy runs of the tune split reach 2.7 nats per token, public ones 1.3; failing ones reach 3 to 9",
-            persist=5, least=2,
+            persist=5, min_rows=2,
         ),
         "with_damage": Clause(
             "the KL is above half of the limit, and another channel has left its range", "critical",
-            "half of the limit, corroborated by an independent channel", persist=5, least=2,
+            "half of the limit, corroborated by an independent channel", persist=5, min_rows=2,
         ),
         "far": Clause(
             "the KL stays far above the usual level", "warning",
             "ranges of real runs: 24 failing runs and 1 healthy run pass 1.5 nats per token or 25 per response",
-            persist=25, least=6,
+            persist=25, min_rows=6,
         ),
         "above_settled": Clause(
             "the KL is many times the level it had settled at", "warning",
-            "simulated and public runs: a settled KL does not grow eightfold without a cause", persist=10, least=4,
+            "simulated and public runs: a settled KL does not grow eightfold without a cause", persist=10, min_rows=4,
         ),
         "lost_target": Clause(
             "the KL stays at ten times its target or more", "critical",
-            "ten times the run's own target: no controller recovers from that", persist=20, least=5,
+            "ten times the run's own target: no controller recovers from that", persist=20, min_rows=5,
         ),
         "beyond_target": Clause(
-            "the KL is many times its target", "warning", "five times the run's own target", persist=10, least=4,
+            "the KL is many times its target", "warning", "five times the run's own target", persist=10, min_rows=4,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "limit": Setting(1.0, "times the natural limit (3 nats per token) at which it is critical", least=0.0),
-        "settled_factor": Setting(8.0, "times the level it had settled at", least=1.0),
-        "target_factor": Setting(5.0, "times the run's own target that is too much", least=1.0),
+        "limit": Setting(1.0, "times the natural limit (3 nats per token) at which it is critical", min=0.0),
+        "settled_factor": Setting(8.0, "times the level it had settled at", min=1.0),
+        "target_factor": Setting(5.0, "times the run's own target that is too much", min=1.0),
     }
     limit: float
     settled_factor: float
@@ -90,7 +90,7 @@ class KlExplosion(Detector):
         high = aims and series.level > self.target_factor * target
         if series.n % SLOW == 0 or series.n % QUICK == 0:
             self._lagged.read(series.n, series.level)
-        settled = self._settled(kl, series.level, view.steps_a_row < 2.0)
+        settled = self._settled(kl, series.level, view.steps_per_row < 2.0)
         risen = series.level > self.settled_factor * settled
         if not (kl.strain > 0.5 * self.limit or high or risen):
             return ()

@@ -39,19 +39,19 @@ class KlPenaltyOff(Detector):
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
         "negative": Clause(
-            "the KL coefficient is negative", "critical", "definition: the penalty has the wrong sign", persist=1, least=1,
+            "the KL coefficient is negative", "critical", "definition: the penalty has the wrong sign", persist=1, min_rows=1,
         ),
         "pays": Clause(
             "the KL term of the reward is positive while the KL is positive", "critical",
-            "definition: the penalty is minus the coefficient times the KL", persist=5, least=3,
+            "definition: the penalty is minus the coefficient times the KL", persist=5, min_rows=3,
         ),
         "lost": Clause(
             "the KL coefficient dropped to 0 within one row", "warning", "schedules reduce a coefficient step by step",
-            persist=2, least=1,
+            persist=2, min_rows=1,
         ),
         "chosen": Clause("the KL coefficient is 0", NOTE, "a choice, and TRL's default for GRPO"),
     }  # fmt: skip
-    settings: ClassVar = {"nothing": Setting(1e-4, "coefficient below which the penalty counts as off", least=0.0)}
+    settings: ClassVar = {"nothing": Setting(1e-4, "coefficient below which the penalty counts as off", min=0.0)}
     nothing: float
     _on: int
     _before: float

@@ -37,13 +37,13 @@ class KlPenaltyTooStrong(Detector):
     clauses: ClassVar = {
         "holds_back": Clause(
             "the KL coefficient is 5 or more, and the reward does not rise", "critical",
-            "recipes use 0 to 0.5; at 5 a KL of 0.2 nats costs as much as a correct answer earns", persist=10, least=4,
+            "recipes use 0 to 0.5; at 5 a KL of 0.2 nats costs as much as a correct answer earns", persist=10, min_rows=4,
         ),
         "strong": Clause(
-            "the KL coefficient is 2 or more", "warning", "recipes use 0 to 0.5", persist=2, least=1,
+            "the KL coefficient is 2 or more", "warning", "recipes use 0 to 0.5", persist=2, min_rows=1,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"strong": Setting(2.0, "KL coefficient that is too strong", least=0.0)}
+    settings: ClassVar = {"strong": Setting(2.0, "KL coefficient that is too strong", min=0.0)}
     strong: float
 
     def find(self, view: View) -> Sequence[Finding]:

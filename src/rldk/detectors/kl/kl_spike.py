@@ -60,11 +60,11 @@ class KlSpike(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "leap": Setting(5.0, "times its recent mean that the level must jump to", least=1.5),
-        "factor": Setting(10.0, "times the level at which a single value is a spike", least=2.0),
-        "many": Setting(4, "number of spikes within the window", least=1, most=16),
-        "window": Setting(50, "length of the window in rows", least=1),
-        "monstrous": Setting(30.0, "times the usual range at which one spike is enough", least=1.0),
+        "leap": Setting(5.0, "times its recent mean that the level must jump to", min=1.5),
+        "factor": Setting(10.0, "times the level at which a single value is a spike", min=2.0),
+        "many": Setting(4, "number of spikes within the window", min=1, max=16),
+        "window": Setting(50, "length of the window in rows", min=1),
+        "monstrous": Setting(30.0, "times the usual range at which one spike is enough", min=1.0),
     }
     leap: float
     factor: float

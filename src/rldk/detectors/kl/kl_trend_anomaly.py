@@ -47,10 +47,10 @@ class KlTrendAnomaly(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "token": Setting(1.0, "nats per token above which a rise matters", least=0.0),
-        "sequence": Setting(25.0, "nats per response above which a rise matters", least=0.0),
-        "rise": Setting(1.5, "times its value of ninety rows ago that the KL must reach", least=1.0),
-        "pace": Setting(1.3, "rise in the later half divided by the rise in the earlier half", least=0.0),
+        "token": Setting(1.0, "nats per token above which a rise matters", min=0.0),
+        "sequence": Setting(25.0, "nats per response above which a rise matters", min=0.0),
+        "rise": Setting(1.5, "times its value of ninety rows ago that the KL must reach", min=1.0),
+        "pace": Setting(1.3, "rise in the later half divided by the rise in the earlier half", min=0.0),
     }
     token: float
     sequence: float

@@ -41,10 +41,10 @@ class KlVolatilityAnomaly(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "token": Setting(USUAL_TOKEN, "mean change in nats per token", least=0.0),
-        "sequence": Setting(USUAL_SEQUENCE, "mean change in nats per response", least=0.0),
-        "relative": Setting(0.5, "mean change as a share of the level", least=0.0),
-        "grown": Setting(5.0, "mean change in multiples of the early spread", least=0.0),
+        "token": Setting(USUAL_TOKEN, "mean change in nats per token", min=0.0),
+        "sequence": Setting(USUAL_SEQUENCE, "mean change in nats per response", min=0.0),
+        "relative": Setting(0.5, "mean change as a share of the level", min=0.0),
+        "grown": Setting(5.0, "mean change in multiples of the early spread", min=0.0),
     }
     token: float
     sequence: float

@@ -51,10 +51,10 @@ class NegativeKl(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "token": Setting(0.05, "nats per token below zero", least=0.0),
-        "sequence": Setting(1.0, "nats per response below zero", least=0.0),
-        "unstated": Setting(0.25, "nats below zero where the unit is not known", least=0.0),
-        "worse": Setting(10.0, "times the limit at which it is critical", least=1.0),
+        "token": Setting(0.05, "nats per token below zero", min=0.0),
+        "sequence": Setting(1.0, "nats per response below zero", min=0.0),
+        "unstated": Setting(0.25, "nats below zero where the unit is not known", min=0.0),
+        "worse": Setting(10.0, "times the limit at which it is critical", min=1.0),
     }
     token: float
     sequence: float

@@ -41,19 +41,19 @@ class ReferenceWrong(Detector):
     clauses: ClassVar = {
         "is_the_policy": Clause(
             "the KL stays zero while the policy moves", "warning",
-            "definition: the KL of two models is zero only if they are the same", persist=10, least=4,
+            "definition: the KL of two models is zero only if they are the same", persist=10, min_rows=4,
         ),
         "shares_weights": Clause(
-            "the reference is the policy", "warning", "definition: the trainer uses one object for both", persist=2, least=1,
+            "the reference is the policy", "warning", "definition: the trainer uses one object for both", persist=2, min_rows=1,
         ),
         "dropout": Clause(
             "dropout is active while log-probabilities are computed", NOTE, "TRL switches it off; dropout makes the KL noisy",
-            persist=1, least=1,
+            persist=1, min_rows=1,
         ),
         "is_another": Clause(
             "the KL is far from zero in the first row", NOTE,
             "public and own runs: 9 failing runs and no healthy run above 1 nat per response; harmless in the corpus",
-            persist=1, least=1,
+            persist=1, min_rows=1,
         ),
     }  # fmt: skip
 

@@ -41,8 +41,8 @@ class TargetRangeAnomaly(Detector):
         "below": Clause("the KL is below the range that was set for it", "warning", "the user's own target and tolerance"),
     }  # fmt: skip
     settings: ClassVar = {
-        "arrival": Setting(30, "rows after which the KL must have reached the range", least=0),
-        "factor": Setting(3.0, "times the target that is too high where no tolerance is set", least=1.0),
+        "arrival": Setting(30, "rows after which the KL must have reached the range", min=0),
+        "factor": Setting(3.0, "times the target that is too high where no tolerance is set", min=1.0),
     }
     arrival: float
     factor: float

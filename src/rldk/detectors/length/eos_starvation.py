@@ -39,30 +39,31 @@ class EosStarvation(Detector):
         "stopped": Clause(
             "responses that ended no longer do", "critical",
             "public and own runs: the end-token count fell below a tenth of its best in 6 failing runs and no healthy run, and "
-            "nine in ten responses became truncated in 13 failing and 2 healthy runs", persist=10, least=4,
+            "nine in ten responses became truncated in 13 failing and 2 healthy runs", persist=10, min_rows=4,
         ),
         "fewer": Clause(
             "half of the responses that ended no longer do", "warning",
-            "corpus: 95 % of 86 sound runs keep three quarters of their endings; the lowest keeps 31 %", persist=12, least=3,
+            "corpus: 95 % of 86 sound runs keep three quarters of their endings; the lowest keeps 31 %", persist=12, min_rows=3,
         ),
         "never": Clause(
             "no response has ended since the first row, and the reward does not rise", "critical",
-            "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy run", persist=20, least=10,
+            "public and own runs: the end-token count is 0 throughout in 9 failing runs and no healthy run",
+            persist=20, min_rows=10,
         ),
         "never_and_stuck": Clause(
             "no response has ended since the first row, and most rewards repeat", "critical",
-            "cause and effect: half an answer cannot be scored", persist=10, least=5,
+            "cause and effect: half an answer cannot be scored", persist=10, min_rows=5,
         ),
         "fills_limit": Clause(
             "every response has been truncated since the first row, and the reward rises", "warning",
-            "healthy runs of base models and of tasks with a fixed length", persist=10, least=6,
+            "healthy runs of base models and of tasks with a fixed length", persist=10, min_rows=6,
         ),
         "never_yet": Clause(
-            "no response has ended since the first row", "warning", "as above", persist=10, least=6,
+            "no response has ended since the first row", "warning", "as above", persist=10, min_rows=6,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.1, "share of responses that end, below which they count as not ending", least=0.0, most=1.0)
+        "share": Setting(0.1, "share of responses that end, below which they count as not ending", min=0.0, max=1.0)
     }
     share: float
 

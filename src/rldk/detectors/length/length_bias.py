@@ -44,24 +44,24 @@ class LengthBias(Detector):
     clauses: ClassVar = {
         "pays_and_grows": Clause(
             "length nearly determines the reward, and responses stop ending", "critical",
-            "corpus: rewards for length; no sound run of the tune split", persist=5, least=2,
+            "corpus: rewards for length; no sound run of the tune split", persist=5, min_rows=2,
         ),
         "decides": Clause(
             "length nearly determines the reward", "warning",
-            "corpus: healthy runs reach 0.7, rewards for length reach 0.88 and more", persist=5, least=3,
+            "corpus: healthy runs reach 0.7, rewards for length reach 0.88 and more", persist=5, min_rows=3,
         ),
         "lasting": Clause(
             "longer responses get higher rewards, over many steps", "warning",
-            "Singhal et al. 2023; a judgement: sound runs of the corpus are too short to tell", persist=70, least=20,
+            "Singhal et al. 2023; a judgement: sound runs of the corpus are too short to tell", persist=70, min_rows=20,
         ),
         "grows": Clause(
             "longer responses get higher rewards, and lengths have doubled or responses stop ending", "warning",
-            "Singhal et al. 2023; the corpus has healthy correlations of 0.6 without growth", persist=5, least=3,
+            "Singhal et al. 2023; the corpus has healthy correlations of 0.6 without growth", persist=5, min_rows=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "threshold": Setting(0.35, "rank correlation that is reported if responses grow", least=0.0, most=1.0),
-        "alone": Setting(0.75, "rank correlation that is reported without growth", least=0.0, most=1.0),
+        "threshold": Setting(0.35, "rank correlation that is reported if responses grow", min=0.0, max=1.0),
+        "alone": Setting(0.75, "rank correlation that is reported without growth", min=0.0, max=1.0),
     }
     threshold: float
     alone: float

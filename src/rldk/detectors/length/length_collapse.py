@@ -43,20 +43,20 @@ class LengthCollapse(Detector):
     clauses: ClassVar = {
         "with_damage": Clause(
             "responses shrank to a fifth while the reward fell or another channel left its range", "critical",
-            "corroboration by an independent channel", persist=6, least=3,
+            "corroboration by an independent channel", persist=6, min_rows=3,
         ),
         "shrunk": Clause(
             "responses shrank to a fifth, and the reward has not improved", "warning",
-            "corpus: 86 sound runs keep 47 % of their length or more", persist=8, least=3,
+            "corpus: 86 sound runs keep 47 % of their length or more", persist=8, min_rows=3,
         ),
-        "brief": Clause("responses shrank to a fifth while the reward rose", NOTE, "as above", persist=8, least=3),
+        "brief": Clause("responses shrank to a fifth while the reward rose", NOTE, "as above", persist=8, min_rows=3),
         "cut_short": Clause(
             "every response is cut off after four tokens or fewer", "critical",
-            "definition: no answer fits", persist=5, least=3,
+            "definition: no answer fits", persist=5, min_rows=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.2, "share of its start below which the length counts as collapsed", least=0.0, most=1.0)
+        "share": Setting(0.2, "share of its start below which the length counts as collapsed", min=0.0, max=1.0)
     }
     share: float
 

@@ -40,17 +40,17 @@ class LengthRunaway(Detector):
     clauses: ClassVar = {
         "with_damage": Clause(
             "responses grew several times over while the reward fell or another channel left its range", "critical",
-            "corroboration by an independent channel", persist=6, least=3,
+            "corroboration by an independent channel", persist=6, min_rows=3,
         ),
         "grown": Clause(
             "responses grew several times over, and the reward has not improved", "warning",
-            "public runs: healthy runs that learn to reason grow up to fourfold", persist=6, least=3,
+            "public runs: healthy runs that learn to reason grow up to fourfold", persist=6, min_rows=3,
         ),
         "reasoning": Clause(
-            "responses grew several times over while the reward rose", NOTE, "as above", persist=6, least=3,
+            "responses grew several times over while the reward rose", NOTE, "as above", persist=6, min_rows=3,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"factor": Setting(4.0, "factor over its start that the length must reach", least=1.0)}
+    settings: ClassVar = {"factor": Setting(4.0, "factor over its start that the length must reach", min=1.0)}
     factor: float
 
     def find(self, view: View) -> Sequence[Finding]:

@@ -36,16 +36,16 @@ class ClipSaturation(Detector):
     clauses: ClassVar = {
         "saturated": Clause(
             "a third of the tokens are clipped", "warning",
-            "ranges of real runs: healthy ones clip up to 25 %, failing ones up to 97 %", persist=8, least=3,
+            "ranges of real runs: healthy ones clip up to 25 %, failing ones up to 97 %", persist=8, min_rows=3,
         ),
         "narrow": Clause(
             "the clip range is below 0.01", NOTE, "recipes use 0.1 to 0.4 per token; GSPO clips whole responses at 3e-4",
-            persist=1, least=1,
+            persist=1, min_rows=1,
         ),
         "wide": Clause("the clip range is above 5", NOTE, "even a ratio of 6 is not clipped: PPO without a clip",
-        persist=1, least=1),
+        persist=1, min_rows=1),
     }  # fmt: skip
-    settings: ClassVar = {"share": Setting(0.35, "share of clipped tokens", least=0.0, most=1.0)}
+    settings: ClassVar = {"share": Setting(0.35, "share of clipped tokens", min=0.0, max=1.0)}
     share: float
 
     def find(self, view: View) -> Sequence[Finding]:

@@ -46,20 +46,20 @@ class EntropyCollapse(Detector):
         "dead": Clause(
             "the entropy is zero", "critical",
             "definition: the most likely text is the only one; collapsed public runs are below 1e-10",
-            persist=5, least=2,
+            persist=5, min_rows=2,
         ),
         "gone": Clause(
             "the entropy fell below 0.02 nats and a tenth of its start", "critical",
-            "public and own runs: 7 failing runs and no healthy run fell from above 0.3 to below 0.02", persist=5, least=2,
+            "public and own runs: 7 failing runs and no healthy run fell from above 0.3 to below 0.02", persist=5, min_rows=2,
         ),
         "fallen": Clause(
             "the entropy lost nine tenths of its start, and the reward is not at its best", "warning",
-            "corpus: 97 sound runs keep a fifth of their entropy or more", persist=10, least=3,
+            "corpus: 97 sound runs keep a fifth of their entropy or more", persist=10, min_rows=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.1, "share of its start below which the entropy counts as gone", least=0.0, most=1.0),
-        "floor": Setting(0.02, "nats per token below which it is critical", least=0.0),
+        "share": Setting(0.1, "share of its start below which the entropy counts as gone", min=0.0, max=1.0),
+        "floor": Setting(0.02, "nats per token below which it is critical", min=0.0),
     }
     share: float
     floor: float

@@ -39,28 +39,28 @@ class EntropyExplosion(Detector):
     clauses: ClassVar = {
         "exploded": Clause(
             "the entropy rose by 1 nat and doubled", "critical",
-            "public and own runs: 5 failing runs and no healthy run", persist=8, least=4,
+            "public and own runs: 5 failing runs and no healthy run", persist=8, min_rows=4,
         ),
         "rising": Clause(
             "the entropy rose by 0.6 nats and by half, and the reward does not improve", "warning",
-            "corpus: 95 % of 97 sound runs rise by less than 0.31 nats, and the largest rise is 0.65", persist=40, least=6,
+            "corpus: 95 % of 97 sound runs rise by less than 0.31 nats, and the largest rise is 0.65", persist=40, min_rows=6,
         ),
         "random": Clause(
             "the entropy has become that of random tokens", "critical",
-            "definition: ln(vocabulary) is the entropy of a uniform choice", persist=3, least=2,
+            "definition: ln(vocabulary) is the entropy of a uniform choice", persist=3, min_rows=2,
         ),
         "random_from_start": Clause(
             "the entropy is near that of random tokens since the first row, and the reward does not rise", "warning",
-            "definition, at three quarters of ln(vocabulary); language models have about a tenth of it", persist=30, least=8,
+            "definition, at three quarters of ln(vocabulary); language models have about a tenth of it", persist=30, min_rows=8,
         ),
         "untrained": Clause(
             "the entropy is near that of random tokens since the first row", NOTE,
-            "as above: a model that was never trained, or a temperature far above 1", persist=3, least=2,
+            "as above: a model that was never trained, or a temperature far above 1", persist=3, min_rows=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(2.0, "factor over its start that the entropy must reach", least=1.0),
-        "rise": Setting(1.0, "nats by which it must have risen", least=0.0),
+        "factor": Setting(2.0, "factor over its start that the entropy must reach", min=1.0),
+        "rise": Setting(1.0, "nats by which it must have risen", min=0.0),
     }
     factor: float
     rise: float

@@ -46,10 +46,10 @@ class RatioExplosion(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(2.0, "factor above or below 1 at which the mean ratio counts", least=1.0),
-        "critical_factor": Setting(10.0, "factor above or below 1 at which it is critical", least=1.0),
-        "wide": Setting(5.0, "spread of the ratio", least=0.0),
-        "grown": Setting(30.0, "times its start at which a spread above 1 counts too", least=1.0),
+        "factor": Setting(2.0, "factor above or below 1 at which the mean ratio counts", min=1.0),
+        "critical_factor": Setting(10.0, "factor above or below 1 at which it is critical", min=1.0),
+        "wide": Setting(5.0, "spread of the ratio", min=0.0),
+        "grown": Setting(30.0, "times its start at which a spread above 1 counts too", min=1.0),
     }
     factor: float
     critical_factor: float

@@ -47,20 +47,20 @@ class ResponseCollapse(Detector):
     clauses: ClassVar = {
         "one_text": Clause(
             "hardly any two responses of a rollout differ, although most of them used to", "critical",
-            "definition: different prompts have different answers", persist=5, least=2,
+            "definition: different prompts have different answers", persist=5, min_rows=2,
         ),
         "one_text_from_start": Clause(
             "hardly any two responses of a rollout have differed since the first row", "warning",
-            "definition: sampled responses differ, unless sampling is off or the model has one answer", persist=8, least=2,
+            "definition: sampled responses differ, unless sampling is off or the model has one answer", persist=8, min_rows=2,
         ),
         "repeats": Clause(
             "most of a response is repetition, unlike at the start", "critical",
-            "definition: text rarely repeats a pair of tokens, and `!!!!` does nothing else", persist=5, least=2,
+            "definition: text rarely repeats a pair of tokens, and `!!!!` does nothing else", persist=5, min_rows=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.15, "share of different responses at or below which the policy writes one text", least=0.0, most=1.0),
-        "repetition": Setting(0.6, "share of repeated pairs of tokens above which a response is repetition", least=0.0, most=1.0),
+        "share": Setting(0.15, "share of different responses at or below which the policy writes one text", min=0.0, max=1.0),
+        "repetition": Setting(0.6, "share of repeated pairs of tokens above which a response is repetition", min=0.0, max=1.0),
     }
     share: float
     repetition: float

@@ -31,11 +31,11 @@ class TemperatureWrong(Detector):
     clauses: ClassVar = {
         "absurd": Clause(
             "the temperature is below 0.15 or above 2.2", "critical",
-            "definition: at 0.15 a token half as likely as the best is sampled once in a hundred times", persist=1, least=1,
+            "definition: at 0.15 a token half as likely as the best is sampled once in a hundred times", persist=1, min_rows=1,
         ),
         "unusual": Clause(
             "the temperature is below 0.3 or above 1.6", "warning", "frameworks and recipes sample between 0.6 and 1.2",
-            persist=1, least=1,
+            persist=1, min_rows=1,
         ),
     }  # fmt: skip
 

@@ -42,11 +42,11 @@ class TrainInferenceMismatch(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "kl": Setting(0.05, "KL per token between sampler and trainer", least=0.0),
-        "logp": Setting(0.25, "mean difference of log-probabilities", least=0.0),
-        "prob": Setting(0.1, "mean difference of probabilities", least=0.0, most=1.0),
-        "masked": Setting(0.3, "share of tokens masked", least=0.0, most=1.0),
-        "growth": Setting(10.0, "factor over its start that it must reach", least=1.0),
+        "kl": Setting(0.05, "KL per token between sampler and trainer", min=0.0),
+        "logp": Setting(0.25, "mean difference of log-probabilities", min=0.0),
+        "prob": Setting(0.1, "mean difference of probabilities", min=0.0, max=1.0),
+        "masked": Setting(0.3, "share of tokens masked", min=0.0, max=1.0),
+        "growth": Setting(10.0, "factor over its start that it must reach", min=1.0),
     }
     kl: float
     logp: float

@@ -50,10 +50,10 @@ class PreferenceDegenerate(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "margin": Setting(8.0, "margin beyond which a sigmoid is flat", least=0.0),
-        "accuracy": Setting(0.98, "share of pairs ordered correctly", least=0.5, most=1.0),
-        "dead": Setting(0.05, "share of its start below which the gradient, or the loss, counts as zero", least=0.0, most=1.0),
-        "displaced": Setting(-5.0, "implicit reward of the chosen answers below which they are unlearnt", most=0.0),
+        "margin": Setting(8.0, "margin beyond which a sigmoid is flat", min=0.0),
+        "accuracy": Setting(0.98, "share of pairs ordered correctly", min=0.5, max=1.0),
+        "dead": Setting(0.05, "share of its start below which the gradient, or the loss, counts as zero", min=0.0, max=1.0),
+        "displaced": Setting(-5.0, "implicit reward of the chosen answers below which they are unlearnt", max=0.0),
     }
     margin: float
     accuracy: float

@@ -36,26 +36,26 @@ class PreferenceUnlearnt(Detector):
         "displaced": Clause(
             "chosen answers are far less likely than at the start", "critical",
             "corpus: 11 sound runs lose at most 23 % of their log-probability; learning rates far too high double it",
-            persist=6, least=3,
+            persist=6, min_rows=3,
         ),
         "sinking": Clause(
-            "chosen answers are less likely than at the start", "warning", "as above, at half of it", persist=10, least=4,
+            "chosen answers are less likely than at the start", "warning", "as above, at half of it", persist=10, min_rows=4,
         ),
         "undecided": Clause(
             "chosen answers are not ordered above rejected ones", "warning",
-            "corpus: 11 sound runs order 56 to 92 % of the pairs after fifty updates", persist=15, least=5,
+            "corpus: 11 sound runs order 56 to 92 % of the pairs after fifty updates", persist=15, min_rows=5,
         ),
         "beta_huge": Clause(
             "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; above that, the loss is flat after a few steps",
-            persist=1, least=1,
+            persist=1, min_rows=1,
         ),
         "beta_absurd": Clause(
             "beta is 5 or more", "warning", "ten times the largest value of recipes: the loss is flat after one step",
-            persist=2, least=1,
+            persist=2, min_rows=1,
         ),
-        "beta_tiny": Clause("beta is below 0.002", NOTE, "nothing keeps the policy near its reference", persist=1, least=1),
+        "beta_tiny": Clause("beta is below 0.002", NOTE, "nothing keeps the policy near its reference", persist=1, min_rows=1),
     }  # fmt: skip
-    settings: ClassVar = {"lost": Setting(1.0, "share of its size by which the log-probability must have fallen", least=0.1)}
+    settings: ClassVar = {"lost": Setting(1.0, "share of its size by which the log-probability must have fallen", min=0.1)}
     lost: float
 
     def find(self, view: View) -> Sequence[Finding]:

@@ -44,33 +44,33 @@ class DeadReward(Detector):
         "constant": Clause(
             "the reward is the same number in every row", "critical",
             "public and own runs: 18 failing runs, 1 healthy run have a reward that is constant for 20 rows or 30 % of the run",
-            persist=20, least=8,
+            persist=20, min_rows=8,
         ),
         "constant_of_late": Clause(
             "the reward has become the same number in every row", "critical",
-            "a mean over sampled responses repeats to six digits only if all score the same", persist=8, least=4,
+            "a mean over sampled responses repeats to six digits only if all score the same", persist=8, min_rows=4,
         ),
         "no_spread": Clause(
             "all responses score the same", "critical",
             "definition: the advantage is 0; 26 failing runs and no healthy run have a spread below 1e-4 of its start",
-            persist=10, least=4,
+            persist=10, min_rows=4,
         ),
         "dead_groups": Clause(
             "no group of responses has a spread", "critical",
             "definition: the advantage is 0; 24 failing runs and no healthy run, over the last fifth of the run",
-            persist=15, least=5,
+            persist=15, min_rows=5,
         ),
         "hardly_any_groups": Clause(
             "hardly any group of responses has a spread", "warning",
-            "public runs: healthy ones reach 95 % of groups without a spread; the limit is above that", persist=40, least=8,
+            "public runs: healthy ones reach 95 % of groups without a spread; the limit is above that", persist=40, min_rows=8,
         ),
         "constant_early": Clause(
             "the reward has been the same number since the first row", "warning",
-            "a hard task scores nothing at first; after ten updates it is worth a look", persist=10, least=5,
+            "a hard task scores nothing at first; after ten updates it is worth a look", persist=10, min_rows=5,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "groups": Setting(DEAD_GROUPS, "share of groups without a spread at which no signal is left", least=0.5, most=1.0)
+        "groups": Setting(DEAD_GROUPS, "share of groups without a spread at which no signal is left", min=0.5, max=1.0)
     }
     groups: float
 

@@ -45,24 +45,25 @@ class HeldOutCollapse(Detector):
     clauses: ClassVar = {
         "lost": Clause(
             "held-out quality has lost a quarter of its best, and most of its range", "critical",
-            "an accuracy over a hundred questions errs by 5 points; a quarter of the best is beyond chance", persist=2, least=2,
+            "an accuracy over a hundred questions errs by 5 points; a quarter of the best is beyond chance",
+            persist=2, min_rows=2,
         ),
         "slipping": Clause(
             "held-out quality has lost a tenth of its best, and most of its range", "warning",
-            "as `lost`, at three times its noise", persist=3, least=3,
+            "as `lost`, at three times its noise", persist=3, min_rows=3,
         ),
         "pinned": Clause(
             "held-out quality has been the same number many times in a row", "critical",
             "a changing policy does not get the same number of answers right seven times in a row",
-            persist=1, least=1,
+            persist=1, min_rows=1,
         ),
         "repeats": Clause(
-            "held-out quality has been the same number five times", "warning", "as above, at five times", persist=1, least=1,
+            "held-out quality has been the same number five times", "warning", "as above, at five times", persist=1, min_rows=1,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "lost": Setting(0.25, "share of its best that must be lost", least=0.1, most=1.0),
-        "noises": Setting(4.0, "times its noise by which it must have fallen", least=0.0),
+        "lost": Setting(0.25, "share of its best that must be lost", min=0.1, max=1.0),
+        "noises": Setting(4.0, "times its noise by which it must have fallen", min=0.0),
     }
     lost: float
     noises: float
@@ -71,7 +72,7 @@ class HeldOutCollapse(Detector):
         found: list[Finding] = []
         for name, words in MEASURES.items():
             series = view.get(name)
-            if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_a_row < RARE:
+            if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_per_row < RARE:
                 continue  # logged in every row: the accuracy of the batch
             if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
                 found += [*self._pinned(series, words), *self._fallen(series, words, name != "eval_reward_mean")]

@@ -36,14 +36,14 @@ class MissingReward(Detector):
         "all_missing": Clause(
             "no response has a reward, row after row", "critical",
             "definition: nothing to learn from; five rows are longer than the gaps of trainers that score every fourth step",
-            persist=5, least=3,
+            persist=5, min_rows=3,
         ),
         "some_missing": Clause(
             "responses have no reward", "warning",
-            "definition: responses without a reward teach nothing; 2 % is a judgement", persist=3, least=3,
+            "definition: responses without a reward teach nothing; 2 % is a judgement", persist=3, min_rows=3,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"share": Setting(0.02, "share of responses that may be without a reward", least=0.0, most=1.0)}
+    settings: ClassVar = {"share": Setting(0.02, "share of responses that may be without a reward", min=0.0, max=1.0)}
     share: float
     _gap: int  # rows since the last reward
     _silent: int  # of these, rows without a reward key, such as those of an evaluation
@@ -69,8 +69,8 @@ class MissingReward(Detector):
         found = []
         if self._gap:
             message = f"No response has had a reward for {self._gap} row{'s' * (self._gap > 1)}."
-            usual = max(self.clauses["all_missing"].persist, 2.0 * self._longest * view.steps_a_row)
-            wait = usual + self._silent * view.steps_a_row
+            usual = max(self.clauses["all_missing"].persist, 2.0 * self._longest * view.steps_per_row)
+            wait = usual + self._silent * view.steps_per_row
             evidence = {"missing": 1.0, "rows": float(self._gap)}
             found.append(Finding("", 1.0, self.share, message, evidence, clause="all_missing", persist=wait))
         if missing.ready and missing.level > self.share:

@@ -59,38 +59,40 @@ class Plateau(Detector):
         "drifts_far": Clause(
             "the policy is far from its reference, and the reward has not improved", "critical",
             "corpus: random and shuffled rewards; no healthy run that moved 0.6 nats per token had a flat reward",
-            persist=10, least=4,
+            persist=10, min_rows=4,
         ),
         "drifts": Clause(
             "the policy moves away from its reference, and the reward has not improved", "warning",
-            "corpus: as above, at 0.3 nats per token", persist=6, least=3,
+            "corpus: as above, at 0.3 nats per token", persist=6, min_rows=3,
         ),
         "frozen": Clause(
             "updates change nothing, and the reward has no trend", "critical",
             "corpus: learning rates a thousand times too low; healthy updates move the policy by 1e-4 to 0.02 nats",
-            persist=8, least=4,
+            persist=8, min_rows=4,
         ),
         "wanders": Clause(
             "after sixty updates the policy has moved, and the reward has not improved", "warning",
-            "corpus: random and shuffled rewards at 0.12 nats per token; healthy runs show a trend by then", persist=8, least=4,
+            "corpus: random and shuffled rewards at 0.12 nats per token; healthy runs show a trend by then",
+            persist=8, min_rows=4,
         ),
         "predictable": Clause(
             "the values predict the returns, and the reward has no trend: responses make no difference", "warning",
-            "definition: a return that can be predicted before the response does not depend on the response", persist=10, least=4,
+            "definition: a return that can be predicted before the response does not depend on the response",
+            persist=10, min_rows=4,
         ),
         "still": Clause(
             "after fifty updates neither the policy nor the reward has moved", "warning",
-            "corpus: learning rates a thousand times too low", persist=10, least=4,
+            "corpus: learning rates a thousand times too low", persist=10, min_rows=4,
         ),
         "flat": Clause(
             "after hundreds of updates the reward has no trend", "warning",
-            "public runs: healthy ones show a trend (t above 2) after 300 updates", persist=5, least=3,
+            "public runs: healthy ones show a trend (t above 2) after 300 updates", persist=5, min_rows=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "rows": Setting(40, "updates with a reward before it is judged", least=10),
-        "lasting": Setting(400, "updates after which a reward without a trend is reported in any case", least=100),
-        "t": Setting(2.0, "t value below which there is no trend: reached by chance once in twenty", least=0.0),
+        "rows": Setting(40, "updates with a reward before it is judged", min=10),
+        "lasting": Setting(400, "updates after which a reward without a trend is reported in any case", min=100),
+        "t": Setting(2.0, "t value below which there is no trend: reached by chance once in twenty", min=0.0),
     }
     rows: float
     lasting: float

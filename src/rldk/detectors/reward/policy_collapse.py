@@ -51,42 +51,42 @@ class PolicyCollapse(Detector):
         "lost": Clause(
             "the reward has lost 60 % of its gain, by seven times its noise", "critical",
             "public and own runs: 15 failing and 2 healthy runs (both an offset of the reward, which is now recognised)",
-            persist=8, least=3,
+            persist=8, min_rows=3,
         ),
         "lost_on_average": Clause(
             "the mean over twenty rows has lost 60 % of its gain, beyond its noise", "critical",
-            "as `lost`, for rewards whose rows are single questions", persist=20, least=8,
+            "as `lost`, for rewards whose rows are single questions", persist=20, min_rows=8,
         ),
         "lost_with_damage": Clause(
             "the reward has lost 40 % of its gain while another channel left its range", "critical",
-            "corroboration by an independent channel; none of the healthy runs of the corpus", persist=4, least=3,
+            "corroboration by an independent channel; none of the healthy runs of the corpus", persist=4, min_rows=3,
         ),
         "lost_at_once": Clause(
             "the reward of the first rows was lost within five rows, while another channel left its range", "critical",
-            "learning rates 30 and 100 times too high lose everything in one update", persist=3, least=2,
+            "learning rates 30 and 100 times too high lose everything in one update", persist=3, min_rows=2,
         ),
         "declines_far": Clause(
             "the reward falls from the start, far beyond chance", "critical",
             "a linear trend over all rows with t below -14, and a loss of six times the noise of a row; random walks with steps "
-            "of a tenth of the noise lose four", persist=10, least=4,
+            "of a tenth of the noise lose four", persist=10, min_rows=4,
         ),
         "declines": Clause(
             "the reward falls from the start, beyond chance", "warning",
-            "a linear trend over all rows with t below -8, and a loss of twice the noise of a row", persist=10, least=4,
+            "a linear trend over all rows with t below -8, and a loss of twice the noise of a row", persist=10, min_rows=4,
         ),
         "slipping_on_average": Clause(
             "the mean over twenty rows has lost half of its gain, beyond its noise", "warning",
-            "as `lost_on_average`; the mean over twenty rows errs by a sixth of the spread of a row", persist=30, least=8,
+            "as `lost_on_average`; the mean over twenty rows errs by a sixth of the spread of a row", persist=30, min_rows=8,
         ),
         "slipping": Clause(
             "the reward has lost 45 % of its gain, by five times its noise", "warning",
             "a judgement: most dips recover within ten updates. Seven times if it never rose: noise that is correlated "
-            "over ten rows falls by five from its best", persist=12, least=4,
+            "over ten rows falls by five from its best", persist=12, min_rows=4,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.6, "share of the gain that must be lost", least=0.1, most=1.0),
-        "noises": Setting(7.0, "times the noise of a row by which it must have fallen", least=1.0),
+        "share": Setting(0.6, "share of the gain that must be lost", min=0.1, max=1.0),
+        "noises": Setting(7.0, "times the noise of a row by which it must have fallen", min=1.0),
     }
     share: float
     noises: float
@@ -120,12 +120,12 @@ class PolicyCollapse(Detector):
         limit = self.noises if risen else FROM_START
         if lost > self.share * whole and lost > max(limit * noise, 1.3 * reward.dip):
             text = f"{fell} and stays down."
-            patience = 0.0 if risen and lost > BELOW * whole else self._patience(series.n * view.steps_a_row)
+            patience = 0.0 if risen and lost > BELOW * whole else self._patience(series.n * view.steps_per_row)
             limit = reward.best - self.share * whole
             found.append(Finding("", series.level, limit, text, evidence, clause="lost", persist=patience))
         if lost > 0.45 * whole and lost > max((5.0 if risen else 7.0) * noise, 1.1 * reward.dip):
             text = f"{fell} and stays down."
-            limit, patience = reward.best - 0.45 * whole, max(self._patience(series.n * view.steps_a_row), 12.0)
+            limit, patience = reward.best - 0.45 * whole, max(self._patience(series.n * view.steps_per_row), 12.0)
             found.append(Finding("", series.level, limit, text, evidence, clause="slipping", persist=patience))
         return found
 

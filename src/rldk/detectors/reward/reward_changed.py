@@ -43,7 +43,7 @@ class RewardChanged(Detector):
         ),
         "worse": Clause(
             "the reward jumped down and its spread changed, while the policy stayed", "warning",
-            "an offset does not change the spread between responses", persist=1, least=1,
+            "an offset does not change the spread between responses", persist=1, min_rows=1,
         ),
         "shifted": Clause(
             "the reward jumped while the policy stayed", NOTE,

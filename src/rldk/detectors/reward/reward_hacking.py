@@ -52,26 +52,26 @@ class RewardHacking(Detector):
         "several_channels": Clause(
             "the reward rises while two channels have left their range", "critical",
             "definition of reward hacking: a proxy rises while what it stands for falls; two independent channels",
-            persist=5, least=2,
+            persist=5, min_rows=2,
         ),
         "held_out": Clause(
             "the reward rises while held-out quality falls and another channel has moved", "critical",
-            "Gao et al. 2023: the true score falls while the proxy keeps rising", persist=2, least=2,
+            "Gao et al. 2023: the true score falls while the proxy keeps rising", persist=2, min_rows=2,
         ),
         "held_out_alone": Clause(
             "the reward rises while held-out quality falls, over many steps", "critical",
-            "as `held_out`: held-out data is what the reward stands for", persist=12, least=5,
+            "as `held_out`: held-out data is what the reward stands for", persist=12, min_rows=5,
         ),
         "hollow": Clause(
             "the reward rises while the component that stands for correctness does not", "warning",
-            "open-r1 issue 255: the format is learnt and the answers are not", persist=10, least=5,
+            "open-r1 issue 255: the format is learnt and the answers are not", persist=10, min_rows=5,
         ),
         "one_channel": Clause(
             "the reward rises while a channel has left its range", "warning",
-            "as above, with one channel: a competent engineer would read samples", persist=8, least=3,
+            "as above, with one channel: a competent engineer would read samples", persist=8, min_rows=3,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"gain": Setting(3.0, "times its noise by which the reward must have risen", least=0.0)}
+    settings: ClassVar = {"gain": Setting(3.0, "times its noise by which the reward must have risen", min=0.0)}
     gain: float
 
     def find(self, view: View) -> Sequence[Finding]:

@@ -40,9 +40,9 @@ class RewardSaturation(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.02, "share of its first spread below which all rewards count as the same", least=0.0, most=0.5),
-        "rows": Setting(30, "rows for which this must have lasted", least=5),
-        "drift": Setting(2.0, "factor by which the KL must have grown since", least=1.0),
+        "share": Setting(0.02, "share of its first spread below which all rewards count as the same", min=0.0, max=0.5),
+        "rows": Setting(30, "rows for which this must have lasted", min=5),
+        "drift": Setting(2.0, "factor by which the KL must have grown since", min=1.0),
     }
     share: float
     rows: float

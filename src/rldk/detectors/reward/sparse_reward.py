@@ -53,9 +53,9 @@ class SparseReward(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "rows": Setting(80, "number of recent rewards that are judged", least=40, most=1000, whole=True),
-        "share": Setting(0.75, "share of them that have the lowest reward", least=0.5, most=1.0),
-        "alike": Setting(0.9, "share of groups without spread from which it is critical", least=0.5, most=1.0),
+        "rows": Setting(80, "number of recent rewards that are judged", min=40, max=1000, whole=True),
+        "share": Setting(0.75, "share of them that have the lowest reward", min=0.5, max=1.0),
+        "alike": Setting(0.9, "share of groups without spread from which it is critical", min=0.5, max=1.0),
     }
     rows: float
     share: float

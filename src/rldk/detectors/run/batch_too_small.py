@@ -33,10 +33,10 @@ class BatchTooSmall(Detector):
     clauses: ClassVar = {
         "few": Clause(
             "fewer than four responses per update", "warning",
-            "recipes use 64 to 1024; the advantage of one of two responses is its sign", persist=3, least=1,
+            "recipes use 64 to 1024; the advantage of one of two responses is its sign", persist=3, min_rows=1,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"few": Setting(4, "responses per update below which there are too few", least=2)}
+    settings: ClassVar = {"few": Setting(4, "responses per update below which there are too few", min=2)}
     few: float
 
     def find(self, view: View) -> Sequence[Finding]:

@@ -52,45 +52,46 @@ class LearningRateTooHigh(Detector):
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "absurd": Clause(
-            "the learning rate is above 0.5", "critical", "no optimizer of a language model survives this", persist=1, least=1,
+            "the learning rate is above 0.5", "critical", "no optimizer of a language model survives this", persist=1, min_rows=1,
         ),
         "beyond_any": Clause(
             "the learning rate of a language model is above 0.015", "critical",
-            "ranges of real runs: fifty times the highest of healthy runs", persist=2, least=1,
+            "ranges of real runs: fifty times the highest of healthy runs", persist=2, min_rows=1,
         ),
         "weights_torn": Clause(
             "updates change the weights by more than a tenth, and another channel left its range", "critical",
-            "trained models change by 0.005 to 0.03 in a healthy update; only untrained ones tolerate more", persist=2, least=1,
+            "trained models change by 0.005 to 0.03 in a healthy update; only untrained ones tolerate more",
+            persist=2, min_rows=1,
         ),
         "leapt": Clause(
             "the learning rate jumped to ten times its highest value, above 0.001", "critical",
-            "healthy language-model runs use 1e-7 to 1e-3, and schedules do not jump", persist=1, least=1,
+            "healthy language-model runs use 1e-7 to 1e-3, and schedules do not jump", persist=1, min_rows=1,
         ),
         "jumped": Clause(
             "the learning rate jumped above four times its highest value", "warning", "schedules do not jump after their warm-up",
-            persist=1, least=1,
+            persist=1, min_rows=1,
         ),
         "high_with_damage": Clause(
             "the learning rate is above 0.005 or has jumped, and another channel left its range", "critical",
-            "corroboration by an independent channel", persist=3, least=2,
+            "corroboration by an independent channel", persist=3, min_rows=2,
         ),
         "high": Clause(
             "the learning rate is above 0.005", "warning",
-            "ranges of real runs: healthy ones use up to 3e-4, tiny models up to 2e-3", persist=1, least=1,
+            "ranges of real runs: healthy ones use up to 3e-4, tiny models up to 2e-3", persist=1, min_rows=1,
         ),
         "large_updates_with_damage": Clause(
             "updates are far too large, and another channel left its range", "critical",
             "corroboration by an independent channel",
-            persist=3, least=2,
+            persist=3, min_rows=2,
         ),
         "large_updates": Clause(
             "updates repeatedly move the policy by more than 0.12 nats per token", "warning",
-            "ranges of real runs: 16 failing runs and no healthy run", persist=4, least=2,
+            "ranges of real runs: 16 failing runs and no healthy run", persist=4, min_rows=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "update_limit": Setting(0.12, "KL of an update that is far too large, in nats per token", least=0.0),
-        "high": Setting(HIGH, "learning rate that is too high", least=0.0),
+        "update_limit": Setting(0.12, "KL of an update that is far too large, in nats per token", min=0.0),
+        "high": Setting(HIGH, "learning rate that is too high", min=0.0),
     }
     update_limit: float
     high: float

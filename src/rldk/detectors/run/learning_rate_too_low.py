@@ -38,14 +38,14 @@ class LearningRateTooLow(Detector):
     clauses: ClassVar = {
         "zero": Clause(
             "the learning rate has been zero since the first row", "critical", "definition: nothing is updated",
-            persist=20, least=6,
+            persist=20, min_rows=6,
         ),
         "gone": Clause(
             "the learning rate is below a thousandth of its highest value, and the run continues", "warning",
-            "schedules reach that in their last two percent", persist=8, least=3,
+            "schedules reach that in their last two percent", persist=8, min_rows=3,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"share": Setting(1e-3, "share of its highest value that counts as zero", least=0.0, most=1.0)}
+    settings: ClassVar = {"share": Setting(1e-3, "share of its highest value that counts as zero", min=0.0, max=1.0)}
     share: float
     _highest: float
     _gone: int

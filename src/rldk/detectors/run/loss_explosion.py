@@ -62,10 +62,10 @@ class LossExplosion(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(100.0, "factor over the run's own scale that makes a jump", least=1.0),
-        "floor": Setting(10.0, "loss below which nothing counts as a jump", least=0.0),
-        "level_factor": Setting(10.0, "factor over the run's own scale that the level must reach", least=1.0),
-        "level_floor": Setting(2.0, "level below which it never fires", least=0.0),
+        "factor": Setting(100.0, "factor over the run's own scale that makes a jump", min=1.0),
+        "floor": Setting(10.0, "loss below which nothing counts as a jump", min=0.0),
+        "level_factor": Setting(10.0, "factor over the run's own scale that the level must reach", min=1.0),
+        "level_floor": Setting(2.0, "level below which it never fires", min=0.0),
     }
     factor: float
     floor: float

@@ -35,8 +35,8 @@ class MemoryPressure(Detector):
         "grows": Clause("the memory has doubled and is at its highest", "warning", "a judgement: caches level off"),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.95, "share of the memory in use", least=0.0, most=1.0),
-        "growth": Setting(2.0, "factor over its start that the memory must reach", least=1.0),
+        "share": Setting(0.95, "share of the memory in use", min=0.0, max=1.0),
+        "growth": Setting(2.0, "factor over its start that the memory must reach", min=1.0),
     }
     share: float
     growth: float

@@ -53,14 +53,14 @@ class NonfiniteMetric(Detector):
     )
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
-        "loss": Clause("a loss is not finite", "critical", "definition: its gradient is not finite", persist=1, least=1),
+        "loss": Clause("a loss is not finite", "critical", "definition: its gradient is not finite", persist=1, min_rows=1),
         "reward": Clause("the reward is not finite, row after row", "critical", "definition: the advantage is not finite",
-        persist=1, least=1),
+        persist=1, min_rows=1),
         "others": Clause(
-            "a metric is not finite for many rows", "critical", "a gap in a log is shorter than ten rows", persist=1, least=1,
+            "a metric is not finite for many rows", "critical", "a gap in a log is shorter than ten rows", persist=1, min_rows=1,
         ),
-        "again": Clause("a metric is not finite twice in a row", "warning", "definition", persist=1, least=1),
-        "once": Clause("a metric is not finite in one row", NOTE, "trainers skip such a step or response", persist=1, least=1),
+        "again": Clause("a metric is not finite twice in a row", "warning", "definition", persist=1, min_rows=1),
+        "once": Clause("a metric is not finite in one row", NOTE, "trainers skip such a step or response", persist=1, min_rows=1),
     }  # fmt: skip
 
     def find(self, view: View) -> Sequence[Finding]:

@@ -50,37 +50,37 @@ class PolicyFrozen(Detector):
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
         "no_parameters": Clause(
-            "the policy has no trainable parameters", "critical", "definition", persist=1, least=1,
+            "the policy has no trainable parameters", "critical", "definition", persist=1, min_rows=1,
         ),
         "weights_still": Clause(
             "the weights have not changed since the first update", "critical", "definition: a relative change of exactly 0",
-            persist=6, least=3,
+            persist=6, min_rows=3,
         ),
         "weights_stopped": Clause(
             "the weights no longer change, although the learning rate is not zero", "critical",
             "definition; a scaler of half-precision gradients skips a step now and then, never this many in a row",
-            persist=10, least=5,
+            persist=10, min_rows=5,
         ),
         "kl_still": Clause(
             "the KL stays zero over many updates", "critical",
-            "definition: the KL of the policy to its own start is zero only if it has not moved", persist=15, least=4,
+            "definition: the KL of the policy to its own start is zero only if it has not moved", persist=15, min_rows=4,
         ),
         "no_gradient": Clause(
             "the gradient norm is zero in every row while rewards differ", "critical",
-            "ranges of real runs: 5 failing runs and no healthy run; ms-swift issues 5571 and 5890", persist=10, least=4,
+            "ranges of real runs: 5 failing runs and no healthy run; ms-swift issues 5571 and 5890", persist=10, min_rows=4,
         ),
         "margin_still": Clause(
             "the preference margin stays zero", "critical", "definition: the margin of two equal models is zero",
-            persist=10, least=4,
+            persist=10, min_rows=4,
         ),
         "loss_still": Clause(
             "the preference loss does not leave ln 2", "warning", "definition: ln 2 is the loss of a margin of zero",
-            persist=40, least=8,
+            persist=40, min_rows=8,
         ),
         "loss_never_left": Clause(
             "the preference loss has not left ln 2 although the learning rate no longer rises", "critical",
             "as above; corpus: sound runs are 0.01 below ln 2 after forty updates, a thousandth of the rate stays within 0.001",
-            persist=60, least=12,
+            persist=60, min_rows=12,
         ),
     }  # fmt: skip
 

@@ -40,8 +40,8 @@ class ThroughputDrop(Detector):
         "longer_steps": Clause("a step takes three times as long as at the start", "warning", "a judgement"),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.45, "share of its best below which the throughput has dropped", least=0.0, most=1.0),
-        "times_longer": Setting(3.0, "factor over its start that the time of a step must reach", least=1.0),
+        "share": Setting(0.45, "share of its best below which the throughput has dropped", min=0.0, max=1.0),
+        "times_longer": Setting(3.0, "factor over its start that the time of a step must reach", min=1.0),
     }
     share: float
     times_longer: float

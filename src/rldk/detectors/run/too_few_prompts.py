@@ -40,7 +40,7 @@ class TooFewPrompts(Detector):
             "repeated prompts are common, but seldom intended to this extent",
         ),
     }  # fmt: skip
-    settings: ClassVar = {"few": Setting(4, "number of different prompts that is too few", least=1)}
+    settings: ClassVar = {"few": Setting(4, "number of different prompts that is too few", min=1)}
     few: float
 
     def find(self, view: View) -> Sequence[Finding]:

@@ -44,14 +44,14 @@ class WeightsReplaced(Detector):
         "leap": Clause(
             "the weights changed by eight times the usual in one update", "warning",
             "optimizers bound an update by the learning rate; the largest healthy update was 2.3 times the usual",
-            persist=1, least=1,
+            persist=1, min_rows=1,
         ),
         "fell_back": Clause(
             "the KL fell back towards its start within a row, and the reward with it", "warning",
-            "definition: the KL to the reference is how far training has come", persist=1, least=1,
+            "definition: the KL to the reference is how far training has come", persist=1, min_rows=1,
         ),
     }  # fmt: skip
-    settings: ClassVar = {"factor": Setting(8.0, "factor over its usual level that the change must reach", least=2.0)}
+    settings: ClassVar = {"factor": Setting(8.0, "factor over its usual level that the change must reach", min=2.0)}
     factor: float
     _recent: list[float]
 

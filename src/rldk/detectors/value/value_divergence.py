@@ -50,9 +50,9 @@ class ValueDivergence(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(5.0, "times its start at which it is a warning", least=1.0),
-        "worse": Setting(10.0, "times its start at which a second sign makes it critical", least=1.0),
-        "ruin": Setting(50.0, "times its start at which it is critical", least=1.0),
+        "factor": Setting(5.0, "times its start at which it is a warning", min=1.0),
+        "worse": Setting(10.0, "times its start at which a second sign makes it critical", min=1.0),
+        "ruin": Setting(50.0, "times its start at which it is critical", min=1.0),
     }
     factor: float
     worse: float

@@ -39,9 +39,9 @@ class ValueFrozen(Detector):
     clauses: ClassVar = {
         "still": Clause(
             "the value function does not change, and the reward does not rise", "warning",
-            "definition: no trainable parameters, or a relative change of exactly 0", persist=6, least=3,
+            "definition: no trainable parameters, or a relative change of exactly 0", persist=6, min_rows=3,
         ),
-        "unused": Clause("the value function does not change", NOTE, "as above", persist=6, least=3),
+        "unused": Clause("the value function does not change", NOTE, "as above", persist=6, min_rows=3),
     }  # fmt: skip
 
     def find(self, view: View) -> Sequence[Finding]:

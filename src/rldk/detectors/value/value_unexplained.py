@@ -44,9 +44,9 @@ class ValueUnexplained(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "limit": Setting(0.0, "share of the variance at or below which nothing is explained", most=1.0),
-        "start_rows": Setting(150, "rows after which the value function must have learnt", least=0),
-        "rise": Setting(0.05, "rise in the last rows that shows that it is still learning", least=0.0),
+        "limit": Setting(0.0, "share of the variance at or below which nothing is explained", max=1.0),
+        "start_rows": Setting(150, "rows after which the value function must have learnt", min=0),
+        "rise": Setting(0.05, "rise in the last rows that shows that it is still learning", min=0.0),
     }
     limit: float
     start_rows: float
@@ -60,7 +60,7 @@ class ValueUnexplained(Detector):
 
     def check(self, view: View) -> Finding | None:
         explained = view.get("explained_variance")
-        every = EVERY if view.steps_a_row == 1.0 else round(view.rows(EVERY, 10))
+        every = EVERY if view.steps_per_row == 1.0 else round(view.rows(EVERY, 10))
         if explained.n % every == 0 and explained.level == explained.level:
             self._earlier, self._before = self._before, explained.level
         if not explained.level <= self.limit or explained.n <= view.rows(self.start_rows, 15):

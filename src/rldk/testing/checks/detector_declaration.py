@@ -45,7 +45,7 @@ def check_clauses_have_a_basis(make: Make) -> None:
         assert clause.says.strip() and not clause.says.endswith("."), f"clause {name!r} says nothing, or ends with a full stop"
         assert clause.severity in (NOTE, *SEVERITIES), f"clause {name!r} has the severity {clause.severity!r}"
         assert clause.basis.strip(), f"clause {name!r} has no basis: say where its numbers come from"
-        assert clause.persist >= 1 and clause.least >= 1, f"clause {name!r} holds for no row"
+        assert clause.persist >= 1 and clause.min_rows >= 1, f"clause {name!r} holds for no row"
 
 
 def check_settings_are_validated(make: Make) -> None:
@@ -57,8 +57,8 @@ def check_settings_are_validated(make: Make) -> None:
         default = setting.default if name in kind.settings else float(getattr(kind, name))
         kind(**{name: default})
         wrong: list[Any] = ["much", None, True, nan, [1.0]]
-        wrong += [] if setting.least is None else [setting.least - 1.0, -inf]
-        wrong += [] if setting.most is None else [setting.most + 1.0, inf]
+        wrong += [] if setting.min is None else [setting.min - 1.0, -inf]
+        wrong += [] if setting.max is None else [setting.max + 1.0, inf]
         wrong += [2.5, inf] if setting.whole else []
         for value in wrong:
             assert _refuses(kind, **{name: value}), f"{name}={value!r} is taken"
