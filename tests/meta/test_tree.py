@@ -46,3 +46,8 @@ def test_nothing_is_evaluated_or_unpickled() -> None:
         if forbidden.search(line)
     ]
     assert found == []
+
+
+def test_the_smoke_tests_exist() -> None:
+    named = (ROOT / "tests/smoke.txt").read_text().split()
+    assert named and [path for path in named if not (ROOT / path).exists()] == []
