@@ -45,9 +45,10 @@ def test_ppo_monitor_measures_token_efficiency_and_risks(ppo_run) -> None:
     assert 0.0 <= last.collapse_risk <= 1.0 and 0.0 <= last.hacking_risk <= 1.0
     rollout = monitor.get_rollout_analysis()
     assert rollout["rewards"]["std"] == last.reward_std and rollout["reward_per_token"] == last.reward_per_token
-    assert monitor.get_convergence_analysis()["course"] in ("unknown", "flat", "rising", "falling", "settled")
-    assert isinstance(monitor.get_learning_rate_impact(), list)
-    json.dumps([rollout, monitor.get_convergence_analysis(), monitor.get_learning_rate_impact()], allow_nan=False)
+    assert monitor.get_convergence_analysis()["course"] == "unknown"  # twelve points are too few
+    changes = monitor.get_learning_rate_impact()  # TRL lowers the rate in a straight line
+    assert changes and all(change["to"] < 0.81 * change["from"] and change["step"] > 3 for change in changes)
+    json.dumps([rollout, changes], allow_nan=False)
 
 
 def test_a_limit_of_the_user_alerts_and_a_scan_of_the_log_agrees(ppo_run, capsys) -> None:

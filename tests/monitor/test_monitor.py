@@ -265,3 +265,14 @@ def test_a_locked_log_is_no_reason_to_stop_training(tmp_path: Path, caplog: pyte
             second.observe(event)
     assert second.forensics.engine.events == 30 and "another writer" in caplog.text
     first.close()
+
+
+def test_the_record_is_made_once_per_event_and_anew_after_an_alert() -> None:
+    with Monitor(run_id="run") as monitor:
+        monitor.observe(Event(1, {"kl_mean": 0.1}))
+        first = monitor.record()
+        assert monitor.record() is first
+        monitor.alert(1, "own", "Something else is wrong.", "critical")
+        assert monitor.record() is not first and not monitor.record().overall_health_score > 0.3
+        monitor.observe(Event(2, {"kl_mean": 0.2}))
+        assert monitor.record().step == 2

@@ -17,6 +17,7 @@ from rldk.core.run_config import RunConfig
 from rldk.judge.alerts import ALERTS, Alert, alerts_text
 from rldk.judge.config import ScanConfig
 from rldk.judge.coverage import coverage_of
+from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result
 from rldk.monitor.guard import Guard
 from rldk.monitor.outputs import Alerts, ConfigFile, EventLog, FinalReport, MetricsCsv, Output
@@ -61,8 +62,8 @@ class Monitor:
             `R_config.json`, with the limits and targets given here and without secrets.
         stop_on: `critical` or `warning` to set `stop` on such an anomaly, `confirm` events later if it still stands then.
         dry_run: only record where the run would have been stopped (`would_stop`).
-        outputs: where to write, instead of the files of `output_dir`. The first `EventLog` among them is written before an
-            event is judged.
+        outputs: where to write, instead of the files of `output_dir`. The first `EventLog` among them is written before the
+            others, with what the detectors note about the event.
         actions: further outputs, such as `Webhook` and `Command`.
         resume_step: the last step of the checkpoint that the run resumes from.
         framework: whose keys the metrics have, `rldk` for canonical names.
@@ -102,6 +103,7 @@ class Monitor:
         self.stopper = Stopper(stop_on, confirm, dry_run)
         self.sources: dict[str, str] = {}
         self._pending: list[Alert] = []
+        self._record: ComprehensivePPOMetrics | None = None
         self._canonicaliser = Canonicaliser(framework)
         self._started = self._closed = False
         every = [*(self._default_outputs() if outputs is None else outputs), *actions]
@@ -128,6 +130,12 @@ class Monitor:
     def anomalies(self) -> list[Anomaly]:
         """All anomalies of the training so far; those of the machine are in `result().machine`."""
         return self.forensics.anomalies
+
+    def record(self) -> ComprehensivePPOMetrics:
+        """What trackers and scores say after the last event; made once, however many outputs and callbacks ask."""
+        if self._record is None:
+            self._record = self.forensics.current()
+        return self._record
 
     @property
     def stop(self) -> Stop | None:
@@ -177,6 +185,7 @@ class Monitor:
             event.extra = {name: value for name, value in event.extra.items() if name != RESPONSES}
         engine = self.forensics.engine
         is_new, noted = event.step != engine.last_step, len(engine.notes)
+        self._record = None
         raised = self.guard.call("detectors", self.forensics.take_measured, seen) or []
         event.notes = [*event.notes, *(one.message for one in raised), *(note.message for note in engine.notes[noted:])]
         self._write(event, is_new)
@@ -237,6 +246,7 @@ class Monitor:
     def _alert(self, found: Alert) -> None:
         self.start()
         self._pending.append(found)
+        self._record = None
         anomaly = self.forensics.engine.alert(found)
         if anomaly is None:
             return

@@ -103,7 +103,7 @@ class RLDKCallback(WatchingCallback):
         """Make the record of the step, and check the scores that have a minimum."""
         if event.phase != "train":
             return
-        now = monitor.forensics.current()
+        now = monitor.record()
         scores = {
             "training_stability": now.training_stability_score,
             "convergence_quality": now.convergence_quality_score,

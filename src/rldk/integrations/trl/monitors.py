@@ -181,7 +181,7 @@ class ComprehensivePPOMonitor(WatchingCallback):
 
     def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
         if event.phase == "train":
-            self.metrics_history.append(monitor.forensics.current())
+            self.metrics_history.append(monitor.record())
 
     def get_comprehensive_analysis(self) -> dict[str, Any]:
         """The analysis as it stands; empty before training begins."""

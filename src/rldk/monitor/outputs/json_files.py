@@ -153,7 +153,7 @@ class Analysis(FileOutput):
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         self._count += 1
         if self._count % self.every == 0 or self._count == 1:
-            known = self._monitor.forensics.current().flat()
+            known = self._monitor.record().flat()
             self._rows.append({**known, "step": event.step, "wall_time": event.wall_time, "metrics": dict(event.metrics)})
             if len(self._rows) > self.keep:
                 self._rows = self._rows[::2]  # thinned out, so that the file covers the whole run in bounded memory

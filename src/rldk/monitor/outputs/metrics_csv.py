@@ -104,4 +104,4 @@ class AnalysisCsv(MetricsCsv):
         self._monitor = monitor
 
     def values(self, event: Event) -> Mapping[str, Any]:
-        return {**event.metrics, **self._monitor.forensics.current().flat(), "step": event.step}
+        return {**event.metrics, **self._monitor.record().flat(), "step": event.step}

@@ -30,7 +30,7 @@ class TrackerOutput(Output):
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         values = {f"rldk/{name}": value for name, value in event.metrics.items() if isfinite(value)}
-        now = self._monitor.forensics.current()
+        now = self._monitor.record()
         scores = {"overall_health": now.overall_health_score, "training_stability": now.training_stability_score}
         values |= {f"rldk/score/{name}": score for name, score in scores.items() if score == score}
         values["rldk/alerts"] = float(len(self._monitor.anomalies))
