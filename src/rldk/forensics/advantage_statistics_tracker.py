@@ -19,4 +19,4 @@ class AdvantageStatisticsTracker(StandaloneTracker, advantage_statistics.Advanta
 
     def _take(self, step: int, metrics: Mapping[str, float]) -> None:
         super()._take(step, metrics)
-        self._judged(None, step, metrics)
+        self._judge(step, metrics)

@@ -16,13 +16,6 @@ class GradientNormsAnalyzer(StandaloneTracker, gradient_norms.GradientNormsAnaly
 
     family: ClassVar[str] = "gradient_norms"
 
-    def update(
-        self,
-        step: int,
-        policy_grad_norm: float | None = None,
-        value_grad_norm: float | None = None,
-        total_grad_norm: float | None = None,
-    ) -> GradientNormsMetrics:
-        """Take what was logged at a step; what is `None` or NaN was not."""
-        given = {"policy_grad_norm": policy_grad_norm, "value_grad_norm": value_grad_norm, "grad_norm": total_grad_norm}
-        return self._judged(super().update(step, policy_grad_norm, value_grad_norm, total_grad_norm), step, given)
+    def _take(self, step: int, policy: float, value: float, total: float) -> None:
+        super()._take(step, policy, value, total)
+        self._judge(step, {"policy_grad_norm": policy, "value_grad_norm": value, "grad_norm": total})

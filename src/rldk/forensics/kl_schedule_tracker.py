@@ -31,6 +31,6 @@ class KLScheduleTracker(StandaloneTracker, kl_schedule.KLScheduleTracker):
         target = {"kl_target": self.kl_target, "kl_target_tolerance": self.kl_target_tolerance}
         return target if self.target_chosen else {}
 
-    def update(self, step: int, kl: float | None = None, kl_coef: float | None = None) -> KLScheduleMetrics:
-        """Take what was logged at a step; what is `None` or NaN was not."""
-        return self._judged(super().update(step, kl, kl_coef), step, {"kl_mean": kl, "kl_coef": kl_coef})
+    def _take(self, step: int, kl: float, kl_coef: float) -> None:
+        super()._take(step, kl, kl_coef)
+        self._judge(step, {"kl_mean": kl, "kl_coef": kl_coef})

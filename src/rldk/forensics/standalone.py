@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.detectors.table import DETECTORS
 from rldk.judge.engine import Engine
-from rldk.judge.trackers.tracker import Tracker, number
+from rldk.judge.trackers.tracker import Tracker
 
 __all__ = ["StandaloneTracker"]
-
-_Record = TypeVar("_Record")
 
 
 class StandaloneTracker(Tracker):
@@ -31,11 +29,9 @@ class StandaloneTracker(Tracker):
         super().reset()
         self.engine = Engine([kind() for kind in DETECTORS if kind.family == self.family], context=self._context())
 
-    def _judged(self, record: _Record, step: int, given: Mapping[str, float | None]) -> _Record:
-        """Show the detectors what was logged at a step; what is `None` or NaN was not."""
-        metrics = {name: value for name, value in ((name, number(name, one)) for name, one in given.items()) if value == value}
-        self.engine.observe(Event(step, metrics))
-        return record
+    def _judge(self, step: int, given: Mapping[str, float]) -> None:
+        """Show the detectors what was logged at a step; NaN was not."""
+        self.engine.observe(Event(step, {name: value for name, value in given.items() if value == value}))
 
     @property
     def anomalies(self) -> list[Anomaly]:
