@@ -110,7 +110,9 @@ def test_a_warning_that_cleared_is_a_warning_still(judge: Any) -> None:
 
 
 def test_the_judgement_as_others_read_it(judge: Any) -> None:
-    found = judge(faulty("policy_collapse", seed=1, steps=300, onset=100)).to_dict(skipped_lines=3)
+    result = judge(faulty("policy_collapse", seed=1, steps=300, onset=100))
+    result.skipped_lines = 3
+    found = result.to_dict()
     assert found["skipped_lines"] == 3
     assert (found["events"], found["first_step"], found["last_step"]) == (300, 1, 300)
     assert found["would_stop"]["index"] == min(a["index"] for a in found["anomalies"] if a["severity"] == "critical")

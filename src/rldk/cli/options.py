@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rldk.cli.output import progress_bar
 from rldk.core.errors import UsageError
@@ -14,10 +13,10 @@ from rldk.core.errors import UsageError
 if TYPE_CHECKING:
     from rldk.ingest.read import Ingested
     from rldk.judge.config import ScanConfig
-    from rldk.judge.result import Result
+    from rldk.judge.results import Results
 
 __all__ = [
-    "FAILING", "Judged", "add_fail_on", "add_json", "add_reading", "exit_status", "judge_paths", "parse_field_map", "read_config",
+    "FAILING", "add_fail_on", "add_json", "add_reading", "exit_status", "judge_given", "parse_field_map", "read_config",
     "read_paths",
 ]  # fmt: skip
 
@@ -93,38 +92,9 @@ def read_paths(args: argparse.Namespace, paths: Sequence[str]) -> Ingested:
         return read_runs(found, adapter_hint=args.adapter, field_map=fields, progress=progress, lenient=True)
 
 
-@dataclass(slots=True)
-class Judged:
-    """The runs that were judged, each with the number of lines of its file that were skipped, and what was not judged.
-
-    `passed_over` has the reason for each file that was not judged: a file that cannot be read is not a healthy run. Those
-    that the user asked for by name are in `unread` too.
-    """
-
-    results: list[tuple[Result, int]] = field(default_factory=list)
-    passed_over: list[tuple[Path, str]] = field(default_factory=list)
-    unread: list[Path] = field(default_factory=list)
-
-    @property
-    def verdicts(self) -> list[str]:
-        return [result.verdict for result, _ in self.results]
-
-    def not_judged(self) -> list[dict[str, Any]]:
-        """What was not judged, as the JSON of the commands has it."""
-        return [{"path": path, "reason": reason} for path, reason in self.passed_over]
-
-
-def judge_paths(args: argparse.Namespace, paths: Sequence[str]) -> Judged:
-    """Judge all runs of these paths; of several files, one that cannot be read stops no other."""
-    from rldk.judge.scan import judge_run
+def judge_given(args: argparse.Namespace, paths: Sequence[str]) -> Results:
+    """Judge all runs of these paths as the options say; of several files, one that cannot be read stops no other."""
+    from rldk.judge.results import judge_runs
 
     config = read_config(args)
-    read = read_paths(args, paths)
-    problems = {report.path: report.problems for report in read.files}
-    judged = Judged([], read.passed_over, read.unread)
-    for run in read.runs:
-        own = problems.get(run.path)
-        if own is not None and own.damage:
-            run.notes.append(own.damage)
-        judged.results.append((judge_run(run, config), own.total if own is not None else 0))
-    return judged
+    return judge_runs(read_paths(args, paths), config)

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 from math import isfinite
 
-__all__ = ["ago", "clean", "counted", "did_you_mean", "duration", "in_words", "sentence", "short_number", "writable"]
+__all__ = [
+    "ago", "clean", "counted", "did_you_mean", "duration", "in_words", "near_names", "sentence", "short_number", "writable",
+]  # fmt: skip
 
 _CONTROL = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
@@ -28,10 +30,15 @@ def clean(text: object, most: int = 200) -> str:
 
 def did_you_mean(name: object, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> str:
     """` Did you mean a or b?` of the known names that a wrong one is near to; nothing where it is near to none."""
+    near = near_names(name, known, most, cutoff)
+    return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def near_names(name: object, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> list[str]:
+    """The known names that a wrong one is near to, the nearest first."""
     import difflib  # slow to import, and only wanted for a mistake
 
-    near = difflib.get_close_matches(str(name), sorted(known), n=most, cutoff=cutoff)
-    return f" Did you mean {' or '.join(near)}?" if near else ""
+    return difflib.get_close_matches(str(name), sorted(known), n=most, cutoff=cutoff)
 
 
 def short_number(value: float | None, digits: int = 4) -> str:

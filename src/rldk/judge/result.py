@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import import_module
 from math import nan
 from typing import TYPE_CHECKING, Any
 
 from rldk.core.anomaly import Anomaly
+from rldk.core.text import counted
 from rldk.judge.coverage import CheckCoverage, coverage_of
 from rldk.judge.engine import Engine
 from rldk.judge.incidents.advice import Setup
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "result_of"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Result:
     """What is known of a run, live or finished.
 
@@ -30,6 +32,7 @@ class Result:
     such an anomaly stands, `recovered` where all of them are over, else the verdict. `scores` are those of now and
     `worst_scores` what the run's anomalies left of them at its worst; `score_parts` says what each is made of. `machine`
     lists findings about the machine, which change nothing else; `notes` lists what is worth knowing but not an anomaly.
+    `skipped_lines` counts the lines of the run's file that could not be read.
     """
 
     engine: Engine
@@ -45,6 +48,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
     score_parts: dict[str, dict[str, float]] = field(default_factory=dict)
     source: Run | None = None
+    skipped_lines: int = 0
 
     @property
     def run(self) -> Run:
@@ -73,11 +77,26 @@ class Result:
         first = next((anomaly for anomaly in self.anomalies if anomaly.severity == "critical"), None)
         return None if first is None else {"step": first.step, "index": first.index}
 
-    def to_dict(self, skipped_lines: int = 0) -> dict[str, Any]:
-        """The result as `rldk scan --json` prints it; that of a live run has no path, adapter, framework and kind."""
-        return {**self._place(skipped_lines), **self._judgement()}
+    def plot(self, *names: str, **options: Any) -> Any:
+        """The run's plots for a notebook, as a `rldk.plots.Picture`, with the incidents of this result marked.
 
-    def _place(self, skipped_lines: int) -> dict[str, Any]:
+        Plots stand above the judge in the layers, so they are looked up when they are asked for.
+        """
+        return import_module("rldk.plots").plot(self, *names, **options)
+
+    def __repr__(self) -> str:
+        name = "live run" if self.source is None else self.source.run_id
+        worst = "" if self.worst is None else f"; {self.worst.title} at step {self.worst.step}"
+        return f"<Result of {name}: {self.verdict}, {self.reason}{worst}; {counted(self.engine.events, 'event')}>"
+
+    def _repr_html_(self) -> str:
+        return str(import_module("rldk.present.notebook").result_html(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as `rldk scan --json` prints it; that of a live run has no path, adapter, framework and kind."""
+        return {**self._place(), **self._judgement()}
+
+    def _place(self) -> dict[str, Any]:
         run, engine = self.source, self.engine
         if run is None:
             return {"events": engine.events, "first_step": engine.first_step, "last_step": engine.last_step}
@@ -90,7 +109,7 @@ class Result:
             "events": len(run),
             "first_step": int(run.steps[0]) if len(run) else None,
             "last_step": int(run.steps[-1]) if len(run) else None,
-            "skipped_lines": skipped_lines,
+            "skipped_lines": self.skipped_lines,
         }
 
     def _judgement(self) -> dict[str, Any]:

@@ -35,7 +35,6 @@ class Case:
     """One run of a report."""
 
     judgement: Result
-    skipped: int = 0
     kl_target: float | None = None
     buckets: int = BUCKETS
     axis: str = "step"

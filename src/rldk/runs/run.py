@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,13 @@ from rldk.core.catalog import entry_of
 from rldk.core.catalog.axes import LABEL_KEYS
 from rldk.core.event import Event
 from rldk.core.run_config import RunConfig
+from rldk.core.text import counted, did_you_mean
 from rldk.runs.table import ABSENT, NULL, NUMBER, Column
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Coverage", "Run", "frame_of"]
+__all__ = ["Coverage", "Run", "Runs", "frame_of"]
 
 _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
 
@@ -36,7 +37,7 @@ class Coverage:
     unmapped: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Run:
     """One run. `columns` holds the canonical metrics, and, under their raw keys, those that the catalogue does not know.
 
@@ -57,6 +58,11 @@ class Run:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def __repr__(self) -> str:
+        span = f", steps {self.steps[0]}–{self.steps[-1]}" if len(self) else ""
+        read = f"read as {self.framework or self.adapter}"
+        return f"<Run {self.run_id}: {counted(len(self), 'event')}{span}, {counted(len(self.columns), 'metric')}, {read}>"
 
     @property
     def kind(self) -> str:
@@ -146,6 +152,40 @@ class Run:
         the run, and so stand above it in the layers: they are looked up when they are asked for.
         """
         return import_module("rldk.plots").plot(self, *names, **options)
+
+
+@dataclass(slots=True, repr=False)
+class Runs(Sequence[Run]):
+    """The runs of a path, by number or by run id; `frame` and `plot` take all of them."""
+
+    runs: list[Run]
+
+    @overload
+    def __getitem__(self, which: int | str) -> Run: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[Run]: ...
+    def __getitem__(self, which: int | str | slice) -> Run | list[Run]:
+        if not isinstance(which, str):
+            return self.runs[which]
+        for run in self.runs:
+            if run.run_id == which:
+                return run
+        names = [run.run_id for run in self.runs]
+        raise KeyError(f"No run {which!r}.{did_you_mean(which, names) or ' There is ' + ', '.join(names[:8])}")
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def frame(self) -> pd.DataFrame:
+        """All runs in one frame; `run_id` says which is which."""
+        return frame_of(self.runs)
+
+    def plot(self, *names: str, **options: Any) -> Any:
+        """The plots of the runs, as a `rldk.plots.Picture`: one run with its incidents marked, several drawn over each other."""
+        return import_module("rldk.plots").plot(self.runs, *names, **options)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.runs))
 
 
 def _put(event: Event, key: str, value: float | str) -> None:

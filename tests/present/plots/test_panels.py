@@ -200,13 +200,19 @@ def test_steps_that_go_back_are_still_found(run_of: Callable[..., Run]) -> None:
     assert x.tolist() == [1, 2, 1, 2] and y.tolist() == [1, 2, 3, 4]
 
 
+def test_a_wrong_name_of_a_metric_suggests_the_right_one(broken: Run) -> None:
+    for wrong, right in {"kll": "kl_mean", "entropy_men": "entropy_mean", "rewrd": "reward_mean"}.items():
+        with pytest.raises(UsageError, match=rf"Nothing to plot as '{wrong}'.*Did you mean .*{right}"):
+            broken.plot(wrong)
+
+
 def test_plot_of_a_run_marks_its_incidents_and_takes_names(broken: Run) -> None:
     picture = broken.plot()
     assert {mark.severity for mark in picture["reward"].marks} >= {"critical"}
     assert [panel.key for panel in broken.plot("kl", "entropy_mean")] == ["kl", "entropy_mean"]
     assert len(broken.plot("reward", span=(10, 20))["reward"].curves[0].x) <= 11
     assert [panel.curves[1].run for panel in plot([broken, broken], "entropy")] == ["broken"]
-    with pytest.raises(UsageError, match=r"Nothing to plot as 'nonsense'.*which has .*advantage_mean"):
+    with pytest.raises(UsageError, match=r"Nothing to plot as 'nonsense'.*It has .*advantage_mean"):
         broken.plot("nonsense")
 
 

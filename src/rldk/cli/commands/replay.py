@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rldk.cli.options import FAILING, add_json, add_reading, judge_paths
+from rldk.cli.options import FAILING, add_json, add_reading, judge_given
 from rldk.cli.output import console, print_json, show_not_judged
 from rldk.core.text import clean, counted, duration
 
@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    judged = judge_paths(args, args.paths)
-    stops = [_stop(result, args.stop_on) for result, _ in judged.results]
+    judged = judge_given(args, args.paths)
+    stops = [_stop(result, args.stop_on) for result in judged]
     if args.json:
         print_json({"stop_on": args.stop_on, "runs": stops, "passed_over": judged.not_judged()})
     else:

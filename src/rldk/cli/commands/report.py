@@ -8,12 +8,15 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rldk.cli.options import Judged, add_fail_on, add_json, add_reading, exit_status, judge_paths, read_config, read_paths
+from rldk.cli.options import add_fail_on, add_json, add_reading, exit_status, judge_given, read_config, read_paths
 from rldk.cli.output import console, print_json, while_read
 from rldk.core.errors import ReadError
 from rldk.core.text import clean
+
+if TYPE_CHECKING:
+    from rldk.judge.results import Results
 
 _IN_SUMMARY = ("reward", "kl", "entropy", "gradients")
 
@@ -41,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
 
     judged = judge_what_can_be_read(args)
     target = read_config(args).kl_target
-    axis = args.axis if all(is_timed(result.run.wall_time) for result, _ in judged.results) else "step"
-    cases = [Case(result, skipped, target, axis=axis) for result, skipped in judged.results]
+    axis = args.axis if all(is_timed(result.run.wall_time) for result in judged.results) else "step"
+    cases = [Case(result, target, axis=axis) for result in judged.results]
     if axis != args.axis and not args.json:
         with while_read():
             console().print("One of the logs has no times, so the x axis shows steps.", style="dim")
@@ -56,16 +59,17 @@ def run(args: argparse.Namespace) -> int:
         written["markdown"] = str(write_report(args.markdown, markdown(cases, unread, shown[:8])))
     with while_read():
         if args.json:
-            verdicts = [{"run_id": result.run.run_id, "verdict": result.verdict} for result, _ in judged.results]
+            verdicts = [{"run_id": result.run.run_id, "verdict": result.verdict} for result in judged.results]
             print_json({"written": written, "runs": verdicts, "passed_over": judged.not_judged()})
         else:
             _show(written, judged)
     return exit_status(judged.verdicts, args.fail_on) if cases else 2
 
 
-def judge_what_can_be_read(args: argparse.Namespace) -> Judged:
+def judge_what_can_be_read(args: argparse.Namespace) -> Results:
     """Judge as `rldk scan` does, but list what cannot be read, even if that is everything."""
     from rldk.ingest.paths import expand
+    from rldk.judge.results import Results
 
     existing: list[str] = []
     missing: list[tuple[Path, str]] = []
@@ -76,9 +80,9 @@ def judge_what_can_be_read(args: argparse.Namespace) -> Judged:
         except ReadError as error:
             missing.append((Path(path), str(error)))
     try:
-        judged = judge_paths(args, existing) if existing else Judged()
+        judged = judge_given(args, existing) if existing else Results()
     except ReadError:
-        judged = Judged(passed_over=[(Path(path), _reason(args, path)) for path in existing])
+        judged = Results(passed_over=[(Path(path), _reason(args, path)) for path in existing])
     judged.passed_over += missing
     return judged
 
@@ -97,9 +101,9 @@ def _link_from(summary: str, path: Path) -> str:
     return Path(os.path.relpath(path, Path(summary).parent)).as_posix()
 
 
-def _show(written: dict[str, Any], judged: Judged) -> None:
+def _show(written: dict[str, Any], judged: Results) -> None:
     out = console()
-    for result, _ in judged.results[:20]:
+    for result in judged.results[:20]:
         out.print(f"{result.verdict:8}  {clean(result.run.run_id)}: {clean(result.reason)}")
     for path, reason in judged.passed_over[:5]:
         out.print(f"not judged: {clean(path)}: {clean(reason)}", style="dim")

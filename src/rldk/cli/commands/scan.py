@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from rldk.cli.options import Judged, add_fail_on, add_json, add_reading, exit_status, judge_paths
+from rldk.cli.options import add_fail_on, add_json, add_reading, exit_status, judge_given
 from rldk.cli.output import console, curves_table, print_json, show_not_judged, table, while_read
 from rldk.core.text import clean, counted, in_words
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rldk.judge.incidents.incident import Incident
     from rldk.judge.result import Result
+    from rldk.judge.results import Results
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,27 +30,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    judged = judge_paths(args, args.paths)
+    judged = judge_given(args, args.paths)
     with while_read():
         if args.json:
-            runs = [result.to_dict(skipped) for result, skipped in judged.results]
-            print_json({"runs": runs, "passed_over": judged.not_judged()})
+            print_json(judged.to_dict())
         else:
             _show(judged, args.verbose)
     return exit_status(judged.verdicts, args.fail_on) or (2 if judged.unread else 0)
 
 
-def _show(judged: Judged, verbose: bool) -> None:
+def _show(judged: Results, verbose: bool) -> None:
     """The ranking, the worst first, then each run that has something to report."""
     from rldk.present.verdicts import ranking
 
     out = console()
-    results = sorted(judged.results, key=lambda pair: ranking(pair[0].verdict, len(pair[0].anomalies)))
+    results = sorted(judged.results, key=lambda result: ranking(result.verdict, len(result.anomalies)))
     if len(results) > 1:
-        _show_ranking(out, [result for result, _ in results])
-    for result, skipped in results:
+        _show_ranking(out, results)
+    for result in results:
         if len(results) == 1 or result.incidents or result.machine:
-            _show_run(out, result, skipped, verbose)
+            _show_run(out, result, verbose)
     show_not_judged(judged.passed_over, None if verbose else 5)
 
 
@@ -72,7 +72,7 @@ def _show_ranking(out: Console, results: list[Result]) -> None:
     out.print(table(("verdict", "run", "events", "since step", "cause"), rows, right=("events", "since step")))
 
 
-def _show_run(out: Console, result: Result, skipped: int, verbose: bool) -> None:
+def _show_run(out: Console, result: Result, verbose: bool) -> None:
     from rich.text import Text
 
     from rldk.ingest.unmapped_keys import unplaced
@@ -84,7 +84,7 @@ def _show_run(out: Console, result: Result, skipped: int, verbose: bool) -> None
     out.print(Text.assemble((result.verdict.upper(), STYLES[result.verdict]), f"{now}  ", (clean(run.run_id), "bold")))
     span = f"steps {run.steps[0]}–{run.steps[-1]}" if len(run) else "no steps"
     read = run.framework or run.adapter
-    lost = f"; {counted(skipped, 'line')} skipped" if skipped else ""
+    lost = f"; {counted(result.skipped_lines, 'line')} skipped" if result.skipped_lines else ""
     out.print(f"{counted(len(run), 'event')}, {span}, read as {read}; {result.reason}{lost}", style="dim")
     out.print(f"coverage {result.coverage.level}: {result.coverage.sentence}", style="dim")
     if result.scores:

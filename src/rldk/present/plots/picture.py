@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rldk.core.catalog import entry_of
 from rldk.core.errors import UsageError
 from rldk.core.files import file_name
+from rldk.core.text import counted, near_names
+from rldk.judge.result import Result
 from rldk.judge.scan import judge_run
 from rldk.present.incidents import marks_of
 from rldk.present.palette import DARK, LIGHT
@@ -26,8 +29,10 @@ __all__ = ["Picture", "plot"]
 
 _LONG = 200_000
 
+Plottable = Run | Result | Source
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, repr=False)
 class Picture:
     """Some panels. A notebook displays it; `plotly` gives interactive figures, `save` writes files."""
 
@@ -44,6 +49,11 @@ class Picture:
             if panel.key == key:
                 return panel
         raise KeyError(f"no panel {key!r}; there is {', '.join(panel.key for panel in self.panels)}")
+
+    def __repr__(self) -> str:
+        """One line; a notebook displays the panels themselves."""
+        keys = ", ".join(panel.key for panel in self.panels)
+        return f"<Picture of {counted(len(self.panels), 'panel')}: {keys}; .save(path) writes it>"
 
     def _repr_html_(self) -> str:
         """The panels side by side, in the light or dark colours of the notebook."""
@@ -74,9 +84,9 @@ class Picture:
 
 
 def plot(
-    runs: Run | Source | Sequence[Run | Source], *names: str, marks: bool = True, axis: str = "step", **options: Any
+    runs: Plottable | Sequence[Plottable], *names: str, marks: bool = True, axis: str = "step", **options: Any
 ) -> Picture:
-    """The panels of a run, or of several drawn over each other.
+    """The panels of a run or of a result, or of several drawn over each other.
 
     Args:
         names: keys of standard panels (`kl`, `reward`) or metrics of the run; by default all standard panels.
@@ -85,10 +95,8 @@ def plot(
         options: other arguments of `panels_of`, such as `span=(100, 200)`, `buckets` or `kl_target`.
     """
     given = list(runs) if isinstance(runs, Sequence) else [runs]
-    found: list[Mark] = []
-    if marks and len(given) == 1 and isinstance(given[0], Run) and len(given[0]) <= _LONG:
-        found = marks_of(judge_run(given[0]).incidents)
-    sources = sources_of(given, axis)
+    found = _marks(given[0]) if marks and len(given) == 1 else []
+    sources = sources_of([one.run if isinstance(one, Result) else one for one in given], axis)
     panels = panels_of(sources, marks=found, only=names or None, **options)
     known = {panel.key for panel in panels}
     for name in names:
@@ -99,6 +107,13 @@ def plot(
     return Picture(panels)
 
 
+def _marks(given: Plottable) -> list[Mark]:
+    """The incidents of a result; a run is judged first, unless it is very long."""
+    if isinstance(given, Result):
+        return marks_of(given.incidents)
+    return marks_of(judge_run(given).incidents) if isinstance(given, Run) and len(given) <= _LONG else []
+
+
 def _metric_panel(name: str, sources: Sequence[Source], marks: list[Mark], options: dict[str, Any]) -> Panel:
     """A panel with one metric of the runs, by its name."""
     curves = []
@@ -107,11 +122,21 @@ def _metric_panel(name: str, sources: Sequence[Source], marks: list[Mark], optio
             x, (y,) = source.points([name], options.get("buckets", 700), options.get("span"))
             curves.append(Curve(name, name, x, y, colour=number, run=source.run_id if len(sources) > 1 else ""))
     if not curves:
-        there = ", ".join(sorted(sources[0].names())[:20]) if sources else ""
-        raise UsageError(f"Nothing to plot as {name!r}: it is neither a panel nor a metric of the run, which has {there}.")
+        raise UsageError(f"Nothing to plot as {name!r}: it is neither a panel nor a metric of the run.{_suggest(name, sources)}")
     panel = Panel(name, "Other", name, "", curves)
     finish([panel], sources[0], marks)
     return panel
+
+
+def _suggest(name: str, sources: Sequence[Source]) -> str:
+    """The metrics that a wrong name is near to, also by the short names that a metric has; else those that there are."""
+    there = {metric: metric for source in sources for metric in source.names()}
+    short = {alias: metric for metric in there if (entry := entry_of(metric)) for alias in entry.aliases}
+    near = near_names(name, {**short, **there})
+    if near:
+        known = {**short, **there}
+        return f" Did you mean {' or '.join(dict.fromkeys(known[one] for one in near))}?"
+    return f" It has {', '.join(sorted(there)[:20])}."
 
 
 def sources_of(runs: Sequence[Run | Source], axis: str) -> list[Source]:
