@@ -55,12 +55,23 @@ def test_another_command_of_the_readme_is_one_that_the_project_has(line: str) ->
         assert words in (["pip", "install", "-e", "."], ["pip", "install", "-e", ".[dev]"])
 
 
-@pytest.mark.parametrize("number", range(len(blocks(README, "python"))))
-def test_a_snippet_of_the_readme_runs(number: int, demo: Path) -> None:
+SNIPPETS = [(page, number) for page in (README, ROOT / "docs/python.md") for number in range(len(blocks(page, "python")))]
+
+
+@pytest.mark.parametrize(("page", "number"), SNIPPETS, ids=[f"{page.stem}-{number}" for page, number in SNIPPETS])
+def test_a_snippet_runs(page: Path, number: int, demo: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", blocks(README, "python")[number]], cwd=demo, capture_output=True, text=True
+        [sys.executable, "-W", "error", "-c", blocks(page, "python")[number]], cwd=demo, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_is_as_short_as_it_says() -> None:
+    """A loop of one's own in three lines that the comments count, and from a path to plots in two."""
+    plots, loop = blocks(README, "python")[:2]
+    assert plots.split() == ["import", "rldk", 'rldk.scan("out/demo").plot()']
+    calls = [line for line in loop.splitlines() if "run." in line or "rldk.start" in line]
+    assert [line.partition("#")[2].strip() for line in calls] == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

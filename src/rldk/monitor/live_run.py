@@ -1,0 +1,82 @@
+"""A training loop of one's own, watched: `rldk.start` gives a live run, and `log` takes what each step has measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rldk.core.errors import UsageError
+from rldk.judge.result import Result
+from rldk.monitor.monitor import Monitor
+from rldk.monitor.stopping import Stop
+
+__all__ = ["LiveRun"]
+
+
+class LiveRun:
+    """A run that is being trained. It is closed by `close`, at the end of a `with` block, or when the program ends.
+
+    `monitor` is what does the work, for everything that is not here.
+    """
+
+    def __init__(self, monitor: Monitor) -> None:
+        self.monitor = monitor
+
+    @property
+    def run_id(self) -> str:
+        return self.monitor.run_id
+
+    def log(self, step: int, metrics: Mapping[str, Any] | None = None, /, **more: Any) -> Stop | None:
+        """Log and judge one step: `run.log(step, kl=0.02, reward=0.7)`, or a mapping for keys that are no Python names.
+
+        Names may be canonical or short (`kl`, `reward`, `entropy`), and unknown ones are kept. Values may be numbers, numpy
+        scalars or tensors of one element. Nothing that goes wrong here reaches the training: what cannot be used is reported
+        once through the `rldk` logger. Returns the decision to stop, if `stop_on` was given and it has been taken.
+        """
+        self.monitor.guard.attempt("a step", self._log, step, {**(metrics or {}), **more})
+        return self.monitor.stop
+
+    def _log(self, step: int, given: dict[str, Any]) -> None:
+        if not given:
+            raise UsageError(f"Expected metrics for step {step}, as in run.log(step, kl=0.02, reward=0.7), got none.")
+        self.monitor.observe({**{name: _number(value) for name, value in given.items()}, "step": int(step)})
+
+    @property
+    def stop(self) -> Stop | None:
+        """The decision to stop, once it is taken."""
+        return self.monitor.stop
+
+    @property
+    def verdict(self) -> str:
+        """The verdict so far."""
+        return self.monitor.result().verdict
+
+    def result(self) -> Result:
+        """Everything that is known about the run now."""
+        return self.monitor.result()
+
+    def saved(self, step: int) -> None:
+        """Note that a checkpoint of this step has been written."""
+        self.monitor.saved(step)
+
+    def close(self) -> None:
+        """Complete and close all files. A second call does nothing."""
+        self.monitor.close()
+
+    def __enter__(self) -> LiveRun:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        result = self.result()
+        return f"<LiveRun {self.run_id}: {result.verdict}, {result.reason}>"
+
+
+def _number(value: Any) -> Any:
+    """A tensor or a numpy array of one element as a number; anything else as it is."""
+    if not hasattr(value, "item"):
+        return value
+    count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 1)
+    return value.item() if count == 1 else value
