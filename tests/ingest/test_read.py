@@ -297,8 +297,9 @@ def test_hints_and_field_maps_are_checked(tmp_path: Path) -> None:
     path = write(tmp_path / "log.jsonl", events(range(3)))
     with pytest.raises(UsageError, match=r"Unknown adapter 'trll'\. Did you mean trl.*\? Available: tensorboard, .*"):
         ingest_runs(path, adapter_hint="trll")
+    (tmp_path / "poem.txt").write_text("Nothing here\nis a number.\n")
     with pytest.raises(ReadError, match="cannot be read by the adapter 'verl'"):
-        ingest_runs(path, adapter_hint="verl")
+        ingest_runs(tmp_path / "poem.txt", adapter_hint="verl")
     with pytest.raises(UsageError, match="Did you mean kl_mean"):
         ingest_runs(path, field_map={"x": "kl_meen"})
     assert len(ingest_runs(path, adapter_hint="trl")) == 3

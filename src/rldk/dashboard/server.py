@@ -29,7 +29,7 @@ _ATTEMPTS = 3
 class Dashboard:
     """A page that follows the runs of a folder, served to this machine's browsers.
 
-        with Dashboard("./logs") as dashboard:
+        with Dashboard("./rldk_logs") as dashboard:
             print(dashboard.url)
 
     Args:
@@ -47,7 +47,7 @@ class Dashboard:
 
     def __init__(
         self,
-        output_dir: str | os.PathLike[str] = "./logs",
+        output_dir: str | os.PathLike[str] = "./rldk_logs",
         port: int = 8501,
         auto_refresh: bool = True,
         *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Adapter"]
+
+logger = logging.getLogger("rldk")
+
 
 class Adapter(ABC):
     """Reads one kind of log.
@@ -96,8 +100,14 @@ class Adapter(ABC):
         return next((RunConfig.of(self.settings[name], "the log") for name in names if name in self.settings), RunConfig())
 
     def load(self) -> pd.DataFrame:
-        """The runs as one frame: step, wall_time, the canonical metrics, run_id, phase, and what else there is."""
+        """The runs as one frame: step, wall_time, the canonical metrics, run_id, phase, and what else there is.
+
+        Lines that were skipped are reported through the logger `rldk`, and are in `problems`.
+        """
         runs = self.runs()
+        said = self.problems.summary()
         if not runs:
-            raise ReadError(f"No row with a metric in {self.source.path}. {self.problems.summary()}".rstrip())
+            raise ReadError(f"No row with a metric in {self.source.path}. {said}".rstrip())
+        if said:
+            logger.warning("%s: %s", self.source.path, said)
         return frame_of(runs)

@@ -14,8 +14,10 @@ from rldk.ingest.adapter import Adapter
 from rldk.ingest.choose import choose
 from rldk.ingest.discovery import candidates
 from rldk.ingest.duplicates import drop_prefixes, name_apart
+from rldk.ingest.formats.flexible import FlexibleAdapter
 from rldk.ingest.paths import PathsLike, expand
 from rldk.ingest.source import Source
+from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 from rldk.runs.run import Run, frame_of
 
@@ -68,10 +70,12 @@ def ingest_runs(source: PathsLike, adapter_hint: str | None = None, field_map: M
 
     Args:
         source: a file, a folder, a glob, or a list of them.
-        adapter_hint: the adapter to use (an unknown name prints the list); by default chosen by the content.
+        adapter_hint: the adapter to use (an unknown name prints the list); by default chosen by the content. A file that it
+            cannot read is read by the flexible adapter if that can, with a warning.
         field_map: keys of your own and the canonical metrics they stand for, such as `{"my_kl": "kl_mean"}`.
 
-    Lines that were skipped and unrecognised keys are reported through the logger `rldk`; `read_runs` returns them.
+    Lines that were skipped and unrecognised keys are reported through the logger `rldk`; `read_runs` returns them. With
+    `logging.basicConfig(level=logging.DEBUG)` it also says what was read from where, and what was passed over.
     """
     result = read_runs(source, adapter_hint=adapter_hint, field_map=field_map)
     for report in result.files:
@@ -112,7 +116,7 @@ def read_runs(
         except (ReadError, MissingDependencyError) as error:
             if not lenient or len(paths) == 1:
                 raise
-            result.passed_over.append((path, _reason(error, path)))
+            _pass_over(result, path, error)
             result.unread.append(path)
     result.runs, dropped = drop_prefixes([run for report in result.files for run in report.runs])
     result.passed_over += dropped
@@ -132,7 +136,7 @@ def _read_folder(
             _read_one(path, result, hint, field_map, progress, searching=True)
             found = True
         except (ReadError, MissingDependencyError) as error:
-            result.passed_over.append((path, _reason(error, path)))
+            _pass_over(result, path, error)
     if not found and not result.passed_over:
         raise ReadError(f"{folder} holds no file that may be a log.")
 
@@ -143,13 +147,50 @@ def _read_one(
 ) -> None:  # fmt: skip
     source = Source(path)
     told = None if progress is None else lambda done, total: progress(path, done, total)
-    adapter = choose(source, hint=hint, field_map=field_map, progress=told)
+    adapter = _adapter(source, hint, field_map, told, searching)
     runs = adapter.runs()
     if not runs:
         raise ReadError(f"{path} has no row with a metric. {_hint(adapter)}")
     if searching and not any(_measures(run) for run in runs):
         raise ReadError(f"{path} holds settings, not a training log.")
     result.files.append(FileReport(path, adapter.name, adapter.why, runs[0].framework, runs, adapter.problems))
+    _debug(result.files[-1])
+
+
+def _adapter(
+    source: Source, hint: str | None, field_map: Mapping[str, str] | None, told: Progress | None, searching: bool
+) -> Adapter:
+    """The adapter for a file; of one that is named by itself and not of the kind that was asked for, the flexible one."""
+    try:
+        return choose(source, hint=hint, field_map=field_map, progress=told)
+    except ReadError as error:
+        flexible = FlexibleAdapter(source, field_map=field_map, progress=told)
+        if hint is None or searching or hint == flexible.name or not flexible.can_handle():
+            raise
+        logger.warning(
+            "%s Read by the flexible adapter instead; map keys of your own with field_map={...} or --field-map KEY=METRIC.", error
+        )
+        return flexible
+
+
+def _pass_over(result: Ingested, path: Path, error: Exception) -> None:
+    result.passed_over.append((path, _reason(error, path)))
+    logger.debug("%s was passed over: %s", path, _reason(error, path))
+
+
+def _debug(report: FileReport) -> None:
+    """What was read of a file, and under which keys."""
+    if not logger.isEnabledFor(logging.DEBUG):
+        return
+    logger.debug("%s was read by the adapter %s: %s", report.path, report.adapter, report.why)
+    for run in report.runs:
+        logger.debug("%s: run %s, %d events of %s", report.path, run.run_id, len(run), run.framework or "no known framework")
+        for metric, key in run.coverage.metrics.items():
+            logger.debug("%s: %s from the key %s", report.path, metric, key)
+        for key in run.coverage.unmapped:
+            logger.debug("%s: the key %s is not recognised", report.path, key)
+        for note in run.notes:
+            logger.debug("%s: %s", report.path, note)
 
 
 def _measures(run: Run) -> bool:

@@ -188,7 +188,8 @@ class Monitor:
         self._record = None
         raised = self.guard.call("detectors", self.forensics.take_measured, seen) or []
         event.notes = [*event.notes, *(one.message for one in raised), *(note.message for note in engine.notes[noted:])]
-        self._write(event, is_new)
+        event = self._with_alerts(event) if is_new else event
+        self._write(event)
         if self.stopper.stop_on is not None:
             self.guard.call("stopping", self.stopper.look, self.forensics)
         self._show(event, raised)
@@ -203,11 +204,15 @@ class Monitor:
         for output in self.outputs:
             self.guard.call(output.key, output.take, event, raised)
 
-    def _write(self, event: Event, is_new: bool = True) -> None:
-        """Log an event, with the alerts that came before it unless it adds to an earlier one; the engine has had those."""
-        if self._pending and is_new:
-            event = replace(event, model_info={**event.model_info, ALERTS: alerts_text(self._pending)})
-            self._pending = []
+    def _with_alerts(self, event: Event) -> Event:
+        """The event with the alerts that came before it, for all logs; the engine has had those."""
+        if not self._pending:
+            return event
+        given, self._pending = self._pending, []
+        return replace(event, model_info={**event.model_info, ALERTS: alerts_text(given)})
+
+    def _write(self, event: Event) -> None:
+        """Log an event before anything else is done with it."""
         if self.log is not None:
             self.guard.call("event log", self.log.write, event)
 
@@ -259,7 +264,11 @@ class Monitor:
         late = [one for one in self._pending if one.severity == "critical" and (last is None or one.step > last)]
         if late:
             event = self._completed(Event(late[-1].step, {"alert_count": float(len(late))}, notes=[one.message for one in late]))
+            event = self._with_alerts(event)
             self._write(event)
+            for output in self.outputs:
+                if isinstance(output, EventLog):
+                    self.guard.call(output.key, output.write, event)
             self.forensics.take_measured(event)
 
     def saved(self, step: int) -> None:
