@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+import argparse
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How the responses that a process samples in a step are divided."""
+
+    local: int  # in the step
+    mini: int  # in one update
+    micro: int  # in one pass through a model
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Cut:
+        local = args.batch_size * args.accumulation_steps
+        mini = local // args.mini_batches
+        return cls(local, mini, min(args.batch_size, mini))
+
+    def mini_batches(self, args: argparse.Namespace, step: int) -> Iterator[np.ndarray]:
+        """The rows of each update: in order where an update takes all, else shuffled in every epoch, alike in all processes."""
+        for epoch in range(args.ppo_epochs):
+            order = np.arange(self.local)
+            if self.mini < self.local:
+                order = np.random.default_rng((args.seed & 0xFFFFFFFF, step, epoch)).permutation(self.local)
+            yield from (order[first : first + self.mini] for first in range(0, self.local, self.mini))
 
 
 def batch_indices(n: int, global_batch: int, step: int, seed: int) -> list[int]:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from accelerate import Accelerator
 from torch import Tensor
 
+from ppo_models import Learners
 from rldk.functional.policy import update_kl
 from rollout import Rollout
 
@@ -43,17 +44,17 @@ class Experience:
 
 
 def answers(
-    accelerator: Accelerator, trained: list[Any], part: Experience, temperature: float, with_entropy: bool
+    accelerator: Accelerator, learners: Learners, part: Experience, temperature: float, with_entropy: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Log-probabilities and entropies by the actor, and values by the critic if it exists."""
-    logp, entropy = trained[0](part.tokens, part.attention, part.mask, temperature, with_entropy)
+    logp, entropy = learners.actor(part.tokens, part.attention, part.mask, temperature, with_entropy)
     with accelerator.autocast():
-        values = predicted_values(trained[1], part) if len(trained) > 1 else None
+        values = None if learners.critic is None else predicted_values(learners.critic, part)
     return logp, entropy, values
 
 
 def judged(
-    accelerator: Accelerator, trained: list[Any], reference: Any, roll: Rollout, micro: int, temperature: float
+    accelerator: Accelerator, learners: Learners, roll: Rollout, micro: int, temperature: float
 ) -> tuple[Experience, Tensor, Any]:
     """The responses with what each model says of them, `micro` at a time; and the policy's entropy at each token.
 
@@ -68,9 +69,9 @@ def judged(
         part = whole.part(slice(at, at + micro))
         fill = (0, roll.mask.shape[1] - part.mask.shape[1])
         with torch.set_grad_enabled(once):
-            graph = answers(accelerator, trained, part, temperature, True)
+            graph = answers(accelerator, learners, part, temperature, True)
         with accelerator.autocast():
-            before, _ = reference(part.tokens, part.attention, part.mask, temperature)
+            before, _ = learners.reference(part.tokens, part.attention, part.mask, temperature)
         for name, value in zip(("old", "entropy", "values", "reference"), (*graph, before), strict=True):
             if value is not None:
                 said[name].append(F.pad(value.detach().float(), fill))
@@ -86,11 +87,13 @@ def predicted_values(critic: Any, part: Experience) -> Tensor:
 
 
 @torch.no_grad()
-def kl_after(accelerator: Accelerator, actor: Any, experience: Experience, micro: int, temperature: float, tokens: int) -> float:
+def kl_after(
+    accelerator: Accelerator, learners: Learners, experience: Experience, micro: int, temperature: float, tokens: int
+) -> float:
     """KL per token from the policy before the updates to the one after the last of them (k3)."""
     total = torch.zeros((), device=accelerator.device)
     for at in range(0, len(experience.mask), micro):
         part = experience.part(slice(at, at + micro))
-        logp, _ = actor(part.tokens, part.attention, part.mask, temperature)
+        logp, _ = learners.actor(part.tokens, part.attention, part.mask, temperature)
         total += update_kl(logp, part.old, part.mask, count=1)
     return float(accelerator.reduce(total, "sum")) / tokens

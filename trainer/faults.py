@@ -1,7 +1,7 @@
 """Faults on demand: `--inject FAULT[=VALUE][@STEP]` breaks a run from a step on, to see what it looks like and what detects it.
 
-The training loops know no individual faults. They pass what may be broken (the settings of a step, its rollouts, its scores) and
-continue with what is returned.
+The training loops know no individual faults. They pass what may be broken (the settings of a step, its scored rollouts) to one
+hook, `Faults.__call__`, and continue with what it returns.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ SWITCHES = ("flipped_reward", "nan_reward", "nan_loss", "frozen_value", "frozen_
 class StepSettings:
     """What a step is made with."""
 
+    step: int  # from 1
     learning_rate: float
     critic_learning_rate: float = 0.0
     kl_coef: float = 0.0
@@ -47,6 +48,7 @@ class StepSettings:
     end_tokens: list[int] = field(default_factory=list)
     loss_factor: float = 1.0
     frozen: tuple[str, ...] = ()  # models that are not updated
+    notes: tuple[str, ...] = ()  # on faults that begin with this step
 
 
 @dataclass(frozen=True)
@@ -57,25 +59,24 @@ class Fault:
 
 
 class Faults:
-    """The faults of a run."""
+    """The faults of a run, as a hook for its loop."""
 
-    def __init__(self, given: list[str], allowed: tuple[str, ...] | None = None) -> None:
+    def __init__(self, given: list[str], allowed: tuple[str, ...] | None = None, longest: int = 1) -> None:
         self.faults = [parse_fault(text, allowed) for text in given]
-        self.step = 0
+        self.step, self.longest = 0, longest  # tokens of the longest response
         self.stale: Any = None
 
-    def at(self, step: int) -> list[str]:
-        """Say which step it is; the notes for those that begin with it."""
-        self.step = step
-        return [f"injected {fault.name} = {fault.value:g}" for fault in self.faults if fault.step == step]
+    def __call__(self, thing: Any) -> Any:
+        """The settings of a step, or its scored rollouts, as the faults leave them."""
+        return self._settings(thing) if isinstance(thing, StepSettings) else self._scored(thing)
 
     def active(self) -> dict[str, float]:
         """The values of the faults that are on."""
         on = {fault.name: fault.value for fault in reversed(self.faults) if self.step >= fault.step}
         return {name: value for name, value in on.items() if value or name not in SWITCHES}
 
-    def settings(self, settings: StepSettings) -> StepSettings:
-        """The settings of a step as the faults leave them."""
+    def _settings(self, settings: StepSettings) -> StepSettings:
+        self.step = settings.step
         on = self.active()
         changed: dict[str, Any] = {
             "learning_rate": settings.learning_rate * on.get("lr", 1.0),
@@ -88,26 +89,25 @@ class Faults:
             changed["end_tokens"] = []
         if "nan_loss" in on:
             changed["loss_factor"] = math.nan
+        begun = (fault for fault in self.faults if fault.step == self.step)
+        changed["notes"] = tuple(f"injected {fault.name} = {fault.value:g}" for fault in begun)
         changed["frozen"] = tuple(part for fault, part in (("frozen_policy", "actor"), ("frozen_value", "critic")) if fault in on)
         time.sleep(on.get("slow", 0.0))
         return replace(settings, **changed)
 
-    def rollouts(self, fresh: Any) -> Any:
-        """The rollouts of a step, or those of the step at which they became stale."""
-        if "stale_rollouts" not in self.active():
-            return fresh
-        self.stale = self.stale or fresh
-        return self.stale
+    def _scored(self, scored: Any) -> Any:
+        if "stale_rollouts" in self.active():  # those of the step at which they became stale
+            scored = self.stale = self.stale or scored
+        return replace(scored, score=self._scores(scored.score, scored.roll.mask))
 
-    def scores(self, score: Any, lengths: Any, longest: int) -> Any:
-        """The scores of responses of these lengths."""
+    def _scores(self, score: Any, mask: Any) -> Any:
         import torch
 
         on = self.active()
         if "constant_reward" in on:
             score = torch.full_like(score, on["constant_reward"])
         if "length_reward" in on:
-            score = on["length_reward"] * lengths.float() / longest
+            score = on["length_reward"] * mask.sum(1).float() / self.longest
         if "noisy_reward" in on:
             score = score + on["noisy_reward"] * torch.randn_like(score)
         if "flipped_reward" in on:

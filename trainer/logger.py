@@ -161,8 +161,9 @@ class Logger:
         return self.monitor is not None and (step - 1) % SAMPLE_INTERVAL == 0
 
     def say(self, text: str) -> None:
-        """Print a sentence beside the lines, on the main process only."""
-        self.screen.say(text)
+        """Print a sentence beside the lines, on the main process only; an empty one is not printed."""
+        if text:
+            self.screen.say(text)
 
     def _event(self, step: int, metrics: dict[str, float], notes: list[str], data_slice: dict[str, Any]) -> Event:
         found = resolve(metrics, framework="trainer")

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor
 
+from data_order import Cut, batch_indices
+from models import count_parameters
+from ppo_models import Learners
 from rldk.functional.gradients import combined_norm
 from rldk.functional.kl import kl_per_sequence, kl_per_token
 from rldk.functional.masked import masked_mean, masked_var
 from rldk.functional.mismatch import mismatch_statistics
 from rldk.functional.policy import explained_variance
+from rldk.functional.preflight import DistinctCount, digest, has_dropout, shares_weights
 from rldk.functional.responses import describe_responses, sample_responses
 from rldk.functional.sample import describe
+from rldk.functional.throughput import rl_step_flops
+from rldk.functional.weights import WeightSample
 from rollout import Rollout
 
 
@@ -118,3 +126,49 @@ def step_metrics(updates: list[dict[str, float]]) -> dict[str, float]:
     }
     norms = [found[key] for key in ("actor_grad_norm", "critic_grad_norm") if key in found]
     return found | {"grad_norm": combined_norm(*norms)}
+
+
+class RunFacts:
+    """What is known of the run as a whole: facts that stay, the prompts it has seen, and how far its weights have moved."""
+
+    def __init__(self, args: argparse.Namespace, learners: Learners, prompts: Sequence[dict[str, Any]]) -> None:
+        self.digests = [digest(item["text"].encode()) for item in prompts]
+        self.seen = DistinctCount()
+        self.moved = {f"{name}_weight_change": WeightSample(model) for name, model in learners.models.items()}
+        self.weights_changed()
+        self.facts = {
+            "policy_trainable_params": count_parameters(learners.policy),
+            "reference_is_policy": shares_weights(learners.policy, learners.reference),
+            "dropout_active": has_dropout(learners.policy.train(), try_it=False),
+            "max_response_length": args.max_new_tokens,
+            "num_iterations": args.ppo_epochs,
+            "num_generations": args.num_generations,
+            "distinct_prompts_frac": len(set(self.digests)) / len(self.digests),
+            "advantage_normalized": args.advantage == "gae" and not args.no_whiten,
+            "advantage_raw": True,
+        }
+        self.facts |= {"target_kl": args.kl_target} if args.kl_target else {}
+
+    def resume(self, steps: int, taken_each: int, seed: int) -> None:
+        """Count the prompts of the steps that were made before this process began."""
+        for past in range(steps):
+            self.seen.add(self.digests[i] for i in batch_indices(len(self.digests), taken_each, past, seed))
+
+    def weights_changed(self) -> None:
+        """Measure the weights; to be called before the first update and after those of each step."""
+        for sample in self.moved.values():
+            sample.measure()
+
+    def metrics(self, taken: Sequence[int]) -> dict[str, float]:
+        """The facts, with those of a step that took these prompts."""
+        found = {name: float(value) for name, value in self.facts.items() if value is not None}
+        found["distinct_prompts"] = float(self.seen.add(self.digests[i] for i in taken))
+        return found | {name: change for name, sample in self.moved.items() if (change := sample.read()) is not None}
+
+
+def flops_of_step(cut: Cut, sizes: dict[str, int], tokens: int, updates: int) -> float:
+    """Operations of a step with so many tokens of prompts and responses: generation, scoring and every update."""
+    forwards, critic_forwards = (2, 0) if cut.micro == cut.local else (3, 1)  # passes that are not trained on; see `judged`
+    return rl_step_flops(
+        tokens, **sizes, forwards=forwards, critic_forwards=critic_forwards, epochs=updates * cut.mini / cut.local
+    )

@@ -29,6 +29,33 @@ class Rollout:
     old: Tensor | None = None  # log-probabilities by the pass that is trained, once it was made
 
 
+@dataclass
+class Scored:
+    """The rollouts of a step with their prompts and their scores."""
+
+    batch: dict[str, Any]
+    roll: Rollout
+    score: Tensor
+
+    def shown(self, tokenizer: Any, count: int = 2) -> list[dict[str, Any]]:
+        """The first prompts with their responses and scores, for the event log."""
+        words = tokenizer.batch_decode(self.roll.responses[:count], skip_special_tokens=True)
+        return [
+            {"prompt": prompt, "completion": said, "reward": round(float(reward), 6)}
+            for prompt, said, reward in zip(self.batch["texts"][:count], words, self.score[:count], strict=True)
+        ]
+
+
+def respond(policy: Any, batch: dict[str, Any], noise: Tensor, micro: int, settings: Any, pad: int) -> Rollout:
+    """A response to each prompt of the batch, `micro` of them at a time, with the temperature and end tokens of the settings."""
+    ids, mask = batch["input_ids"].to(policy.device), batch["attention_mask"].to(policy.device)
+    parts = [slice(at, at + micro) for at in range(0, len(ids), micro)]
+    rolls = [
+        generate(policy, ids[part], mask[part], noise[part], settings.temperature, settings.end_tokens, pad) for part in parts
+    ]
+    return joined(rolls, pad)
+
+
 def sampling_noise(seed: int, step: int, samples: int, length: int) -> Tensor:
     """Uniform numbers for a step, the same in every process: rows are samples, in the order of the global batch."""
     generator = torch.Generator().manual_seed(((seed & 0xFFFFFFFF) << 24) + step)

@@ -14,16 +14,6 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
-from checkpoint import (
-    CheckpointError,
-    check_fingerprint,
-    checkpoint_root,
-    find_checkpoint,
-    fingerprint,
-    load_checkpoint,
-    save_checkpoint,
-    set_aside,
-)
 from data_config import DataError, read_config
 from data_mix import load_records
 from data_order import batch_indices, steps_in
@@ -41,7 +31,8 @@ from optimization import (
     step_optimizers,
 )
 from rldk.functional.throughput import calculate_mfu, flops_per_token
-from stopping import SkippedUpdates, Stopper, weights_are_finite
+from run_checkpoints import RunCheckpoints
+from stopping import SkippedUpdates, Stopper
 
 CONSOLE = [
     ("loss", "loss", "{:.6f}"),
@@ -107,13 +98,9 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
     threads = set_threads(args, accelerator.device, count_parameters(model, False))
     checkpoint_activations(args, model)
     optimizer = make_optimizer(model, args.learning_rate, args.weight_decay)
-    found = find_checkpoint(args.from_resume, checkpoint_root(args)) if args.from_resume else None
-    state = load_checkpoint(found, {"model": model}, {"model": optimizer}) if found else {"step": 0}
+    checkpoints = RunCheckpoints(args, accelerator, per_rank * world, data)
+    state = checkpoints.resume({"model": model}, {"model": optimizer})
     start = state["step"]
-    identity = fingerprint(args, per_rank * world, data)
-    differences = check_fingerprint(state.get("fingerprint"), identity, args.resume_anyway)
-    if accelerator.is_main_process and not args.from_resume:
-        set_aside(checkpoint_root(args))
     flops = flops_per_token(count_parameters(model))
     model, optimizer = accelerator.prepare(model, optimizer)
     optimizer = plain_optimizer(accelerator, optimizer)
@@ -128,36 +115,18 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
     stopper, skipped = Stopper(), SkippedUpdates(args.max_skipped_updates)
     logger.say(
         f"{args.stage}: {count_parameters(model):,} parameters, {size} samples ({held} held out), "
-        f"{total} steps of {per_rank * world}" + (f", from step {start} of {found}" if found else "")
+        f"{total} steps of {per_rank * world}"
     )
-
-    if threads:
-        logger.say(threads)
-    for difference in differences:
-        logger.say(f"resumed although the run differs: {difference}")
-    sharded = str(accelerator.distributed_type.value) in ("FSDP", "DEEPSPEED")  # no process has the whole of it
-    if sharded:
-        logger.say("the model is sharded: no checkpoints in the middle, only the weights at the end")
-
-    def checkpoint(step: int) -> None:
-        if accelerator.is_main_process and not sharded:
-            kept = {"tokens": throughput.tokens, "monitor": logger.state_dict(), "fingerprint": identity}
-            models = {"model": accelerator.unwrap_model(model)}
-            try:
-                if not weights_are_finite(models["model"]):
-                    raise CheckpointError(f"The weights after step {step} are not finite: no checkpoint is written")
-                save_checkpoint(checkpoint_root(args), step, models, {"model": optimizer}, kept, args.keep_checkpoints)
-            except CheckpointError as error:  # a full disk need not be full tomorrow: training continues
-                logger.say(f"{error}.")
-        accelerator.wait_for_everyone()
+    for sentence in (threads, *checkpoints.said):
+        logger.say(sentence)
 
     # 3. The steps.
     ended, done = "", start
     for step in range(start, total):
         seed_everything(args.seed, step, rank)
-        notes = faults.at(step + 1)
         with throughput.step():
-            settings = faults.settings(StepSettings(learning_rate_at(step, total, args, args.learning_rate)))
+            settings = faults(StepSettings(step + 1, learning_rate_at(step, total, args, args.learning_rate)))
+            notes = list(settings.notes)
             set_learning_rate(optimizer, settings.learning_rate)
             mine = batch_indices(size, per_rank * world, step, args.seed)[rank::world]
             passes = [
@@ -214,18 +183,15 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         else:
             ended = skipped.dead or (skipped.nothing_learnt if last else "")
         if ended or last or (args.save_interval and done % args.save_interval == 0):
-            checkpoint(done)
+            kept = {"tokens": throughput.tokens, "monitor": logger.state_dict()}
+            models = {"model": accelerator.unwrap_model(model)}
+            checkpoints.save(done, models, {"model": optimizer}, kept, logger.say)
         if ended:
             break
 
     # 7. The weights, as the next stage takes them. A run that was cut short leaves its checkpoint only.
     if ended:
-        way_back = (
-            "No checkpoint: the model is sharded"
-            if sharded
-            else f"Checkpoints in {checkpoint_root(args)}; resume with --from_resume"
-        )
-        logger.say(f"stopped after step {done}: {ended}. {way_back}.")
+        logger.say(f"stopped after step {done}: {ended}. {checkpoints.way_back}")
         if logger.stop is not None:
             logger.say(str(logger.stop))
     else:

@@ -24,6 +24,8 @@ TRAINER = Path(__file__).resolve().parents[2] / "trainer"
 sys.path.insert(0, str(TRAINER))
 
 import logger  # noqa: E402
+import models  # noqa: E402
+import ppo_models  # noqa: E402
 import trackers  # noqa: E402
 import train_ppo  # noqa: E402
 
@@ -77,7 +79,7 @@ def train(plan: Plan, bases: Path, out: Path) -> tuple[OutcomeProbe, list[dict[s
         _scorer = AutoModelForSequenceClassification.from_pretrained(str(bases / plan.setting.shape / "scorer")).eval()
     rows, live = Rows(), Live(plan, None)
     clock: Clock | None = None
-    load, optimizer, begin, log = train_ppo.load_model, train_ppo.make_optimizer, logger.Logger.__init__, logger.Logger.log
+    load, optimizer, begin, log = models.load_model, ppo_models.make_optimizer, logger.Logger.__init__, logger.Logger.log
 
     def load_model(args: Any, kind: str = "causal", **given: Any) -> Any:
         model = load(args, kind, **given)
@@ -106,7 +108,8 @@ def train(plan: Plan, bases: Path, out: Path) -> tuple[OutcomeProbe, list[dict[s
         assert clock is not None
         clock.done(step)
 
-    train_ppo.load_model, train_ppo.make_optimizer = load_model, make_optimizer
+    models.load_model = ppo_models.load_model = load_model
+    ppo_models.make_optimizer = make_optimizer
     logger.Logger.__init__, logger.Logger.log = begun, logged
     logger.make_trackers = lambda *_: rows
     gc.collect()
@@ -118,7 +121,8 @@ def train(plan: Plan, bases: Path, out: Path) -> tuple[OutcomeProbe, list[dict[s
     except (RuntimeError, ValueError) as error:
         ended = f"{type(error).__name__}: {str(error)[:120]}"
     finally:
-        train_ppo.load_model, train_ppo.make_optimizer = load, optimizer
+        models.load_model = ppo_models.load_model = load
+        ppo_models.make_optimizer = optimizer
         logger.Logger.__init__, logger.Logger.log = begin, log
     assert clock is not None
     return clock.probe, json.loads(json.dumps(rows.rows)), ended

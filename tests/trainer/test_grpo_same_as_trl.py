@@ -31,12 +31,14 @@ def train_ours(world: Path, out: Path, flags: list[str], monkeypatch) -> tuple[l
     """Rollouts, the advantages of their responses, and the weights after each step."""
     from safetensors.torch import load_file
 
+    import ppo_models
+    import rollout
     import train_ppo
 
     rolls, advantages = [], []
-    monkeypatch.setattr(train_ppo, "make_optimizer", lambda model, rate, decay: torch.optim.SGD(model.parameters(), lr=rate))
-    generate, describe = train_ppo.generate, train_ppo.rollout_metrics
-    monkeypatch.setattr(train_ppo, "generate", lambda *given: rolls.append(generate(*given)) or rolls[-1])
+    monkeypatch.setattr(ppo_models, "make_optimizer", lambda model, rate, decay: torch.optim.SGD(model.parameters(), lr=rate))
+    generate, describe = rollout.generate, train_ppo.rollout_metrics
+    monkeypatch.setattr(rollout, "generate", lambda *given: rolls.append(generate(*given)) or rolls[-1])
     monkeypatch.setattr(
         train_ppo, "rollout_metrics", lambda whole, *given: advantages.append(whole["raw"][:, 0]) or describe(whole, *given)
     )

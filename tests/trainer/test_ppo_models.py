@@ -129,16 +129,16 @@ def test_the_first_ratio_is_exactly_one_and_the_mismatch_with_the_sampler_is_log
 
 def test_truncated_importance_weighs_tokens_by_trainer_over_sampler(world: Path, tmp_path: Path, monkeypatch) -> None:
     """A sampler that says of every token that it was half as likely: weights of 2, or what they are truncated to."""
-    import train_ppo
+    import rollout
 
-    generate = train_ppo.generate
+    generate = rollout.generate
 
     def doubtful(*given: Any) -> Any:
         roll = generate(*given)
         roll.logprobs = roll.logprobs - torch.log(torch.tensor(2.0)) * roll.mask
         return roll
 
-    monkeypatch.setattr(train_ppo, "generate", doubtful)
+    monkeypatch.setattr(rollout, "generate", doubtful)
     found = {}
     for limit in (0, 1.5, 10):
         flags = ("--max_steps=1", "--ppo_epochs=1", "--kl_coef=0", f"--truncated_importance={limit}")

@@ -82,9 +82,9 @@ def test_the_first_event_says_what_is_known_before_anything_is_learnt(healthy) -
 
 
 def test_the_log_says_how_varied_the_responses_are(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import train_ppo
+    import rollout
 
-    generate, expected = train_ppo.generate, []
+    generate, expected = rollout.generate, []
 
     def noted(*given: object) -> object:
         roll = generate(*given)
@@ -94,7 +94,7 @@ def test_the_log_says_how_varied_the_responses_are(world: Path, tmp_path: Path, 
         expected.append((len(set(map(tuple, rows))) / len(rows), sum(repeated) / len(repeated)))
         return roll
 
-    monkeypatch.setattr(train_ppo, "generate", noted)
+    monkeypatch.setattr(rollout, "generate", noted)
     assert run(*command(world, tmp_path, "--max_steps=3"))[0] == 0
     found = [event["metrics"] for event in events_of(tmp_path)]
     assert [(one["distinct_responses_frac"], one["repetition_frac"]) for one in found] == [pytest.approx(one) for one in expected]
@@ -217,10 +217,10 @@ def test_kl_is_that_of_the_policy_after_the_last_update(world, tmp_path: Path, m
     import torch
     from transformers import AutoModelForCausalLM
 
-    import train_ppo
+    import rollout
 
-    rolls, generate = [], train_ppo.generate
-    monkeypatch.setattr(train_ppo, "generate", lambda *given: rolls.append(generate(*given)) or rolls[-1])
+    rolls, generate = [], rollout.generate
+    monkeypatch.setattr(rollout, "generate", lambda *given: rolls.append(generate(*given)) or rolls[-1])
     words = ("--ppo_epochs=1", "--max_steps=1", "--save_interval=1")
     assert run(*command(world, tmp_path, *words))[0] == 0
     (roll,) = rolls

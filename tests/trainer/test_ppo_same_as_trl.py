@@ -50,12 +50,13 @@ def train_ours(world: Path, out: Path, least_noise: float, monkeypatch) -> tuple
     """Rollouts, their terms, and the weights after each step. Little noise draws the first tokens: PAD, BOS and EOS."""
     from safetensors.torch import load_file
 
+    import rollout
     import train_ppo
 
     rolls, terms = [], []
-    noise, generate, describe = (getattr(train_ppo, name) for name in ("sampling_noise", "generate", "rollout_metrics"))
+    noise, generate, describe = train_ppo.sampling_noise, rollout.generate, train_ppo.rollout_metrics
     monkeypatch.setattr(train_ppo, "sampling_noise", lambda *given: least_noise + (1.0 - least_noise) * noise(*given))
-    monkeypatch.setattr(train_ppo, "generate", lambda *given: rolls.append(generate(*given)) or rolls[-1])
+    monkeypatch.setattr(rollout, "generate", lambda *given: rolls.append(generate(*given)) or rolls[-1])
     monkeypatch.setattr(train_ppo, "rollout_metrics", lambda whole, *given: terms.append(dict(whole)) or describe(whole, *given))
     words = (
         f"--max_steps={STEPS}",

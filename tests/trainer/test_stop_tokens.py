@@ -89,6 +89,7 @@ def test_generation_stops_at_all_of_them() -> None:
 def test_ppo_stops_where_sft_ends_and_passes_it_on(tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM
 
+    import rollout
     import train_ppo
 
     words, made = tokenizer(), model()
@@ -104,14 +105,14 @@ def test_ppo_stops_where_sft_ends_and_passes_it_on(tmp_path: Path) -> None:
     (tmp_path / "prompts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     source = f"{{name: test, path: {tmp_path / 'prompts.jsonl'}}}"
     (tmp_path / "ppo.yaml").write_text(f"stage: ppo\noutput: {tmp_path / 'prepared.jsonl'}\nsources:\n  - {source}\n")
-    rolls, generate = [], train_ppo.generate
-    train_ppo.generate = lambda *given: rolls.append(generate(*given)) or rolls[-1]
+    rolls, generate = [], rollout.generate
+    rollout.generate = lambda *given: rolls.append(generate(*given)) or rolls[-1]
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             flags = ["--max_steps=2", "--max_new_tokens=24", "--reward=test_stop_tokens:length"]
             assert train_ppo.main(command(tmp_path, tmp_path / "out", *flags)) == 0
     finally:
-        train_ppo.generate = generate
+        rollout.generate = generate
     ended = []
     for roll in rolls:
         lasts = roll.responses.gather(1, roll.mask.sum(1, keepdim=True) - 1)[:, 0]
