@@ -182,6 +182,8 @@ class RewardSignal(Statistic):
         self.start += self.jump
         self._opening += self.jump
         now = view.get("reward_std").level  # of five rows, most of them since the jump
+        if spread != spread and max(after) - min(after) < 0.1 * noise:  # not logged; the rows themselves hardly differ any more
+            spread, now = noise, max(after) - min(after)
         self.respread = now / spread if spread > 0.0 and now == now else 1.0
         if abs(level) > 5.0 * noise and abs(middle + level) < 0.25 * abs(level) + 2.0 * noise:
             self.flipped = since

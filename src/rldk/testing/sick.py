@@ -62,7 +62,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
         "preference_accuracy": around(0.5, 0.05),
     },
     "kl_trend_anomaly": {"kl_mean": around(0.02, 0.05) * np.exp(np.maximum(AT - 100, 0) * 0.03)},
-    "missing_reward": {"reward_missing_frac": np.where(LATE, 0.3, 0.0)},
+    "missing_reward": {"reward_missing_frac": np.where(LATE, 0.8, 0.0)},
     "sparse_reward": {"reward_mean": np.where(AT % 9 == 0, 0.125, 0.0)},
     "held_out_collapse": {"eval_accuracy": np.where(LATE, 0.1, 0.6) + around(0.01, 0.5)},
     "kl_penalty_off": {

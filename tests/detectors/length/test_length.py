@@ -167,8 +167,18 @@ def test_responses_that_never_ended(told):
     assert told(EosStarvation(), {"eos_frac": np.zeros(9)}) == []
 
 
-def test_a_few_that_end_are_enough(where):
-    assert where(EosStarvation(), {"eos_frac": np.full(ROWS, 0.05), "reward_mean": STEADY}) == []
+def test_a_few_that_end_are_enough_while_the_reward_rises(where):
+    assert where(EosStarvation(), {"eos_frac": np.full(ROWS, 0.05), "reward_mean": STEADY + np.arange(ROWS) / 100}) == []
+
+
+def test_most_truncated_and_nothing_learnt_is_told_and_then_critical(judge):
+    found = judge(EosStarvation(), {"truncated_frac": np.full(ROWS, 0.85), "reward_mean": STEADY})
+    assert [(one.clause, one.severity) for one in found] == [("mostly_cut", "warning"), ("cut_and_stuck", "critical")]
+    assert found[0].index < 30 < 49 < found[1].index and "15%" in found[0].message
+
+
+def test_half_truncated_is_silent(where):
+    assert where(EosStarvation(), {"truncated_frac": np.full(ROWS, 0.5), "reward_mean": STEADY}) == []
 
 
 def test_a_length_that_varies_as_much_from_row_to_row_is_silent(where):

@@ -36,7 +36,12 @@ def test_and_at_once_where_responses_grow_or_stop_ending(told, others):
 
 def test_a_length_that_decides_the_reward_is_told_at_once(told):
     assert told(LengthBias(), correlation(0.9)) == [(8, "warning", "decides")]
-    assert told(LengthBias(), {**correlation(0.9), **GROWING}) == [(8, "warning", "decides")]
+
+
+def test_and_is_critical_once_responses_grow(told):
+    found = told(LengthBias(), {**correlation(0.9), **GROWING})
+    assert found[0] == (8, "warning", "decides") and found[1][1:] == ("critical", "pays_and_grows")
+    assert [one[1] for one in told(LengthBias(), {**correlation(0.8), **GROWING})] == ["warning"]
 
 
 def test_and_is_critical_once_responses_stop_ending(told):

@@ -63,6 +63,11 @@ def test_a_beta_far_beyond_recipes_makes_it_critical(judge, beta, clause):
     assert (anomaly.clause, anomaly.severity) == (clause, "critical" if clause == "flat_by_beta" else "warning")
 
 
+def test_a_margin_beyond_the_reach_of_any_gradient_is_critical(judge):
+    found = judge(PreferenceDegenerate(), {"preference_margin": 3 * GROWN, "preference_accuracy": SURE, "grad_norm": DEAD})
+    assert (found[-1].clause, found[-1].severity) == ("saturated", "critical")
+
+
 def test_it_clears(judge):
     back = np.where((AT >= 100) & (AT < 150), 0.05, 5.0)
     (anomaly,) = judge(PreferenceDegenerate(), {"preference_margin": GROWN, "preference_accuracy": SURE, "grad_norm": back})

@@ -39,6 +39,28 @@ def test_a_fall_with_another_spread_is_a_warning(clauses):
     assert clauses(RewardChanged(), {**columns, **STAYS}) == [(153, "warning", "worse")]
 
 
+SHRINKS = {"reward_mean": np.where(LATE, 0.01 * REWARD, REWARD), **STAYS}
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"reward_std": np.where(LATE, 0.005, 0.5), "advantage_std": np.where(LATE, 0.1, 0.5)},
+        {"reward_std": np.where(LATE, 0.005, 0.5), "kl_penalty_reward": np.full(ROWS, -0.1)},
+        {"kl_penalty_reward": np.full(ROWS, -0.1)},
+    ],
+    ids=["smaller advantages", "a larger penalty", "no spread logged"],
+)
+def test_a_reward_that_shrinks_to_nothing_is_critical_where_it_no_longer_decides(clauses, left):
+    found = clauses(RewardChanged(), {**SHRINKS, **left})
+    assert found[0] == (153, "warning", "worse") and found[-1][1:] == ("critical", "drowned")
+
+
+def test_a_reward_that_shrinks_is_a_warning_where_advantages_are_normalised(clauses):
+    left = {"reward_std": np.where(LATE, 0.005, 0.5), "advantage_std": np.full(ROWS, 0.9)}
+    assert clauses(RewardChanged(), {**SHRINKS, **left}) == [(153, "warning", "worse")]
+
+
 def test_a_fall_with_the_same_spread_is_a_note(notes):
     columns = {"reward_mean": np.where(LATE, REWARD - 1.0, REWARD), "reward_std": 0.5 + noise(0.01, 6)}
     assert notes(RewardChanged(), {**columns, **STAYS}) == [(153, "shifted")]

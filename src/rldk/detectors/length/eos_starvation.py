@@ -11,6 +11,8 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EosStarvation"]
 
+MOSTLY_CUT = 0.25  # share of responses that end below which most are truncated
+
 
 class EosStarvation(Detector):
     """Responses no longer emit the end token, or never did.
@@ -58,6 +60,14 @@ class EosStarvation(Detector):
             "every response has been truncated since the first row, and the reward rises", "warning",
             "healthy runs of base models and of tasks with a fixed length", persist=10, min_rows=6,
         ),
+        "mostly_cut": Clause(
+            "three in four responses have been truncated since the first row, and the reward does not rise", "warning",
+            "cause and effect: most answers are scored without their end; no sound run of the corpus", persist=20, min_rows=8,
+        ),
+        "cut_and_stuck": Clause(
+            "three in four responses have been truncated over many updates, and nothing was learnt", "critical",
+            "as above", persist=50, min_rows=15,
+        ),
         "never_yet": Clause(
             "no response has ended since the first row", "warning", "as above", persist=10, min_rows=6,
         ),
@@ -80,6 +90,9 @@ class EosStarvation(Detector):
             if stuck and not works:
                 clauses = (*clauses, "never_and_stuck")
             return [Finding("", now, self.share, message, evidence, clause=clause) for clause in clauses]
+        if now < MOSTLY_CUT and _first_share(view) < MOSTLY_CUT and not view.reward.improves(score_of(view)):
+            message = f"Only {now:.0%} of the responses end, as in the first rows; the others are truncated."
+            return [Finding("", now, MOSTLY_CUT, message, evidence, clause=clause) for clause in ("mostly_cut", "cut_and_stuck")]
         if best < 0.3 or not now < 0.5 * best:
             return ()
         message = f"The share of responses that emit the end token fell from {best:.0%} to {now:.0%}."
@@ -90,3 +103,9 @@ class EosStarvation(Detector):
         others = [sign for sign in damage(view) if sign.channel not in ("ending", "length", "spread")]
         severity = "warning" if thrives and not others and best < 0.8 else ""
         return (fewer, Finding(severity, now, self.share, message, evidence, clause="stopped"))
+
+
+def _first_share(view: View) -> float:
+    """The share of responses that ended in the first rows; 1 where it is not logged."""
+    ended, cut = view.get("eos_frac"), view.get("truncated_frac")
+    return ended.start if ended.ready else 1.0 - cut.start if cut.ready else 1.0

@@ -12,7 +12,8 @@ __all__ = ["LengthBias"]
 
 DOUBT = 0.3  # of the change from row to row; the mean over about twenty rows errs by half of that
 PRECISE = 0.1  # change from row to row below which a median of five rows errs by a twentieth
-GROWN = 2.0
+GROWN, LONGER = 2.0, 1.25  # times the length of the first rows
+DETERMINES = 0.85  # correlation from which length alone orders the responses
 
 
 class LengthBias(Detector):
@@ -43,8 +44,8 @@ class LengthBias(Detector):
     )
     clauses: ClassVar = {
         "pays_and_grows": Clause(
-            "length nearly determines the reward, and responses stop ending", "critical",
-            "corpus: rewards for length; no sound run of the tune split", persist=5, min_rows=2,
+            "length nearly determines the reward, and responses grow or stop ending", "critical",
+            "corpus: rewards for length reach 0.85 and more as responses grow, sound runs 0.6", persist=5, min_rows=2,
         ),
         "decides": Clause(
             "length nearly determines the reward", "warning",
@@ -77,6 +78,7 @@ class LengthBias(Detector):
         length = view.get("rollout_length_mean")
         now, best = ending_share(view)
         unending = best > 0.5 and now < 0.6 * best
+        longer = length.ready and length.level > LONGER * length.start
         grown = length.ready and length.level > GROWN * length.start
         message = f"Length and reward have a rank correlation of {correlation.level:.2f}: longer responses get higher rewards"
         evidence = {"length_reward_corr": correlation.level, "correlation_start": correlation.start}
@@ -85,8 +87,9 @@ class LengthBias(Detector):
         found = []
         if value >= max(self.alone, self.threshold):
             found.append(Finding("", correlation.level, self.alone, f"{message}.", evidence, clause="decides"))
-            if unending:
-                also = f"{message}, and the share of responses that emit the end token fell to {now:.0%}."
+            if unending or (longer and value >= DETERMINES):
+                ending = f"the share of responses that emit the end token fell to {now:.0%}" if unending else "they grow"
+                also = f"{message}, and {ending}."
                 found.append(Finding("", correlation.level, self.alone, also, evidence, clause="pays_and_grows"))
         if value >= self.threshold:
             found.append(Finding("", correlation.level, self.threshold, f"{message}.", evidence, clause="lasting"))

@@ -10,6 +10,7 @@ __all__ = ["ABSURD_BETA", "PreferenceDegenerate"]
 
 FLAT = 1e-3  # loss at which a sigmoid is flat: a margin of seven
 ABSURD_BETA = 5.0  # ten times the largest of recipes
+SATURATED = 20.0  # margin at which the slope of a sigmoid is 2e-9: no gradient of single precision changes the weights
 
 
 class PreferenceDegenerate(Detector):
@@ -44,6 +45,10 @@ class PreferenceDegenerate(Detector):
             "definition: the slope of the loss is beta times that of a sigmoid at the margin, and beta scales the margin; recipes"
             " use 0.01 to 0.5 (SimPO 2 to 2.5)",
         ),
+        "saturated": Clause(
+            "margins are beyond any that a loss can still change", "critical",
+            "definition: at a margin of 20 the slope of a sigmoid is 2e-9; sound runs of the corpus end at 1.5",
+        ),
         "flat": Clause(
             "margins are in the flat part of the sigmoid, and the gradient is near zero", "warning",
             "definition: at a margin of 8 the slope of a sigmoid is 0.0003; sound runs of the tune split end at 1.5",
@@ -73,5 +78,7 @@ class PreferenceDegenerate(Detector):
         also = f", and the chosen answers have become less likely ({chosen.level:.3g})" if displaced else ""
         message = f"The margin is {margin.level:.3g} and the gradient {pull.level:.2g}, down from {pull.start:.2g}{also}."
         evidence = {"margin": margin.level, "pull": pull.level}
-        clause = "displaced" if displaced else "flat_by_beta" if view.get("kl_coef").last >= ABSURD_BETA else "flat"
+        by_beta = "flat_by_beta" if view.get("kl_coef").last >= ABSURD_BETA else ""
+        saturated = "saturated" if margin.level > SATURATED else ""
+        clause = "displaced" if displaced else by_beta or saturated or "flat"
         return Finding("", margin.level, self.margin, message, evidence, clause=clause)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 
 __all__ = ["MissingReward"]
+
+MOST = 0.67  # share of responses without a reward that is a warning
 
 
 class MissingReward(Detector):
     """Responses have no reward: the reward function returned `None` or NaN.
 
-    What it catches: a share of responses without a reward that stays above 2 % (median of five rows) for three rows; a mean
-        reward that is logged without a value (`null`), which is how trainers write that no response has a reward.
+    What it catches: a share of responses without a reward that stays above two thirds (median of five rows); above 2 % it is a
+        note; a mean reward that is logged without a value (`null`), which is how trainers write that no response has a reward.
     Why it matters: trainers silently drop such responses or count them as 0: the run learns only from the others, which are
         often the easier ones.
     When it misfires: functions that judge only some prompts return `None` for the rest by design; a response counts only if no
@@ -39,8 +41,13 @@ class MissingReward(Detector):
             persist=5, min_rows=3,
         ),
         "some_missing": Clause(
-            "responses have no reward", "warning",
-            "definition: responses without a reward teach nothing; 2 % is a judgement", persist=3, min_rows=3,
+            "responses have no reward", NOTE,
+            "may be intended; corpus: three runs that lost half of their rewards learnt all the same; 2 % is a judgement",
+            persist=3, min_rows=3,
+        ),
+        "most_missing": Clause(
+            "most responses have no reward", "warning", "a judgement: the run learns from fewer than a third of its responses",
+            persist=5, min_rows=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {"share": Setting(0.02, "share of responses that may be without a reward", min=0.0, max=1.0)}
@@ -77,4 +84,6 @@ class MissingReward(Detector):
             message = f"{missing.level:.0%} of the responses have no reward."
             evidence = {"missing": missing.level}
             found.append(Finding("", missing.level, self.share, message, evidence, clause="some_missing"))
+            if missing.level > MOST:
+                found.append(Finding("", missing.level, MOST, message, evidence, clause="most_missing"))
         return found

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
-from rldk.signals.reward import CHANNELS, SCORES, RewardSignal
+from rldk.signals.reward import CHANNELS, SCORES, RewardSignal, score_of
 
 __all__ = ["RewardChanged"]
+
+SHRUNK = 0.2  # share of its spread that is left
+OUTWEIGHED = 3.0  # times the spread between rewards
 
 
 class RewardChanged(Detector):
@@ -30,7 +33,7 @@ class RewardChanged(Detector):
     needs: ClassVar = (SCORES, CHANNELS)
     panels: ClassVar = ("reward", "reward_spread")
     watches: ClassVar = SCORES
-    reads: ClassVar = ("reward_std",)
+    reads: ClassVar = ("reward_std", "advantage_std", "kl_penalty_reward")
     advice: ClassVar[str] = (
         "Look for what changed at that step (reward function, weights, normalisation, reward model); if the sign is wrong, go "
         "back to the previous checkpoint."
@@ -40,6 +43,11 @@ class RewardChanged(Detector):
         "flipped": Clause(
             "the reward jumped to minus its value while the policy stayed", "critical",
             "definition: a change of sign maps every reward to minus itself",
+        ),
+        "drowned": Clause(
+            "the reward shrank within one row, and so did the advantages, or the KL penalty now outweighs it", "critical",
+            "cause and effect: what is left of the reward no longer decides the update; corpus: harmless where advantages "
+            "are normalised, failing elsewhere", persist=8, min_rows=3,
         ),
         "worse": Clause(
             "the reward jumped down and its spread changed, while the policy stayed", "warning",
@@ -55,7 +63,11 @@ class RewardChanged(Detector):
         reward = view.reward
         if reward.jump_index < 0:
             return ()
-        return (Finding("", reward.jump, 0.0, *self._said(reward)),)
+        found = Finding("", reward.jump, 0.0, *self._said(reward))
+        if found.clause == "worse" and reward.respread < SHRUNK and _is_drowned(view):
+            message = f"{found.message[:-1]}. Little of it is left beside the KL penalty."
+            return (found, Finding("", reward.jump, 0.0, message, found.evidence, clause="drowned"))
+        return (found,)
 
     @staticmethod
     def _said(reward: RewardSignal) -> tuple[str, dict[str, float], bool, str]:
@@ -70,3 +82,10 @@ class RewardChanged(Detector):
             return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "worse"
         moved = f"The reward jumped by {reward.jump:.3g} within one row"
         return f"{moved}, {stayed}: the reward changed, not the policy.", evidence, False, "shifted"
+
+
+def _is_drowned(view: View) -> bool:
+    """Whether the reward no longer decides the update."""
+    advantages, penalty, spread = view.get("advantage_std"), view.get("kl_penalty_reward"), view.get("reward_std")
+    outweighed = abs(penalty.level) > OUTWEIGHED * (spread.level if spread.n else abs(score_of(view).level))
+    return outweighed or (advantages.ready and advantages.level < 0.5 * advantages.start)
