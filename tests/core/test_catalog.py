@@ -254,6 +254,39 @@ BY_HAND: dict[str, list[tuple[str, str, float, float]]] = {
         ("ClipFrac", "clip_frac", 0.1, 0.1), ("Critic Loss", "value_loss", 0.2, 0.2),
         ("Avg Response Len", "rollout_length_mean", 150.0, 150.0),
     ],
+    "skyrl": [
+        ("reward/avg_raw_reward", "reward_mean", 0.4, 0.4), ("policy/policy_kl", "kl_mean", 0.01, 0.01),
+        ("policy/policy_entropy", "entropy_mean", 0.5, 0.5), ("policy/raw_grad_norm", "policy_grad_norm", 0.3, 0.3),
+        ("generate/avg_num_tokens", "rollout_length_mean", 300.0, 300.0), ("policy/policy_lr", "policy_lr", 1e-6, 1e-6),
+        ("policy/final_loss", "loss", 0.1, 0.1), ("async/num_groups_dropped", "dropped_rollouts", 3.0, 3.0),
+    ],
+    "roll": [
+        ("reward/selected_mean", "reward_mean", 0.4, 0.4), ("length/mean", "rollout_length_mean", 120.0, 120.0),
+        ("actor/approxkl", "kl_update", 0.001, 0.001), ("actor/clipfrac", "clip_frac", 0.01, 0.01),
+        ("actor_train/grad_norm", "policy_grad_norm", 0.8, 0.8), ("critic/entropy/mean", "entropy_mean", 0.6, 0.6),
+        ("critic/kl", "kl_mean", 0.02, 0.02), ("system/tps", "tokens_per_second", 900.0, 900.0),
+    ],
+    "art": [
+        ("train/reward", "reward_mean", 0.4, 0.4), ("loss/train", "loss", 0.2, 0.2), ("loss/entropy", "entropy_mean", 0.7, 0.7),
+        ("loss/grad_norm", "grad_norm", 0.5, 0.5), ("loss/learning_rate", "lr", 5e-6, 5e-6),
+        ("loss/kl_policy_ref", "kl_mean", 0.01, 0.01), ("train/exception_rate", "aborted_frac", 0.25, 0.25),
+        ("train/completion_tokens", "rollout_length_mean", 80.0, 80.0),
+    ],
+    "torchtune": [
+        ("scores", "reward_mean", 0.4, 0.4), ("kl", "kl_mean", 6.0, 6.0), ("response_lengths", "rollout_length_mean", 50.0, 50.0),
+        ("approx_policy_kl", "kl_update", 0.002, 0.002), ("ratios", "ratio_mean", 1.01, 1.01), ("loss", "loss", 0.3, 0.3),
+        ("num_stop_tokens", "eos_count", 12.0, 12.0),
+    ],
+    "deepspeed_chat": [
+        ("average reward score", "reward_mean", -2.5, -2.5), ("act_loss", "policy_loss", 0.02, 0.02),
+        ("cri_loss", "value_loss", 0.2, 0.2), ("Actor Loss", "policy_loss", 0.02, 0.02), ("Critic Loss", "value_loss", 0.2, 0.2),
+        ("unsuper_loss", "ptx_loss", 0.0, 0.0), ("Average reward score", "reward_mean", 0.5, 0.5),
+    ],
+    "baselines": [
+        ("eprewmean", "reward_mean", 100.0, 100.0), ("mean 100 episode reward", "reward_mean", 20.0, 20.0),
+        ("eplenmean", "rollout_length_mean", 200.0, 200.0), ("loss/policy_entropy", "entropy_mean", 0.6, 0.6),
+        ("loss/approxkl", "kl_update", 0.003, 0.003), ("misc/explained_variance", "explained_variance", 0.4, 0.4),
+    ],
     "tinker": [
         ("env/all/reward/total", "reward_mean", 0.4, 0.4), ("optim/lr", "lr", 1e-5, 1e-5),
         ("optim/entropy", "entropy_mean", 0.9, 0.9),

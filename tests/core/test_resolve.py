@@ -18,7 +18,10 @@ from rldk.runs.build import build_runs
 from rldk.runs.table import TableBuilder
 
 KNOWN = sorted(
-    {part for one in FRAMEWORKS.values() for keys in one.keys.values() for key in keys for part in key.parts if "*" not in part}
+    {
+        part.removeprefix("-")
+        for one in FRAMEWORKS.values() for keys in one.keys.values() for key in keys for part in key.parts if "*" not in part
+    }
     | {name for name in CATALOG if "*" not in name}
     | {alias for entry in CATALOG.values() for alias in entry.aliases}
 )
@@ -170,12 +173,30 @@ def test_the_kind_of_a_row(raw: dict[str, float], kind: str) -> None:
 def test_sums_need_all_their_parts() -> None:
     parts = {"baseline_reward/pct_0": 20.0, "baseline_reward/pct_1": 30.0}
     both = resolve(parts, framework="nemo_rl")
-    assert both.metrics == {"reward_zero_std_frac": 0.5} and both.unmapped == []
-    assert both.sources == {"reward_zero_std_frac": "baseline_reward/pct_0 + baseline_reward/pct_1"}
+    assert both.metrics == {"reward_zero_std_frac": 0.5, "groups_all_bad_frac": 0.2, "groups_all_good_frac": 0.3}
+    assert both.sources["reward_zero_std_frac"] == "baseline_reward/pct_0 + baseline_reward/pct_1" and both.unmapped == []
     one = resolve({"baseline_reward/pct_0": 20.0}, framework="nemo_rl")
-    assert one.metrics == {} and one.unmapped == ["baseline_reward/pct_0"]
-    assert resolve({"solved_none": 0.25, "solved_all": 0.5}, framework="prime_rl").metrics == {"reward_zero_std_frac": 0.75}
-    assert resolve({**parts, "baseline_reward/pct_1": None}, framework="nemo_rl").nulls == ["reward_zero_std_frac"]
+    assert one.metrics == {"groups_all_bad_frac": 0.2} and one.unmapped == []
+    solved = resolve({"solved_none": 0.25, "solved_all": 0.5}, framework="prime_rl").metrics
+    assert solved == {"reward_zero_std_frac": 0.75, "groups_all_bad_frac": 0.25, "groups_all_good_frac": 0.5}
+    missing = resolve({**parts, "baseline_reward/pct_1": None}, framework="nemo_rl")
+    assert missing.nulls == ["groups_all_good_frac", "reward_zero_std_frac"]
+
+
+def test_a_difference_is_taken_where_both_parts_are_there() -> None:
+    row = {"ppo_actor/seq_len/avg": 300.0, "ppo_actor/prompt_len/avg": 100.0}
+    result = resolve(row, framework="areal")
+    assert result.metrics == {"rollout_length_mean": 200.0, "prompt_length_mean": 100.0}
+    assert result.sources["rollout_length_mean"] == "ppo_actor/seq_len/avg - ppo_actor/prompt_len/avg"
+    assert resolve({"ppo_actor/seq_len/avg": 300.0}, framework="areal").metrics == {"rollout_length_mean": 300.0}
+    steps = {"training_client/step": 9, "sampling_client/step_mean": 7.5}
+    assert resolve(steps, framework="tinker").metrics == {"staleness_mean": 1.5}
+
+
+def test_known_keys_are_kept_and_not_reported_as_unrecognised() -> None:
+    result = resolve({"timing_s/reshard": 2.0, "actor/lr": 1e-6, "my_key": 1.0}, framework="verl")
+    assert result.not_judged == ["timing_s/reshard"] and result.unmapped == ["my_key"]
+    assert resolve({"timing_s/reshard": 2.0}).unmapped == ["timing_s/reshard"]  # nobody says that it is verl
 
 
 def test_a_null_is_no_value_and_is_said() -> None:
@@ -246,7 +267,7 @@ def test_a_framework_that_is_not_known_is_refused() -> None:
 def possible(raw: dict[str, Any]) -> list[float]:
     """Every number that a row's values, or the sum of two of them, can become."""
     numbers = [number for value in raw.values() if (number := to_number(value)) is not None]
-    sums = [left + right for left in numbers for right in numbers]
+    sums = [left + sign * right for left in numbers for right in numbers for sign in (1.0, -1.0)]
     made = []
     for number in [*numbers, *sums]:
         root = math.sqrt(number) if number >= 0 else math.nan
@@ -264,7 +285,7 @@ def test_resolve_never_raises_and_never_invents(raw: dict[str, Any], framework: 
     for name, value in result.metrics.items():
         assert type(value) is float
         assert math.isnan(value) or value in made
-        assert set(result.sources[name].split(" + ")) <= set(raw) or result.sources[name] in raw
+        assert set(result.sources[name].replace(" - ", " + ").split(" + ")) <= set(raw) or result.sources[name] in raw
         assert result.reductions[name]
     assert not set(result.nulls) & set(result.metrics)
     assert all(to_number(raw[key]) is not None for key in result.unmapped)

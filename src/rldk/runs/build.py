@@ -181,3 +181,4 @@ def _drop_empty(run: Run) -> None:
     run.coverage.metrics = {name: key for name, key in run.coverage.metrics.items() if name in run.columns}
     run.coverage.reductions = {name: per for name, per in run.coverage.reductions.items() if name in run.columns}
     run.coverage.unmapped = [name for name in run.coverage.unmapped if name in run.columns]
+    run.coverage.not_judged = [name for name in run.coverage.not_judged if name in run.columns]

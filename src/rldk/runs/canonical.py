@@ -160,11 +160,12 @@ def canonical_columns(table: Table, plan: Plan) -> tuple[dict[str, Column], Cove
             column = made if column is None else column.fill(made)
         if column is not None:
             columns[name] = column
-    for name in plan.unmapped:
-        column = table.column(name)
-        if (column.state == NUMBER).any():
-            coverage.unmapped.append(name)
-            columns[name] = column
+    for kept, found in ((plan.unmapped, coverage.unmapped), (plan.not_judged, coverage.not_judged)):
+        for name in kept:
+            column = table.column(name)
+            if (column.state == NUMBER).any():
+                found.append(name)
+                columns[name] = column
     return columns, coverage
 
 
@@ -173,11 +174,11 @@ def _follow(table: Table, route: Route) -> Column:
     made = table.column(route.parts[0])
     made.state[made.state == TEXT] = ABSENT
     made.codes, made.words = None, ()
-    for part in route.parts[1:]:
+    for part, sign in zip(route.parts[1:], route.signs[1:], strict=True):
         other = table.column(part)
         both = (made.state == NUMBER) & (other.state == NUMBER)
         null = ~both & (made.state != ABSENT) & (other.state != ABSENT)
-        made.values = np.where(both, made.values + other.values, np.nan)
+        made.values = np.where(both, made.values + sign * other.values, np.nan)
         made.state = np.where(both, NUMBER, np.where(null, NULL, ABSENT)).astype(np.uint8)
     if route.transform == "root":
         made.values = np.sqrt(np.where(made.values >= 0, made.values, np.nan))
@@ -221,4 +222,4 @@ def prefix_held_out_rows(columns: dict[str, Column], coverage: Coverage, held_ou
             coverage.metrics.setdefault(own_name, coverage.metrics[name])
             coverage.reductions.setdefault(own_name, coverage.reductions[name])
         else:
-            coverage.unmapped.append(own_name)
+            (coverage.not_judged if name in coverage.not_judged else coverage.unmapped).append(own_name)

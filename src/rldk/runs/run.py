@@ -29,12 +29,16 @@ _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
 
 @dataclass(slots=True)
 class Coverage:
-    """Which canonical metric came from which key, over what it was reduced, and which keys were not recognised."""
+    """Which canonical metric came from which key, over what it was reduced, and which keys were not recognised.
+
+    `not_judged` are keys that the framework is known to log and that carry no judgement.
+    """
 
     metrics: dict[str, str] = field(default_factory=dict)
     reductions: dict[str, str] = field(default_factory=dict)
     duplicates: dict[str, str] = field(default_factory=dict)
     unmapped: list[str] = field(default_factory=list)
+    not_judged: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, repr=False)

@@ -67,6 +67,7 @@ def _account(result: Ingested, output: Path | None) -> dict[str, Any]:
                 "reductions": run.coverage.reductions,
                 "duplicates": run.coverage.duplicates,
                 "unmapped": run.coverage.unmapped,
+                "not_judged": run.coverage.not_judged,
                 "notes": run.notes,
             }
             for run in result.runs
@@ -135,5 +136,6 @@ def _show_routes(out: Console, account: dict[str, Any]) -> None:
             entry = entry_of(metric)
             rows.append((clean(key), clean(metric), entry.unit if entry else "", run["reductions"].get(metric, "")))
         rows += [(clean(key), f"(another {metric})", "", "") for key, metric in run["duplicates"].items()]
+        rows += [(clean(key), "(known, not judged)", "", "") for key in run["not_judged"]]
         rows += [(clean(key), "–", "", "") for key in run["unmapped"]]
         out.print(table(("key", "metric", "unit", "reduced over"), rows))

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from rldk.core.catalog.frameworks import FRAMEWORKS
-from rldk.core.catalog.lookup import CATALOG, ambiguous_keys, entry_of, identify, is_known, is_measured, keys_of, locate
+from rldk.core.catalog.lookup import (
+    CATALOG,
+    ambiguous_keys,
+    entry_of,
+    identify,
+    is_known,
+    is_measured,
+    is_not_judged,
+    keys_of,
+    locate,
+)
 from rldk.core.catalog.metric import Framework, Key, Metric
 from rldk.core.catalog.resolve import AXIS_TARGETS, Plan, Resolution, Route, check_field_map, plan_for, resolve
 
@@ -23,6 +33,7 @@ __all__ = [
     "identify",
     "is_known",
     "is_measured",
+    "is_not_judged",
     "keys_of",
     "locate",
     "plan_for",

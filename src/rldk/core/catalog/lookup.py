@@ -21,6 +21,7 @@ __all__ = [
     "identify",
     "is_known",
     "is_measured",
+    "is_not_judged",
     "keys_of",
     "locate",
 ]
@@ -146,16 +147,20 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str], Metric, Key, int], ...]:
 
 
 def _match_pattern(key: str, framework: str | None) -> Place | None:
+    held_out = strip_eval(key) is not None
     for owner, expression, entry, how, rank in _patterns():
+        if held_out and how.name.startswith("*"):
+            continue  # `eval/gsm8k/…` is not the environment `eval`
         if (framework is None or owner == framework) and (match := expression.fullmatch(key)):
             return _place(entry, how, rank + 5, match.group(1))
     return None
 
 
 @cache
-def sums(framework: str | None) -> tuple[tuple[Metric, Key], ...]:
-    """The keys that are sums of several, of one framework or of all."""
-    return tuple((entry, key) for owner, entry, key, _ in _all_keys() if len(key.parts) > 1 and framework in (None, owner))
+def sums(framework: str | None) -> tuple[tuple[Metric, Key, int], ...]:
+    """The keys that are sums of several, of one framework or of all, each with its rank."""
+    found = ((entry, key, rank) for owner, entry, key, rank in _all_keys() if framework in (None, owner))
+    return tuple(row for row in found if len(row[1].parts) > 1)
 
 
 def _variants(key: str) -> Iterator[str]:
@@ -248,6 +253,19 @@ def is_known(key: str) -> bool:
     """Whether the catalogue has a place for a key, of training or of held-out data."""
     bare = strip_eval(key)
     return locate(key) is not None or (bare is not None and locate(bare) is not None)
+
+
+@cache
+def _not_judged(framework: str) -> re.Pattern[str] | None:
+    known = FRAMEWORKS[framework].known
+    return re.compile("|".join(re.escape(key).replace(r"\*", ".*").replace(r"\?", ".") for key in known)) if known else None
+
+
+@lru_cache(maxsize=8192)
+def is_not_judged(key: str, framework: str | None) -> bool:
+    """Whether a framework is known to log a key that carries no judgement, with or without a tracker's prefix."""
+    known = None if framework is None else _not_judged(framework)
+    return known is not None and any(known.fullmatch(variant) for variant in _variants(without_blanks(key)))
 
 
 @lru_cache(maxsize=8192)

@@ -44,7 +44,7 @@ class Key:
     """A framework's name for a metric, and what its value needs to become ours.
 
     `name` may hold `*` for one path segment or more (`rewards/*/mean`), or several keys joined by ` + ` whose values
-    are added. `per` overrides the metric's own reduction.
+    are added; a key after ` - ` is subtracted. `per` overrides the metric's own reduction.
     """
 
     name: str
@@ -58,8 +58,8 @@ class Key:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The raw keys it is made of; one, unless it is a sum."""
-        return tuple(self.name.split(" + "))
+        """The raw keys it is made of; one, unless it is a sum. A key that is subtracted has a minus sign before it."""
+        return tuple(self.name.replace(" - ", " + -").split(" + "))
 
     @property
     def is_pattern(self) -> bool:
@@ -112,6 +112,7 @@ class Framework:
         title: what people call it.
         keys: its own keys of each canonical metric; of several in one row the first counts.
         signature: keys that are not metrics but identify it.
+        known: keys that it logs and that carry no judgement, such as times; `*` stands for anything, `?` for one letter.
         json_lines: whether it writes JSON lines, one object per step, that are recognised by its keys.
     """
 
@@ -120,6 +121,7 @@ class Framework:
     keys: Mapping[str, tuple[Key, ...]]
     signature: tuple[str, ...] = ()
     json_lines: bool = False
+    known: tuple[str, ...] = ()
 
 
 def framework(
@@ -129,13 +131,14 @@ def framework(
     keys: Mapping[str, str | Key | tuple[str | Key, ...]],
     signature: tuple[str, ...] = (),
     json_lines: bool = False,
+    known: str = "",
 ) -> Framework:
-    """A framework whose keys are given as a string, a `Key`, or several of them for each metric."""
+    """A framework whose keys are given as a string, a `Key`, or several of them for each metric; `known` are words."""
     made = {
         metric: tuple(key if isinstance(key, Key) else Key(key) for key in (given if isinstance(given, tuple) else (given,)))
         for metric, given in keys.items()
     }
-    return Framework(name, title, made, signature, json_lines)
+    return Framework(name, title, made, signature, json_lines, tuple(known.split()))
 
 
 _NOT_WORD = re.compile(r"[^0-9a-z]+")

@@ -62,6 +62,9 @@ METRICS: tuple[Metric, ...] = (
     metric("updates", "policy", "optimizer steps made from the rollouts of this step", "count"),
     metric("kl_early_stop", "policy", "1 if the updates of the step ended early because the policy was too far from the old one", "fraction"),
     metric("clip_frac_dual", "policy", "share of tokens caught by the second clip of dual-clip PPO", "fraction", "token", "high"),
+    metric("expert_violation_max", "policy", "load of the busiest expert over its fair share, minus 1; 0 where all experts have the same load", "1", "batch", "high"),
+    metric("expert_violation_mean", "policy", "mean distance of an expert's load from its fair share, as a fraction of that share", "1", "batch", "high"),
+    metric("routing_fallback_frac", "policy", "share of tokens whose experts were not replayed from the sampler, so that trainer and sampler may use different experts", "fraction", "token", "high"),
     metric("clip_range", "policy", "the ratio's clip range", "1", "run", aliases="cliprange clip_eps"),
     metric(
         "ratio_mean", "policy", "mean ratio of new to old probability; 1 where nothing moved", "1", "token", "both",
@@ -102,7 +105,7 @@ METRICS: tuple[Metric, ...] = (
     metric(
         "reward_mean", "reward", "mean score of the responses before any KL penalty", "reward", "sequence", "low",
         aliases=(
-            "reward mean_reward rewards_mean avg_reward score mean_score scores_mean rewards reward_avg episodic_return ep_rew_mean reward_scalar task_reward raw_reward "
+            "reward mean_reward rewards_mean avg_reward score mean_score avg_score scores_mean rewards reward_avg episodic_return ep_rew_mean reward_scalar task_reward raw_reward "
             "proxy_reward proxy_score proxy reward_total avg_return average_return rewards_avg avg_r_total average_reward avg_episode_reward mean_episode_reward "
             "episode_reward_mean avg_ep_reward reward_trace reward_history reward_curve"
         ),
@@ -124,12 +127,18 @@ METRICS: tuple[Metric, ...] = (
         aliases="zero_std_frac frac_zero_std zero_std_ratio zero_std_group_ratio zero_std_group_frac zero_variance_frac zero_adv_fraction zero_adv_frac zero_advantage_frac",
         complements="effective_signal_fraction informative_group_frac informative_groups_frac frac_informative_groups",
     ),
+    metric("groups_all_good_frac", "reward", "share of groups in which every response got the same good score: too easy to learn from", "fraction", "batch", "both"),
+    metric("groups_all_bad_frac", "reward", "share of groups in which every response got the same bad score: too hard to learn from", "fraction", "batch", "high"),
     metric("reward_function_mean/*", "reward", "mean of one of the reward functions that make up the reward", "reward", "sequence", "low"),
     metric("reward_function_std/*", "reward", "spread of one of the reward functions", "reward", "batch", "low"),
     metric("rollout_mean_reward", "reward", "mean reward of the rollout buffer", "reward", "sequence", "low"),
     metric("rollout_std_reward", "reward", "spread of the rewards in the rollout buffer", "reward", "batch", "low"),
     metric("accuracy", "reward", "share of right answers", "fraction", "sequence", "low", aliases="acc correct solve_rate success_rate pass_rate"),
+    metric("pass_at_k", "reward", "share of prompts of which at least one of several responses is right", "fraction", "sequence", "low", aliases="pass_at_n"),
     metric("tool_failure_rate", "reward", "share of tool calls that failed", "fraction", "batch", "high"),
+    metric("tool_calls_mean", "reward", "mean number of tool calls of an episode", "count", "sequence", "low", aliases="tool_calls mean_tool_calls avg_tool_calls"),
+    metric("tool_unknown_count", "reward", "calls of tools that do not exist", "count", "batch", "high"),
+    metric("tool_loop_exhausted_frac", "reward", "share of episodes that ended because no more tool calls were allowed", "fraction", "sequence", "high"),
     metric(
         "advantage_mean", "advantage", "mean advantage; 0 by construction where advantages are whitened", "reward", "token", "both",
         aliases="adv_mean adv_avg advantages_mean mean_advantage advantage advantages",
@@ -170,7 +179,7 @@ METRICS: tuple[Metric, ...] = (
         aliases=(
             "response_length response_length_mean length completion_length mean_length avg_response_len avg_len mean_response_length completion_tokens gen_len response_len "
             "episodic_length ep_len_mean output_length mean_completion_len mean_completion_length avg_completion_length completion_len completion_length_mean avg_response_length "
-            "mean_response_len mean_completion_tokens avg_completion_tokens mean_response_tokens"
+            "mean_response_len mean_completion_tokens avg_completion_tokens mean_response_tokens mean_ep_length"
         ),
     ),
     metric("rollout_length_std", "length", "spread of the response lengths", "tokens", "batch", "both", aliases="response_length_std length_std"),
@@ -188,6 +197,8 @@ METRICS: tuple[Metric, ...] = (
     metric("prompt_length_mean", "length", "mean length of the prompts", "tokens", "sequence", aliases="prompt_length"),
     metric("total_length_mean", "length", "mean length of prompt and response together", "tokens", "sequence", aliases="total_length tot_len"),
     metric("turns_mean", "length", "mean number of turns of an episode", "count", "sequence", aliases="num_turns"),
+    metric("turns_max", "length", "largest number of turns of an episode", "count", "batch"),
+    metric("max_turns_frac", "length", "share of episodes that ended at the limit of turns", "fraction", "sequence", "high"),
     metric("length_reward_corr", "length", "rank correlation of response length with reward", "1", "batch", "both", aliases="length_reward_correlation"),
     metric("preference_margin", "preference", "implicit reward of chosen minus rejected", "reward", "sequence", "both", aliases="margins margin reward_margin"),
     metric("preference_accuracy", "preference", "share of pairs whose chosen answer scores higher", "fraction", "sequence", "low", aliases="accuracies"),
@@ -199,13 +210,32 @@ METRICS: tuple[Metric, ...] = (
     metric("perplexity", "quality", "perplexity of the responses", "1", "token", "high", aliases="ppl"),
     metric("distinct_2", "quality", "share of distinct pairs of words: the responses' diversity", "fraction", "batch", "low", aliases="distinct2 distinct_n"),
     metric("aborted_frac", "quality", "share of responses that were aborted", "fraction", "batch", "high"),
+    metric("malformed_frac", "quality", "share of messages or episodes whose format cannot be read: tags, thinking, calls", "fraction", "sequence", "high"),
+    metric("repetitive_responses_frac", "quality", "share of responses that consist mostly of repeated text", "fraction", "sequence", "high"),
     metric("mismatch_kl", "mismatch", "KL between the policy that sampled and the one that trains, on the same tokens", "nats", "token", "high", aliases="vllm_kl rollout_kl"),
+    metric("mismatch_kl_max", "mismatch", "largest KL of a token between the policy that sampled and the one that trains", "nats", "token", "high"),
     metric("mismatch_logp_diff", "mismatch", "mean absolute difference of log-probabilities between trainer and sampler", "nats", "token", "high"),
+    metric("mismatch_logp_diff_max", "mismatch", "largest difference of log-probabilities between trainer and sampler", "nats", "token", "high"),
     metric("mismatch_prob_diff", "mismatch", "mean absolute difference of probabilities between trainer and sampler", "fraction", "token", "high"),
+    metric("mismatch_prob_diff_max", "mismatch", "largest difference of probabilities between trainer and sampler", "fraction", "token", "high"),
     metric("mismatch_prob_corr", "mismatch", "correlation of probabilities between trainer and sampler", "1", "token", "low"),
     metric("mismatch_ratio", "mismatch", "mean factor between the probabilities of trainer and sampler; 1 where they agree", "1", "token", "high"),
+    metric("mismatch_ratio_max", "mismatch", "largest factor of a sequence between the probabilities of trainer and sampler", "1", "sequence", "high"),
     metric("sampling_ratio_mean", "mismatch", "mean importance weight of trainer over sampler", "1", "token", "both"),
+    metric("sampling_ratio_min", "mismatch", "smallest importance weight of trainer over sampler", "1", "token", "low"),
+    metric("sampling_ratio_max", "mismatch", "largest importance weight of trainer over sampler", "1", "token", "high"),
+    metric("sampling_ratio_std", "mismatch", "spread of the importance weights of trainer over sampler", "1", "token", "high"),
+    metric("mismatch_ess", "mismatch", "effective sample size of the importance weights, as a share of the batch; 1 where all weights are equal", "fraction", "batch", "low"),
+    metric("mismatch_chi2", "mismatch", "chi-squared divergence of trainer from sampler, per token: the mean squared weight minus 1", "1", "token", "high"),
+    metric("mismatch_chi2_sequence", "mismatch", "chi-squared divergence of trainer from sampler over whole responses", "1", "sequence", "high"),
+    metric("mismatch_clipped_frac", "mismatch", "share of importance weights of trainer over sampler that were cut off", "fraction", "token", "high"),
     metric("mismatch_masked_frac", "mismatch", "share of tokens masked for disagreeing with the sampler", "fraction", "token", "high", aliases="is_masked"),
+    metric("mismatch_masked_sequence_frac", "mismatch", "share of responses masked for disagreeing with the sampler", "fraction", "sequence", "high"),
+    metric("staleness_mean", "mismatch", "mean number of updates between the policy that wrote a response and the one trained on it", "updates", "sequence", "high", aliases="staleness mean_staleness"),
+    metric("staleness_max", "mismatch", "largest number of updates between the policy that wrote a response and the one trained on it", "updates", "batch", "high"),
+    metric("stale_frac", "mismatch", "share of responses that an older policy wrote", "fraction", "sequence", "high"),
+    metric("dropped_rollouts", "mismatch", "rollouts that were thrown away because they were too old", "count", "batch", "high"),
+    metric("failed_rollouts", "mismatch", "rollouts that were thrown away because they failed", "count", "batch", "high"),
     metric(
         "tokens_per_second", "throughput", "tokens processed in a second", "tokens/s", "run", "low",
         aliases="tokens_s tps throughput tokens_per_sec tokens_sec tok_s tok_per_sec",

@@ -9,7 +9,7 @@ from typing import Any
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
 from rldk.core.catalog.frameworks import FRAMEWORKS
-from rldk.core.catalog.lookup import CATALOG, Place, entry_of, identify, locate, sums
+from rldk.core.catalog.lookup import CATALOG, Place, entry_of, identify, is_not_judged, locate, sums
 from rldk.core.catalog.metric import TRANSFORMS, Key, normalise
 from rldk.core.errors import UsageError
 from rldk.core.jsonio import to_number
@@ -25,23 +25,25 @@ _OF_PAIRS = frozenset({"reward_acc", "reward_accuracy", "reward_accuracies"})
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How one canonical metric is made of a row: which raw keys are added, and what is done to the sum."""
+    """How one canonical metric is made of a row: which raw keys are added or subtracted, and what is done to the sum."""
 
     metric: str
     parts: tuple[str, ...]
     transform: str
     per: str
+    signs: tuple[float, ...] = (1.0,)
 
     @property
     def source(self) -> str:
-        return " + ".join(self.parts)
+        first, *others = self.parts
+        return first + "".join(f" {'+' if sign > 0 else '-'} {part}" for part, sign in zip(others, self.signs[1:], strict=True))
 
     def value(self, row: Mapping[str, Any]) -> float | None:
         """The metric's value in a row; `None` where a part of it is not a number."""
         total = to_number(row.get(self.parts[0]))
-        for part in self.parts[1:]:
+        for part, sign in zip(self.parts[1:], self.signs[1:], strict=True):
             number = to_number(row.get(part))
-            total = None if total is None or number is None else total + number
+            total = None if total is None or number is None else total + sign * number
         return None if total is None else TRANSFORMS[self.transform](total)
 
 
@@ -55,12 +57,14 @@ class Plan:
     routes: Mapping[str, tuple[Route, ...]]
     unmapped: tuple[str, ...]
     kind: str
+    not_judged: tuple[str, ...] = ()
+    """The keys that the framework is known to log and that carry no judgement; like unknown ones, they keep their name."""
 
     @cached_property
     def copied(self) -> tuple[tuple[str, str], ...]:
         """The keys whose values are taken as they are, each with its metric; those of no metric keep their name."""
         alone = ((ways[0].parts[0], name) for name, ways in self.routes.items() if _is_copy(ways))
-        return (*((key, key) for key in self.unmapped), *alone)
+        return (*((key, key) for key in (*self.unmapped, *self.not_judged)), *alone)
 
     @cached_property
     def made(self) -> tuple[tuple[str, tuple[Route, ...]], ...]:
@@ -103,7 +107,8 @@ class Resolution:
 
     `sources` says which raw key each metric came from, `reductions` over what it was reduced (`token`, `sequence`,
     `batch`, `run`, or `unstated`), `duplicates` which raw keys say the same as one that was taken, `nulls` which
-    metrics were logged without a value, and `kind` whether this is a row of `train`, `eval`, a `summary`, or `other`.
+    metrics were logged without a value, `not_judged` which keys the framework is known to log, and `kind` whether this is
+    a row of `train`, `eval`, a `summary`, or `other`.
     """
 
     metrics: dict[str, float] = field(default_factory=dict)
@@ -112,6 +117,7 @@ class Resolution:
     reductions: dict[str, str] = field(default_factory=dict)
     duplicates: dict[str, str] = field(default_factory=dict)
     nulls: list[str] = field(default_factory=list)
+    not_judged: list[str] = field(default_factory=list)
     kind: str = "other"
     framework: str | None = None
 
@@ -133,6 +139,7 @@ def resolve(raw: Mapping[str, Any], *, framework: str | None = None, field_map: 
             result.duplicates.update((route.source, name) for route in others)
     result.nulls = [name for name in plan.routes if name in nulls]
     result.unmapped = [key for key in plan.unmapped if key in values]
+    result.not_judged = [key for key in plan.not_judged if key in values]
     return result
 
 
@@ -172,12 +179,15 @@ def plan_for(keys: tuple[str, ...], framework: str | None, field_map: tuple[tupl
     _add_sums(found, unmapped, present, framework)
     routes = {name: tuple(route for _, route in sorted(ranked, key=lambda pair: pair[0])) for name, ranked in found.items()}
     _part_reductions(routes)
-    return Plan(routes, tuple(unmapped), _kind(routes, present, held_out))
+    not_judged = tuple(key for key in unmapped if is_not_judged(key, framework))
+    others = tuple(key for key in unmapped if key not in not_judged)
+    return Plan(routes, others, _kind(routes, present, held_out), not_judged)
 
 
 def _route(name: str, key: Key, parts: tuple[str, ...], per: str) -> Route:
     entry = entry_of(name)
-    return Route(name, parts, key.transform, per or (entry.reduction if entry else "unstated"))
+    signs = tuple(-1.0 if part.startswith("-") else 1.0 for part in key.parts) if len(parts) > 1 else (1.0,)
+    return Route(name, parts, key.transform, per or (entry.reduction if entry else "unstated"), signs)
 
 
 def _place_in_row(key: str, framework: str | None, present: frozenset[str]) -> Place | None:
@@ -210,18 +220,18 @@ def _held_out(bare: str, framework: str | None) -> Place | None:
 
 def _last_words(bare: str) -> str:
     """verl and others put the data set before the metric: `gsm8k/acc/mean@8` is `acc`."""
-    parts = [part for part in bare.split("/") if not part.startswith(("mean@", "best@", "maj@", "std@", "worst@"))]
+    parts = [part for part in bare.split("/") if not part.startswith(("mean@", "best@", "maj@", "std@", "worst@", "avg@"))]
     return parts[-1] if parts else bare
 
 
 def _add_sums(
     found: dict[str, list[tuple[int, Route]]], unmapped: list[str], present: frozenset[str], framework: str | None
 ) -> None:
-    for entry, key in sums(framework):
+    for entry, key, rank in sums(framework):
         for prefix in ("", "train/"):
-            parts = tuple(prefix + part for part in key.parts)
+            parts = tuple(prefix + part.removeprefix("-") for part in key.parts)
             if all(part in present for part in parts):
-                found.setdefault(entry.name, []).append((3, _route(entry.name, key, parts, key.per)))
+                found.setdefault(entry.name, []).append((rank, _route(entry.name, key, parts, key.per)))
                 unmapped[:] = [name for name in unmapped if name not in parts]
                 break
 

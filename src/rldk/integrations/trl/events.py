@@ -68,7 +68,7 @@ class EventMaker:
     def make(self, step: int, logs: Mapping[str, Any]) -> Event | None:
         """The event of a step; `None` for a row that describes the whole run and not a step."""
         found = resolve(logs, framework=self._framework(logs))
-        own = {key: number for key in found.unmapped if (number := to_number(logs[key])) is not None}
+        own = {key: number for key in (*found.unmapped, *found.not_judged) if (number := to_number(logs[key])) is not None}
         if found.kind == "summary" or not (found.metrics or found.nulls or own):
             return None
         event = Event(step, {**found.metrics, **own}, time.time(), nulls=tuple(found.nulls))

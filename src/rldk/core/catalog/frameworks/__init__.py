@@ -7,7 +7,10 @@ and not beside the readers of logs because live events are put into canonical te
 from __future__ import annotations
 
 from rldk.core.catalog.frameworks.areal import AREAL
+from rldk.core.catalog.frameworks.art import ART
+from rldk.core.catalog.frameworks.baselines import BASELINES
 from rldk.core.catalog.frameworks.cleanrl import CLEANRL
+from rldk.core.catalog.frameworks.deepspeed_chat import DEEPSPEED_CHAT
 from rldk.core.catalog.frameworks.llama_factory import LLAMA_FACTORY
 from rldk.core.catalog.frameworks.minimind import MINIMIND
 from rldk.core.catalog.frameworks.ms_swift import MS_SWIFT
@@ -15,9 +18,12 @@ from rldk.core.catalog.frameworks.nemo_rl import NEMO_RL
 from rldk.core.catalog.frameworks.openrlhf import OPENRLHF
 from rldk.core.catalog.frameworks.prime_rl import PRIME_RL
 from rldk.core.catalog.frameworks.rldk import RLDK
+from rldk.core.catalog.frameworks.roll import ROLL
 from rldk.core.catalog.frameworks.sb3 import SB3
+from rldk.core.catalog.frameworks.skyrl import SKYRL
 from rldk.core.catalog.frameworks.slime import SLIME
 from rldk.core.catalog.frameworks.tinker import TINKER
+from rldk.core.catalog.frameworks.torchtune import TORCHTUNE
 from rldk.core.catalog.frameworks.trainer import TRAINER
 from rldk.core.catalog.frameworks.trl import TRL_DPO, TRL_GRPO, TRL_OLD, TRL_PPO
 from rldk.core.catalog.frameworks.verl import VERL
@@ -29,7 +35,7 @@ FRAMEWORKS: dict[str, Framework] = {
     framework.name: framework
     for framework in (
         RLDK, TRAINER, TRL_PPO, TRL_GRPO, TRL_DPO, TRL_OLD, VERL, OPENRLHF, NEMO_RL, AREAL, MS_SWIFT, SLIME, PRIME_RL, TINKER,
-        MINIMIND, LLAMA_FACTORY, CLEANRL, SB3,
+        SKYRL, ROLL, ART, TORCHTUNE, MINIMIND, LLAMA_FACTORY, DEEPSPEED_CHAT, CLEANRL, SB3, BASELINES,
     )
 }
 """By name. Where two claim the same key, the one that stands first counts."""

@@ -9,6 +9,7 @@ __all__ = ["SB3"]
 SB3 = framework(
     "sb3", "Stable-Baselines3",
     signature=("time/total_timesteps", "time/iterations", "train/n_updates", "time/time_elapsed"),
+    known="train/std train/n_updates train/ent_coef* time/*",
     keys={
         "kl_update": Key("train/approx_kl", estimator="k3"),
         "entropy_mean": Key("train/entropy_loss", "negate"),
