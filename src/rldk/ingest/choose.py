@@ -76,7 +76,8 @@ def choose(
     if hint is not None:
         chosen = next((adapter for adapter in ADAPTERS if adapter.name == hint), None)
         if chosen is None:
-            raise UsageError(f"Unknown adapter {hint!r}.{did_you_mean(hint, names(), cutoff=0.7)} Available: {', '.join(names())}.")
+            near = did_you_mean(hint, names(), cutoff=0.7)
+            raise UsageError(f"Unknown adapter {hint!r}.{near} Available: {', '.join(names())}.")
         adapter = chosen(source, field_map=field_map, progress=progress)
         if not adapter.can_handle():
             raise ReadError(f"{source.path} cannot be read by the adapter {hint!r}: {adapter.why}.")
