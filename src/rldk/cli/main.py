@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "scan": "judge runs: what went wrong, since when, why, and what to do",
     "report": "write a report with plots, incidents and scores: one HTML file, PNG, Markdown",
     "watch": "follow a run that is being written, in the terminal",
+    "run": "run a command, judge what it prints as it appears, and end it if asked",
     "replay": "show where a run would have been stopped, and what that would have saved",
     "explain": "print a detector's page: what it catches, when it misfires, what to do",
     "dashboard": "follow the runs of a folder in the browser, as they are written",

@@ -2,6 +2,10 @@
 
 RUN is a log, which need not exist yet, or a folder, whose newest log is followed. If the output is not a terminal, plain
 lines are printed: each alert at once, and the state of the run every few seconds.
+
+    rldk watch logs/run.jsonl --notify https://hooks.example.org/x --stop-cmd 'scancel 4711' --on critical
+
+--notify posts each anomaly, --stop-cmd runs a command once, when a confirmed anomaly stands.
 Exit status: 0, or 1 if the verdict is one that --fail-on names.
 """
 
@@ -30,6 +34,8 @@ _SEARCH = 2.0  # a folder is searched for a newer log after so many seconds with
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    from rldk.cli.alarms import add_alarms
+
     parser.add_argument("path", metavar="RUN", help="a log, or a folder with logs")
     parser.add_argument("--plain", action="store_true", help="print plain lines, also in a terminal")
     parser.add_argument(
@@ -37,6 +43,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--steps", type=int, metavar="N", help="the number of steps of the run, to estimate the time left")
     parser.add_argument("--idle", type=float, metavar="SECONDS", help="end after so many seconds without a new event")
+    parser.add_argument(
+        "--stop-cmd", metavar="COMMAND",
+        help="run this command once, when such an anomaly stands and is confirmed; not run by a shell. It gets the anomalies as "
+        "JSON on its standard input, and RLDK_RUN_ID and RLDK_STEP",
+    )  # fmt: skip
+    add_alarms(parser)
     add_fail_on(parser, "never")
     add_reading(parser)
 
@@ -45,11 +57,15 @@ def run(args: argparse.Namespace) -> int:
     if not args.every > 0:
         raise UsageError(f"Expected --every to be a positive number of seconds, got {args.every:g}.")
     watch = Watch(args)
-    with while_read():
-        if args.plain or not sys.stdout.isatty():
-            watch_lines(watch, args.every)
-        else:
-            watch_screen(watch)
+    try:
+        with while_read():
+            if args.plain or not sys.stdout.isatty():
+                watch_lines(watch, args.every)
+            else:
+                watch_screen(watch)
+    finally:
+        for line in watch.close():
+            sys.stderr.write(f"rldk: {line}\n")
     return exit_status((one.result.verdict for one in watch.runs.values()), args.fail_on)
 
 
@@ -57,11 +73,18 @@ class Watch:
     """The log that is watched: the one that was given, or the newest one of a folder."""
 
     def __init__(self, args: argparse.Namespace) -> None:
+        from rldk.cli.alarms import Alarms, RunStopper
+        from rldk.monitor import Command
+
         self.path = Path(args.path)
         self._config = read_config(args)
         self._reading = (args.adapter, parse_field_map(args.field_map))
         self._total_steps, self._idle = args.steps, args.idle
         self._last_event, self._last_search = math.inf, 0.0  # the clock starts with the first read
+        self.said: list[str] = []
+        self._alarms = Alarms(args, self.said.append)
+        self._stopper = RunStopper(args.on if args.stop_cmd else None, args.confirm)
+        self._stop_command = Command(args.stop_cmd, args.on) if args.stop_cmd else None
         self._follower = self._follow(self._newest())
 
     def _newest(self) -> Path:
@@ -86,8 +109,26 @@ class Watch:
         raised = self._follower.read()
         if self._follower.events > before or self._follower.is_reading or self._last_event == math.inf:
             self._last_event = time.monotonic()
+        self._act()
         self._search()
         return raised
+
+    def _act(self) -> None:
+        """Post what has not been posted, and run the command that stops the run if that is called for."""
+        for one in self.runs.values():
+            self._alarms.fresh(one.run_id, one.judge.anomalies)
+        decided = self._stopper.look(self.runs.values())
+        if decided is not None and self._stop_command is not None:
+            run_id, stop = decided
+            self.said.append(f"{clean(self._stop_command.key, 200)} is run at step {stop.step}: {clean(stop.message, 300)}")
+            reasons = [one for one in self.runs[run_id].judge.standing if one.type == stop.type]
+            self._alarms.send(self._stop_command, run_id, reasons)
+
+    def close(self) -> list[str]:
+        """Wait for what is still to be sent; what there is to say about it."""
+        self._follower.close()
+        self._alarms.close(*([] if self._stop_command is None else [self._stop_command]))
+        return self.said
 
     def _search(self) -> None:
         """Switch to a newer log of the folder if the one that is followed is silent: another run may have begun."""
@@ -154,6 +195,8 @@ def watch_lines(watch: Watch, every: float) -> None:
         for one, anomaly in watch.read():
             name = f"{clean(one.run_id, 60)}  " if len(watch.runs) > 1 else ""
             _print(name + alert_line(anomaly))
+        while watch.said:
+            _print(watch.said.pop(0))
         if watch.current is not None and not watch.busy and time.monotonic() - printed_at >= every:
             line = progress_line(watch.current)
             if line != printed:

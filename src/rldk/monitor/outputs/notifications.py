@@ -53,12 +53,13 @@ class Notification(Output):
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         if raised:
-            self._notify(raised)
+            self.notify(raised)
 
     def alert(self, anomaly: Anomaly) -> None:
-        self._notify([anomaly])
+        self.notify([anomaly])
 
-    def _notify(self, raised: list[Anomaly]) -> None:
+    def notify(self, raised: Sequence[Anomaly], run_id: str | None = None) -> None:
+        """Send those of these anomalies that are severe enough; of the monitor's run, or of another one."""
         self._raise()
         found = [anomaly.to_dict() for anomaly in raised if anomaly.severity in self.severities]
         if not found or self._queue.full():
@@ -66,7 +67,7 @@ class Notification(Output):
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=f"rldk {self.name}", daemon=True)
             self._thread.start()
-        self._queue.put_nowait(strict({"run_id": self._run_id, "step": found[0]["step"], "anomalies": found}))
+        self._queue.put_nowait(strict({"run_id": run_id or self._run_id, "step": found[0]["step"], "anomalies": found}))
 
     def close(self) -> None:
         """Wait up to five seconds for what is still to be sent."""

@@ -1,0 +1,156 @@
+"""A command whose output is passed through and read as it appears."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from rldk.cli.child.processes import adopt_orphans, end_processes, reap_orphans, started_by
+from rldk.cli.child.terminal import ChildTerminal, is_foreground_terminal
+from rldk.core.errors import UsageError
+
+__all__ = ["Command", "CommandNotStartedError"]
+
+_BLOCK = 1 << 16
+_FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+
+
+class CommandNotStartedError(UsageError):
+    """The command does not exist (status 127) or cannot be run (126), as shells have it."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Command:
+    """A command that runs, with what it prints passed to our own output and to `on_output(stream, bytes)`.
+
+    It gets a terminal where our output is one, otherwise separate pipes, and its own session, so that all of its processes
+    can be found. Signals that we get are passed on to it. Memory is bounded: what our reader does not take makes the command
+    wait, as without us.
+    """
+
+    def __init__(self, words: Sequence[str], on_output: Callable[[str, bytes], None]) -> None:
+        self._on_output = on_output
+        out, err = sys.stdout.fileno(), sys.stderr.fileno()
+        self.terminal = ChildTerminal(out) if is_foreground_terminal(out) else None
+        theirs = subprocess.PIPE if self.terminal is None else self.terminal.theirs
+        typed = self.terminal is not None and is_foreground_terminal(0)
+        adopt_orphans()
+        try:
+            self.process = subprocess.Popen(
+                words,
+                stdin=theirs if typed else None,
+                stdout=theirs,
+                stderr=theirs if self.terminal is not None and os.isatty(err) else subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+                preexec_fn=self.terminal.become_controlling if self.terminal is not None else None,
+            )
+        except OSError as error:
+            missing = isinstance(error, FileNotFoundError)
+            raise CommandNotStartedError(f"{words[0]} cannot be run: {error.strerror}.", 127 if missing else 126) from error
+        self._readers = [self._pass_on(*stream) for stream in self._streams(out, err)]
+        if typed:
+            self._pass_keys()
+
+    def _streams(self, out: int, err: int) -> Iterator[tuple[str, io.FileIO, int]]:
+        if self.terminal is not None:
+            os.close(self.terminal.theirs)
+            yield "terminal", io.FileIO(self.terminal.own, closefd=True), out
+        for name, source, target in (("stdout", self.process.stdout, out), ("stderr", self.process.stderr, err)):
+            if source is not None:
+                assert isinstance(source, io.FileIO)  # as without a buffer
+                yield name, source, target
+
+    def _pass_on(self, stream: str, source: io.FileIO, target: int) -> threading.Thread:
+        def work() -> None:
+            with suppress(OSError):  # a terminal ends with an error; and a reader of ours that has gone ends the stream
+                while data := source.read(_BLOCK):
+                    self._on_output(stream, data)
+                    _write_all(target, data)
+            source.close()
+
+        thread = threading.Thread(target=work, name=f"rldk run {stream}", daemon=True)
+        thread.start()
+        return thread
+
+    def _pass_keys(self) -> None:
+        assert self.terminal is not None
+        self.terminal.take_keys(0)
+        own = self.terminal.own
+
+        def work() -> None:
+            with suppress(OSError):
+                while data := os.read(0, _BLOCK):
+                    _write_all(own, data)
+
+        threading.Thread(target=work, name="rldk run keys", daemon=True).start()
+
+    @contextmanager
+    def signals_passed_on(self) -> Iterator[None]:
+        """While this lasts, signals to us go to the command, and a new size of our terminal to its own."""
+
+        def pass_on(number: int, _frame: FrameType | None) -> None:
+            with suppress(OSError):
+                if sys.platform == "win32":
+                    self.process.send_signal(number)
+                elif self.process.poll() is None:
+                    os.killpg(self.process.pid, number)
+
+        handlers = {number: pass_on for name in _FORWARDED if (number := getattr(signal, name, None)) is not None}
+        terminal = self.terminal
+        if terminal is not None:
+            handlers[signal.SIGWINCH] = lambda *_: terminal.copy_size()
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            if terminal is not None:
+                terminal.restore()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait up to so long for the end of the command and of its output; whether both have ended."""
+        for reader in self._readers:
+            if reader.is_alive():
+                reader.join(seconds)
+                break
+        else:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(seconds)
+        reap_orphans(self.process.pid)
+        return self.has_ended and not any(reader.is_alive() for reader in self._readers)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the command has ended, though processes that it started may still hold its output."""
+        return self.process.poll() is not None
+
+    def others(self) -> int:
+        """How many processes that it started still run."""
+        return sum(one.pid != self.process.pid for one in started_by(self.process.pid))
+
+    def end(self, grace: float) -> bool:
+        """End the command and all that it started (SIGTERM, then SIGKILL); whether SIGKILL was needed."""
+        return end_processes(self.process, grace)
+
+    @property
+    def status(self) -> int:
+        """The exit status as shells have it: 128 + N for a command that signal N ended."""
+        code = self.process.returncode
+        return 128 - code if code < 0 else code
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]

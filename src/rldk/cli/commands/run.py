@@ -1,0 +1,173 @@
+"""Run a command, pass its output through, and judge what it prints as it appears.
+
+    rldk run --stop-on critical -- python train.py --lr 1e-5
+
+The output is kept in a log, whose verdict is the one that `rldk scan` gives. Messages of rldk go to stderr. The command gets a
+terminal if the output is one, otherwise separate pipes; signals are passed on to it. With --stop-on it is ended, with all
+processes that it started, when a confirmed anomaly of that severity stands.
+Exit status: that of the command (128 + N if signal N ended it; 127 and 126 if it cannot be run). 1 if it succeeded although
+rldk ended it, or with a verdict that --fail-on names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rldk.cli.options import add_fail_on, add_reading, exit_status, judge_paths, parse_field_map, read_config
+from rldk.core.anomaly import SEVERITIES, Anomaly
+from rldk.core.errors import RLDKError, UsageError
+from rldk.core.files import write_json
+from rldk.core.text import clean
+
+if TYPE_CHECKING:
+    from rldk.cli.child.command import Command
+    from rldk.judge.result import Result
+
+_POLL = 0.25
+_LINGER_SAID = 5.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    from rldk.cli.alarms import add_alarms
+
+    parser.usage = "rldk run [options] -- COMMAND ..."
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command with its arguments")
+    parser.add_argument("--log", metavar="FILE", help="where the output is kept (default: rldk_logs/run_TIME.log)")
+    parser.add_argument("--stop-on", choices=SEVERITIES, help="end the command when such an anomaly stands and is confirmed")
+    parser.add_argument(
+        "--grace", type=float, default=30.0, metavar="SECONDS", help="between SIGTERM and SIGKILL (default: 30)"
+    )  # fmt: skip
+    parser.add_argument(
+        "--linger", type=float, metavar="SECONDS",
+        help="end processes that still hold the output so long after the command has ended (default: read on)",
+    )  # fmt: skip
+    parser.add_argument("--result", metavar="FILE", help="write the judgement to this file, as `rldk scan --json` prints it")
+    add_alarms(parser)
+    add_fail_on(parser, "never")
+    add_reading(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from rldk.cli.child.command import Command, CommandNotStartedError
+    from rldk.cli.child.output_log import OutputLog
+
+    words = args.words[1:] if args.words[:1] == ["--"] else args.words
+    if not words:
+        raise UsageError("Expected a command after `--`, such as `rldk run -- python train.py`.")
+    for name in ("grace", "linger"):
+        if (value := getattr(args, name)) is not None and not value >= 0:
+            raise UsageError(f"Expected --{name} to be a number of seconds, got {value:g}.")
+    watching = Watching(args)
+    log = OutputLog(watching.path)
+    sys.stdout.flush()
+    try:
+        command = Command(words, log.add)
+    except CommandNotStartedError as error:
+        log.close()
+        sys.stderr.write(f"rldk: error: {clean(error, 500)}\n")
+        return error.status
+    watching.command = command
+    with command.signals_passed_on():
+        watching.follow()
+    log.close()
+    return watching.conclude(log.problem)
+
+
+class Watching:
+    """The judgement of a command's output while it runs, and at its end."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        from rldk.cli.alarms import Alarms, RunStopper
+        from rldk.judge.follow import FollowedRun, LogFollower
+
+        self.args = args
+        self.path = Path(args.log) if args.log else Path("rldk_logs", time.strftime(f"run_%Y%m%d_%H%M%S_{os.getpid()}.log"))
+        self.command: Command
+        self._config = read_config(args)
+        self._stopper = RunStopper(args.stop_on, args.confirm)
+        self._alarms = Alarms(args, self._say)
+        self._follower = LogFollower(
+            self.path, lambda name, framework: FollowedRun(name, framework, self._config),
+            adapter_hint=args.adapter, field_map=parse_field_map(args.field_map),
+        )  # fmt: skip
+        self._ended_at: float | None = None
+        self._said_linger = False
+
+    def follow(self) -> None:
+        """Until the command and its output have ended: judge what is new, and end the command if that is called for."""
+        while not self.command.wait(_POLL):
+            self._follower.read()
+            for one in list(self._follower.runs.values()):
+                self._tell(one.run_id, one.judge.anomalies)
+            decided = self._stopper.look(self._follower.runs.values())
+            if decided is not None:
+                self._say(f"ending the command at step {decided[1].step}: {clean(decided[1].message, 300)}")
+                self._end()
+            self._linger()
+        self._follower.close()
+
+    def _tell(self, run_id: str, anomalies: list[Anomaly]) -> None:
+        from rldk.cli.watch_screen import alert_line
+
+        for anomaly in self._alarms.fresh(run_id, anomalies):
+            self._say(alert_line(anomaly))
+
+    def _end(self) -> None:
+        if self.command.end(self.args.grace):
+            self._say("SIGTERM was not enough: the command was ended with SIGKILL")
+
+    def _linger(self) -> None:
+        """What the command started may hold its output after its end: it is read on, for as long as --linger permits."""
+        if not self.command.has_ended:
+            return
+        now = time.monotonic()
+        self._ended_at = self._ended_at or now
+        since = now - self._ended_at
+        if self.args.linger is not None and since >= self.args.linger:
+            self._say(f"ending what the command left behind (processes: {self.command.others()})")
+            self._end()
+        elif since >= _LINGER_SAID and not self._said_linger:
+            self._said_linger = True
+            status, left = self.command.status, self.command.others()
+            self._say(f"the command has ended with status {status}; reading on, as its output is still open (processes: {left})")
+
+    def conclude(self, problem: str) -> int:
+        """Judge the whole log, say what was found, and give the exit status."""
+        status = self.command.status
+        verdicts: list[str] = []
+        if problem:
+            self._say(problem)
+        try:
+            judged = judge_paths(self.args, [str(self.path)])
+            verdicts = judged.verdicts
+            for result, _ in judged.results:
+                self._tell(result.run.run_id, result.anomalies)
+                self._say(_ending(result))
+            if self.args.result:
+                runs = [result.to_dict(skipped) for result, skipped in judged.results]
+                write_json(self.args.result, {"runs": runs, "passed_over": judged.not_judged()})
+            self._say(f"the output is in {clean(self.path, 300)} (`rldk report` and `rldk scan` read it)")
+        except RLDKError as error:
+            self._say(f"nothing to judge: {clean(error, 500)}")
+        self._alarms.close()
+        if self._stopper.decision is not None:
+            return status or 1
+        return status or exit_status(verdicts, self.args.fail_on)
+
+    def _say(self, line: str) -> None:
+        """A line on stderr; the cursor of a terminal in which keys are passed on has to be returned too."""
+        terminal = getattr(self, "command", None) and self.command.terminal
+        end = "\r\n" if terminal and terminal.is_raw else "\n"
+        sys.stderr.write(f"rldk: {line}{end}")
+        sys.stderr.flush()
+
+
+def _ending(result: Result) -> str:
+    worst = result.worst
+    cause = f" Since step {worst.step}: {worst.title}. What to do: {worst.advice}" if worst else ""
+    return f"{clean(result.run.run_id, 60)}: {result.verdict} after {len(result.run)} events: {clean(result.reason)}.{cause}"
