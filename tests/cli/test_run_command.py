@@ -246,7 +246,10 @@ def test_in_a_terminal_the_command_has_one_and_ours_is_restored(keys: bytes, tmp
     own, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (30, 91)) if sys.version_info >= (3, 11) else None
     before = termios.tcgetattr(theirs)
-    start = "import os, sys, fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+    start = (  # as a shell does it: a terminal of its own, and Ctrl-C not ignored, whatever the tests were started by
+        "import os, sys, fcntl, signal, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    )
     call = [sys.executable, "-c", start, sys.executable, "-m", "rldk", "run", "--log", "kept.log", "--", *python(code)]
     process = subprocess.Popen(call, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path, start_new_session=True)
     shown, sent = b"", False

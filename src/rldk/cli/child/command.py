@@ -39,28 +39,63 @@ class Command:
     """
 
     def __init__(self, words: Sequence[str], on_output: Callable[[str, bytes], None]) -> None:
-        self._on_output = on_output
-        out, err = sys.stdout.fileno(), sys.stderr.fileno()
-        self.terminal = ChildTerminal(out) if is_foreground_terminal(out) else None
-        theirs = subprocess.PIPE if self.terminal is None else self.terminal.theirs
-        typed = self.terminal is not None and is_foreground_terminal(0)
+        self.process: subprocess.Popen[bytes]
+        self._words, self._on_output = words, on_output
+        self._out, self._err = sys.stdout.fileno(), sys.stderr.fileno()
+        self.terminal = ChildTerminal(self._out) if is_foreground_terminal(self._out) else None
+        self._typed = self.terminal is not None and is_foreground_terminal(0)
+        self._readers: list[threading.Thread] = []
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Start it. While this lasts, signals to us go to the command, and a new size of our terminal to its own."""
+        terminal = self.terminal
+        handlers: dict[int, Callable[[int, FrameType | None], None]] = {
+            number: self._pass_signal for name in _FORWARDED if (number := getattr(signal, name, None)) is not None
+        }
+        if terminal is not None:
+            handlers[signal.SIGWINCH] = lambda *_: terminal.copy_size()
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        try:
+            if terminal is not None and self._typed:
+                terminal.take_keys(0)
+            self._start()
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            if terminal is not None:
+                terminal.restore()
+
+    def _start(self) -> None:
+        terminal = self.terminal
+        theirs = subprocess.PIPE if terminal is None else terminal.theirs
         adopt_orphans()
         try:
             self.process = subprocess.Popen(
-                words,
-                stdin=theirs if typed else None,
+                self._words,
+                stdin=theirs if self._typed else None,
                 stdout=theirs,
-                stderr=theirs if self.terminal is not None and os.isatty(err) else subprocess.PIPE,
+                stderr=theirs if terminal is not None and os.isatty(self._err) else subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
-                preexec_fn=self.terminal.become_controlling if self.terminal is not None else None,
+                preexec_fn=None if terminal is None else terminal.become_controlling,
             )
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
-            raise CommandNotStartedError(f"{words[0]} cannot be run: {error.strerror}.", 127 if missing else 126) from error
-        self._readers = [self._pass_on(*stream) for stream in self._streams(out, err)]
-        if typed:
+            said = f"{self._words[0]} cannot be run: {error.strerror}."
+            raise CommandNotStartedError(said, 127 if missing else 126) from error
+        self._readers = [self._pass_on(*stream) for stream in self._streams(self._out, self._err)]
+        if self._typed:
             self._pass_keys()
+
+    def _pass_signal(self, number: int, _frame: FrameType | None) -> None:
+        process = getattr(self, "process", None)
+        with suppress(OSError):
+            if process is not None and sys.platform == "win32":
+                process.send_signal(number)
+            elif process is not None and process.poll() is None:
+                os.killpg(process.pid, number)
 
     def _streams(self, out: int, err: int) -> Iterator[tuple[str, io.FileIO, int]]:
         if self.terminal is not None:
@@ -85,7 +120,6 @@ class Command:
 
     def _pass_keys(self) -> None:
         assert self.terminal is not None
-        self.terminal.take_keys(0)
         own = self.terminal.own
 
         def work() -> None:
@@ -94,30 +128,6 @@ class Command:
                     _write_all(own, data)
 
         threading.Thread(target=work, name="rldk run keys", daemon=True).start()
-
-    @contextmanager
-    def signals_passed_on(self) -> Iterator[None]:
-        """While this lasts, signals to us go to the command, and a new size of our terminal to its own."""
-
-        def pass_on(number: int, _frame: FrameType | None) -> None:
-            with suppress(OSError):
-                if sys.platform == "win32":
-                    self.process.send_signal(number)
-                elif self.process.poll() is None:
-                    os.killpg(self.process.pid, number)
-
-        handlers = {number: pass_on for name in _FORWARDED if (number := getattr(signal, name, None)) is not None}
-        terminal = self.terminal
-        if terminal is not None:
-            handlers[signal.SIGWINCH] = lambda *_: terminal.copy_size()
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            if terminal is not None:
-                terminal.restore()
 
     def wait(self, seconds: float) -> bool:
         """Wait up to so long for the end of the command and of its output; whether both have ended."""

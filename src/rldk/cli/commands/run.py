@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rldk.cli.options import add_fail_on, add_reading, exit_status, judge_paths, parse_field_map, read_config
+from rldk.cli.options import add_fail_on, add_reading, exit_status, judge_given, parse_field_map, read_config
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.files import write_json
@@ -65,16 +65,15 @@ def run(args: argparse.Namespace) -> int:
     watching = Watching(args)
     log = OutputLog(watching.path)
     sys.stdout.flush()
+    watching.command = Command(words, log.add)
     try:
-        command = Command(words, log.add)
+        with watching.command.running():
+            watching.follow()
     except CommandNotStartedError as error:
-        log.close()
         sys.stderr.write(f"rldk: error: {clean(error, 500)}\n")
         return error.status
-    watching.command = command
-    with command.signals_passed_on():
-        watching.follow()
-    log.close()
+    finally:
+        log.close()
     return watching.conclude(log.problem)
 
 
@@ -143,14 +142,13 @@ class Watching:
         if problem:
             self._say(problem)
         try:
-            judged = judge_paths(self.args, [str(self.path)])
+            judged = judge_given(self.args, [str(self.path)])
             verdicts = judged.verdicts
-            for result, _ in judged.results:
+            for result in judged.results:
                 self._tell(result.run.run_id, result.anomalies)
                 self._say(_ending(result))
             if self.args.result:
-                runs = [result.to_dict(skipped) for result, skipped in judged.results]
-                write_json(self.args.result, {"runs": runs, "passed_over": judged.not_judged()})
+                write_json(self.args.result, judged.to_dict())
             self._say(f"the output is in {clean(self.path, 300)} (`rldk report` and `rldk scan` read it)")
         except RLDKError as error:
             self._say(f"nothing to judge: {clean(error, 500)}")
