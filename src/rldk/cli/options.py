@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rldk.judge.results import Results
 
 __all__ = [
-    "FAILING", "add_fail_on", "add_json", "add_reading", "exit_status", "judge_given", "parse_field_map", "read_config",
-    "read_paths",
+    "FAILING", "add_fail_on", "add_jobs", "add_json", "add_reading", "exit_status", "judge_given", "judge_in_parallel",
+    "parse_field_map", "read_config", "read_paths",
 ]  # fmt: skip
 
 FAILING: dict[str, frozenset[str]] = {
@@ -90,6 +90,28 @@ def read_paths(args: argparse.Namespace, paths: Sequence[str]) -> Ingested:
     with progress_bar(size_of(found)) as progress:
         fields = parse_field_map(args.field_map)
         return read_runs(found, adapter_hint=args.adapter, field_map=fields, progress=progress, lenient=True)
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """`--jobs`, for many files."""
+    parser.add_argument(
+        "--jobs", type=int, metavar="N",
+        help="judge in N processes (default: one for a few small files, else one per core)",
+    )  # fmt: skip
+
+
+def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str]) -> Results:
+    """Judge as `judge_given` does, in as many processes as `--jobs` says; the runs of many files come without their rows."""
+    from rldk.fleet.scan import judge_many
+    from rldk.fleet.work import Reading
+    from rldk.ingest.paths import expand, size_of
+
+    reading = Reading(read_config(args), args.adapter, parse_field_map(args.field_map))
+    found = expand(paths)
+    total = size_of(found)
+    with progress_bar(total) as progress:
+        on_file = None if progress is None else lambda path, done: progress(path, done, total)
+        return judge_many(found, reading, jobs=args.jobs, on_file=on_file)
 
 
 def judge_given(args: argparse.Namespace, paths: Sequence[str]) -> Results:

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from rldk.judge.results import Results
     from rldk.runs.run import Run
 
 __all__ = [
-    "console", "curves_table", "print_json", "progress_bar", "show_not_judged", "sparkline", "table", "unicode_terminal",
-    "while_read",
+    "console", "curves_table", "print_json", "print_results_json", "progress_bar", "show_not_judged", "sparkline", "table",
+    "unicode_terminal", "while_read",
 ]  # fmt: skip
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -61,6 +62,14 @@ def while_read() -> Iterator[None]:
 def print_json(value: Any) -> None:
     """One JSON object on stdout, strict and in ASCII: a non-finite number is `null`."""
     sys.stdout.write(json.dumps(strict(value)) + "\n")
+
+
+def print_results_json(judged: Results) -> None:
+    """The object of `rldk scan --json`, written run by run: the text of many runs would fill the memory."""
+    sys.stdout.write('{"runs": [')
+    for number, result in enumerate(judged):
+        sys.stdout.write(f"{', ' if number else ''}{json.dumps(strict(result.to_dict()))}")
+    sys.stdout.write(f'], "passed_over": {json.dumps(strict(judged.not_judged()))}}}\n')
 
 
 def table(
@@ -168,7 +177,7 @@ def progress_bar(total_bytes: int) -> Iterator[Callable[[Path, int, int], None] 
         finished: dict[Path, int] = {}
 
         def on_progress(path: Path, done: int, _total: int) -> None:
+            progress.update(task, advance=done - finished.get(path, 0), description=clean(path.name, 40))
             finished[path] = done
-            progress.update(task, completed=sum(finished.values()), description=clean(path.name, 40))
 
         yield on_progress

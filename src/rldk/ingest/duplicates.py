@@ -10,14 +10,20 @@ from rldk.runs.run import Run
 
 __all__ = ["drop_prefixes", "name_apart"]
 
+
 def drop_prefixes(runs: list[Run]) -> tuple[list[Run], list[tuple[Path, str]]]:
     """Leave out each run that is the beginning of a longer one from another file, and say so."""
     kept: list[Run] = []
+    by_mark: dict[int, list[Run]] = {}
     dropped: list[tuple[Path, str]] = []
     for run in sorted(runs, key=len, reverse=True):
-        longer = next((other for other in kept if other.path != run.path and _begins(other, run)), None)
+        marks = run.beginning_marks()
+        alike = min((by_mark.get(mark, []) for mark in marks), key=len, default=[])
+        longer = next((other for other in alike if other.path != run.path and _begins(other.whole(), run.whole())), None)
         if longer is None:
             kept.append(run)
+            for mark in marks:
+                by_mark.setdefault(mark, []).append(run)
         else:
             dropped.append((run.path, f"its {len(run)} steps are the beginning of {longer.path}, which has {len(longer)}"))
     order = {id(run): position for position, run in enumerate(runs)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rldk.core.catalog import CATALOG, check_field_map
-from rldk.core.errors import MissingDependencyError, ReadError
+from rldk.core.errors import MissingDependencyError, ReadError, RLDKError
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.choose import choose
 from rldk.ingest.discovery import candidates
@@ -24,7 +25,7 @@ from rldk.runs.run import Run, frame_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FileReport", "Ingested", "ingest_runs", "read_runs"]
+__all__ = ["FileReport", "Ingested", "LogFile", "ReadFiles", "ingest_runs", "logs_at", "read_log", "read_runs"]
 
 logger = logging.getLogger("rldk")
 
@@ -34,6 +35,14 @@ FileProgress = Callable[[Path, int, int], None]
 _MEASURING = frozenset(
     {"kl", "policy", "reward", "advantage", "value", "length", "gradient", "loss", "preference", "mismatch", "quality"}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file to read, or a folder that is one log. One found by `searching` a folder may turn out to hold something else."""
+
+    path: Path
+    searching: bool = False
 
 
 @dataclass(slots=True)
@@ -46,6 +55,10 @@ class FileReport:
     framework: str | None
     runs: list[Run]
     problems: LineProblems
+
+
+ReadFiles = Callable[[Sequence[LogFile]], Iterable[FileReport | RLDKError]]
+"""Reads files: for each, in their order, what was read of it or the error that says why it cannot be read."""
 
 
 @dataclass(slots=True)
@@ -98,23 +111,23 @@ def read_runs(
     field_map: Mapping[str, str] | None = None,
     progress: FileProgress | None = None,
     lenient: bool = False,
+    read_files: ReadFiles | None = None,
 ) -> Ingested:
     """Read one run or many, with an account of what was read, skipped and passed over.
 
     A file named by itself must be readable, unless `lenient` and another one is; of a folder, what can be read is read and
-    the rest is listed.
+    the rest is listed. `read_files` reads the files in some other way than one after the other in this process.
     """
     check_field_map(field_map or {})
     result = Ingested()
-    paths = expand(source)
-    for path in paths:
+    groups = [(path, logs_at(path, adapter_hint)) for path in expand(source)]
+    read = read_files or partial(read_in_turn, adapter_hint=adapter_hint, field_map=field_map, progress=progress)
+    outcomes = iter(read([log for _, logs in groups for log in logs]))
+    for path, logs in groups:
         try:
-            if path.is_dir():
-                _read_folder(path, result, adapter_hint, field_map, progress)
-            else:
-                _read_one(path, result, adapter_hint, field_map, progress)
+            _take(path, logs, outcomes, result)
         except (ReadError, MissingDependencyError) as error:
-            if not lenient or len(paths) == 1:
+            if not lenient or len(groups) == 1:
                 raise
             _pass_over(result, path, error)
             result.unread.append(path)
@@ -126,35 +139,56 @@ def read_runs(
     return result
 
 
-def _read_folder(
-    folder: Path, result: Ingested, hint: str | None, field_map: Mapping[str, str] | None, progress: FileProgress | None
-) -> None:
-    """Read what can be read below a folder."""
+def logs_at(path: Path, hint: str | None = None) -> list[LogFile]:
+    """The files to read at a path: itself, or what may be a log below a folder."""
+    return [LogFile(found, searching=True) for found in candidates(path, hint)] if path.is_dir() else [LogFile(path)]
+
+
+def _take(path: Path, logs: Sequence[LogFile], outcomes: Iterator[FileReport | RLDKError], result: Ingested) -> None:
+    """Add what was read at one path; a file in a folder that cannot be read is listed, one that was named is an error."""
     found = False
-    for path in candidates(folder, hint):
-        try:
-            _read_one(path, result, hint, field_map, progress, searching=True)
+    for log, outcome in zip(logs, outcomes, strict=False):  # `outcomes` goes on with the logs of the next path
+        if isinstance(outcome, FileReport):
+            result.files.append(outcome)
             found = True
-        except (ReadError, MissingDependencyError) as error:
-            _pass_over(result, path, error)
+        elif log.searching:
+            _pass_over(result, log.path, outcome)
+        else:
+            raise outcome
     if not found and not result.passed_over:
-        raise ReadError(f"{folder} holds no file that may be a log.")
+        raise ReadError(f"{path} holds no file that may be a log.")
 
 
-def _read_one(
-    path: Path, result: Ingested, hint: str | None, field_map: Mapping[str, str] | None,
-    progress: FileProgress | None, searching: bool = False,
-) -> None:  # fmt: skip
-    source = Source(path)
+def read_in_turn(
+    logs: Iterable[LogFile],
+    *,
+    adapter_hint: str | None = None,
+    field_map: Mapping[str, str] | None = None,
+    progress: FileProgress | None = None,
+) -> Iterator[FileReport | RLDKError]:
+    """Read files one after the other: for each what was read of it, or the error that says why it cannot be read."""
+    for log in logs:
+        try:
+            yield read_log(log, adapter_hint, field_map, progress)
+        except (ReadError, MissingDependencyError) as error:
+            yield error
+
+
+def read_log(
+    log: LogFile, hint: str | None = None, field_map: Mapping[str, str] | None = None, progress: FileProgress | None = None
+) -> FileReport:
+    """Read the runs of one file."""
+    path = log.path
     told = None if progress is None else lambda done, total: progress(path, done, total)
-    adapter = _adapter(source, hint, field_map, told, searching)
+    adapter = _adapter(Source(path), hint, field_map, told, log.searching)
     runs = adapter.runs()
     if not runs:
         raise ReadError(f"{path} has no row with a metric. {_hint(adapter)}")
-    if searching and not any(_measures(run) for run in runs):
+    if log.searching and not any(_measures(run) for run in runs):
         raise ReadError(f"{path} holds settings, not a training log.")
-    result.files.append(FileReport(path, adapter.name, adapter.why, runs[0].framework, runs, adapter.problems))
-    _debug(result.files[-1])
+    report = FileReport(path, adapter.name, adapter.why, runs[0].framework, runs, adapter.problems)
+    _debug(report)
+    return report
 
 
 def _adapter(

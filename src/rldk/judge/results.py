@@ -12,15 +12,17 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.errors import UsageError
 from rldk.core.text import counted, did_you_mean
 from rldk.ingest.paths import PathsLike
-from rldk.ingest.read import FileProgress, Ingested, read_runs
+from rldk.ingest.read import FileProgress, FileReport, Ingested, read_runs
 from rldk.judge.config import ScanConfig
 from rldk.judge.coverage import CheckCoverage
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.result import Result
 from rldk.judge.scan import judge_run
 from rldk.judge.verdict import VERDICTS
+from rldk.log.problems import LineProblems
+from rldk.runs.run import Run
 
-__all__ = ["Results", "judge_paths", "judge_runs"]
+__all__ = ["Results", "judge_paths", "judge_report", "judge_runs"]
 
 
 @dataclass(slots=True, repr=False)
@@ -130,12 +132,17 @@ def judge_paths(
 def judge_runs(read: Ingested, config: ScanConfig | None = None) -> Results:
     """Judge all runs that were read, each with what is known of the damage to its file."""
     problems = {report.path: report.problems for report in read.files}
-    judged = Results([], read.passed_over, read.unread)
-    for run in read.runs:
-        own = problems.get(run.path)
-        if own is not None and own.damage:
-            run.notes.append(own.damage)
-        result = judge_run(run, config)
-        result.skipped_lines = own.total if own is not None else 0
-        judged.results.append(result)
-    return judged
+    return Results([_judge_one(run, problems.get(run.path), config) for run in read.runs], read.passed_over, read.unread)
+
+
+def judge_report(report: FileReport, config: ScanConfig | None = None) -> list[Result]:
+    """Judge all runs of one file."""
+    return [_judge_one(run, report.problems, config) for run in report.runs]
+
+
+def _judge_one(run: Run, problems: LineProblems | None, config: ScanConfig | None) -> Result:
+    if problems is not None and problems.damage:
+        run.notes.append(problems.damage)
+    result = judge_run(run, config)
+    result.skipped_lines = problems.total if problems is not None else 0
+    return result

@@ -8,6 +8,7 @@ from importlib import import_module
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +68,20 @@ class Run:
         span = f", steps {self.steps[0]}–{self.steps[-1]}" if len(self) else ""
         read = f"read as {self.framework or self.adapter}"
         return f"<Run {self.run_id}: {counted(len(self), 'event')}{span}, {counted(len(self.columns), 'metric')}, {read}>"
+
+    def whole(self) -> Run:
+        """The run with all its rows: itself, unless only its head was kept."""
+        return self
+
+    def beginning_marks(self) -> frozenset[int]:
+        """A number for the first two steps, and one for the first two values of each metric, the same in every process.
+
+        A longer run that begins with this one has all of these marks: only runs that share them need to be compared.
+        """
+        if len(self) < 2:
+            return frozenset()
+        pairs = [("", self.steps[:2].tolist()), *((name, column.values[:2].tolist()) for name, column in self.columns.items())]
+        return frozenset(crc32(f"{name} {first + 0.0!r} {second + 0.0!r}".encode()) for name, (first, second) in pairs)
 
     @property
     def kind(self) -> str:

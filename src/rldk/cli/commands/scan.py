@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from rldk.cli.options import add_fail_on, add_json, add_reading, exit_status, judge_given
-from rldk.cli.output import console, curves_table, print_json, show_not_judged, table, while_read
+from rldk.cli.options import add_fail_on, add_jobs, add_json, add_reading, exit_status, judge_in_parallel
+from rldk.cli.output import console, curves_table, print_results_json, show_not_judged, table, while_read
 from rldk.core.text import clean, counted, in_words
 
 if TYPE_CHECKING:
@@ -26,14 +26,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "the judgement")
     add_fail_on(parser)
     add_reading(parser)
+    add_jobs(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="list every anomaly, and the inactive detectors")
 
 
 def run(args: argparse.Namespace) -> int:
-    judged = judge_given(args, args.paths)
+    judged = judge_in_parallel(args, args.paths)
     with while_read():
         if args.json:
-            print_json(judged.to_dict())
+            print_results_json(judged)
         else:
             _show(judged, args.verbose)
     return exit_status(judged.verdicts, args.fail_on) or (2 if judged.unread else 0)

@@ -1,0 +1,121 @@
+"""Judge the runs of many files in several processes; the results are those of one process, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from rldk.core.errors import ReadError, RLDKError, UsageError
+from rldk.fleet.pool import WorkError, answer_of, available_cores, run_in_processes
+from rldk.fleet.work import JudgedFile, Reading, judge_file
+from rldk.ingest.discovery import size_and_change
+from rldk.ingest.paths import PathsLike, expand
+from rldk.ingest.read import FileReport, LogFile, logs_at, read_runs
+from rldk.judge.result import Result
+from rldk.judge.results import Results, judge_paths
+
+__all__ = ["Engine", "OnFile", "choose_jobs", "in_processes", "judge_many", "named_error"]
+
+_WORTH_PROCESSES = 8 << 20
+"""Bytes below which one process is done before others have started: about two seconds of reading and judging."""
+
+_FEW = 200  # files of which the runs are kept whole
+
+Engine = Callable[[Callable[[LogFile], JudgedFile], Iterable[LogFile]], Iterator[tuple[int, JudgedFile | RLDKError]]]
+"""Calls a function with each of many files somewhere else; gives the number of each with its answer, as they are ready."""
+
+OnFile = Callable[[Path, int], None]
+"""Called with a file and the bytes of it that have been read, as the work goes on."""
+
+
+def choose_jobs(logs: Sequence[LogFile], jobs: int | None = None) -> int:
+    """How many processes to use: what was asked for, else all cores for many or large files, and one for a few small ones."""
+    if jobs is not None:
+        if jobs < 1:
+            raise UsageError(f"Expected --jobs to be at least 1, got {jobs}.")
+        return min(jobs, max(len(logs), 1))
+    cores = min(available_cores(), len(logs))
+    return cores if cores > 1 and _at_least(logs, _WORTH_PROCESSES) else 1
+
+
+def _at_least(logs: Iterable[LogFile], size: int) -> bool:
+    total = 0
+    for log in logs:
+        total += size_of(log.path)
+        if total >= size:
+            return True
+    return False
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file or folder; 0 for one that is gone."""
+    try:
+        return size_and_change(path)[0]
+    except OSError:
+        return 0  # gone by now: reading it says so
+
+
+def in_processes(jobs: int) -> Engine:
+    """Work in so many processes of this machine; with one, in this process."""
+    if jobs == 1:
+        return lambda work, logs: ((number, answer_of(work, log)) for number, log in enumerate(logs))
+    return lambda work, logs: run_in_processes(work, logs, jobs)
+
+
+def judge_many(
+    source: PathsLike, reading: Reading, *, jobs: int | None = None, engine: Engine | None = None, on_file: OnFile | None = None
+) -> Results:
+    """Read and judge all runs of these paths, in this process or by an engine.
+
+    Of many files, or where an engine works on them, the runs come back without their rows (`rldk.fleet.head`). A file that
+    killed the process that read it is listed with those that could not be read.
+    """
+    logs = [log for path in expand(source) for log in logs_at(path, reading.adapter_hint)]
+    if engine is None:
+        jobs = choose_jobs(logs, jobs)
+        if jobs == 1 and len(logs) <= _FEW:
+            return _judge_few(source, reading, on_file)
+        engine = in_processes(jobs)
+    results: dict[int, Result] = {}
+
+    def read_files(logs: Sequence[LogFile]) -> Iterator[FileReport | RLDKError]:
+        for log, answer in zip(logs, _in_order(engine, partial(judge_file, reading), logs, on_file), strict=True):
+            if isinstance(answer, JudgedFile):
+                results.update((id(result.run), result) for result in answer.results)
+            yield answer.report if isinstance(answer, JudgedFile) else named_error(log, answer)
+
+    read = read_runs(
+        source, adapter_hint=reading.adapter_hint, field_map=reading.field_map, lenient=True, read_files=read_files
+    )  # fmt: skip
+    return Results([results[id(run)] for run in read.runs], read.passed_over, read.unread)
+
+
+def _judge_few(source: PathsLike, reading: Reading, on_file: OnFile | None) -> Results:
+    def on_progress(path: Path, done: int, _total: int) -> None:
+        if on_file is not None:
+            on_file(path, done)
+
+    return judge_paths(
+        source, reading.config, adapter_hint=reading.adapter_hint, field_map=reading.field_map, progress=on_progress
+    )  # fmt: skip
+
+
+def _in_order(
+    engine: Engine, work: Callable[[LogFile], JudgedFile], logs: Sequence[LogFile], on_file: OnFile | None
+) -> Iterator[JudgedFile | RLDKError]:
+    """The answers in the order of the files; those that are early wait."""
+    early: dict[int, JudgedFile | RLDKError] = {}
+    turn = 0
+    for number, answer in engine(work, logs):
+        if on_file is not None:
+            on_file(logs[number].path, size_of(logs[number].path))
+        early[number] = answer
+        while turn in early:
+            yield early.pop(turn)
+            turn += 1
+
+
+def named_error(log: LogFile, error: RLDKError) -> RLDKError:
+    """An error that names the file."""
+    return ReadError(f"{log.path} {error}") if isinstance(error, WorkError) else error

@@ -1,0 +1,38 @@
+"""What a worker does with one file: read it, judge its runs, and send back what is kept of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from rldk.fleet.head import head_of
+from rldk.ingest.read import FileReport, LogFile, read_log
+from rldk.judge.config import ScanConfig
+from rldk.judge.result import Result
+from rldk.judge.results import judge_report
+
+__all__ = ["JudgedFile", "Reading", "judge_file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How files are read and judged: the same for all files of a scan."""
+
+    config: ScanConfig | None = None
+    adapter_hint: str | None = None
+    field_map: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedFile:
+    """A file that was read, and the results of its runs in their order."""
+
+    report: FileReport
+    results: list[Result]
+
+
+def judge_file(reading: Reading, log: LogFile) -> JudgedFile:
+    """Read and judge one file; raises `ReadError` where it cannot be read."""
+    report = read_log(log, reading.adapter_hint, reading.field_map)
+    results = [head_of(result, number) for number, result in enumerate(judge_report(report, reading.config))]
+    return JudgedFile(replace(report, runs=[result.run for result in results]), results)

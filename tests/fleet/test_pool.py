@@ -1,0 +1,77 @@
+"""Work in real processes: answers as they are ready, and a process that dies costs one task at most."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rldk.core.errors import ReadError, RLDKError
+from rldk.fleet.pool import WorkError, run_in_processes
+
+
+def square(number: int) -> tuple[int, int]:
+    return number * number, os.getpid()
+
+
+def fragile(folder: Path, number: int) -> int:
+    """Kills its process for 3 always, and for 5 the first time."""
+    first = folder / str(number)
+    if number == 3 or (number == 5 and not first.exists()):
+        first.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 7:
+        raise ReadError("seven cannot be read")
+    if number == 8:
+        raise ValueError("eight is a bug")
+    return number * number
+
+
+def patient(folder: Path, number: int) -> int:
+    """The first task waits until the second, which another process has, is done."""
+    if number == 0:
+        while not (folder / "1").exists():
+            time.sleep(0.005)
+    (folder / str(number)).touch()
+    return number
+
+
+def test_every_task_is_answered_once_by_other_processes() -> None:
+    answers = dict(run_in_processes(square, range(20), 2))
+    assert {number: answer[0] for number, answer in answers.items()} == {number: number * number for number in range(20)}
+    workers = {answer[1] for answer in answers.values()}
+    assert os.getpid() not in workers and len(workers) <= 2
+
+
+def test_a_task_that_kills_its_process_is_reported_and_the_others_are_answered(tmp_path: Path) -> None:
+    answers = dict(run_in_processes(partial(fragile, tmp_path), range(10), 2))
+    assert sorted(answers) == list(range(10))
+    good = {number: answer for number, answer in answers.items() if not isinstance(answer, RLDKError)}
+    assert good == {number: number * number for number in (0, 1, 2, 4, 5, 6, 9)}, "5 was tried again"
+    assert isinstance(answers[3], WorkError) and "SIGKILL" in str(answers[3]) and "memory" in str(answers[3])
+    assert str(answers[7]) == "seven cannot be read"
+    assert isinstance(answers[8], WorkError) and "ValueError: eight is a bug" in str(answers[8])
+
+
+def test_answers_come_as_they_are_ready(tmp_path: Path) -> None:
+    order = [number for number, _ in run_in_processes(partial(patient, tmp_path), range(4), 2)]
+    assert sorted(order) == [0, 1, 2, 3]
+    assert order.index(1) < order.index(0), "the second did not wait for the first"
+
+
+def test_no_process_outlives_the_work() -> None:
+    work = run_in_processes(square, range(1000), 2)
+    _, answer = next(work)
+    assert not isinstance(answer, RLDKError)
+    assert psutil.pid_exists(answer[1])
+    work.close()
+    for _ in range(500):
+        if not psutil.pid_exists(answer[1]):
+            return
+        time.sleep(0.01)
+    pytest.fail("the worker is still there")
