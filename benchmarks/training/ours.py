@@ -39,11 +39,13 @@ def main() -> None:
         gc.freeze()
     with tempfile.TemporaryDirectory() as out, contextlib.redirect_stdout(io.StringIO()):
         words = {
-            "data_config": folder / "ppo.yaml", "model_path": folder / "model", "reward": "world:reward", "save_dir": out,
+            "data_config": folder / "ppo.yaml", "model_path": folder / "model", "reward": given.get("reward", "world:reward"), "save_dir": given.get("save", out),
             "batch_size": given["batch"], "max_steps": given["updates"], "epochs": 10_000, "max_new_tokens": given["response"],
             "learning_rate": given["lr"], "kl_coef": given["kl_coef"], "ppo_epochs": given["epochs"], "seed": given["seed"],
-            "grad_clip": 0, "max_update_kl": 0, "save_interval": 0, "num_threads": given["threads"],
+            "grad_clip": given.get("grad_clip", 0), "max_update_kl": 0, "save_interval": 0, "num_threads": given["threads"],
         }  # fmt: skip
+        if "generations" in given:
+            words |= {"advantage": "grpo", "num_generations": given["generations"]}
         train_ppo.main([f"--{key}={value}" for key, value in words.items()])
     skip = given["warmup"]
     updates = len(marks) - 1 - skip
