@@ -85,7 +85,7 @@ def save_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
     tensors: dict[str, torch.Tensor] = {}
     plain: dict[str, dict[str, Any]] = {}
     for number, state in saved["state"].items():
-        for key, value in state.items():
+        for key, value in _flat(state):
             if isinstance(value, torch.Tensor):
                 tensors[f"{number}.{key}"] = value.detach().contiguous().cpu()
             else:
@@ -93,13 +93,24 @@ def save_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
     save_file(tensors, path, metadata={"groups": json.dumps(saved["param_groups"]), "plain": json.dumps(plain)})
 
 
+def _flat(state: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """The state of one parameter by its keys; those of a dict within it (of 8-bit optimizers) after a slash."""
+    for key, value in state.items():
+        if isinstance(value, dict):
+            yield from ((f"{key}/{inner}", one) for inner, one in value.items())
+        else:
+            yield key, value
+
+
 def load_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
     with safe_open(path, "pt") as opened:
         about = opened.metadata()
-    state: dict[int, dict[str, Any]] = {int(number): dict(values) for number, values in json.loads(about["plain"]).items()}
-    for name, tensor in load_file(path).items():
-        number, key = name.split(".", 1)
-        state.setdefault(int(number), {})[key] = tensor
+    state: dict[int, dict[str, Any]] = {}
+    plain = [(number, key, value) for number, kept in json.loads(about["plain"]).items() for key, value in kept.items()]
+    for number, key, value in [*plain, *((*name.split(".", 1), tensor) for name, tensor in load_file(path).items())]:
+        outer, _, inner = key.partition("/")
+        place = state.setdefault(int(number), {})
+        (place.setdefault(outer, {}) if inner else place)[inner or outer] = value
     groups = json.loads(about["groups"])
     for group in groups:
         group.update((key, tuple(value)) for key, value in group.items() if key == "betas")
@@ -122,26 +133,45 @@ def save_checkpoint(
 
     Where it cannot be written (a full disk), what was written of it is removed, and `CheckpointError` says why.
     """
-    place = root / f"step_{step:08d}"
-    made = root / f".{place.name}.tmp"
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        for left_over in root.glob(".step_*.tmp"):  # of a run that was killed
-            shutil.rmtree(left_over, ignore_errors=True)
-        made.mkdir()
+        made = begin_checkpoint(root, step)
         for name, model in models.items():
             save_model(model, str(made / f"{name}.safetensors"))
         for name, optimizer in optimizers.items():
             save_optimizer(optimizer, made / f"{name}_optimizer.safetensors")
-        (made / "state.json").write_text(json.dumps({**state, "step": step}))
-        (made / CHECKSUMS).write_text(json.dumps({path.name: checksum(path) for path in sorted(made.iterdir())}))
-        put_in_place(made, place)
+        return finish_checkpoint(root, step, state, keep)
     except (OSError, SafetensorError) as error:
-        shutil.rmtree(made, ignore_errors=True)
+        give_up_checkpoint(root, step)
         raise CheckpointError(f"The checkpoint of step {step} cannot be written to {root}: {error}") from error
+
+
+def begin_checkpoint(root: Path, step: int) -> Path:
+    """The folder to write a checkpoint to; it is not yet one."""
+    root.mkdir(parents=True, exist_ok=True)
+    for left_over in root.glob(".step_*.tmp"):  # of a run that was killed
+        shutil.rmtree(left_over, ignore_errors=True)
+    made = unfinished(root, step)
+    made.mkdir()
+    return made
+
+
+def finish_checkpoint(root: Path, step: int, state: dict[str, Any], keep: int) -> Path:
+    """Make a checkpoint of what was written: state, checksums, its name. All but the `keep` newest are deleted."""
+    made, place = unfinished(root, step), root / f"step_{step:08d}"
+    (made / "state.json").write_text(json.dumps({**state, "step": step}))
+    (made / CHECKSUMS).write_text(json.dumps({path.name: checksum(path) for path in sorted(made.iterdir())}))
+    put_in_place(made, place)
     for old in checkpoints(root)[:-keep]:
         shutil.rmtree(old, ignore_errors=True)
     return place
+
+
+def give_up_checkpoint(root: Path, step: int) -> None:
+    shutil.rmtree(unfinished(root, step), ignore_errors=True)
+
+
+def unfinished(root: Path, step: int) -> Path:
+    return root / f".step_{step:08d}.tmp"
 
 
 def checksum(path: Path) -> str:
@@ -208,11 +238,14 @@ def load_checkpoint(
     path: Path, models: dict[str, torch.nn.Module], optimizers: dict[str, torch.optim.Optimizer]
 ) -> dict[str, Any]:
     """Restore weights and optimizers, and return the rest of the state."""
+    state = json.loads((path / "state.json").read_text())
+    if state.get("sharded"):
+        raise CheckpointError(f"--from_resume: {path} was written by a sharded run. Add --fsdp.")
     for name, model in models.items():
         load_model(model, str(path / f"{name}.safetensors"))
     for name, optimizer in optimizers.items():
         load_optimizer(optimizer, path / f"{name}_optimizer.safetensors")
-    return json.loads((path / "state.json").read_text())
+    return state
 
 
 # What may differ between a run and its resumption: where things are written, how they are shown, how a step is cut into passes
@@ -248,6 +281,7 @@ _FREE = frozenset(
         "logprob_chunk",
         "gradient_checkpointing",
         "compile",
+        "fsdp",
     ]
 )
 

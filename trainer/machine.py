@@ -9,7 +9,7 @@ import random
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import GradientAccumulationPlugin
+from accelerate.utils import DistributedType, GradientAccumulationPlugin
 
 
 def make_accelerator(args: argparse.Namespace, accumulation_steps: int | None = None) -> Accelerator:
@@ -22,6 +22,10 @@ def make_accelerator(args: argparse.Namespace, accumulation_steps: int | None = 
     precision = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[args.dtype]
     plugin = GradientAccumulationPlugin(num_steps=accumulation_steps or args.accumulation_steps, sync_with_dataloader=False)
     accelerator = Accelerator(cpu=kind == "cpu", mixed_precision=precision, gradient_accumulation_plugin=plugin)
+    if accelerator.distributed_type not in (DistributedType.NO, DistributedType.MULTI_CPU, DistributedType.MULTI_GPU):
+        raise ValueError(
+            f"accelerate is configured for {accelerator.distributed_type.value}. To shard a model, start with torchrun and add --fsdp."
+        )
     seed_everything(args.seed)
     return accelerator
 

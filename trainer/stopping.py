@@ -8,6 +8,8 @@ import signal
 import torch
 from accelerate import Accelerator
 
+from optimization import whole
+
 
 class Stopper:
     """SIGTERM and Ctrl-C end the run after the step that is under way, with a checkpoint; a second one ends it at once."""
@@ -65,6 +67,6 @@ class SkippedUpdates:
 
 @torch.no_grad()
 def weights_are_finite(model: torch.nn.Module) -> bool:
-    """Whether a model may be written: one NaN spoils all that comes after."""
+    """Whether a model may be written: one NaN spoils all that comes after. Where it is sharded, for all processes to call."""
     norms = torch._foreach_norm([weight.detach() for weight in model.parameters()])
-    return math.isfinite(float(torch.stack([norm.float() for norm in norms]).sum()))
+    return math.isfinite(float(torch.stack([whole(norm).float() for norm in norms]).sum()))

@@ -1,0 +1,99 @@
+"""Weights, gradients and optimizer state divided among the processes (FSDP2, `--fsdp`), and checkpoints of such a run.
+
+Each layer is gathered when it is needed and let go afterwards. A checkpoint has one safetensors file per process, with which part
+of which tensor it holds in the header (`torch.distributed.checkpoint`): nothing is pickled, and another number of processes can read
+it. Like any other it is complete or absent, with checksums; see checkpoint.py. All functions here are for all processes to call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+from safetensors import SafetensorError
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, get_state_dict, set_state_dict
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+
+from checkpoint import CheckpointError, begin_checkpoint, finish_checkpoint, give_up_checkpoint, unfinished
+
+_FLAT = StateDictOptions(flatten_optimizer_state_dict=True)
+
+
+def shard(model: Any, accelerator: Accelerator) -> Any:
+    """Divide a model among the processes, layer by layer."""
+    if not dist.is_initialized():
+        raise ValueError("--fsdp divides the model among processes: start the stage with `torchrun --nproc_per_node N`.")
+    mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
+    model.to(accelerator.device)
+    for layer in _layers(model):
+        fully_shard(layer, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
+def _layers(model: Any) -> list[torch.nn.Module]:
+    """The decoder's layers: the list of modules with the most parameters."""
+    lists = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList) and len(module)]
+    return list(max(lists, key=lambda found: sum(p.numel() for p in found.parameters()), default=[]))
+
+
+def is_sharded(model: Any) -> bool:
+    return isinstance(model, FSDPModule)
+
+
+def whole_state(model: Any) -> dict[str, torch.Tensor]:
+    """All weights, whole, in the memory of the first process; nothing in the others."""
+    return get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+
+
+def save_sharded(
+    accelerator: Accelerator, root: Path, step: int, model: Any, optimizer: torch.optim.Optimizer, state: dict[str, Any], keep: int
+) -> None:  # fmt: skip
+    """As `save_checkpoint`, each process its part; where one of them fails, all give up."""
+    main = accelerator.is_main_process
+    tensors = _tensors(model, *get_state_dict(model, optimizer, options=_FLAT))
+    try:
+        _together(lambda: begin_checkpoint(root, step) if main else None)
+        writer = dcp.HuggingFaceStorageWriter(str(unfinished(root, step)), save_distributed=True)
+        _together(lambda: dcp.save(tensors, storage_writer=writer))
+        _together(lambda: finish_checkpoint(root, step, {**state, "sharded": True}, keep) if main else None)
+    except CheckpointError as error:
+        if main:
+            give_up_checkpoint(root, step)
+        raise CheckpointError(f"The checkpoint of step {step} cannot be written to {root}: {error}") from error
+
+
+def load_sharded(path: Path, model: Any, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Restore this process's part, and return the rest of the state."""
+    state = json.loads((path / "state.json").read_text())
+    if not state.get("sharded"):
+        raise CheckpointError(f"--from_resume: {path} was written by a run that was not sharded. Leave --fsdp out.")
+    weights, moments = get_state_dict(model, optimizer, options=_FLAT)
+    dcp.load(_tensors(model, weights, moments), storage_reader=dcp.HuggingFaceStorageReader(str(path)))
+    set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments, options=_FLAT)
+    return state
+
+
+def _tensors(model: Any, weights: dict[str, Any], moments: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """What a checkpoint holds, tied weights once. Settings of the optimizer are functions of arguments and step."""
+    tied = {name for name, _ in model.named_parameters(remove_duplicate=False)} - {name for name, _ in model.named_parameters()}
+    found = {f"model.{name}": value for name, value in weights.items() if name not in tied}
+    return found | {f"optimizer.{name}": value for name, value in moments.items() if isinstance(value, torch.Tensor)}
+
+
+def _together(act: Callable[[], Any]) -> None:
+    """Do something in all processes; where it fails in any, it has failed in all."""
+    failed = ""
+    try:
+        act()
+    except (OSError, SafetensorError, dcp.CheckpointException) as error:
+        failed = str(error).strip().splitlines()[-1] or type(error).__name__
+    if failed := next(filter(None, gather_object([failed])), ""):
+        raise CheckpointError(failed)
