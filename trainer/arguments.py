@@ -90,6 +90,18 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
         help="compute activations again in the backward pass: less memory, more time",
     )
 
+    add("--compile", action="store_true", help="compile the passes that are trained with torch.compile; needs a C++ compiler")
+    add(
+        "--optimizer",
+        choices=("adamw", "adamw_8bit"),
+        default="adamw",
+        help="adamw_8bit keeps its moments in 8 bits (bitsandbytes)",
+    )
+    add("--lora_rank", type=int, default=0, help="train adapters of this rank and not the weights (peft); 0 trains the weights")
+    add("--lora_alpha", type=float, help="scale of the adapters; by default twice the rank")
+    add("--lora_targets", default="all-linear", help="layers that get adapters: all-linear, or names separated by commas")
+    add("--fsdp", action="store_true", help="divide weights, gradients and optimizer among the processes; not for PPO")
+
     add("--log_interval", type=_positive, default=10, help="steps between two console lines; the logs have every step")
     add("--use_wandb", action="store_true", help="log to Weights & Biases; the same as --report_to wandb")
     add("--wandb_project", default="rldk", help="project in W&B, trackio and MLflow")
@@ -131,6 +143,10 @@ def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None = None) -
         checked_name(args.save_weight, "--save_weight")
     except CheckpointError as error:
         parser.error(str(error))
+    if args.fsdp and (args.compile or args.dtype == "float16" or args.optimizer != "adamw"):
+        parser.error("--fsdp works with float32 and bfloat16 and with the optimizer adamw, and not with --compile.")
+    if args.lora_rank < 0 or (args.lora_alpha is not None and not args.lora_alpha > 0):
+        parser.error("expected --lora_rank of at least 0, and --lora_alpha above 0")
     names = [name.strip() for name in args.report_to.split(",") if name.strip() not in ("", "none")]
     args.report_to = list(dict.fromkeys([*names, *(["wandb"] if args.use_wandb else [])]))
     return args

@@ -20,16 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, load_model, save_file, save_model
+from safetensors import SafetensorError
+
+from checkpoint_files import CheckpointError, frozen_digest, load_optimizer, load_trained, save_optimizer, save_trained
 
 STEP = re.compile(r"step_(\d{8,})")
 CHECKSUMS = "checksums.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
-
-
-class CheckpointError(Exception):
-    """A checkpoint or weight folder that is missing or cannot be used."""
 
 
 def checked_name(name: str, flag: str) -> str:
@@ -79,44 +76,6 @@ def heal(place: Path) -> Path:
     return place
 
 
-def save_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
-    """Tensors as safetensors, the rest as JSON in its header: nothing is pickled."""
-    saved = optimizer.state_dict()
-    tensors: dict[str, torch.Tensor] = {}
-    plain: dict[str, dict[str, Any]] = {}
-    for number, state in saved["state"].items():
-        for key, value in _flat(state):
-            if isinstance(value, torch.Tensor):
-                tensors[f"{number}.{key}"] = value.detach().contiguous().cpu()
-            else:
-                plain.setdefault(str(number), {})[key] = value
-    save_file(tensors, path, metadata={"groups": json.dumps(saved["param_groups"]), "plain": json.dumps(plain)})
-
-
-def _flat(state: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    """The state of one parameter by its keys; those of a dict within it (of 8-bit optimizers) after a slash."""
-    for key, value in state.items():
-        if isinstance(value, dict):
-            yield from ((f"{key}/{inner}", one) for inner, one in value.items())
-        else:
-            yield key, value
-
-
-def load_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
-    with safe_open(path, "pt") as opened:
-        about = opened.metadata()
-    state: dict[int, dict[str, Any]] = {}
-    plain = [(number, key, value) for number, kept in json.loads(about["plain"]).items() for key, value in kept.items()]
-    for number, key, value in [*plain, *((*name.split(".", 1), tensor) for name, tensor in load_file(path).items())]:
-        outer, _, inner = key.partition("/")
-        place = state.setdefault(int(number), {})
-        (place.setdefault(outer, {}) if inner else place)[inner or outer] = value
-    groups = json.loads(about["groups"])
-    for group in groups:
-        group.update((key, tuple(value)) for key, value in group.items() if key == "betas")
-    optimizer.load_state_dict({"state": state, "param_groups": groups})
-
-
 def checkpoint_root(args: argparse.Namespace) -> Path:
     return Path(args.save_dir) / "checkpoints" / args.run_id
 
@@ -136,10 +95,11 @@ def save_checkpoint(
     try:
         made = begin_checkpoint(root, step)
         for name, model in models.items():
-            save_model(model, str(made / f"{name}.safetensors"))
+            save_trained(model, made / f"{name}.safetensors")
         for name, optimizer in optimizers.items():
             save_optimizer(optimizer, made / f"{name}_optimizer.safetensors")
-        return finish_checkpoint(root, step, state, keep)
+        frozen = frozen_digest(models)
+        return finish_checkpoint(root, step, {**state, **({"frozen": frozen} if frozen else {})}, keep)
     except (OSError, SafetensorError) as error:
         give_up_checkpoint(root, step)
         raise CheckpointError(f"The checkpoint of step {step} cannot be written to {root}: {error}") from error
@@ -241,8 +201,10 @@ def load_checkpoint(
     state = json.loads((path / "state.json").read_text())
     if state.get("sharded"):
         raise CheckpointError(f"--from_resume: {path} was written by a sharded run. Add --fsdp.")
+    if state.get("frozen", "") != frozen_digest(models):
+        raise CheckpointError(f"--from_resume: the weights that are not trained are others than those of {path}.")
     for name, model in models.items():
-        load_model(model, str(path / f"{name}.safetensors"))
+        load_trained(model, path / f"{name}.safetensors")
     for name, optimizer in optimizers.items():
         load_optimizer(optimizer, path / f"{name}_optimizer.safetensors")
     return state

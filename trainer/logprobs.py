@@ -23,11 +23,13 @@ class TokenLogprobs(torch.nn.Module):
     Args:
         model: of Hugging Face, with a body (`base_model`) and a head (`get_output_embeddings`).
         chunk: tokens that go through the head at a time.
+        compiled: compile the body. Generation calls the model itself, and does not meet what is compiled here.
     """
 
-    def __init__(self, model: Any, chunk: int = 4096) -> None:
+    def __init__(self, model: Any, chunk: int = 4096, compiled: bool = False) -> None:
         super().__init__()
         self.model, self.chunk = model, chunk
+        self.body = [torch.compile(model.base_model, dynamic=True) if compiled else model.base_model]  # not a second submodule
         self.plain_head: bool | None = None  # not yet compared
 
     def forward(
@@ -51,7 +53,7 @@ class TokenLogprobs(torch.nn.Module):
             found = [_measure(logits[there], chosen, temperature, with_entropy)]
         else:
             head = self.model.get_output_embeddings()
-            hidden = self.model.base_model(**given).last_hidden_state[:, -width - 1 : -1][there]
+            hidden = self.body[0](**given).last_hidden_state[:, -width - 1 : -1][there]
 
             def measure(part: Tensor, token: Tensor) -> tuple[Tensor, Tensor | None]:
                 return _measure(head(part), token, temperature, with_entropy)

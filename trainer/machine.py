@@ -24,7 +24,7 @@ def make_accelerator(args: argparse.Namespace, accumulation_steps: int | None = 
     accelerator = Accelerator(cpu=kind == "cpu", mixed_precision=precision, gradient_accumulation_plugin=plugin)
     if accelerator.distributed_type not in (DistributedType.NO, DistributedType.MULTI_CPU, DistributedType.MULTI_GPU):
         raise ValueError(
-            f"accelerate is configured for {accelerator.distributed_type.value}. To shard a model, start with torchrun and add --fsdp."
+            f"accelerate is configured for {accelerator.distributed_type.value}. To shard a model, use torchrun and --fsdp."
         )
     seed_everything(args.seed)
     return accelerator

@@ -17,6 +17,8 @@ from safetensors import SafetensorError
 
 from chat_tokens import end_tokens
 from checkpoint import CheckpointError, checked_name, heal, put_in_place
+from lora import merged_state, save_adapters
+from sharding import is_sharded, whole_state
 
 
 def weight_folder(args: argparse.Namespace, name: str) -> Path:
@@ -159,6 +161,12 @@ def checkpoint_activations(args: argparse.Namespace, model: Any) -> None:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
+def trained_work(model: torch.nn.Module) -> int:
+    """Parameters whose training takes as much work: below adapters there is a pass back, but no gradient of the weights."""
+    trained = count_parameters(model)
+    return trained + 2 * (count_parameters(model, False) - trained) // 3
+
+
 def count_parameters(model: torch.nn.Module, trainable: bool = True) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad or not trainable)
 
@@ -171,7 +179,8 @@ def save_weights(
     Weights that are not finite are refused: they are not a result.
     """
     place = weight_folder(args, name or args.save_weight)
-    state = accelerator.get_state_dict(model)  # gathers sharded weights: a matter for all processes
+    plain = accelerator.unwrap_model(model)
+    state = whole_state(plain) if is_sharded(plain) else plain.state_dict()  # sharded: a matter for all processes
     if accelerator.is_main_process:
         if not all(bool(torch.isfinite(weight).all()) for weight in state.values()):
             raise CheckpointError(f"The weights are not finite: nothing is written to {place}.")
@@ -181,7 +190,8 @@ def save_weights(
         made = Path(tempfile.mkdtemp(prefix=f".{place.name}.tmp-", dir=place.parent))
         made.chmod(0o755)
         try:
-            accelerator.unwrap_model(model).save_pretrained(str(made), state_dict=state, safe_serialization=True)
+            plain.save_pretrained(str(made), state_dict=merged_state(plain, state), safe_serialization=True)
+            save_adapters(plain, state, made / "adapter")
             if tokenizer is not None:
                 tokenizer.save_pretrained(str(made))
             put_in_place(made, place)

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
-
 OPTIMIZERS = ("adamw", "adamw_8bit")
 
 

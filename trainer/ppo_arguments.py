@@ -84,6 +84,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    if args.fsdp:
+        parser.error("PPO does not shard: policy, reference and critic must fit on each device. --fsdp is for earlier stages.")
     samples = args.batch_size * args.accumulation_steps
     if (
         args.mini_batches < 1

@@ -11,8 +11,9 @@ from accelerate import Accelerator
 
 from faults import StepSettings
 from logprobs import TokenLogprobs
+from lora import AdaptersOff, add_adapters
 from machine import seed_everything
-from models import checkpoint_activations, count_parameters, disable_dropout, load_critic, load_model
+from models import checkpoint_activations, count_parameters, disable_dropout, load_critic, load_model, trained_work
 from optimization import clip_gradients, make_optimizer, plain_optimizer, set_learning_rate, step_optimizers
 
 
@@ -24,34 +25,41 @@ class Learners:
     """
 
     def __init__(self, args: argparse.Namespace, tokenizer: Any, device: torch.device) -> None:
-        self.policy = disable_dropout(load_model(args, "causal", tokenizer=tokenizer))
-        self.reference = TokenLogprobs(copy.deepcopy(self.policy).to(device).requires_grad_(False), args.logprob_chunk)
+        self.chunk, self.compiled = args.logprob_chunk, args.compile
+        self.policy = add_adapters(args, disable_dropout(load_model(args, "causal", tokenizer=tokenizer)))
+        if args.lora_rank:
+            self.reference: torch.nn.Module = AdaptersOff(TokenLogprobs(self.policy, self.chunk), self.policy)
+        else:
+            frozen = copy.deepcopy(self.policy).to(device).requires_grad_(False)
+            self.reference = TokenLogprobs(frozen, self.chunk, self.compiled)
         seed_everything(args.seed)  # the head of the value model is new
         self.models = {"actor": self.policy}
         if args.advantage == "gae":
-            self.models["critic"] = disable_dropout(load_critic(args, tokenizer))
+            self.models["critic"] = add_adapters(args, disable_dropout(load_critic(args, tokenizer)))
+            if self.compiled:
+                self.models["critic"].compile(dynamic=True)
         critic_peak = args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
         self.peaks = {"actor": args.learning_rate, "critic": critic_peak}
         for model in self.models.values():
             checkpoint_activations(args, model)
             model.to(device)
         self.optimizers = {
-            name: make_optimizer(model, self.peaks[name], args.weight_decay) for name, model in self.models.items()
+            name: make_optimizer(model, self.peaks[name], args.weight_decay, kind=args.optimizer)
+            for name, model in self.models.items()
         }
-        self.chunk = args.logprob_chunk
 
     def prepare(self, accelerator: Accelerator) -> None:
         """Let accelerate wrap what is trained, after a checkpoint was loaded."""
-        self.actor = accelerator.prepare(TokenLogprobs(self.policy, self.chunk))
+        self.actor = accelerator.prepare(TokenLogprobs(self.policy, self.chunk, self.compiled))
         self.critic = accelerator.prepare(self.models["critic"]) if "critic" in self.models else None
         self.trained = [self.actor] if self.critic is None else [self.actor, self.critic]
-        self.optimizers = {name: plain_optimizer(accelerator, accelerator.prepare(one)) for name, one in self.optimizers.items()}
+        self.optimizers = {name: plain_optimizer(accelerator.prepare(one)) for name, one in self.optimizers.items()}
 
     @property
     def sizes(self) -> dict[str, int]:
         """Parameters of each, for the count of operations."""
-        found = {"policy": count_parameters(self.policy), "reference": count_parameters(self.policy, False)}
-        return found | ({"critic": count_parameters(self.models["critic"])} if "critic" in self.models else {})
+        found = {"policy": trained_work(self.policy), "reference": count_parameters(self.policy, False)}
+        return found | ({"critic": trained_work(self.models["critic"])} if "critic" in self.models else {})
 
     def train(self) -> None:
         for model in self.models.values():

@@ -18,6 +18,7 @@ from checkpoint import (
     save_checkpoint,
     set_aside,
 )
+from sharding import load_sharded, save_sharded
 from stopping import weights_are_finite
 
 
@@ -32,7 +33,6 @@ class RunCheckpoints:
     def __init__(self, args: argparse.Namespace, accelerator: Accelerator, samples_per_step: int, data: Iterable[Any]) -> None:
         self.args, self.accelerator, self.root = args, accelerator, checkpoint_root(args)
         self.identity = fingerprint(args, samples_per_step, data)
-        self.sharded = str(accelerator.distributed_type.value) in ("FSDP", "DEEPSPEED")  # no process has the whole of it
         self.said: list[str] = []
 
     def resume(self, models: dict[str, Any], optimizers: dict[str, Any]) -> dict[str, Any]:
@@ -40,8 +40,6 @@ class RunCheckpoints:
 
         Before accelerate wraps them. `said` has what the run should print about it.
         """
-        if self.sharded:
-            self.said.append("the model is sharded: no checkpoints in the middle, only the weights at the end")
         if not self.args.from_resume:
             if self.accelerator.is_main_process:
                 set_aside(self.root)  # those of an earlier run by this name
@@ -50,7 +48,10 @@ class RunCheckpoints:
         if found is None:
             self.said.append("nothing to resume from: starting at step 1")
             return {"step": 0}
-        state = load_checkpoint(found, models, optimizers)
+        if self.args.fsdp:
+            state = load_sharded(found, models["model"], optimizers["model"])
+        else:
+            state = load_checkpoint(found, models, optimizers)
         differences = check_fingerprint(state.get("fingerprint"), self.identity, self.args.resume_anyway)
         self.said.append(f"resumed after step {state['step']} from {found}")
         self.said += [f"resumed although the run differs: {difference}" for difference in differences]
@@ -60,19 +61,20 @@ class RunCheckpoints:
         self, step: int, models: dict[str, Any], optimizers: dict[str, Any], state: dict[str, Any], say: Callable[[str], None]
     ) -> None:
         """Write the checkpoint of a step; where that fails, `say` why: a full disk need not be full tomorrow."""
-        if self.accelerator.is_main_process and not self.sharded:
-            try:
-                if not all(map(weights_are_finite, models.values())):
-                    raise CheckpointError(f"The weights after step {step} are not finite: no checkpoint is written")
-                state = {**state, "fingerprint": self.identity}
-                save_checkpoint(self.root, step, models, optimizers, state, self.args.keep_checkpoints)
-            except CheckpointError as error:
-                say(f"{error}.")
+        state = {**state, "fingerprint": self.identity}
+        given = (self.root, step), (state, self.args.keep_checkpoints)
+        try:
+            if not all(map(weights_are_finite, models.values())):
+                raise CheckpointError(f"The weights after step {step} are not finite: no checkpoint is written")
+            if self.args.fsdp:
+                save_sharded(self.accelerator, *given[0], models["model"], optimizers["model"], *given[1])
+            elif self.accelerator.is_main_process:
+                save_checkpoint(*given[0], models, optimizers, *given[1])
+        except CheckpointError as error:
+            say(f"{error}.")
         self.accelerator.wait_for_everyone()
 
     @property
     def way_back(self) -> str:
         """How a run that was cut short can be resumed."""
-        if self.sharded:
-            return "No checkpoint: the model is sharded."
         return f"Checkpoints in {self.root}; resume with --from_resume."

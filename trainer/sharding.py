@@ -1,8 +1,9 @@
 """Weights, gradients and optimizer state divided among the processes (FSDP2, `--fsdp`), and checkpoints of such a run.
 
-Each layer is gathered when it is needed and let go afterwards. A checkpoint has one safetensors file per process, with which part
-of which tensor it holds in the header (`torch.distributed.checkpoint`): nothing is pickled, and another number of processes can read
-it. Like any other it is complete or absent, with checksums; see checkpoint.py. All functions here are for all processes to call.
+Each layer is gathered when it is needed and released afterwards. A checkpoint has one safetensors file per process, whose header
+says which part of which tensor it holds (`torch.distributed.checkpoint`): nothing is pickled, and another number of processes
+can read it. Like any other it is complete or absent, with checksums; see checkpoint.py. All processes call these functions
+together.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def shard(model: Any, accelerator: Accelerator) -> Any:
     model.to(accelerator.device)
     for layer in _layers(model):
         fully_shard(layer, mesh=mesh)
-    return fully_shard(model, mesh=mesh)
+    return fully_shard(model, mesh=mesh, reshard_after_forward=True)  # an evaluation, too, leaves it sharded
 
 
 def _layers(model: Any) -> list[torch.nn.Module]:
@@ -49,13 +50,20 @@ def is_sharded(model: Any) -> bool:
 
 
 def whole_state(model: Any) -> dict[str, torch.Tensor]:
-    """All weights, whole, in the memory of the first process; nothing in the others."""
-    return get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+    """All weights, whole and tied ones once, in the memory of the first process; nothing in the others."""
+    found = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+    return {name: weight for name, weight in found.items() if name not in _tied(model)}
 
 
 def save_sharded(
-    accelerator: Accelerator, root: Path, step: int, model: Any, optimizer: torch.optim.Optimizer, state: dict[str, Any], keep: int
-) -> None:  # fmt: skip
+    accelerator: Accelerator,
+    root: Path,
+    step: int,
+    model: Any,
+    optimizer: torch.optim.Optimizer,
+    state: dict[str, Any],
+    keep: int,
+) -> None:
     """As `save_checkpoint`, each process its part; where one of them fails, all give up."""
     main = accelerator.is_main_process
     tensors = _tensors(model, *get_state_dict(model, optimizer, options=_FLAT))
@@ -83,9 +91,13 @@ def load_sharded(path: Path, model: Any, optimizer: torch.optim.Optimizer) -> di
 
 def _tensors(model: Any, weights: dict[str, Any], moments: dict[str, Any]) -> dict[str, torch.Tensor]:
     """What a checkpoint holds, tied weights once. Settings of the optimizer are functions of arguments and step."""
-    tied = {name for name, _ in model.named_parameters(remove_duplicate=False)} - {name for name, _ in model.named_parameters()}
-    found = {f"model.{name}": value for name, value in weights.items() if name not in tied}
+    found = {f"model.{name}": value for name, value in weights.items() if name not in _tied(model)}
     return found | {f"optimizer.{name}": value for name, value in moments.items() if isinstance(value, torch.Tensor)}
+
+
+def _tied(model: Any) -> set[str]:
+    """The second names of weights that have several."""
+    return {name for name, _ in model.named_parameters(remove_duplicate=False)} - {name for name, _ in model.named_parameters()}
 
 
 def _together(act: Callable[[], Any]) -> None:

@@ -19,8 +19,9 @@ from data_mix import load_records
 from data_order import batch_indices, steps_in
 from faults import Faults, StepSettings
 from logger import Logger, Throughput
+from lora import add_adapters
 from machine import seed_everything, set_threads
-from models import checkpoint_activations, count_parameters, save_weights
+from models import checkpoint_activations, count_parameters, save_weights, trained_work
 from optimization import (
     all_finite,
     clip_gradients,
@@ -32,6 +33,7 @@ from optimization import (
 )
 from rldk.functional.throughput import calculate_mfu, flops_per_token
 from run_checkpoints import RunCheckpoints
+from sharding import shard
 from stopping import SkippedUpdates, Stopper
 
 CONSOLE = [
@@ -96,14 +98,19 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
 
     # 2. Optimizer, and the way back to a checkpoint: before accelerate wraps them.
     threads = set_threads(args, accelerator.device, count_parameters(model, False))
-    checkpoint_activations(args, model)
-    optimizer = make_optimizer(model, args.learning_rate, args.weight_decay)
+    checkpoint_activations(args, add_adapters(args, model))
+    if args.fsdp:
+        shard(model, accelerator)
+    if args.compile:
+        model.compile(dynamic=True)
+    optimizer = make_optimizer(model, args.learning_rate, args.weight_decay, kind=args.optimizer)
     checkpoints = RunCheckpoints(args, accelerator, per_rank * world, data)
     state = checkpoints.resume({"model": model}, {"model": optimizer})
     start = state["step"]
-    flops = flops_per_token(count_parameters(model))
-    model, optimizer = accelerator.prepare(model, optimizer)
-    optimizer = plain_optimizer(accelerator, optimizer)
+    flops = flops_per_token(trained_work(model))
+    if not args.fsdp:
+        model, optimizer = accelerator.prepare(model, optimizer)
+    optimizer = plain_optimizer(optimizer)
     model.train()
 
     logger = Logger(

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 
 from data_sets import Pairs
+from lora import AdaptersOff
+from sharding import shard
 from stage_loop import add_stage_flags, stage_records, train
 from trainer_utils import common_parser, disable_dropout, load_model, load_tokenizer, main_guard, make_accelerator, parse_args
 
@@ -82,7 +84,12 @@ def main(argv: list[str] | None = None) -> int:
 
     # 3. The model, and the same weights once more, frozen. A resumed run too measures against where the stage began.
     model = disable_dropout(load_model(args, tokenizer=tokenizer))
-    reference = disable_dropout(load_model(args, tokenizer=tokenizer)).to(accelerator.device).eval().requires_grad_(False)
+    if args.lora_rank:
+        reference = AdaptersOff(model, model)
+    else:
+        reference = disable_dropout(load_model(args, tokenizer=tokenizer)).to(accelerator.device).eval().requires_grad_(False)
+    if args.fsdp and not args.lora_rank:
+        shard(reference, accelerator)
     return train(args, accelerator, model, tokenizer, data, Preference(reference, args.beta, args.label_smoothing))
 
 

@@ -27,7 +27,7 @@ from faults import Faults, StepSettings
 from logger import Logger, Throughput
 from machine import make_accelerator, seed_everything, set_threads
 from models import count_parameters, load_tokenizer, save_weights
-from optimization import all_finite, has_whole_gradients, learning_rate_at
+from optimization import all_finite, learning_rate_at
 from ppo_arguments import get_args
 from ppo_losses import losses
 from ppo_metrics import RunFacts, flops_of_step, gathered, rollout_metrics, step_metrics, update_metrics
@@ -59,10 +59,6 @@ def main(argv: list[str] | None = None) -> int:
     # 1. How a step is cut: so many responses per process, per update and per pass.
     cut = Cut.of(args)
     accelerator = make_accelerator(args, accumulation_steps=cut.mini // cut.micro)
-    if not has_whole_gradients(accelerator):
-        raise ValueError(
-            "PPO does not shard: policy, reference and critic must fit on each device. FSDP is for the stages before it."
-        )
     device, rank, world = accelerator.device, accelerator.process_index, accelerator.num_processes
     responses = cut.local * world
 

@@ -6,8 +6,8 @@
 
 For each seed a model is taught by supervision until a third of its answers are right. Both trainers continue from these weights
 with the same prompts, reward, learning rate, group size, KL weight and gradient clip, in processes of their own. Judged is the
-mean of the paired differences (ours less TRL's) in the share of right answers, sampled at temperature 1, with its 95 % interval by
-Student's t: the bar is that the interval does not lie below 0. That both take the same step from the same rollouts is a test:
+mean of the paired differences (ours less TRL's) in the share of right answers, sampled at temperature 1, with its 95 % interval
+by Student's t: the interval must not lie below 0. That both take the same step from the same rollouts is a test:
 tests/trainer/test_grpo_same_as_trl.py.
 """
 
@@ -83,7 +83,8 @@ def main() -> int:
         parser.error(f"no {TRL}: `make test` creates it")
     seeds, updates = (1, 4) if args.quick else (args.seeds, args.updates)
     report = Report(judging=not args.quick)
-    report.begin(f"GRPO on sums beside TRL 1.16: {updates} updates of {SETTINGS['batch']} responses, {SETTINGS['generations']} per prompt")
+    shape = f"{updates} updates of {SETTINGS['batch']} responses, {SETTINGS['generations']} per prompt"
+    report.begin(f"GRPO on sums beside TRL 1.16: {shape}")
     runs = []
     for seed in range(seeds):
         runs.append(one := compare(seed, updates))
@@ -91,8 +92,8 @@ def main() -> int:
         report.add(Row(f"seed {seed}: held-out accuracy, ours / TRL", shown))
     for name, bar in (("sampled", "interval reaches 0"), ("greedy", "")):
         mean, low, high = interval([one["ours"][name] - one["trl"][name] for one in runs])
-        holds = high >= 0 if bar else None
-        report.add(Row(f"difference, {name} answers: mean and 95 % interval", f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]", bar, holds))
+        shown = f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+        report.add(Row(f"difference, {name} answers: mean and 95 % interval", shown, bar, high >= 0 if bar else None))
     report.finish()
     if args.json:
         args.json.write_text(json.dumps(runs, indent=1) + "\n")

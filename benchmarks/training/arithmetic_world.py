@@ -40,6 +40,7 @@ def build(folder: Path, seed: int, epochs: int = 12) -> Path:
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, logging
 
     logging.disable_progress_bar()
+    torch.set_num_threads(1)
     vocabulary = {"[PAD]": PAD, "[BOS]": BOS, "[EOS]": EOS, "[UNK]": UNK} | {sign: 4 + n for n, sign in enumerate(CHARACTERS)}
     signs = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     signs.pre_tokenizer = pre_tokenizers.Split("", "isolated")

@@ -39,7 +39,8 @@ def main() -> None:
         gc.freeze()
     with tempfile.TemporaryDirectory() as out, contextlib.redirect_stdout(io.StringIO()):
         words = {
-            "data_config": folder / "ppo.yaml", "model_path": folder / "model", "reward": given.get("reward", "world:reward"), "save_dir": given.get("save", out),
+            "data_config": folder / "ppo.yaml", "model_path": folder / "model", "reward": given.get("reward", "world:reward"),
+            "save_dir": given.get("save", out),
             "batch_size": given["batch"], "max_steps": given["updates"], "epochs": 10_000, "max_new_tokens": given["response"],
             "learning_rate": given["lr"], "kl_coef": given["kl_coef"], "ppo_epochs": given["epochs"], "seed": given["seed"],
             "grad_clip": given.get("grad_clip", 0), "max_update_kl": 0, "save_interval": 0, "num_threads": given["threads"],

@@ -52,9 +52,10 @@ def main() -> None:
         config = GRPOConfig(
             output_dir=out, seed=given["seed"], use_cpu=True, bf16=False, gradient_checkpointing=False, report_to=[],
             per_device_train_batch_size=given["batch"], gradient_accumulation_steps=1, num_generations=given["generations"],
-            num_iterations=given["epochs"], max_completion_length=given["response"], temperature=1.0, top_k=0, beta=given["kl_coef"],
-            learning_rate=given["lr"], lr_scheduler_type="constant", weight_decay=0.0, max_grad_norm=given["grad_clip"],
-            max_steps=given["updates"] * given["epochs"], logging_steps=given["epochs"], save_strategy="no", disable_tqdm=True,
+            num_iterations=given["epochs"], max_completion_length=given["response"], temperature=1.0, top_k=0,
+            beta=given["kl_coef"], learning_rate=given["lr"], lr_scheduler_type="constant", weight_decay=0.0,
+            max_grad_norm=given["grad_clip"], max_steps=given["updates"] * given["epochs"], logging_steps=given["epochs"],
+            save_strategy="no", disable_tqdm=True,
         )  # fmt: skip
         clock = Clock()
 

@@ -36,7 +36,7 @@ def train_ours(world: Path, out: Path, flags: list[str], monkeypatch) -> tuple[l
     import train_ppo
 
     rolls, advantages = [], []
-    monkeypatch.setattr(ppo_models, "make_optimizer", lambda model, rate, decay: torch.optim.SGD(model.parameters(), lr=rate))
+    monkeypatch.setattr(ppo_models, "make_optimizer", lambda model, rate, *_, **__: torch.optim.SGD(model.parameters(), lr=rate))
     generate, describe = rollout.generate, train_ppo.rollout_metrics
     monkeypatch.setattr(rollout, "generate", lambda *given: rolls.append(generate(*given)) or rolls[-1])
     monkeypatch.setattr(

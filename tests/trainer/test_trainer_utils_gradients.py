@@ -35,19 +35,14 @@ def test_clipping_is_accelerates(largest) -> None:
     assert not clip_gradients(accelerator, None, spoiled, largest) < float("inf")
 
 
-def test_sharded_gradients_are_left_to_accelerate() -> None:
+def test_an_accelerate_that_shards_itself_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from accelerate.utils import DistributedType
 
-    from trainer_utils import clip_gradients, plain_optimizer
+    import machine
 
-    asked = []
-    sharded = SimpleNamespace(distributed_type=DistributedType.FSDP, scaler=None)
-    sharded.clip_grad_norm_ = lambda parameters, largest: asked.append((len(parameters), largest)) or torch.tensor(2.0)
-    assert clip_gradients(sharded, None, with_gradients(), 0.0) == 2.0 and asked == [(3, float("inf"))]
-    wrapped = SimpleNamespace(optimizer="torch's own")
-    assert plain_optimizer(sharded, wrapped) is wrapped
-    one = SimpleNamespace(distributed_type=DistributedType.NO, scaler=None)
-    assert plain_optimizer(one, wrapped) == "torch's own"
+    monkeypatch.setattr(machine, "Accelerator", lambda **_: SimpleNamespace(distributed_type=DistributedType.FSDP))
+    with pytest.raises(ValueError, match="accelerate is configured for FSDP"):
+        machine.make_accelerator(SimpleNamespace(device="cpu", dtype="float32", accumulation_steps=1, seed=0))
 
 
 def test_in_float16_each_optimizer_is_unscaled_once_and_the_scaler_adapts_once() -> None:
