@@ -244,6 +244,7 @@ _FREE = frozenset(
         "gradient_checkpointing",
         "compile",
         "fsdp",
+        "rollout_memory",
     ]
 )
 

@@ -28,10 +28,13 @@ FAULTS: dict[str, tuple[float, str]] = {
     "clip_range": (1e-4, "clip range of the policy at VALUE; try 100 too"),
     "temperature": (0.05, "sampling temperature at VALUE"),
     "stale_rollouts": (1.0, "the rollouts of that step are used from then on"),
+    "stale_engine": (1.0, "the rollout engine keeps the weights that it has; not with --rollout torch"),
     "no_eos": (1.0, "responses cannot end"),
     "slow": (0.5, "every step takes VALUE seconds longer"),
 }
-SWITCHES = ("flipped_reward", "nan_reward", "nan_loss", "frozen_value", "frozen_policy", "stale_rollouts", "no_eos")  # 0 is off
+SWITCHES = (  # 0 is off
+    "flipped_reward", "nan_reward", "nan_loss", "frozen_value", "frozen_policy", "stale_rollouts", "stale_engine", "no_eos",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class StepSettings:
     end_tokens: list[int] = field(default_factory=list)
     loss_factor: float = 1.0
     frozen: tuple[str, ...] = ()  # models that are not updated
+    sync_engine: bool = True  # whether the rollout engine gets the weights of the policy
     notes: tuple[str, ...] = ()  # on faults that begin with this step
 
 
@@ -89,6 +93,7 @@ class Faults:
             changed["end_tokens"] = []
         if "nan_loss" in on:
             changed["loss_factor"] = math.nan
+        changed["sync_engine"] = "stale_engine" not in on
         begun = (fault for fault in self.faults if fault.step == self.step)
         changed["notes"] = tuple(f"injected {fault.name} = {fault.value:g}" for fault in begun)
         changed["frozen"] = tuple(part for fault, part in (("frozen_policy", "actor"), ("frozen_value", "critic")) if fault in on)

@@ -46,7 +46,7 @@ def model_source(args: argparse.Namespace) -> Path | None:
 
 
 @contextmanager
-def _quiet_transformers():
+def quiet_transformers():
     """Without progress bars and without the report about heads that are new on purpose."""
     import transformers
 
@@ -88,7 +88,7 @@ def load_model(args: argparse.Namespace, kind: str = "causal", folder: str | Pat
     source = folder or model_source(args)
     given: dict[str, Any] = {"dtype": getattr(torch, getattr(args, "weight_dtype", "float32"))}
     given |= {"attn_implementation": args.attention} if getattr(args, "attention", None) else {}
-    with _quiet_transformers():
+    with quiet_transformers():
         if source is not None:
             model = auto.from_pretrained(str(source), local_files_only=True, use_safetensors=True, **given, **heads)
         else:

@@ -79,6 +79,13 @@ def make_parser() -> argparse.ArgumentParser:
         default=0.1,
         help="make no further update of a step once the policy is so far from the old one; 0 always",
     )
+    add(
+        "--rollout",
+        choices=("torch", "process", "vllm", "sglang"),
+        default="torch",
+        help="what samples responses: this process, another one with Hugging Face generate, vLLM or SGLang",
+    )
+    add("--rollout_memory", type=float, default=0.4, help="share of the GPU's memory that vLLM or SGLang may use")
     add("--logprob_chunk", type=int, default=4096, help="tokens whose logits are held at a time")
     return parser
 

@@ -36,7 +36,8 @@ from rldk.functional.kl import AdaptiveKL, FixedKL, estimate_kl
 from rldk.functional.mismatch import truncated_importance
 from rldk.functional.policy import token_weights
 from rldk.functional.throughput import calculate_mfu
-from rollout import Scored, respond, sampling_noise
+from rollout import Scored, sampling_noise
+from rollout_engines import make_engine
 from run_checkpoints import RunCheckpoints
 from scoring import load_scorer
 from stopping import SkippedUpdates, Stopper
@@ -65,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     # 2. Models: the policy, the frozen reference it started as, the value model where one is needed, and what scores.
     tokenizer = load_tokenizer(args)
     learners = Learners(args, tokenizer, device)
-    policy, ends, pad = learners.policy, end_tokens(tokenizer, learners.policy), tokenizer.pad_token_id
+    policy, ends = learners.policy, end_tokens(tokenizer, learners.policy)
     scorer = load_scorer(args, tokenizer, device)
     threads = set_threads(args, device, count_parameters(policy, False))
     sizes = learners.sizes | {"reward": scorer.parameters}
@@ -102,6 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     for sentence in (threads, *checkpoints.said):
         logger.say(sentence)
 
+    engine = make_engine(args, policy, tokenizer, cut.micro, world)
     stopped, step = "", begin
     for step in range(begin + 1, total + 1):
         seed_everything(args.seed, step, rank)
@@ -117,8 +119,9 @@ def main(argv: list[str] | None = None) -> int:
             batch = prompts.collate([prompts[i] for i in taken for _ in range(args.num_generations)][rows])
             with clock.span("generation"), accelerator.autocast():
                 noise = sampling_noise(args.seed, step, responses, args.max_new_tokens)[rows]
-                policy.eval()
-                roll = respond(policy, batch, noise, cut.micro, settings, pad)
+                if settings.sync_engine:
+                    engine.sync(policy)
+                roll = engine.respond(batch, noise, settings)
                 learners.train()
 
             # 7. Judgement: the score of every response, and what policy, reference and critic say of its tokens.
@@ -220,6 +223,7 @@ def main(argv: list[str] | None = None) -> int:
         if learners.critic is not None:
             save_weights(accelerator, learners.models["critic"], tokenizer, args, f"{args.save_weight}_critic")
         logger.say(f"finished after step {step}: weights in {place}")
+    engine.close()
     logger.close()
     stopper.close()
     accelerator.end_training()
