@@ -21,6 +21,7 @@ Watch a trainer of TRL:
 Read runs into canonical metrics, compare them, and look up what an anomaly means:
 
     rldk.load("out/my_run").frame()         # a pandas DataFrame
+    rldk.compare("out/seed_1", "out/seed_2")
     rldk.explain("reward_hacking")
 
 Everything is imported when it is first used: `import rldk` is light. `rldk --help` lists the commands.
@@ -34,9 +35,9 @@ from typing import TYPE_CHECKING, Any
 from rldk._version import __version__
 
 if TYPE_CHECKING:
-    from rldk.api import attach, explain, load, scan, start
+    from rldk.api import attach, compare, explain, load, scan, start
 
-__all__ = ["__version__", "attach", "explain", "load", "scan", "start"]
+__all__ = ["__version__", "attach", "compare", "explain", "load", "scan", "start"]
 
 
 def __getattr__(name: str) -> Any:

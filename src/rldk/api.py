@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rldk.comparison import Comparison, compare_results
 from rldk.core.errors import UsageError
 from rldk.ingest.paths import PathsLike
 from rldk.ingest.read import read_runs
 from rldk.judge.config import ScanConfig
+from rldk.judge.result import Result
 from rldk.judge.results import Results, judge_paths
+from rldk.judge.scan import judge_run
 from rldk.monitor.live_run import LiveRun
 from rldk.monitor.monitor import Monitor
 from rldk.monitor.outputs import Output, Terminal
 from rldk.present.detector_page import DetectorPage, detector_page
-from rldk.runs.run import Runs
+from rldk.runs.run import Run, Runs
 
-__all__ = ["attach", "explain", "load", "scan", "start"]
+__all__ = ["attach", "compare", "explain", "load", "scan", "start"]
 
 Settings = ScanConfig | Mapping[str, Any] | str | os.PathLike[str] | None
 """Thresholds, severities and limits: an object, a mapping, or the path of a YAML file."""
@@ -107,6 +110,34 @@ def attach(trainer: Any, **options: Any) -> Any:
     callback = RLDKCallback(**options)
     trainer.add_callback(callback)
     return callback
+
+
+def compare(*sources: Any, by: str | None = None, config: Settings = None) -> Comparison:
+    """Compare runs with the first of them: settings, where they part ways, and where each ended.
+
+    Args:
+        sources: paths, or runs and results that were read before; a folder may hold several runs.
+        by: compare groups of runs that share this setting, such as `config.lr`.
+
+    Example:
+        >>> rldk.compare("out/seed_1.jsonl", "out/seed_2.jsonl")
+        >>> rldk.compare("sweep/", by="config.lr").plot("reward")
+    """
+    results: list[Result] = []
+    for source in sources:
+        results += _results(source, config)
+    return compare_results(results, by)
+
+
+def _results(source: Any, config: Settings) -> Sequence[Result]:
+    """The results of a path, of runs, or of what was judged before."""
+    if isinstance(source, Result):
+        return [source]
+    if isinstance(source, Run):
+        return [judge_run(source, _settings(config))]
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        return [result for one in source for result in _results(one, config)]
+    return scan(source, config=config)
 
 
 def explain(kind: str) -> DetectorPage:

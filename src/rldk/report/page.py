@@ -11,7 +11,9 @@ from itertools import count
 from markupsafe import Markup
 
 from rldk._version import __version__
+from rldk.comparison import compare_results
 from rldk.judge.scores.alarms import tone_of
+from rldk.present.comparison import comparison_pieces
 from rldk.present.html import asset, templates
 from rldk.present.palette import CSS, DARK, LIGHT
 from rldk.present.plots.build import panels_of
@@ -23,7 +25,7 @@ from rldk.report.figures import picture, points
 
 __all__ = ["page"]
 
-_FEW_RUNS, _MAX_DRAWN = 4, 24
+_FEW_RUNS, _MAX_DRAWN, _MAX_COMPARED = 4, 24, 8
 
 
 def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "", made: datetime | None = None) -> str:
@@ -41,10 +43,17 @@ def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: st
         title=title or _title(ordered), version=__version__,
         made=(made or datetime.now(timezone.utc)).strftime("%Y-%m-%d %H:%M UTC"),
         style=_style(), script=script, script_hash=_hash(script),
-        tables=tables, picture=picture, points=points, legend=legend, dashes=DASHES, colours=CSS,
+        compared=_compared(ordered), tables=tables, picture=picture, points=points, legend=legend, dashes=DASHES, colours=CSS,
         next_number=lambda: next(numbers), main_scores=MAIN_SCORES, at_worst=at_worst, tone_of=tone_of,
     )  # fmt: skip
     return rendered.strip() + "\n"
+
+
+def _compared(cases: Sequence[Case]) -> Markup:
+    """Where a few runs part from the healthiest of them; empty for one run or many."""
+    if not 1 < len(cases) <= _MAX_COMPARED:
+        return Markup("")
+    return comparison_pieces(compare_results([case.judgement for case in reversed(cases)]))
 
 
 def _links(cases: Sequence[Case], overlaid: bool, passed_over: Sequence[Passed]) -> list[tuple[str, str]]:
@@ -58,7 +67,10 @@ def _links(cases: Sequence[Case], overlaid: bool, passed_over: Sequence[Passed])
             ("coverage", "Coverage", True), ("configuration", "Configuration", True),
         ]  # fmt: skip
     else:
-        found = [("comparison", "Comparison", True), ("panels", "Curves", overlaid), ("runs", "Each run", True)]
+        found = [
+            ("comparison", "Comparison", True), ("parting", "Where they part", len(cases) <= _MAX_COMPARED),
+            ("panels", "Curves", overlaid), ("runs", "Each run", True),
+        ]  # fmt: skip
     return [(key, label) for key, label, there in [*found, ("unread", "Not read", bool(passed_over))] if there]
 
 

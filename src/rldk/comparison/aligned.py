@@ -1,0 +1,115 @@
+"""One metric of two groups of runs on common steps, in units in which a difference of a few hundredths is slight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rldk.core.catalog import entry_of
+from rldk.runs.run import Run
+from rldk.runs.table import ABSENT
+
+__all__ = ["COMPARED", "Aligned", "align", "rolling_mean"]
+
+FloatArray = npt.NDArray[np.float64]
+
+COMPARED = (
+    "reward_mean", "reward_std", "eval_reward_mean", "kl_mean", "kl_mean_per_sequence", "kl_update", "entropy_mean", "clip_frac",
+    "rollout_length_mean", "truncated_frac", "eos_frac", "grad_norm", "policy_grad_norm", "value_grad_norm", "value_loss", "loss",
+    "explained_variance", "reward_zero_std_frac", "preference_margin", "preference_accuracy", "chosen_reward_mean",
+    "rejected_reward_mean", "chosen_logp_mean", "rejected_logp_mean",
+)  # fmt: skip
+"""The metrics by which runs are compared: levels of the training, not extremes, settings or the machine."""
+
+_SHARES = frozenset(
+    {"clip_frac", "truncated_frac", "eos_frac", "explained_variance", "preference_accuracy", "reward_zero_std_frac"}
+)
+_NO_ZERO = (
+    "reward_mean", "eval_reward_mean", "chosen_", "rejected_", "preference_margin", "loss",
+)  # fmt: skip
+"""Metrics whose zero means nothing: only differences of them do."""
+
+_MAX_WINDOW, _MIN_WINDOW, _WINDOWS_PER_RUN = 8, 3, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """A metric of two groups on common steps: the runs of each group as rows, in comparable units and as logged."""
+
+    metric: str
+    steps: npt.NDArray[np.int64]
+    left: FloatArray
+    right: FloatArray
+    raw_left: FloatArray
+    raw_right: FloatArray
+    window: int
+
+
+def align(metric: str, left: Sequence[Run], right: Sequence[Run]) -> Aligned | None:
+    """The metric on the steps that all of these runs share; `None` where one has no such metric, or they share too little.
+
+    The run with the fewest rows gives the steps; what another run logged between two of them is averaged.
+    """
+    runs = [*left, *right]
+    if any(metric not in run.columns for run in runs):
+        return None
+    rows = [_rows(run, metric) for run in runs]
+    if any(not len(steps) for steps, _ in rows):
+        return None
+    first, last = max(steps[0] for steps, _ in rows), min(steps[-1] for steps, _ in rows)
+    inside = [steps[(steps >= first) & (steps <= last)] for steps, _ in rows]
+    grid = min(inside, key=len)
+    window = int(np.clip(len(grid) // _WINDOWS_PER_RUN, _MIN_WINDOW, _MAX_WINDOW))
+    if len(grid) < window + 5:
+        return None
+    raw = np.array([_on(grid, steps, values) for steps, values in rows])
+    scaled = _comparable(metric, raw, window)
+    if scaled is None:
+        return None
+    count = len(left)
+    return Aligned(metric, grid, scaled[:count], scaled[count:], raw[:count], raw[count:], window)
+
+
+def _rows(run: Run, metric: str) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    column = run.columns[metric]
+    logged = column.state != ABSENT
+    steps, values = run.steps[logged], column.values[logged]
+    order = np.argsort(steps, kind="stable")
+    return steps[order], values[order]
+
+
+def _on(grid: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], values: FloatArray) -> FloatArray:
+    """The mean of the values between each step of the grid and the one before it; NaN where there is none."""
+    places = np.searchsorted(grid, steps)
+    inside = (places < len(grid)) & (steps > 2 * grid[0] - grid[min(1, len(grid) - 1)])
+    with np.errstate(invalid="ignore"):  # an infinite value may meet another
+        sums = np.bincount(places[inside], values[inside], len(grid))
+    counts = np.bincount(places[inside], minlength=len(grid))
+    means: FloatArray = np.divide(sums, counts, out=np.full(len(grid), np.nan), where=counts > 0)
+    return means
+
+
+def _comparable(metric: str, raw: FloatArray, window: int) -> FloatArray | None:
+    """Shares as they are; metrics without a zero in units of their range; others on a scale that ends logarithmic."""
+    if metric in _SHARES or ((entry := entry_of(metric)) is not None and entry.unit == "fraction"):
+        return raw
+    finite = np.where(np.isfinite(raw), raw, np.nan)
+    if metric.startswith(_NO_ZERO):
+        levels = np.concatenate([rolling_mean(row[np.isfinite(row)], window) for row in raw])
+        if not len(levels):
+            return None
+        unit = float(np.quantile(levels, 0.95) - np.quantile(levels, 0.05))
+        return raw / unit if unit > 0 else None
+    early = np.abs(finite[:, : max(6, raw.shape[1] // 4)])
+    unit = float(np.nanmedian(early)) if np.isfinite(early).any() else 0.0
+    unit = unit or (float(np.nanmean(np.abs(finite))) if np.isfinite(finite).any() else 0.0)
+    return np.asarray(np.arcsinh(raw / unit)) if unit > 0 else None
+
+
+def rolling_mean(values: FloatArray, window: int) -> FloatArray:
+    """The means of `window` neighbouring values; none where there are fewer."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    return (sums[window:] - sums[:-window]) / window if len(values) >= window else np.zeros(0)

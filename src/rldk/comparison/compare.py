@@ -1,0 +1,231 @@
+"""The comparison of runs or of groups of runs: settings, verdicts, where they part, and where each ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from rldk.comparison.aligned import COMPARED
+from rldk.comparison.divergence import Divergence, divergences
+from rldk.core.errors import UsageError
+from rldk.core.knobs import flat_settings
+from rldk.core.text import counted, did_you_mean, in_words, short_number
+from rldk.judge.result import Result
+from rldk.judge.verdict import VERDICTS
+from rldk.runs.run import Run
+from rldk.runs.table import NUMBER
+
+__all__ = ["Comparison", "Group", "Setting", "compare_results", "final_level", "group_by"]
+
+_LAST_ROWS = 5
+_PLACES = frozenset({"output_dir", "logging_dir", "run_name", "run_id", "save_dir", "log_dir", "hub_model_id", "wandb_run_id"})
+"""Settings that differ between any two runs and say nothing about the training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Runs that are compared as one: a single run, or several seeds of one setting."""
+
+    name: str
+    results: tuple[Result, ...]
+
+    @property
+    def runs(self) -> list[Run]:
+        return [result.run for result in self.results]
+
+    @property
+    def verdict(self) -> str:
+        """The worst verdict of its runs."""
+        return min((result.verdict for result in self.results), key=VERDICTS.index)
+
+    @property
+    def last_step(self) -> int:
+        return max((int(run.steps[-1]) for run in self.runs if len(run)), default=0)
+
+    def level(self, metric: str) -> tuple[float, float] | None:
+        """Where a metric ended: the mean over the runs and their spread (NaN for a single run); `None` where none has it."""
+        levels = [level for run in self.runs if (level := final_level(run, metric)) is not None]
+        if not levels:
+            return None
+        return float(np.mean(levels)), float(np.std(levels, ddof=1)) if len(levels) > 1 else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting that differs: its name, and the value in each group (`None` where it is not known)."""
+
+    name: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """The first group is what the others are compared with.
+
+    `divergences` has, for each of the others, the metrics in which it leaves the first, in order; `settings` has what differs,
+    and `unknown_settings` the groups whose configuration is not in their logs.
+    """
+
+    groups: tuple[Group, ...]
+    settings: tuple[Setting, ...]
+    divergences: dict[str, list[Divergence]] = field(default_factory=dict)
+    unknown_settings: tuple[str, ...] = ()
+
+    def first(self, name: str) -> Divergence | None:
+        """Where a group first leaves the first group; `None` where noise explains all differences."""
+        found = self.divergences[name]
+        return found[0] if found else None
+
+    def ends(self) -> list[tuple[str, list[tuple[float, float] | None]]]:
+        """Where each metric ended in each group: mean and spread over its runs."""
+        found = [(metric, [group.level(metric) for group in self.groups]) for metric in COMPARED]
+        return [(metric, levels) for metric, levels in found if any(level is not None for level in levels)]
+
+    def sentences(self) -> list[str]:
+        """For each group after the first, where it parts from it."""
+        return [self._sentence(group) for group in self.groups[1:]]
+
+    def _sentence(self, group: Group) -> str:
+        one = self.first(group.name)
+        base = self.groups[0].name
+        if one is None:
+            return f"{group.name} and {base} do not diverge: their differences are within the noise of the runs."
+        level = f"{one.metric} is {short_number(one.right)} against {short_number(one.left)}"
+        if one.finding:
+            level = f"{in_words(one.finding)} only in {base if one.found_in == 'left' else group.name}; {level}"
+        when = f"step {one.step}" if one.step == one.certain_step else f"step {one.step} (certain at {one.certain_step})"
+        later = [other.metric for other in self.divergences[group.name][1:]]
+        after = f" Then {', '.join(later[:4])}{' …' if len(later) > 4 else ''}." if later else ""
+        return f"{group.name} leaves {base} at {when}, {_sure(one.confidence)}: {level}.{after}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `rldk compare --json` prints it."""
+        return {
+            "groups": [
+                {
+                    "name": group.name,
+                    "verdict": group.verdict,
+                    "last_step": group.last_step,
+                    "runs": [
+                        {
+                            "run_id": result.run.run_id, "path": str(result.run.path), "verdict": result.verdict,
+                            "cause": result.worst.cause if result.worst else None, "reason": result.reason,
+                        }
+                        for result in group.results
+                    ],
+                }
+                for group in self.groups
+            ],
+            "settings": {one.name: list(one.values) for one in self.settings},
+            "unknown_settings": list(self.unknown_settings),
+            "divergences": {name: [one.to_dict() for one in found] for name, found in self.divergences.items()},
+            "ends": {
+                metric: [None if level is None else {"mean": level[0], "spread": level[1]} for level in levels]
+                for metric, levels in self.ends()
+            },
+        }  # fmt: skip
+
+    def plot(self, *names: str, **options: Any) -> Any:
+        """The curves of all runs over each other; by default the metrics in which they part, or reward, KL and entropy."""
+        runs = [run for group in self.groups for run in group.runs]
+        parted = dict.fromkeys(one.metric for found in self.divergences.values() for one in found[:3])
+        return import_module("rldk.plots").plot(runs, *(names or parted or ("reward", "kl", "entropy")), **options)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"<Comparison of {counted(len(self.groups), 'group')}>", *self.sentences()])
+
+    def _repr_html_(self) -> str:
+        return str(import_module("rldk.present.comparison").comparison_html(self))
+
+
+def compare_results(results: Sequence[Result], by: str | None = None) -> Comparison:
+    """Compare runs with the first of them; with `by` (`config.lr`), groups of runs that share that setting."""
+    groups = group_by(results, by) if by else [Group(result.run.run_id, (result,)) for result in results]
+    if len(groups) < 2:
+        what, got = (f"two values of {by}", "value") if by else ("two runs", "run")
+        raise UsageError(f"Expected at least {what} to compare, got {counted(len(groups), got)}.")
+    base = groups[0]
+    found = {group.name: divergences(base.results, group.results) for group in groups[1:]}
+    unknown = tuple(group.name for group in groups if not any(run.config for run in group.runs))
+    return Comparison(tuple(groups), tuple(_differences(groups)), found, unknown)
+
+
+def group_by(results: Sequence[Result], by: str) -> list[Group]:
+    """Runs that share a setting, such as `config.lr`, in the order in which its values appear."""
+    name = by.removeprefix("config.")
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        found.setdefault(f"{name}={_shown(_value(result.run, name))}", []).append(result)
+    return [Group(key, tuple(members)) for key, members in found.items()]
+
+
+def _value(run: Run, name: str) -> Any:
+    """A setting by the name of its knob, an alias of that, or its own path."""
+    config = run.config
+    known = flat_settings(config.raw)
+    if name in config:
+        return config[name]
+    if name in known:
+        return known[name]
+    for knob in config:
+        if name == config.key_of(knob) or name in _aliases(knob):
+            return config[knob]
+    if not config:
+        raise UsageError(f"Cannot group by {name!r}: the configuration of {run.run_id} is not in its log or beside it.")
+    raise UsageError(f"Cannot group by {name!r}: {run.run_id} has no such setting.{did_you_mean(name, {*config, *known})}")
+
+
+def _aliases(knob: str) -> tuple[str, ...]:
+    from rldk.core.knobs import KNOBS
+
+    return KNOBS.get(knob, ())
+
+
+def _differences(groups: Sequence[Group]) -> list[Setting]:
+    """The settings that are not the same in all groups: knobs by their canonical names, others by their own."""
+    known = [_settings(group) for group in groups]
+    names = dict.fromkeys(name for settings in known for name in settings)
+    found = []
+    for name in names:
+        values = tuple(settings.get(name) for settings in known)
+        if any(value != values[0] for value, settings in zip(values, known, strict=True) if settings):
+            found.append(Setting(name, values))
+    return found
+
+
+def _settings(group: Group) -> dict[str, Any]:
+    """What is known of a group's settings; one that differs between its own runs, such as the seed, shows all values."""
+    merged: dict[str, list[Any]] = {}
+    for run in group.runs:
+        config = run.config
+        taken = {config.key_of(knob) for knob in config}
+        others = {name: value for name, value in flat_settings(config.raw).items() if name not in taken}
+        for name, value in {**{knob: config[knob] for knob in config}, **others}.items():
+            if name.rsplit(".", 1)[-1] not in _PLACES and not isinstance(value, (list, dict)):
+                values = merged.setdefault(name, [])
+                if value not in values:
+                    values.append(value)
+    return {name: values[0] if len(values) == 1 else ", ".join(map(_shown, values)) for name, values in merged.items()}
+
+
+def final_level(run: Run, metric: str) -> float | None:
+    """The median of the last five values of a metric; `None` where it has none, NaN where one of them is not finite."""
+    column = run.columns.get(metric)
+    if column is None:
+        return None
+    values = column.values[column.state == NUMBER][-_LAST_ROWS:]
+    return float(np.median(values)) if len(values) else None
+
+
+def _shown(value: Any) -> str:
+    return short_number(value) if isinstance(value, float) else str(value)
+
+
+def _sure(confidence: float) -> str:
+    return "beyond doubt" if confidence > 0.9995 else f"{confidence:.1%} sure"
+
+

@@ -1,0 +1,221 @@
+"""Where two runs part ways: the first difference that lasts and that the noise of the runs does not explain.
+
+For each metric, the mean difference over a window of up to eight rows is divided by what would be expected of two runs of the
+same setting: the noise of such a mean, measured between neighbouring rows of each run and doubled for autocorrelation; the
+differences that the two runs had before that window; for groups, the spread between their seeds; and five hundredths, below which
+a difference does not matter. The quotient is the *distance*.
+
+Two seeds of one setting differ by more than the noise of their rows, so the distance is not read from a normal distribution. How
+far apart two healthy seeds come over all metrics and all steps was measured on the corpus: the logarithm of the largest distance
+has the mean and the spread below, and the tails of a t distribution with four degrees of freedom. That gives the chance of a
+false alarm for the whole comparison, and not for one metric at one step. Comparisons of more metrics or longer runs are corrected
+for their number of windows.
+
+The detectors know differences that no mean shows. So a critical finding in one run that the other does not have is a divergence,
+too, and so is a warning while the metrics are parting. A setting that was the same and then is not needs no statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import inf, isfinite, log, nan, sqrt
+from typing import Any
+
+import numpy as np
+
+from rldk.comparison.aligned import COMPARED, Aligned, FloatArray, align, rolling_mean
+from rldk.core.anomaly import Anomaly
+from rldk.detectors.table import BY_TYPE
+from rldk.judge.result import Result
+from rldk.runs.run import Run
+from rldk.runs.table import ABSENT
+
+__all__ = ["CERTAIN", "Divergence", "chance_of", "distances", "divergences", "largest_distance"]
+
+CERTAIN = 0.025  # the chance of a false alarm, for the whole comparison, up to which runs are said to part
+_LOG_MEAN, _LOG_SPREAD, _WINDOWS = 1.25, 0.37, 120  # of healthy seeds of the tune split: `benchmarks/detection/seeds.py --null`
+_FINDING = 0.99  # no pair of healthy seeds of the tune split has a critical finding that its partner has not
+_CORROBORATED = 0.06  # the chance up to which a distance supports a warning that only one run has
+_SCHEDULES = ("policy_lr", "lr", "value_lr", "kl_coef", "clip_range", "temperature", "entropy_coef")
+_SCHEDULE_APART = 0.2  # the share by which a setting must differ from itself in another run
+_NOISE, _FLOOR, _PRIOR_ROWS, _FIRST_ROWS = 2.0, 0.05, 10, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A metric in which a run leaves another: from `step` on, beyond doubt at `certain_step`.
+
+    `left` and `right` are the levels of the two at that time; `confidence` is 1 minus the chance that two seeds of one setting
+    get this far apart in any metric at any step. `finding` is the type of an anomaly that only `found_in`, `left` or
+    `right`, has, where that is the difference.
+    """
+
+    metric: str
+    step: int
+    certain_step: int
+    left: float
+    right: float
+    distance: float
+    confidence: float
+    finding: str = ""
+    found_in: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def divergences(left: Sequence[Result], right: Sequence[Result], certain: float = CERTAIN) -> list[Divergence]:
+    """Where two groups of runs part, the first one first; empty where noise explains all differences."""
+    runs = [[result.run for result in group] for group in (left, right)]
+    found = [aligned for metric in _metrics(*runs) if (aligned := align(metric, *runs)) is not None]
+    windows = _windows(found)
+    parted = [one for aligned in found if (one := _parting(aligned, windows, certain)) is not None]
+    slight = [one for aligned in found if (one := _parting(aligned, windows, _CORROBORATED)) is not None]
+    near = min((one.certain_step for one in slight), default=None)
+    parted += [*_findings(left, right, near, "left"), *_findings(right, left, near, "right")]
+    parted += [one for name in _SCHEDULES if (same := align(name, *runs)) and (one := _rescheduled(same)) is not None]
+    first: dict[str, Divergence] = {}
+    for one in sorted(parted, key=lambda one: (one.certain_step, one.finding != "", -one.distance)):
+        first.setdefault(one.metric, one)
+    return list(first.values())
+
+
+def _findings(group: Sequence[Result], other: Sequence[Result], near: int | None, side: str) -> list[Divergence]:
+    """What more than half of a group's runs have, and no run of the other group: what is critical, and warnings that come when
+    the metrics have begun to part (`near`, the step at which they are further apart than seeds usually are).
+    """
+    known = {anomaly.type for result in other for anomaly in result.anomalies}
+    first: dict[str, list[Anomaly]] = {}
+    for result in group:
+        own = {one.type: one for one in reversed(result.anomalies) if one.type not in known and _counts(one, near)}
+        for kind, anomaly in own.items():
+            first.setdefault(kind, []).append(anomaly)
+    common = [found for found in first.values() if 2 * len(found) > len(group)]
+    earliest = [min(found, key=lambda one: one.step) for found in common]
+    return [_of_finding(anomaly, group[0].run, other[0].run, side) for anomaly in earliest]
+
+
+def _counts(anomaly: Anomaly, near: int | None) -> bool:
+    return anomaly.severity == "critical" or (near is not None and near <= anomaly.step)
+
+
+def _of_finding(anomaly: Anomaly, run: Run, other: Run, side: str) -> Divergence:
+    since = int(run.steps[min(max(anomaly.since, 0), len(run) - 1)])
+    kind = BY_TYPE.get(anomaly.type)
+    names = [name for group in kind.needs for name in group] if kind is not None else []
+    metric = next((name for name in names if name in run.columns and name in other.columns), anomaly.type)
+    levels = [_level_at(one, metric, anomaly.step) for one in (run, other)]
+    left, right = levels if side == "left" else reversed(levels)
+    return Divergence(metric, min(since, anomaly.step), anomaly.step, left, right, inf, _FINDING, anomaly.type, side)
+
+
+def _level_at(run: Run, metric: str, step: int) -> float:
+    """The median of the last five values up to a step; NaN where there is none."""
+    column = run.columns.get(metric)
+    values = np.zeros(0) if column is None else column.values[(column.state != ABSENT) & (run.steps <= step)][-5:]
+    return float(np.median(values)) if len(values) else nan
+
+
+def largest_distance(left: Sequence[Run], right: Sequence[Run]) -> tuple[float, int]:
+    """The largest distance over all metrics and steps, and the number of windows: what the null distribution is made from."""
+    found = [aligned for metric in _metrics(left, right) if (aligned := align(metric, left, right)) is not None]
+    most = [float(far.max()) for aligned in found if len(far := distances(aligned)[1])]
+    return max(most, default=0.0), _windows(found)
+
+
+def chance_of(distance: float, windows: int) -> float:
+    """The chance that two seeds of one setting get this far apart, over this many windows of all metrics."""
+    if distance <= 0:
+        return 1.0
+    if not isfinite(distance):
+        return 0.0
+    one = 1.0 - _student4((log(distance) - _LOG_MEAN) / _LOG_SPREAD)
+    return float(1.0 - (1.0 - one) ** max(1.0, windows / _WINDOWS))
+
+
+def _student4(t: float) -> float:
+    """The distribution function of Student's t with four degrees of freedom."""
+    part = 1.0 + t * t / 4.0
+    return 0.5 + 0.375 * t / sqrt(part) * (1.0 - t * t / part / 12.0)
+
+
+def distances(aligned: Aligned) -> tuple[Any, FloatArray]:
+    """For each window that can be judged: the number of its last row on the grid, and the distance of the two groups in it."""
+    both = np.isfinite(aligned.left).all(axis=0) & np.isfinite(aligned.right).all(axis=0)
+    left, right, window = aligned.left[:, both], aligned.right[:, both], aligned.window
+    if both.sum() < window + 5:
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+    gap = rolling_mean(left.mean(axis=0) - right.mean(axis=0), window)
+    count, place = len(gap), np.arange(len(gap))
+    quiet = min(float((np.diff(run) ** 2).mean()) / 2 for run in (*left, *right))
+    expected = _noise(left, window, count, quiet) + _noise(right, window, count, quiet) + _earlier(gap, window, place)
+    floor = _FLOOR**2 * 2 / (len(left) + len(right))
+    far = np.abs(gap) / np.sqrt(expected + floor)
+    first = max(_FIRST_ROWS - window + 1, 1)
+    return np.flatnonzero(both)[window - 1 :][first:], far[first:]
+
+
+def _noise(group: FloatArray, window: int, count: int, quiet: float) -> FloatArray:
+    """The variance of a window's mean of a group, by what was seen before each window; at first by that of the quietest run."""
+    size = len(group)
+    squares = np.diff(group, axis=1) ** 2
+    seen = np.minimum(np.arange(count), squares.shape[1])
+    sums = np.concatenate([[0.0], np.cumsum(squares.sum(axis=0))])[seen] / 2
+    rows = (sums / size + _PRIOR_ROWS * quiet) / (seen + _PRIOR_ROWS)
+    noise = _NOISE * rows / window / size
+    if size > 1:
+        between = np.array([rolling_mean(run, window) for run in group]).var(axis=0, ddof=1) / size
+        noise = noise + between
+    return np.asarray(noise)
+
+
+def _earlier(gap: FloatArray, window: int, place: Any) -> FloatArray:
+    """The mean square of the differences before each window."""
+    before = np.clip(place - window + 1, 0, len(gap))
+    return np.asarray(np.concatenate([[0.0], np.cumsum(gap**2)])[before] / np.maximum(before, 1))
+
+
+def _parting(aligned: Aligned, windows: int, certain: float) -> Divergence | None:
+    """The first window in which two groups are too far apart, or the first row in which only one of them is finite."""
+    rows, far = distances(aligned)
+    crossed = next((n for n, one in enumerate(far.tolist()) if chance_of(one, windows) <= certain), None)
+    broken = _not_finite(aligned)
+    if broken is not None and (crossed is None or broken <= rows[crossed]):
+        return _told(aligned, broken, broken, inf, 1.0)
+    if crossed is None:
+        return None
+    last = int(rows[crossed])
+    distance = float(far[crossed])
+    return _told(aligned, max(last - aligned.window + 1, 0), last, distance, 1.0 - chance_of(distance, windows))
+
+
+def _rescheduled(aligned: Aligned) -> Divergence | None:
+    """Where a setting that was the same in all runs ceases to be: a schedule has no noise."""
+    both = np.concatenate([aligned.raw_left, aligned.raw_right])
+    with np.errstate(invalid="ignore"):
+        apart = np.ptp(both, axis=0) > _SCHEDULE_APART * np.abs(both).max(axis=0)
+    same = int(apart.argmax()) if apart.any() else 0
+    return _told(aligned, same, same, inf, 1.0) if same >= _FIRST_ROWS else None
+
+
+def _not_finite(aligned: Aligned) -> int | None:
+    """The first row in which one group has a number that is not finite, and the other has not."""
+    left, right = (~np.isfinite(one).all(axis=0) for one in (aligned.raw_left, aligned.raw_right))
+    odd = left != right
+    return int(odd.argmax()) if odd.any() else None
+
+
+def _told(aligned: Aligned, first: int, last: int, distance: float, confidence: float) -> Divergence:
+    levels = [float(one[:, first : last + 1].mean()) for one in (aligned.raw_left, aligned.raw_right)]
+    steps = aligned.steps
+    return Divergence(aligned.metric, int(steps[first]), int(steps[last]), levels[0], levels[1], distance, confidence)
+
+
+def _metrics(left: Sequence[Run], right: Sequence[Run]) -> list[str]:
+    shared = set.intersection(*(set(run.columns) for run in (*left, *right)))
+    return [name for name in COMPARED if name in shared]
+
+
+def _windows(found: Sequence[Aligned]) -> int:
+    return sum(len(aligned.steps) // aligned.window for aligned in found)
