@@ -110,13 +110,16 @@ def test_a_tensor_of_several_elements_is_no_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "step"), [(10, 10), (10.0, 10), ("10", 10), ("10.0", 10), (0, 0), (-1, -1), (2**63, 2**63), (np.int32(4), 4)]
+    ("value", "step"),
+    [(10, 10), (10.0, 10), ("10", 10), ("10.0", 10), (0, 0), (-1, -1), (2**63 - 1, 2**63 - 1), (np.int32(4), 4)],
 )
 def test_whole_numbers_are_steps(value: object, step: int) -> None:
     assert to_step(value) == step
 
 
-@pytest.mark.parametrize("value", [None, True, 1.5, "1.5", "ten", math.nan, math.inf, "10/547", [], {}])
+@pytest.mark.parametrize(
+    "value", [None, True, 1.5, "1.5", "ten", math.nan, math.inf, "10/547", [], {}, 2**63, -(2**63) - 1, 10**400, 1e30, 1j]
+)
 def test_what_is_no_whole_number_is_no_step(value: object) -> None:
     assert to_step(value) is None
 

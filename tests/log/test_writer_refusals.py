@@ -113,7 +113,7 @@ def test_what_this_user_may_not_write(run_script):
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("step", ["x", 5.5, float("nan"), [3], True])
+@pytest.mark.parametrize("step", ["x", 5.5, float("nan"), [3], True, -1, 2**63])
 def test_a_resume_step_that_is_none(tmp_path, event, steps, step):
     path = tmp_path / "events.jsonl"
     with EventWriter(path) as log:

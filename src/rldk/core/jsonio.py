@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["dumps", "loads", "to_number", "to_step"]
+__all__ = ["MAX_STEP", "dumps", "loads", "to_number", "to_step"]
+
+MAX_STEP = 2**63 - 1
 
 
 def _plain(value: Any) -> Any:
@@ -70,7 +72,7 @@ def to_number(value: Any) -> float | None:
     kind = type(value)
     if kind is float:
         return value  # type: ignore[no-any-return]
-    if value is None or kind in (dict, list, tuple):
+    if value is None or kind in (dict, list, tuple) or isinstance(value, complex):
         return None
     if kind is str and "_" in value:
         return None  # float() takes "1_000"; no log means that
@@ -83,12 +85,12 @@ def to_number(value: Any) -> float | None:
 
 
 def to_step(value: Any) -> int | None:
-    """The step that `value` stands for: `10`, `10.0` and `"10"` are 10; what is not a whole number is not a step."""
+    """The step that `value` stands for: `10`, `10.0` and `"10"` are 10; what is not a whole number of 64 bits is not a step."""
     if type(value) is int:
-        return value
+        return value if -MAX_STEP - 1 <= value <= MAX_STEP else None
     if isinstance(value, bool):
         return None
     number = to_number(value)
-    if number is None or not math.isfinite(number) or number != int(number):
+    if number is None or not -MAX_STEP - 1 <= number <= MAX_STEP or number != int(number):
         return None
     return int(number)

@@ -8,15 +8,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from rldk.core.errors import LogLockedError
+from rldk.core.errors import LogLockedError, UsageError
 from rldk.core.jsonio import loads, to_step
 from rldk.log.lines import MAX_LINE_BYTES
 from rldk.log.lock import lock, release
 from rldk.log.opening import APPEND, read_at, sync_folder
 
-__all__ = ["drop_rows_after"]
+__all__ = ["check_resume_step", "drop_rows_after"]
 
 _COPY = 1 << 20
+
+
+def check_resume_step(step: object) -> int | None:
+    """The step of a checkpoint as a whole number, `None` for a run that does not resume. Raises `UsageError`."""
+    if step is None:
+        return None
+    found = to_step(step)
+    if found is None or found < 0:
+        raise UsageError(
+            f"Expected `resume_step` to be a whole number of at least 0, the step of a checkpoint, got {step!r:.80}. "
+            "Leave it out for a run that does not resume."
+        )
+    return found
 
 
 def drop_rows_after(fd: int, path: Path, step: int) -> tuple[int, int]:

@@ -9,15 +9,16 @@ import sys
 import threading
 import weakref
 from pathlib import Path
+from typing import NoReturn
 
-from rldk.core.errors import LogWriteError, UsageError
+from rldk.core.errors import LogWriteError
 from rldk.core.event import Event
-from rldk.core.jsonio import to_step
 from rldk.log.appender import Appender
 from rldk.log.lock import release
 from rldk.log.opening import explained, open_log
+from rldk.log.readable import line_of
 from rldk.log.repair import repair_tail
-from rldk.log.resume import drop_rows_after
+from rldk.log.resume import check_resume_step, drop_rows_after
 
 __all__ = ["EventWriter"]
 
@@ -59,8 +60,7 @@ class EventWriter:
         max_pending_bytes: int = 32 << 20,
     ) -> None:
         self._open = False
-        if resume_step is not None and to_step(resume_step) is None:
-            raise UsageError(f"Expected `resume_step` to be a whole number, the step of a checkpoint, got {resume_step!r:.80}.")
+        resume_step = check_resume_step(resume_step)
         self._pid = os.getpid()
         self._lock = threading.RLock()  # a signal handler may write while its own thread is in here
         self.path = Path(path)
@@ -95,6 +95,11 @@ class EventWriter:
         return self._out.dropped
 
     @property
+    def error(self) -> Exception | None:
+        """Why nothing can be written at present; `None` while all is well."""
+        return self._out.error
+
+    @property
     def closed(self) -> bool:
         """Whether this process can no longer write to the log through this writer."""
         return not self._open
@@ -104,16 +109,12 @@ class EventWriter:
 
         `False` means that it waits in memory (see `pending`), was dropped, or that this is a forked child.
         After `close` it raises `LogWriteError`: that is a mistake in the program, not a state of the disk. So is an
-        event that cannot be JSON (one that holds itself), which raises before anything is written.
+        event that cannot be JSON (one that holds itself) or that no reader would take, which raises before anything is
+        written. Of an event that is too large for a reader, the largest parts are left out, and a note in it says so.
         """
         if os.getpid() != self._pid:
             return False
-        try:
-            line = event.to_json() + b"\n"
-        except AttributeError:
-            if isinstance(event, Event):
-                raise
-            raise UsageError(f"Expected an `Event` to write, got {event!r:.80}: make one by `Event(step, metrics)`.") from None
+        line = line_of(event)
         with self._lock:
             if not self._open:
                 raise LogWriteError(f"The event log {self.path} is closed. Open a new EventWriter to continue.")
@@ -141,6 +142,11 @@ class EventWriter:
                 self._out.sync()
                 self._out.give_up()
                 release(self._out.fd)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"An EventWriter cannot be copied or pickled: a log has one writer. Pass the writer itself, or its path {self.path}."
+        )
 
     def __enter__(self) -> EventWriter:
         return self
