@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rldk.checkpoints.dtypes import FLOATS, Array
 from rldk.checkpoints.safetensors_file import Entry, SafetensorsFile, size_of
 from rldk.checkpoints.torch_file import TorchFile
-from rldk.core.errors import ReadError
+from rldk.core.errors import MissingDependencyError, ReadError
 
 __all__ = ["Checkpoint", "Found", "find_checkpoints", "has_weights", "is_weights", "step_of", "weight_bytes"]
 
@@ -72,10 +72,11 @@ class Checkpoint:
         folder = self.path if self.path.is_dir() else self.path.parent
         path = folder / name
         try:
-            if not path.exists():
-                raise ReadError(f"The shard {name} is missing from {self.path}.")
+            if not path.is_file():
+                state = "not a regular file" if path.exists() else f"missing from {self.path}"
+                raise ReadError(f"The shard {name} is {state}.")
             file = SafetensorsFile(path) if path.suffix == ".safetensors" else TorchFile(path)
-        except ReadError as error:
+        except (ReadError, MissingDependencyError) as error:
             self.damage.append(str(error))
             self.lost |= {_plain(tensor) for tensor in expected}
             return

@@ -13,6 +13,7 @@ from typing import Any
 from rldk.checkpoints.report import COLUMNS, CheckpointReport
 from rldk.core.errors import LogWriteError
 from rldk.core.files import write_text
+from rldk.core.text import csv_cell
 
 __all__ = ["add_to_summary", "keep_up_to", "write_summary"]
 
@@ -41,7 +42,7 @@ def keep_up_to(path: str | Path, step: int) -> Path:
 def _texts(row: Mapping[str, Any]) -> dict[str, str]:
     """Numbers to the last digit; what is not known is an empty cell, and never 0."""
     unknown = {name for name, value in row.items() if value is None or (isinstance(value, float) and isnan(value))}
-    return {name: "" if name in unknown else str(value) for name, value in row.items()}
+    return {name: "" if name in unknown else str(csv_cell(str(value))) for name, value in row.items()}
 
 
 def _later(step: str, than: int | None) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from math import isfinite
 
 __all__ = [
-    "ago", "clean", "counted", "did_you_mean", "duration", "in_words", "near_names", "sentence", "short_number", "writable",
+    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "in_words", "near_names", "sentence", "short_number",
+    "writable",
 ]  # fmt: skip
 
 _CONTROL = re.compile(
@@ -26,6 +27,17 @@ def clean(text: object, most: int = 200) -> str:
     given = given if len(given) <= 50 * most else given[: 50 * most]  # a megabyte is not searched for what is cut off anyway
     shown = _CONTROL.sub("", writable(given)).replace("\n", " ")
     return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def csv_cell(value: object) -> object:
+    """A value as a cell of a table: text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
 
 
 def did_you_mean(name: object, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> str:

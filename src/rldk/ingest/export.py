@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rldk.core.errors import LogWriteError, UsageError, require
 from rldk.core.files import replacing
+from rldk.core.text import csv_cell
 from rldk.ingest.read import Ingested
 
 __all__ = ["check_output", "write_runs"]
@@ -37,7 +38,10 @@ def write_runs(result: Ingested, path: Path) -> None:
 
 def _write(result: Ingested, suffix: str, path: Path) -> None:
     if suffix == ".csv":
-        result.frame().to_csv(path, index=False)
+        frame = result.frame().rename(columns=csv_cell)
+        for name in frame.select_dtypes(exclude="number").columns:
+            frame[name] = frame[name].map(csv_cell)
+        frame.to_csv(path, index=False)
     elif suffix == ".parquet":
         result.frame().to_parquet(path, index=False, engine="pyarrow")
     else:

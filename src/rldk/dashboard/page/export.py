@@ -14,7 +14,7 @@ import streamlit as st
 
 from rldk.core.errors import MissingDependencyError
 from rldk.core.files import file_name, strict
-from rldk.core.text import short_number
+from rldk.core.text import csv_cell, short_number
 from rldk.dashboard.page.html import note
 from rldk.dashboard.page.panels import RunView, panels_for, smoothed
 from rldk.dashboard.processes import numbers
@@ -72,10 +72,10 @@ def as_csv(view: RunView) -> bytes:
     columns = {name: numbers(values).tolist() for name, values in _rows(view)["columns"].items()}
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["run_id", *columns])
+    writer.writerow(["run_id", *map(csv_cell, columns)])
     for row in zip(*columns.values(), strict=True):
-        writer.writerow([view.label, *("" if math.isnan(value) else _plain(value) for value in row)])
-    return text.getvalue().encode()
+        writer.writerow([csv_cell(view.label), *("" if math.isnan(value) else _plain(value) for value in row)])
+    return text.getvalue().encode("utf-8", "replace")
 
 
 def as_json(view: RunView) -> bytes:
