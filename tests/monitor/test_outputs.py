@@ -190,3 +190,54 @@ def test_a_tracker_holds_metrics_and_alerts(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     held = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert any(b"rldk/reward_mean" in content and b"rldk/alerts" in content for content in held.values()), sorted(held)
+
+
+def test_a_new_metric_in_each_event_costs_the_table_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrites = []
+    real = MetricsCsv._rewrite
+    monkeypatch.setattr(MetricsCsv, "_rewrite", lambda table, rows: (rewrites.append(1), real(table, rows))[1])
+    with Monitor(tmp_path, run_id="run", outputs=[MetricsCsv(tmp_path / "m.csv")]) as monitor:
+        for step in range(1500):
+            monitor.observe(Event(step, {"reward_mean": 1.0, f"new_{step}": float(step)}))
+    with (tmp_path / "m.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rewrites) < 60 and len(rows) == 1500 and len(rows[0]) == 1000
+    assert [rows[step][f"new_{step}"] for step in (0, 500, 990)] == ["0.0", "500.0", "990.0"] and rows[1]["new_0"] == ""
+
+
+def test_a_cell_that_begins_a_formula_is_harmless(tmp_path: Path) -> None:
+    names = {"=cmd|' /C calc'!A0": 1.0, "@sum": 2.0, "-x": 3.0, "plain": -4.0}
+    with Monitor(tmp_path, run_id="run", outputs=[MetricsCsv(tmp_path / "m.csv", ["model_type"])]) as monitor:
+        monitor.observe(Event(1, names, model_info={"model_type": "+1+1"}))
+    with (tmp_path / "m.csv").open(newline="", encoding="utf-8") as file:
+        header, row = csv.reader(file)
+    assert header[2:] == ["model_type", "'=cmd|' /C calc'!A0", "'@sum", "'-x", "plain"]
+    assert row[2:] == ["'+1+1", "1.0", "2.0", "3.0", "-4.0"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs process groups")
+def test_a_command_ends_with_its_children_when_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rldk.monitor.outputs.notifications._CLOSE_SECONDS", 0.5)
+    pids = tmp_path / "pids"
+    program = (
+        "import os, subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "open(sys.argv[1] + '.part', 'w').write(f'{os.getpid()} {child.pid}'); os.rename(sys.argv[1] + '.part', sys.argv[1])\n"
+        "time.sleep(600 if sys.argv[2] == 'long' else 0)\n"
+    )
+    for kind in ("long", "short"):
+        pids.unlink(missing_ok=True)
+        action = Command([sys.executable, "-c", program, str(pids), kind], "warning")
+        with Monitor(actions=[action], limits={"loss": 1.0}) as monitor:
+            monitor.observe(Event(0, {"loss": 2.0}))
+            while not pids.exists():
+                threading.Event().wait(0.02)
+        for pid in map(int, pids.read_text().split()):
+            assert not _runs(pid), f"{kind}: {pid} is left behind"
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except OSError:
+        return False

@@ -20,6 +20,8 @@ __all__ = ["Engine"]
 
 _MOST_PLANS = 1024
 _BACK = 4
+_MOST_FAULTS = 3  # errors of a detector after which it is dropped
+_FAULTS_APART = 100  # events after which an earlier error no longer counts
 _MOST_STEPS_A_ROW = 50.0  # above this, a step is not an update but a sample or a token
 
 _Check = Callable[[View], Finding | None]
@@ -56,7 +58,8 @@ class Engine:
         self.events = 0
         self.first_step: int | None = None
         self.last_step: int | None = None
-        self.failed: Callable[[Detector, Exception], None] | None = None  # called when a detector raises; it is then dropped
+        self.failed: Callable[[Detector, BaseException], None] | None = None  # called when a detector raises
+        self._faults: dict[str, tuple[int, int]] = {}  # how often each detector has raised, and the last such event
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._recent = Recent(self.detectors)
         self._open: dict[str, list[Anomaly]] = {}
@@ -100,10 +103,12 @@ class Engine:
                     continue
                 was = detector.raised
                 said = detector.settle(view, finding)
-            except Exception as error:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:
                 if self.failed is None:
                     raise
-                self._drop(detector)
+                self._fault(detector, index)
                 self.failed(detector, error)
                 continue
             if isinstance(said, Note):
@@ -159,14 +164,23 @@ class Engine:
         """Take more of the step that was observed last: it stays one event, as the rows of a step in a log are one."""
         if not self.events or event.step != self.last_step:
             return self.observe(event)
+        events, steps = self.events, list(self._steps)
         self.events -= 1
         self._steps.pop()
-        return self.observe(event)
+        try:
+            return self.observe(event)
+        except BaseException:
+            self.events, self._steps = events, deque(steps, _BACK)
+            raise
 
-    def _drop(self, detector: Detector) -> None:
-        """Continue without a detector; what it has raised stays."""
-        self.detectors = [one for one in self.detectors if one is not detector]
-        self._plans = {}
+    def _fault(self, detector: Detector, index: int) -> None:
+        """A detector has raised: it misses this event. One that keeps failing is dropped; what it has raised stays."""
+        count, last = self._faults.get(detector.key, (0, index))
+        count = count + 1 if index - last <= _FAULTS_APART else 1
+        self._faults[detector.key] = count, index
+        if count >= _MOST_FAULTS:
+            self.detectors = [one for one in self.detectors if one is not detector]
+            self._plans = {}
 
     def _view_of(self, event: Event, index: int) -> View:
         """The run as it stands after this event: one view for the whole run, moved along."""
@@ -180,10 +194,10 @@ class Engine:
 
     def _keep(self, raised: list[Anomaly]) -> None:
         series = self.series
+        self.anomalies += raised
         for anomaly in raised:
             anomaly.last_good_step = self._recent.last_good_step(anomaly)
             anomaly.knobs = {name: series[name].last for name in KNOBS if series[name].n}
-        self.anomalies += raised
 
     def _plan(self, names: tuple[str, ...]) -> _Plan:
         """Which series such an event moves, and which detectors have something new to look at."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rldk.core.anomaly import Anomaly
+from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.core.run_config import RunConfig
@@ -19,9 +20,12 @@ from rldk.judge.config import ScanConfig
 from rldk.judge.coverage import coverage_of
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result
+from rldk.log.resume import check_resume_step
 from rldk.monitor.guard import Guard
 from rldk.monitor.outputs import Alerts, ConfigFile, EventLog, FinalReport, MetricsCsv, Output
 from rldk.monitor.run_id import check_run_id, file_of, git_sha, new_run_id
+from rldk.monitor.runner import runner_of
+from rldk.monitor.sanitize import Sanitizer
 from rldk.monitor.settings import build_forensics, settings_for_log
 from rldk.monitor.stopping import Stop, Stopper
 from rldk.monitor.summary import coverage_line, summary_of
@@ -29,6 +33,7 @@ from rldk.runs.canonical import RESPONSES, Canonicaliser
 
 __all__ = ["Monitor"]
 
+_MAX_PENDING = 100  # alerts without an event
 _open_monitors: weakref.WeakSet[Monitor] = weakref.WeakSet()
 
 
@@ -44,8 +49,9 @@ class Monitor:
                 break                   # after saving a checkpoint
         monitor.close()
 
-    `observe` writes the event to the log first, then judges it, then shows it. It never raises: a detector or output that
-    fails is reported once through the `rldk` logger, with its traceback, and disabled. Metrics are given by canonical name or
+    `observe` judges the event, writes it to the log, then shows it. It never raises: a metric that is not a number is left out,
+    a detector or output that fails is reported once through the `rldk` logger, with its traceback, and one that keeps failing
+    is disabled. Metrics are given by canonical name or
     by the keys of `framework`; unknown keys are kept under their own names.
 
     Save `state_dict()` with a checkpoint and pass it to `load_state_dict` on resuming; or give `resume_step` alone, and the
@@ -93,7 +99,7 @@ class Monitor:
     ) -> None:
         self.output_dir = output_dir
         self.run_id = check_run_id(new_run_id() if run_id is None else run_id)
-        self.resume_step = resume_step
+        self.resume_step = resume_step = check_resume_step(resume_step)
         self.main_process = main_process
         self.guard = Guard(strict)
         self.forensics = build_forensics(config, forensics, limits)
@@ -105,6 +111,8 @@ class Monitor:
         self._pending: list[Alert] = []
         self._record: ComprehensivePPOMetrics | None = None
         self._canonicaliser = Canonicaliser(framework)
+        self._sanitizer = Sanitizer()
+        self._lock = threading.RLock()  # outputs on their own threads read what the training's thread judges
         self._started = self._closed = False
         every = [*(self._default_outputs() if outputs is None else outputs), *actions]
         if event_log_path is None and output_dir is not None and outputs is None:
@@ -113,6 +121,7 @@ class Monitor:
             every.insert(0, EventLog(event_log_path, resume_step))
         self.log = next((one for one in every if isinstance(one, EventLog)), None)
         self.outputs = [one for one in every if one is not self.log]
+        self._runners = [runner_of(one, self.guard) for one in self.outputs]
         _open_monitors.add(self)
 
     def _default_outputs(self) -> list[Output]:
@@ -133,9 +142,10 @@ class Monitor:
 
     def record(self) -> ComprehensivePPOMetrics:
         """What trackers and scores say after the last event; made once, however many outputs and callbacks ask."""
-        if self._record is None:
-            self._record = self.forensics.current()
-        return self._record
+        with self._lock:
+            if self._record is None:
+                self._record = self.forensics.current()
+            return self._record
 
     @property
     def stop(self) -> Stop | None:
@@ -153,10 +163,10 @@ class Monitor:
         if self._started or self._closed or not self.main_process:
             return
         self._started = True
-        if self.log is not None and self.guard.call("event log", self.log.open) is None and self.resume_step is not None:
-            self.guard.call("the events before the checkpoint", self._catch_up, self.log)
-        for output in self.outputs:
-            self.guard.call(output.key, output.start, self)
+        if self.log is not None and self.guard.attempt("event log", self.log.open) is None and self.resume_step is not None:
+            self.guard.attempt("the events before the checkpoint", self._catch_up, self.log)
+        for output in self._runners:
+            output.start(self)
 
     def _catch_up(self, log: EventLog) -> None:
         if self.forensics.engine.events:
@@ -171,27 +181,34 @@ class Monitor:
         """
         if not self.main_process or self._closed:
             return []
-        return self.guard.attempt("an event", self._observe, event, canonical) or []
+        with self._lock:
+            return self.guard.attempt("an event", self._observe, event, canonical) or []
 
     def _observe(self, given: Event | Mapping[str, Any], canonical: bool) -> list[Anomaly]:
         self.start()
-        read = given if canonical and isinstance(given, Event) else self._canonicaliser.event(given)
+        read: Event | None
+        if isinstance(given, Event):
+            read = self._sanitizer.event(given)
+            read = read if canonical else self._canonicaliser.event(read)
+        else:
+            read = self._canonicaliser.event(given)
+            read = None if read is None else self._sanitizer.event(read)
         if read is None:
             return []  # a summary of the run, and no step
         event = self._completed(read)
-        seen = self.guard.call("trackers", self.forensics.measured, event) or event
+        seen = self.guard.attempt("trackers", self.forensics.measured, event) or event
         if RESPONSES in event.extra:
             event.metrics = seen.metrics
             event.extra = {name: value for name, value in event.extra.items() if name != RESPONSES}
         engine = self.forensics.engine
         is_new, noted = event.step != engine.last_step, len(engine.notes)
         self._record = None
-        raised = self.guard.call("detectors", self.forensics.take_measured, seen) or []
+        raised = self.guard.attempt("detectors", self.forensics.take_measured, seen) or []
         event.notes = [*event.notes, *(one.message for one in raised), *(note.message for note in engine.notes[noted:])]
         event = self._with_alerts(event) if is_new else event
         self._write(event)
         if self.stopper.stop_on is not None:
-            self.guard.call("stopping", self.stopper.look, self.forensics)
+            self.guard.attempt("stopping", self.stopper.look, self.forensics)
         self._show(event, raised)
         return raised
 
@@ -201,8 +218,8 @@ class Monitor:
     def _show(self, event: Event, raised: list[Anomaly]) -> None:
         if not event.metrics.keys() <= self.sources.keys():
             self.sources.update((name, name) for name in event.metrics if name not in self.sources)
-        for output in self.outputs:
-            self.guard.call(output.key, output.take, event, raised)
+        for output in self._runners:
+            output.take(event, raised)
 
     def _with_alerts(self, event: Event) -> Event:
         """The event with the alerts that came before it, for all logs; the engine has had those."""
@@ -214,7 +231,9 @@ class Monitor:
     def _write(self, event: Event) -> None:
         """Log an event before anything else is done with it."""
         if self.log is not None:
-            self.guard.call("event log", self.log.write, event)
+            self.guard.attempt("event log", self.log.write, event)
+            if (error := self.log.error) is not None:
+                self.guard.knows(error)  # the log has said so
 
     def _completed(self, event: Event) -> Event:
         """A new event with its time and this run's id; the given one is not changed."""
@@ -246,17 +265,20 @@ class Monitor:
         that a scan of the log finds it too.
         """
         if self.main_process and not self._closed:
-            self.guard.call("alert", self._alert, Alert(kind, severity, step, message, advice, family, lasting))
+            with self._lock:
+                self.guard.attempt("alert", self._alert, step, kind, message, severity, advice, family, lasting)
 
-    def _alert(self, found: Alert) -> None:
+    def _alert(self, step: int, kind: str, message: str, severity: str, advice: str, family: str, lasting: bool) -> None:
         self.start()
-        self._pending.append(found)
+        given = severity if severity in SEVERITIES else "critical"
+        found = Alert(str(kind), given, self._sanitizer.step(step), str(message), str(advice), family, bool(lasting))
+        self._pending = [*self._pending[-_MAX_PENDING:], found]
         self._record = None
         anomaly = self.forensics.engine.alert(found)
         if anomaly is None:
             return
-        for output in self.outputs:
-            self.guard.call(output.key, output.alert, anomaly)
+        for output in self._runners:
+            output.alert(anomaly)
 
     def _log_last_alerts(self) -> None:
         """A critical alert without a later event, as in a crash, is logged with its own event."""
@@ -274,8 +296,10 @@ class Monitor:
     def saved(self, step: int) -> None:
         """The training has written a checkpoint."""
         if self.main_process and not self._closed:
-            for output in ([] if self.log is None else [self.log]) + self.outputs:
-                self.guard.call(output.key, output.save, step)
+            if self.log is not None:
+                self.guard.attempt("event log", self.log.save, step)
+            for output in self._runners:
+                output.save(step)
 
     def coverage(self) -> dict[str, Any]:
         """Which metrics come under which keys, which detectors judge by them, and which cannot."""
@@ -287,11 +311,13 @@ class Monitor:
 
     def result(self) -> Result:
         """The verdict, the scores, the incidents and everything else that is known about the run now."""
-        return self.forensics.result()
+        with self._lock:
+            return self.forensics.result()
 
     def summary(self) -> dict[str, Any]:
         """The run as it stands: verdict, scores, incidents, coverage, and the decision to stop."""
-        return summary_of(self)
+        with self._lock:
+            return summary_of(self)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the monitor knows about the run, as JSON; save it with a checkpoint."""
@@ -312,9 +338,11 @@ class Monitor:
         _open_monitors.discard(self)
         if self.main_process and self._started:
             if self._pending:
-                self.guard.call("alert", self._log_last_alerts)
-            every = self.outputs + ([] if self.log is None else [self.log])
-            self.guard.each((output.key, output.close) for output in every)
+                self.guard.attempt("alert", self._log_last_alerts)
+            ends: list[tuple[str, Callable[[], None]]] = [(output.key, output.close) for output in self._runners]
+            if self.log is not None:
+                ends.append(("event log", self.log.close))
+            self.guard.each(ends)
 
     def __del__(self) -> None:
         if hasattr(self, "outputs"):

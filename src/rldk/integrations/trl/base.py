@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from transformers import TrainerCallback
@@ -13,12 +15,28 @@ from rldk.core.event import Event
 from rldk.integrations.trl import processes
 from rldk.integrations.trl.options import CallbackOptions
 from rldk.integrations.trl.session import Session
-from rldk.monitor import Monitor, Stop
+from rldk.monitor import Guard, Monitor, Stop
+from rldk.monitor.guard import PASSING
 
 __all__ = ["KEPT", "WatchingCallback"]
 
 KEPT = 1000
 """Steps that `metrics_history` goes back."""
+
+
+def _guarded(entry: Callable[..., None]) -> Callable[..., None]:
+    """An entry point of a callback: whatever goes wrong in it stays in it, except for a stop that was asked for."""
+
+    @functools.wraps(entry)
+    def called(self: WatchingCallback, *args: Any, **kwargs: Any) -> None:
+        try:
+            entry(self, *args, **kwargs)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001  the boundary to the trainer
+            self._guard.report(f"{type(self).__name__}.{entry.__name__}", error)
+
+    return called
 
 
 class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
@@ -31,6 +49,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
     def __init__(self, options: CallbackOptions) -> None:
         super().__init__()
         self.options = options
+        self._guard = Guard(options.strict, logging.WARNING)
         self._session: Session | None = None
         self.metrics_history: deque[Any] = deque(maxlen=KEPT)
 
@@ -64,6 +83,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         if event.phase == "train":
             self.metrics_history.append(dict(event.metrics))
 
+    @_guarded
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._join(args, state, kwargs)
 
@@ -74,6 +94,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
             session.guard.attempt("attaching to the trainer", session.join, self, given, WatchingCallback)
         return session
 
+    @_guarded
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         session = self._join(args, state, kwargs)
         session.guard.attempt("the log", session.logged, self, state, logs or {})
@@ -81,11 +102,13 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
             control.should_save = processes.world_size() == 1 or not session.is_ppo  # TRL's PPO cannot save there
             control.should_training_stop = True
 
+    @_guarded
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         session = self._session
         if session is not None and session.maker is not None and self._is_last(session):
             session.maker.step_began()
 
+    @_guarded
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         session = self._session
         if session is not None and session.maker is not None and self._is_last(session) and not session.is_ppo:
@@ -96,6 +119,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
             if session.stop is not None and not control.should_save and self._is_last(session):
                 session.raise_stop(int(state.global_step))
 
+    @_guarded
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         session = self._session
         if session is not None:
@@ -105,6 +129,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
                 if session.ending:
                     session.guard.attempt("closing", session.close)
 
+    @_guarded
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         session = self._session
         if session is not None and self._is_last(session):

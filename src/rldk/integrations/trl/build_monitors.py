@@ -22,6 +22,7 @@ from rldk.monitor.outputs import (
     tracker_outputs,
 )
 from rldk.monitor.run_id import file_of, new_run_id
+from rldk.monitor.runner import key_of
 
 __all__ = ["build_monitors"]
 
@@ -60,7 +61,7 @@ def _monitor(
     unique: dict[str, Output] = {}
     outputs = (*_logs(every, options, run_id, resume_step), *_outputs(options, run_id, args))
     for output in (*outputs, *tracker_outputs(options.report_to), *options.outputs):
-        unique.setdefault(output.key, output)
+        unique.setdefault(key_of(output), output)
     return Monitor(
         options.output_dir, run_id, config=options.config, forensics=options.forensics, limits=options.limits,
         run_config=settings, stop_on=options.stop_on, confirm=options.confirm, dry_run=options.dry_run,

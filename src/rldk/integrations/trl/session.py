@@ -55,6 +55,10 @@ class Session:
         self._called: list[Any] = []
         self._step = 0
 
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """A copy of a trainer's state, pickled or not, is not watched: threads and open files cannot be copied."""
+        return type(None), ()
+
     @classmethod
     def of(cls, state: Any, args: Any) -> Session:
         """The session of a trainer; a new one if there is none, or if its training is over."""

@@ -17,9 +17,14 @@ __all__ = ["FileOutput", "Output"]
 
 
 class Output:
-    """Base of all outputs. Each method may raise: the monitor reports it once and continues without the output."""
+    """Base of all outputs. Each method may raise: the monitor reports it once, and disables an output that keeps failing.
+
+    An output is called on a thread of its own, in order, so that training never waits for it. One that is quick, and has to see
+    the monitor as it is at its event, sets `own_thread` to false.
+    """
 
     name: ClassVar[str] = "output"
+    own_thread: ClassVar[bool] = True
 
     @property
     def key(self) -> str:
@@ -44,6 +49,8 @@ class Output:
 
 class FileOutput(Output):
     """Base of the outputs that write to a path, which is part of their key."""
+
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

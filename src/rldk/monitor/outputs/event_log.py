@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -12,6 +13,8 @@ from rldk.log import EventReader, EventWriter
 from rldk.monitor.outputs.base import FileOutput
 
 __all__ = ["EventLog"]
+
+_MAX_WAITING = 10_000  # events that wait for a log that cannot be opened
 
 
 class EventLog(FileOutput):
@@ -30,6 +33,7 @@ class EventLog(FileOutput):
         self.resume_step = resume_step
         self.every = max(1, int(every))
         self._writer: EventWriter | None = None
+        self._waiting: deque[Event] = deque(maxlen=_MAX_WAITING)
         self._count = 0
 
     def open(self) -> None:
@@ -42,11 +46,21 @@ class EventLog(FileOutput):
         return (event for event in EventReader(self.path) if event.run_id in (None, run_id))
 
     def write(self, event: Event) -> None:
-        """Append the event."""
-        self.open()
+        """Append the event; while the log cannot be opened, events wait here."""
         self._count += 1
-        if self._writer is not None and (self._count % self.every == 0 or self._count == 1 or event.notes):
-            self._writer.write(event)
+        if self._count % self.every == 0 or self._count == 1 or event.notes:
+            self._waiting.append(event)
+            self._flush()
+
+    def _flush(self) -> None:
+        self.open()
+        while self._waiting and self._writer is not None:
+            self._writer.write(self._waiting.popleft())
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the log cannot be written at present."""
+        return None if self._writer is None else self._writer.error
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         """A second log, written with the other outputs."""
@@ -57,5 +71,7 @@ class EventLog(FileOutput):
             self._writer.sync()
 
     def close(self) -> None:
+        if self._waiting:
+            self._flush()
         if self._writer is not None:
             self._writer.close()

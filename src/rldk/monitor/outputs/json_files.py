@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.core.anomaly import Anomaly
@@ -27,7 +28,8 @@ class Alerts(FileOutput):
     """Writes every anomaly, those of the machine too, to a list of alerts.
 
     The file exists from the start, so that an empty list means that nothing was found. It is written again when there is
-    something new, at most twice per second, and in full at the end.
+    something new, at most twice per second, and in full at the end. An empty list that is no longer true and cannot be
+    replaced, as on a full disk, is deleted.
     """
 
     name: ClassVar[str] = "alerts"
@@ -36,6 +38,7 @@ class Alerts(FileOutput):
         super().__init__(path)
         self._dirty = True
         self._written = 0.0
+        self._held: int | None = None  # how many alerts the file holds; `None` if it is not ours
 
     def start(self, monitor: Monitor) -> None:
         self._monitor = monitor
@@ -43,7 +46,7 @@ class Alerts(FileOutput):
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         self._dirty |= bool(raised)
-        if self._dirty and time.monotonic() - self._written >= _MIN_SECONDS:
+        if self._dirty and (not self._held or time.monotonic() - self._written >= _MIN_SECONDS):
             self._write()
 
     def alert(self, anomaly: Anomaly) -> None:
@@ -56,8 +59,22 @@ class Alerts(FileOutput):
         found = [anomaly.to_dict() for anomaly in self._monitor.forensics.engine.anomalies]
         for alert in found:
             alert["alert"] = f"{alert['severity']} at step {alert['step']}: {alert['message']}"
-        write_json(self.path, strict(found))
-        self._dirty, self._written = False, time.monotonic()
+        self._dirty = True
+        try:
+            write_json(self.path, strict(found))
+        except OSError:
+            if not self._held and found:
+                self._withdraw()
+            raise
+        self._dirty, self._written, self._held = False, time.monotonic(), len(found)
+
+    def _withdraw(self) -> None:
+        """Remove a file that says that nothing was found; deleting needs no space."""
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError:
+            with suppress(OSError):
+                os.truncate(self.path, 0)
 
 
 class ConfigFile(FileOutput):
@@ -65,11 +82,21 @@ class ConfigFile(FileOutput):
 
     name: ClassVar[str] = "config"
 
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        self._unwritten: dict[str, Any] | None = None
+
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         settings = event.model_info.get("config")
         if isinstance(settings, dict):
             config = RunConfig.of(settings)
-            write_json(self.path, {"run_id": event.run_id, "knobs": dict(config), "raw": config.raw, "rldk": config.rldk})
+            self._unwritten = {"run_id": event.run_id, "knobs": dict(config), "raw": config.raw, "rldk": config.rldk}
+        self.close()
+
+    def close(self) -> None:
+        if self._unwritten is not None:
+            write_json(self.path, self._unwritten)
+            self._unwritten = None
 
 
 class MetricSummary:

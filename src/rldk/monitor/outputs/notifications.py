@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import queue
 import shlex
+import signal
 import subprocess
-import threading
+import sys
+import time
 import urllib.request
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +19,7 @@ from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.monitor.outputs.base import Output
+from rldk.monitor.worker import Worker
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
@@ -30,19 +33,19 @@ _CLOSE_SECONDS = 5.0
 class Notification(Output):
     """Base of the notifications: anomalies of at least `severity` are sent on a separate thread, so that training never waits.
 
-    A failure is reported by the monitor the next time that something is raised, or at the end, and ends the notification.
+    A failure is reported by the monitor the next time that something is raised, or at the end.
     """
 
     name: ClassVar[str] = "notification"
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, severity: str = "critical") -> None:
         if severity not in SEVERITIES:
             raise UsageError(f"Expected `severity` to be one of {list(SEVERITIES)}, got {severity!r}.")
         self.severities = SEVERITIES[SEVERITIES.index(severity) :]
         self._run_id = ""
-        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(_MAX_WAITING)
-        self._thread: threading.Thread | None = None
-        self._error: Exception | None = None
+        self._worker = Worker(f"rldk {self.name}", self._failed, _MAX_WAITING)
+        self._error: BaseException | None = None
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message; called on the notification's own thread."""
@@ -60,35 +63,24 @@ class Notification(Output):
 
     def notify(self, raised: Sequence[Anomaly], run_id: str | None = None) -> None:
         """Send those of these anomalies that are severe enough; of the monitor's run, or of another one."""
-        self._raise()
         found = [anomaly.to_dict() for anomaly in raised if anomaly.severity in self.severities]
-        if not found or self._queue.full():
-            return
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=f"rldk {self.name}", daemon=True)
-            self._thread.start()
-        self._queue.put_nowait(strict({"run_id": run_id or self._run_id, "step": found[0]["step"], "anomalies": found}))
+        if found:
+            message = strict({"run_id": run_id or self._run_id, "step": found[0]["step"], "anomalies": found})
+            self._worker.submit(self.send, message)
+        self._raise()
 
     def close(self) -> None:
         """Wait up to five seconds for what is still to be sent."""
-        if self._thread is not None:
-            if not self._queue.full():
-                self._queue.put_nowait(None)
-            self._thread.join(_CLOSE_SECONDS)
+        self._worker.close(_CLOSE_SECONDS)
         self._raise()
 
-    def _raise(self) -> None:
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+    def _failed(self, error: BaseException) -> None:
+        self._error = error  # carried over to the monitor's thread, whose guard reports it
 
-    def _work(self) -> None:
-        while (message := self._queue.get()) is not None:
-            try:
-                self.send(message)
-            except Exception as error:  # noqa: BLE001  carried over to the monitor's thread, whose guard reports it
-                self._error = error
-                return
+    def _raise(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
 
 class Webhook(Notification):
@@ -131,6 +123,7 @@ class Command(Notification):
         if not self.words:
             raise UsageError("Expected `command` to name a program, got an empty one.")
         self.timeout = timeout
+        self._running: list[int] = []  # groups of processes that have not ended
 
     @property
     def key(self) -> str:
@@ -138,4 +131,43 @@ class Command(Notification):
 
     def send(self, message: dict[str, Any]) -> None:
         told = {**os.environ, "RLDK_RUN_ID": str(message["run_id"]), "RLDK_STEP": str(message["step"])}
-        subprocess.run(self.words, input=json.dumps(message).encode(), env=told, timeout=self.timeout, check=True)
+        own_group = sys.platform != "win32"
+        with subprocess.Popen(self.words, stdin=subprocess.PIPE, env=told, start_new_session=own_group) as process:
+            self._running.append(process.pid)
+            try:
+                process.communicate(json.dumps(message).encode(), timeout=self.timeout)
+            except BaseException:
+                end_group(process.pid)
+                raise
+            finally:
+                self._running = [pid for pid in self._running if group_lives(pid)]
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, self.words)
+
+    def close(self) -> None:
+        """Wait up to five seconds for the command, then end it, with all processes that it has started."""
+        try:
+            super().close()
+        finally:
+            for pid in list(self._running):
+                end_group(pid)
+            self._worker.close(_CLOSE_SECONDS)
+
+
+def group_lives(pid: int) -> bool:
+    """Whether a process of this group is still running."""
+    try:
+        os.killpg(pid, 0)
+    except (AttributeError, OSError):  # Windows has no groups
+        return False
+    return True
+
+
+def end_group(pid: int, seconds: float = 1.0) -> None:
+    """Ask the processes of a group to end, and kill those that have not after a second."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.killpg(pid, signal.SIGTERM)
+        for _ in range(20):
+            time.sleep(seconds / 20)
+            os.killpg(pid, 0)
+        os.killpg(pid, signal.SIGKILL)

@@ -32,6 +32,7 @@ class Terminal(Output):
     """
 
     name: ClassVar[str] = "terminal"
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, coverage_after: int = 3, every: int = 0, stream: TextIO | None = None) -> None:
         self.coverage_after, self.every = coverage_after, every

@@ -11,11 +11,15 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.errors import UsageError, require
 from rldk.core.event import Event
 from rldk.monitor.outputs.base import Output
+from rldk.monitor.worker import Worker
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
 
 __all__ = ["MLflowOutput", "TensorBoardOutput", "TrackerOutput", "TrackioOutput", "WandbOutput", "tracker_outputs"]
+
+_MAX_WAITING = 1000  # calls
+_CLOSE_SECONDS = 30.0
 
 
 class TrackerOutput(Output):
@@ -23,6 +27,8 @@ class TrackerOutput(Output):
 
     A run that the training has already opened is used; without one, a new run is opened and closed again.
     """
+
+    own_thread: ClassVar[bool] = False  # they have threads of their own; MLflow is given one below
 
     def start(self, monitor: Monitor) -> None:
         self._monitor = monitor
@@ -114,13 +120,34 @@ class MLflowOutput(TrackerOutput):
         if self._own:
             self.mlflow.start_run(run_name=run_id)
 
+        self._run_id: str = self.mlflow.active_run().info.run_id
+        self._client: Any = self.mlflow.MlflowClient()
+        self._error: BaseException | None = None
+        self._worker = Worker("rldk mlflow", self._failed, _MAX_WAITING)  # its calls wait for a server
+
     def put(self, step: int, values: dict[str, float]) -> None:
-        self.mlflow.log_metrics(values, step=step)
+        self._worker.submit(self._put, step, values)
+        self._raise()
+
+    def _put(self, step: int, values: dict[str, float]) -> None:
+        self.mlflow.log_metrics(values, step=step, run_id=self._run_id)
 
     def say(self, anomaly: Anomaly) -> None:
-        self.mlflow.set_tag(f"rldk.{anomaly.type}", f"{anomaly.severity} at step {anomaly.step}: {anomaly.message}"[:500])
+        said = f"{anomaly.severity} at step {anomaly.step}: {anomaly.message}"[:500]
+        self._worker.submit(self._client.set_tag, self._run_id, f"rldk.{anomaly.type}", said)
+
+    def _failed(self, error: BaseException) -> None:
+        self._error = error
+
+    def _raise(self) -> None:
+        """Let the monitor's guard know what failed on the thread."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
     def close(self) -> None:
+        self._worker.close(_CLOSE_SECONDS)
+        self._raise()
         if self._own:
             self.mlflow.end_run()
 
