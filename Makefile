@@ -75,6 +75,7 @@ bench: $(VENV)/.installed chromium
 	@$(BIN)/python benchmarks/detection/simulated.py
 	@$(BIN)/python benchmarks/detection/real.py
 	@$(BIN)/python benchmarks/detection/seeds.py
+	@$(BIN)/python benchmarks/detection/forecast.py
 	@$(BIN)/python benchmarks/real_runs_read.py
 	@$(BIN)/python benchmarks/training/beside_trl.py
 	@$(BIN)/python benchmarks/trl/overhead.py

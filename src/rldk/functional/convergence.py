@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Convergence", "predict_convergence"]
+__all__ = ["Convergence", "Forecast", "forecast", "predict_convergence"]
 
 LEAST = 20  # points below which no course is predicted
 SHORTEST, LONGEST = 1 / 20, 20.0  # time constants that are tried, as shares of the span of the steps
 TRIED = 60
 SETTLED = 0.95  # share of the way to its level at which a curve counts as settled
+SHARE, FEWEST = 5, 5  # the level now is the mean of the last fifth of the points, at least five
+OF_SPREAD, OF_WAY = 0.25, 0.1  # what is added to the error: shares of the spread so far, and of the way that the curve still has
+BELOW, ABOVE = 0.0, 2.8
+"""The 80 % interval of a curve that moves, in standard errors from the level now, in the direction of its course: healthy runs
+go on more often than they stop. Quantiles of the healthy runs of the tune split; `benchmarks/detection/forecast.py` checks them
+over the whole corpus."""
+AROUND = 1.6  # the same for a curve without a course, to both sides
 BY_CHANCE = 11.0  # times 1/n that a curve of three parameters explains of noise in one of a hundred cases (chi-square)
 
 
@@ -41,6 +48,49 @@ class Convergence:
         return {name: value if isinstance(value, str) or isfinite(value) else None for name, value in asdict(self).items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Where a metric will be at a later step: its level, and the interval in which four of five healthy runs end."""
+
+    step: float
+    level: float
+    low: float
+    high: float
+
+
+def forecast(steps: Sequence[float], values: Sequence[float], at: float) -> Forecast | None:
+    """The level of a metric at a later step, with an 80 % interval; `None` where the points are too few to tell.
+
+    The interval starts from the level now. Its width comes from the noise between rows, the spread so far and the way that
+    the fitted curve still has. A metric that has stayed between 0 and 1 is taken to stay there.
+    """
+    t, y = _finite(steps, values)
+    found = predict_convergence(t, y)
+    if found.course == "unknown":
+        return None
+    kept = max(FEWEST, len(y) // SHARE)
+    level, spread = float(y[-kept:].mean()), float(y.std())
+    noise = 0.886 * float(np.abs(np.diff(y)).mean())  # the standard deviation of independent noise
+    way = 0.0
+    if found.course in ("rising", "falling"):
+        way = (found.level if isfinite(found.level) else level + (level - float(y[0]))) - level
+    error = float(np.sqrt(2.0 * noise**2 / kept + (OF_SPREAD * spread) ** 2 + (OF_WAY * way) ** 2))
+    sign = {"rising": 1.0, "falling": -1.0}.get(found.course, 1.0 if level > float(y.mean()) else -1.0)
+    moves = found.course != "flat"
+    near, far = (BELOW * sign, ABOVE * sign) if moves else (-AROUND, AROUND)
+    near, far = level + near * error, level + far * error
+    low, high = min(near, far), max(near, far)
+    if y.min() >= 0.0 and y.max() <= 1.0:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Forecast(at, 0.5 * (low + high), low, high)
+
+
+def _finite(steps: Sequence[float], values: Sequence[float]) -> tuple[Any, Any]:
+    t, y = np.asarray(steps, float), np.asarray(values, float)
+    kept = np.isfinite(t) & np.isfinite(y)
+    return t[kept], y[kept]
+
+
 def predict_convergence(steps: Sequence[float], values: Sequence[float]) -> Convergence:
     """Fit `level - gap * exp(-t / tau)`, by least squares over a grid of time constants, and read the future from it.
 
@@ -48,9 +98,7 @@ def predict_convergence(steps: Sequence[float], values: Sequence[float]) -> Conv
         steps: the steps, rising.
         values: the metric at those steps; pairs with a value that is not finite are left out.
     """
-    t, y = np.asarray(steps, float), np.asarray(values, float)
-    kept = np.isfinite(t) & np.isfinite(y)
-    t, y = t[kept], y[kept]
+    t, y = _finite(steps, values)
     if len(t) < LEAST or not t[-1] > t[0]:
         return Convergence()
     start, span = t[0], t[-1] - t[0]

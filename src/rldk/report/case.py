@@ -9,6 +9,7 @@ import numpy as np
 from rldk.core.catalog import entry_of
 from rldk.core.text import counted, duration, short_number
 from rldk.judge.incidents.incident import Incident
+from rldk.judge.outlook import outlook
 from rldk.judge.result import Result
 from rldk.present.incidents import Moment, marks_of, panels_showing, story
 from rldk.present.plots.build import finish, other_panels, panels_of
@@ -53,6 +54,11 @@ class Case:
         if moved is not None:
             finish([moved], self.source, marks)
             self.panels.append(moved)
+
+    @property
+    def outlook(self) -> list[str]:
+        """What to expect of the run."""
+        return outlook(self.judgement)
 
     def story(self, incident: Incident) -> list[Moment]:
         """What was seen, in the order in which it began."""

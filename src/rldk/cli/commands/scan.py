@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_fail_on(parser)
     add_reading(parser)
     add_jobs(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="list every anomaly, and the inactive detectors")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list anomalies, outlook and inactive detectors too")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -147,7 +147,13 @@ def _show_notes(out: Console, notes: list[str]) -> None:
 
 
 def _show_details(out: Console, result: Result) -> None:
-    """Every anomaly, and the detectors that are inactive."""
+    """What to expect, every anomaly, and the detectors that are inactive."""
+    from rldk.judge.outlook import outlook
+
+    if sentences := outlook(result):
+        out.print("\nOutlook", style="dim")
+    for sentence in sentences:
+        out.print(f"· {sentence}", style="dim")
     if result.anomalies:
         rows = []
         for found in result.anomalies:
