@@ -29,6 +29,8 @@ COMMANDS: dict[str, str] = {
     "dashboard": "follow the runs of a folder in the browser, as they are written",
     "ingest": "read runs of any framework into one table",
     "checkpoints": "compare the checkpoints of a run, layer by layer",
+    "index": "keep a table of the verdicts of many runs up to date",
+    "runs": "list the runs of an index, by any condition",
     "catalog": "show the metrics rldk knows, and what each framework calls them",
 }
 """Every command and what it does; its code is in `rldk.cli.commands.<name>`."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rldk.runs.run import Run
 
 __all__ = [
-    "console", "curves_table", "print_json", "print_results_json", "progress_bar", "show_not_judged", "sparkline", "table",
-    "unicode_terminal", "while_read",
+    "console", "count_bar", "curves_table", "print_json", "print_results_json", "progress_bar", "show_not_judged", "sparkline",
+    "table", "unicode_terminal", "while_read",
 ]  # fmt: skip
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -181,3 +181,18 @@ def progress_bar(total_bytes: int) -> Iterator[Callable[[Path, int, int], None] 
             finished[path] = done
 
         yield on_progress
+
+
+@contextmanager
+def count_bar(what: str) -> Iterator[Callable[[str], None]]:
+    """A count on stderr of what has been done, with the name of the last; nothing where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda name: None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda name: progress.update(task, advance=1, description=f"{what} {clean(name, 40)}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
 from rldk.runs.run import Run
 
-__all__ = ["drop_prefixes", "name_apart"]
+__all__ = ["begins", "drop_prefixes", "name_apart"]
 
 
 def drop_prefixes(runs: list[Run]) -> tuple[list[Run], list[tuple[Path, str]]]:
@@ -19,7 +22,7 @@ def drop_prefixes(runs: list[Run]) -> tuple[list[Run], list[tuple[Path, str]]]:
     for run in sorted(runs, key=len, reverse=True):
         marks = run.beginning_marks()
         alike = min((by_mark.get(mark, []) for mark in marks), key=len, default=[])
-        longer = next((other for other in alike if other.path != run.path and _begins(other.whole(), run.whole())), None)
+        longer = next((other for other in alike if other.path != run.path and begins(other.whole(), run.whole())), None)
         if longer is None:
             kept.append(run)
             for mark in marks:
@@ -30,7 +33,8 @@ def drop_prefixes(runs: list[Run]) -> tuple[list[Run], list[tuple[Path, str]]]:
     return sorted(kept, key=lambda run: order[id(run)]), dropped
 
 
-def _begins(longer: Run, run: Run) -> bool:
+def begins(longer: Run, run: Run) -> bool:
+    """Whether a run is the beginning of a longer one."""
     size = len(run)
     if size < 2 or size > len(longer) or not np.array_equal(longer.steps[:size], run.steps):
         return False
@@ -40,23 +44,26 @@ def _begins(longer: Run, run: Run) -> bool:
     )
 
 
-def name_apart(runs: list[Run]) -> None:
+class Named(Protocol):
+    """What has a name and a place."""
+
+    run_id: str
+    path: Path
+
+
+def name_apart(runs: Sequence[Named]) -> None:
     """Give each run a name that no other has: by its folders where runs of different files share one."""
-    by_name: dict[str, list[Run]] = {}
+    by_name: dict[str, list[Named]] = {}
     for run in runs:
         by_name.setdefault(run.run_id, []).append(run)
     taken = set(by_name)
     for name, same in by_name.items():
         if len(same) < 2:
             continue
-        for run in same:
-            parts = [part for part in run.path.absolute().parts[1:-1] if part != name]
-            candidates = (f"{'/'.join(parts[-depth:])}/{name}" for depth in range(1, len(parts) + 1))
-            others = [_folders(other, name) for other in same if other is not run]
-            run.run_id = next(
-                (c for c in candidates if c not in taken and not any(f"{folder}/{name}".endswith(f"/{c}") for folder in others)),
-                name,
-            )
+        choices = [_names_by_folder(run, name) for run in same]
+        shared = Counter(choice for run in choices for choice in run)
+        for run, names in zip(same, choices, strict=True):
+            run.run_id = next((choice for choice in names if choice not in taken and shared[choice] == 1), name)
             number = 2
             while run.run_id in taken:
                 run.run_id = f"{name}~{number}"
@@ -64,5 +71,7 @@ def name_apart(runs: list[Run]) -> None:
             taken.add(run.run_id)
 
 
-def _folders(run: Run, name: str) -> str:
-    return "/" + "/".join(part for part in run.path.absolute().parts[1:-1] if part != name)
+def _names_by_folder(run: Named, name: str) -> list[str]:
+    """The names that a run may have, with more and more of the folders it is in: `b/run`, `a/b/run`."""
+    parts = [part for part in run.path.absolute().parts[1:-1] if part != name]
+    return [f"{'/'.join(parts[-depth:])}/{name}" for depth in range(1, len(parts) + 1)]

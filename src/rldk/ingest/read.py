@@ -25,7 +25,7 @@ from rldk.runs.run import Run, frame_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FileReport", "Ingested", "LogFile", "ReadFiles", "ingest_runs", "logs_at", "read_log", "read_runs"]
+__all__ = ["FileReport", "Ingested", "LogFile", "ReadFiles", "ingest_runs", "logs_at", "read_log", "read_runs", "reason_for"]
 
 logger = logging.getLogger("rldk")
 
@@ -208,8 +208,8 @@ def _adapter(
 
 
 def _pass_over(result: Ingested, path: Path, error: Exception) -> None:
-    result.passed_over.append((path, _reason(error, path)))
-    logger.debug("%s was passed over: %s", path, _reason(error, path))
+    result.passed_over.append((path, reason_for(error, path)))
+    logger.debug("%s was passed over: %s", path, reason_for(error, path))
 
 
 def _debug(report: FileReport) -> None:
@@ -235,7 +235,7 @@ def _measures(run: Run) -> bool:
     return bool(measured) and (len(run) > 1 or len(measured) > 2)
 
 
-def _reason(error: Exception, path: Path) -> str:
+def reason_for(error: Exception, path: Path) -> str:
     """What an error says, without the path that is shown beside it."""
     return str(error).removeprefix(f"rldk cannot read {path}: ").removeprefix(f"{path} ")
 

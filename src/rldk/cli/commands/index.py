@@ -1,0 +1,77 @@
+"""Keep a table of the verdicts of many runs up to date: only logs that are new or have changed are judged.
+
+The table is written to .rldk/index.parquet in the folder; `rldk runs`, `rldk fleet` and the dashboard read it.
+Exit status: 0 the index is up to date, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rldk.cli.options import add_jobs, add_json, add_reading, parse_field_map, read_config
+from rldk.cli.output import console, count_bar, print_json
+from rldk.core.text import clean, counted, duration
+
+if TYPE_CHECKING:
+    from rldk.fleet.index import Index, Update
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", metavar="STORE", help="the folder with the logs of the runs")
+    parser.add_argument("--index", metavar="FILE", help="where the table is (default: STORE/.rldk/index.parquet)")
+    add_json(parser, "what was done")
+    add_reading(parser)
+    add_jobs(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from rldk.fleet.index import index_path, update_index
+    from rldk.fleet.work import Reading
+
+    reading = Reading(read_config(args), args.adapter, parse_field_map(args.field_map))
+    store = Path(args.store).expanduser()
+    with count_bar("judging") as advance:
+        target = index_path(store, args.index)
+        index, update = update_index(
+            store, reading, path=target, jobs=args.jobs, on_log=lambda path, _size, _rows: advance(path.name)
+        )  # fmt: skip
+    if args.json:
+        print_json(_as_dict(index, update))
+    else:
+        _show(index, update)
+    return 0
+
+
+def _as_dict(index: Index, update: Update) -> dict[str, Any]:
+    return {
+        "index": str(index.path), "runs": len(_verdicts(index)), "verdicts": _counts(index), "judged": update.judged,
+        "unchanged": update.unchanged, "gone": update.gone, "seconds": round(update.seconds, 3),
+        "passed_over": [{"path": path, "reason": reason} for path, reason in update.unread],
+    }  # fmt: skip
+
+
+def _verdicts(index: Index) -> list[str]:
+    columns = (index.table[name].to_pylist() for name in ("verdict", "error", "part_of"))
+    return [verdict for verdict, error, part in zip(*columns, strict=True) if error is None and part is None]
+
+
+def _counts(index: Index) -> dict[str, int]:
+    from rldk.judge.verdict import VERDICTS
+
+    verdicts = _verdicts(index)
+    return {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
+
+
+def _show(index: Index, update: Update) -> None:
+    out = console()
+    counts = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in _counts(index).items())
+    out.print(f"{counted(len(_verdicts(index)), 'run')}{': ' + counts if counts else ''}")
+    rest = f"{update.unchanged:,} unchanged, {update.gone:,} gone, in {duration(update.seconds)}"
+    out.print(f"{counted(update.judged, 'log')} judged, {rest}", style="dim")
+    for path, reason in update.unread[:5]:
+        out.print(f"· not judged: {clean(path)}: {clean(reason)}", style="dim")
+    if len(update.unread) > 5:
+        out.print(f"· and {counted(len(update.unread) - 5, 'more file')} not judged (--json lists them)", style="dim")
+    out.print(clean(index.path), style="dim")

@@ -1,0 +1,110 @@
+"""One row of the index: what a table of runs shows of a run, and what is needed to know whether its log has changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rldk.core.knobs import flat_settings
+from rldk.fleet.head import thinned
+from rldk.fleet.work import Reading
+from rldk.ingest.read import LogFile, read_log
+from rldk.judge.result import Result
+from rldk.judge.results import judge_report
+from rldk.runs.run import Run
+from rldk.runs.table import NUMBER
+
+__all__ = ["CONFIG", "SPARKLINE_CELLS", "index_file", "row_of", "unread_row"]
+
+CONFIG = "config."
+"""What the columns of the configuration begin with."""
+
+SPARKLINE_CELLS = 32
+_REWARDS = ("reward_mean", "preference_accuracy", "preference_margin", "eval_reward_mean")
+_MOST_SETTINGS = 200
+
+
+def index_file(reading: Reading, log: LogFile) -> list[dict[str, Any]]:
+    """Read and judge one file; a row for each of its runs."""
+    report = read_log(log, reading.adapter_hint, reading.field_map)
+    return [row_of(result, number) for number, result in enumerate(judge_report(report, reading.config))]
+
+
+def unread_row(path: Path, reason: str) -> dict[str, Any]:
+    """The row of a file that holds no run: it is not read again until it changes."""
+    return {"path": str(path), "number": 0, "error": reason}
+
+
+def row_of(result: Result, number: int) -> dict[str, Any]:
+    """The row of a judged run, the `number`-th of its file."""
+    run, worst, coverage = result.run, result.worst, result.coverage
+    stop = result.would_stop
+    reward = next((name for name in _REWARDS if name in run.columns), None)
+    return {
+        "path": str(run.path),
+        "number": number,
+        "run_id": run.run_id,
+        "verdict": result.verdict,
+        "state": result.state,
+        "reason": result.reason,
+        "framework": run.framework,
+        "adapter": run.adapter,
+        "kind": run.kind,
+        "events": len(run),
+        "first_step": int(run.steps[0]) if len(run) else None,
+        "last_step": int(run.steps[-1]) if len(run) else None,
+        **_times(run),
+        "reward": _last(run, reward),
+        "kl": _last(run, "kl_mean"),
+        "reward_curve": [] if reward is None else _curve(run, reward),
+        "cause": worst.cause if worst else None,
+        "cause_title": worst.title if worst else None,
+        "incidents": list(dict.fromkeys(incident.cause for incident in result.incidents)),
+        "anomalies": list(dict.fromkeys(anomaly.type for anomaly in result.anomalies)),
+        "onset_step": worst.step if worst else None,
+        "last_good_step": worst.last_good_step if worst else None,
+        "recovered_step": worst.recovered_step if worst else None,
+        "lost_share": 0.0 if stop is None or not len(run) else 1.0 - (stop["index"] + 1) / len(run),
+        "coverage": coverage.level,
+        "checks_active": coverage.active,
+        "checks_total": coverage.total,
+        "health": result.scores.get("overall_health"),
+        "skipped_lines": result.skipped_lines,
+        "marks": sorted(run.beginning_marks()),
+        "config": _config(run),
+    }
+
+
+def _times(run: Run) -> dict[str, float | None]:
+    """When the run began and ended, and how long it took, as far as its log says."""
+    known = run.wall_time[np.isfinite(run.wall_time)]
+    if not len(known):
+        return {"started": None, "ended": None, "seconds": None}
+    first, last = float(known.min()), float(known.max())
+    absolute = first > 1e8  # some logs count from 0
+    return {"started": first if absolute else None, "ended": last if absolute else None, "seconds": last - first}
+
+
+def _last(run: Run, name: str | None) -> float | None:
+    """The last number that was logged of a metric."""
+    column = run.columns.get(name) if name else None
+    if column is None:
+        return None
+    there = column.values[(column.state == NUMBER) & np.isfinite(column.values)]
+    return float(there[-1]) if len(there) else None
+
+
+def _curve(run: Run, name: str) -> list[float | None]:
+    values = thinned(run.columns[name], SPARKLINE_CELLS).values.tolist()
+    return [round(value, 6) if math.isfinite(value) else None for value in values]
+
+
+def _config(run: Run) -> dict[str, Any]:
+    """The settings by one name each: the knobs by their canonical name, and all settings by their own path."""
+    flat: Mapping[str, Any] = flat_settings(run.config.raw)
+    plain = {key: value for key, value in flat.items() if isinstance(value, (str, int, float, bool))}
+    return {**dict(list(plain.items())[:_MOST_SETTINGS]), **dict(run.config)}
