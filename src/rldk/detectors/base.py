@@ -136,6 +136,7 @@ class Detector(Statistic):
     rearm: ClassVar[int] = 50
     most_raises: ClassVar[int] = 3
     machine: ClassVar[bool] = False
+    special: ClassVar[bool] = False  # about a kind of training that few runs are: not counted as missing where it is inactive
     passing: ClassVar[bool] = False
     clauses: ClassVar[Mapping[str, Clause]] = {}
     settings: ClassVar[Mapping[str, Setting]] = {}
@@ -326,6 +327,10 @@ class Detector(Statistic):
     def advice_for(self, view: View, finding: Finding) -> str:
         """What to do, naming the setting and the direction; a subclass may name the run's current value."""
         return self.advice
+
+    def closing(self) -> str | None:
+        """A sentence about the run as it stands, which results show among their notes; `None` for most detectors."""
+        return None
 
     @classmethod
     def documentation(cls) -> dict[str, str]:

@@ -38,9 +38,14 @@ from rldk.detectors.length.length_runaway import LengthRunaway
 from rldk.detectors.policy.clip_saturation import ClipSaturation
 from rldk.detectors.policy.entropy_collapse import EntropyCollapse
 from rldk.detectors.policy.entropy_explosion import EntropyExplosion
+from rldk.detectors.policy.expert_imbalance import ExpertImbalance
+from rldk.detectors.policy.importance_weights_degenerate import ImportanceWeightsDegenerate
 from rldk.detectors.policy.ratio_explosion import RatioExplosion
 from rldk.detectors.policy.response_collapse import ResponseCollapse
+from rldk.detectors.policy.sampler_mismatch import SamplerMismatch
 from rldk.detectors.policy.temperature_wrong import TemperatureWrong
+from rldk.detectors.policy.throttled_update import ThrottledUpdate
+from rldk.detectors.policy.tools_abandoned import ToolsAbandoned
 from rldk.detectors.policy.train_inference_mismatch import TrainInferenceMismatch
 from rldk.detectors.preference.preference_degenerate import PreferenceDegenerate
 from rldk.detectors.preference.preference_unlearnt import PreferenceUnlearnt
@@ -53,16 +58,20 @@ from rldk.detectors.reward.reward_changed import RewardChanged
 from rldk.detectors.reward.reward_hacking import RewardHacking
 from rldk.detectors.reward.reward_saturation import RewardSaturation
 from rldk.detectors.reward.sparse_reward import SparseReward
+from rldk.detectors.reward.uninformative_groups import UninformativeGroups
 from rldk.detectors.run.batch_too_small import BatchTooSmall
+from rldk.detectors.run.broken_episodes import BrokenEpisodes
 from rldk.detectors.run.learning_rate_too_high import LearningRateTooHigh
 from rldk.detectors.run.learning_rate_too_low import LearningRateTooLow
 from rldk.detectors.run.loss_explosion import LossExplosion
 from rldk.detectors.run.memory_pressure import MemoryPressure
 from rldk.detectors.run.nonfinite_metric import NonfiniteMetric
 from rldk.detectors.run.policy_frozen import PolicyFrozen
+from rldk.detectors.run.stale_rollouts import StaleRollouts
 from rldk.detectors.run.step_regression import StepRegression
 from rldk.detectors.run.throughput_drop import ThroughputDrop
 from rldk.detectors.run.too_few_prompts import TooFewPrompts
+from rldk.detectors.run.vanished_metric import VanishedMetric
 from rldk.detectors.run.weights_replaced import WeightsReplaced
 from rldk.detectors.value.value_divergence import ValueDivergence
 from rldk.detectors.value.value_frozen import ValueFrozen
@@ -99,6 +108,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     RewardHacking,
     RewardSaturation,
     Plateau,
+    UninformativeGroups,
     # policy
     EntropyCollapse,
     EntropyExplosion,
@@ -107,6 +117,11 @@ DETECTORS: tuple[type[Detector], ...] = (
     RatioExplosion,
     TemperatureWrong,
     TrainInferenceMismatch,
+    SamplerMismatch,
+    ThrottledUpdate,
+    ImportanceWeightsDegenerate,
+    ExpertImbalance,
+    ToolsAbandoned,
     # length
     LengthRunaway,
     LengthCollapse,
@@ -141,6 +156,9 @@ DETECTORS: tuple[type[Detector], ...] = (
     TooFewPrompts,
     BatchTooSmall,
     NonfiniteMetric,
+    VanishedMetric,
+    BrokenEpisodes,
+    StaleRollouts,
     StepRegression,
     ThroughputDrop,
     MemoryPressure,

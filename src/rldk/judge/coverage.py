@@ -121,9 +121,11 @@ def coverage_of(
 
 
 def _foreign(engine: Engine, lacking: set[str]) -> frozenset[str]:
-    """The inactive checks that are not counted: those of the machine, and in training on preferences those of rollouts."""
+    """The inactive checks that are not counted: those of the machine, those of special kinds of training (asynchronous, with
+    tools, with experts), and in training on preferences those of rollouts."""
     logged = {name for name, series in engine.series.items() if series.n}
+    uncounted = MACHINE_TYPES | {detector.type for detector in engine.detectors if detector.special}
     if "reward_mean" in logged or not any(name.startswith("preference_") for name in logged):
-        return frozenset(lacking & MACHINE_TYPES)
+        return frozenset(lacking & uncounted)
     others = {detector.type for detector in engine.detectors if detector.family not in _OF_PREFERENCES}
-    return frozenset(lacking & (others | MACHINE_TYPES))
+    return frozenset(lacking & (others | uncounted))

@@ -167,6 +167,7 @@ def _add_scores(found: Result, judge: Judge) -> None:
 
 
 def _notes(engine: Engine) -> list[str]:
-    """The notes of the detectors, each sentence once."""
-    said = (f"step {note.step}: {note.message}" for note in engine.notes)
-    return list(dict.fromkeys(said))
+    """The notes of the detectors, each sentence once, and what they say of the run as it stands."""
+    said = [f"step {note.step}: {note.message}" for note in engine.notes]
+    closing = [sentence for detector in engine.detectors if (sentence := detector.closing()) is not None]
+    return list(dict.fromkeys([*said, *closing]))

@@ -56,6 +56,15 @@ COLUMNS: dict[str, dict[str, Any]] = {
     },
     "batch_too_small": {"batch_size": np.full(ROWS, 2.0), "reward_mean": around(0.5, 0.1)},
     "value_frozen": {"weight_change_value": np.zeros(ROWS), "reward_mean": around(0.5, 0.1)},
+    "throttled_update": {"sampling_ratio_mean": around(0.4, 0.05), "mismatch_logp_diff": around(0.01, 0.1)},
+    "importance_weights_degenerate": {"mismatch_ess": np.where(LATE, 0.1, 0.9) * around(1.0, 0.05)},
+    "sampler_mismatch": {"mismatch_kl": around(0.3, 0.1)},
+    "expert_imbalance": {"expert_violation_max": np.where(LATE, 4.0, 0.5) * around(1.0, 0.05)},
+    "tools_abandoned": {"tool_calls_mean": np.where(LATE, 0.05, 2.0) * around(1.0, 0.05)},
+    "uninformative_groups": {"groups_all_bad_frac": np.minimum(around(0.95, 0.01), 1.0)},
+    "broken_episodes": {"aborted_frac": np.minimum(np.where(LATE, 0.95, 0.05) * around(1.0, 0.02), 1.0)},
+    "stale_rollouts": {"staleness_mean": np.where(LATE, 6.0, 1.0) * around(1.0, 0.05)},
+    "vanished_metric": {"reward_mean": around(0.5, 0.1), "grad_norm": np.where(LATE, None, around(1.0, 0.1))},
     "too_few_prompts": {"distinct_prompts": np.full(ROWS, 2.0)},
     "preference_unlearnt": {
         "chosen_logp_mean": np.where(LATE, -90.0, -30.0) + around(1.0, 0.3),
@@ -115,6 +124,7 @@ def sick(kind: type[Detector]) -> list[Event]:
     if kind.type in COLUMNS:
         columns = {name: values.tolist() for name, values in COLUMNS[kind.type].items()}
         info = {"reductions": {"kl_mean": "token"}}
-        return [Event(row, {name: column[row] for name, column in columns.items()}, model_info=info) for row in range(ROWS)]
+        rows = ({name: column[row] for name, column in columns.items() if column[row] is not None} for row in range(ROWS))
+        return [Event(step, row, model_info=info) for step, row in enumerate(rows)]
     name = FAULT.get(kind.type, kind.type)
     return faulty(name, seed=1, steps=700, onset=min(FAULTS[name].onset, 200))

@@ -111,6 +111,8 @@ def check_number(
 def _plain(value: Any) -> Any:
     if isinstance(value, Statistic):
         return value.state_dict()
+    if isinstance(value, dict):
+        return dict(value)
     return list(value) if isinstance(value, list | deque) else value
 
 
@@ -123,4 +125,4 @@ def _restored(current: Any, saved: Any) -> Any:
         return deque(saved, current.maxlen)
     if isinstance(current, list):
         return list(saved)
-    return saved
+    return dict(saved) if isinstance(current, dict) else saved

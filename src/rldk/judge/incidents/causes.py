@@ -282,9 +282,55 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "sampler_out_of_step", "sampler and trainer disagree",
-        {"train_inference_mismatch": 3.0, "negative_kl": 0.7, "policy_collapse": 0.3},
+        {"train_inference_mismatch": 3.0, "sampler_mismatch": 3.0, "importance_weights_degenerate": 2.0, "negative_kl": 0.7,
+         "policy_collapse": 0.3},
         "Sync the sampler's weights each step, use one precision and temperature, and correct with truncated importance weights.",
-        needs=("train_inference_mismatch",),
+        needs=("train_inference_mismatch", "sampler_mismatch", "importance_weights_degenerate"),
+    ),
+    Cause(
+        "update_throttled", "importance weights scale the updates down",
+        {"throttled_update": 6.0, "importance_weights_degenerate": 1.0, "plateau": 0.5, "vanishing_gradient_anomaly": 0.5},
+        "Use importance weights per token instead of per sequence, or normalise them by length; check that top-p and {temperature} "
+        "are the same in sampler and trainer.",
+        needs=("throttled_update",),
+    ),
+    Cause(
+        "rollouts_too_old", "responses are too old when they are trained on",
+        {"stale_rollouts": 5.0, "importance_weights_degenerate": 1.0, "sampler_mismatch": 1.0, "clip_saturation": 0.5},
+        "Give sampling more of the hardware, lower {length} or the allowed staleness, or sync weights more often.",
+        needs=("stale_rollouts",),
+    ),
+    Cause(
+        "tools_abandoned", "the policy has stopped using its tools",
+        {"tools_abandoned": 5.0, "broken_episodes": 0.5, "length_collapse": 0.5},
+        "Read episodes from before and after the fall, look for calls that fail or cost reward, and check that the results of "
+        "calls are masked in the loss.",
+        needs=("tools_abandoned",),
+    ),
+    Cause(
+        "episodes_break", "episodes are aborted or cannot be read",
+        {"broken_episodes": 5.0, "missing_reward": 0.5, "entropy_explosion": -1.0},
+        "Read aborted and unreadable episodes; look for time limits, a tool server that is down, and whether {length} cuts calls.",
+        needs=("broken_episodes",),
+    ),
+    Cause(
+        "experts_unbalanced", "the experts are used unevenly, or differ between sampler and trainer",
+        {"expert_imbalance": 5.0, "sampler_mismatch": 0.5, "train_inference_mismatch": 0.5},
+        "Raise the coefficient of the load-balancing loss or freeze the router, and replay the sampler's routing in the trainer.",
+        needs=("expert_imbalance",),
+    ),
+    Cause(
+        "prompts_too_hard", "the prompts are too hard",
+        {"uninformative_groups": 4.0, "sparse_reward": 1.0, "dead_reward": 0.5, "plateau": 0.5},
+        "Start with prompts that the model solves sometimes, sample more responses per prompt, or give partial credit.",
+        needs=("uninformative_groups",),
+    ),
+    Cause(
+        "metric_vanished", "a metric is not logged any more",
+        {"vanished_metric": 3.0},
+        "Look at the row where it was last logged, and check weights and loss for values that are not finite: some trainers leave "
+        "those out.",
+        needs=("vanished_metric",),
     ),
     Cause(
         "kl_estimate_wrong", "the KL is not measured correctly",

@@ -1,0 +1,97 @@
+"""A metric that was logged in every row is not logged any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+
+__all__ = ["VanishedMetric"]
+
+WATCHED = (
+    "reward_mean", "kl_mean", "kl_update", "entropy_mean", "loss", "policy_loss", "value_loss", "grad_norm", "policy_grad_norm",
+    "rollout_length_mean", "clip_frac",
+)  # fmt: skip
+
+
+class VanishedMetric(Detector):
+    """A metric of training was logged row after row, and then no more, while others that came with it go on.
+
+    What it catches: a metric with at least 20 values that is missing for 20 rows, and for three times as long as its longest gap
+        so far, while a metric that was logged as often as it is still logged.
+    Why it matters: some trainers leave out values that are not finite, so that a NaN shows as a missing key; in others the branch
+        that computes the metric is not reached any more. In both cases the run is not the one that was started.
+    When it misfires: a change of settings at a resume, or a phase with its own metrics, ends a metric on purpose. That the KL
+        alone is missing is a note: its coefficient may have become 0. Rows of evaluation are not counted.
+    What to do: look at the row where it was last logged; check the weights and the loss for values that are not finite.
+    References: prime-rl and ART drop non-finite values from their files.
+    """
+
+    __slots__ = ("_gap", "_longest", "_seen", "rows")
+    type: ClassVar[str] = "vanished_metric"
+    family: ClassVar[str] = "run"
+    needs: ClassVar = (WATCHED,)
+    panels: ClassVar = ("losses", "gradients")
+    advice: ClassVar[str] = (
+        "Look at the row where it was last logged, and check weights and loss for values that are not finite: some trainers "
+        "leave those out."
+    )
+    clear: ClassVar[int] = 3
+    clauses: ClassVar = {
+        "gone": Clause(
+            "a metric that was logged in every row is missing", "warning",
+            "20 rows and three times the longest gap so far are longer than the gaps of a metric that is logged now and then",
+            persist=1, min_rows=1,
+        ),
+        "kl_gone": Clause(
+            "the KL is not logged any more", NOTE, "trainers log no KL where its coefficient is 0", persist=1, min_rows=1,
+        ),
+    }  # fmt: skip
+    settings: ClassVar = {"rows": Setting(20, "rows for which a metric must be missing", min=5, whole=True)}
+    rows: float
+    _seen: dict[str, int]  # how often each metric was logged
+    _gap: dict[str, int]  # rows of training since then
+    _longest: dict[str, int]  # longest gap that has ended
+
+    def reset(self) -> None:
+        super().reset()
+        self._seen, self._gap, self._longest = {}, {}, {}
+
+    @classmethod
+    def metrics(cls) -> tuple[str, ...]:
+        return ()  # it must also see the rows in which a metric is missing
+
+    def find(self, view: View) -> Sequence[Finding]:
+        event = view.event
+        here = [name for name in WATCHED if name in event.metrics or name in event.nulls]
+        if not here:
+            return ()  # not a row of training
+        seen, gaps = self._seen, self._gap
+        for name in here:
+            seen[name] = seen.get(name, 0) + 1
+            if gap := gaps.get(name):
+                self._longest[name] = max(self._longest.get(name, 0), gap)
+            gaps[name] = 0
+        if len(here) == len(seen):
+            return ()
+        gone = []
+        for name in seen:
+            if name not in here:
+                gaps[name] += 1
+                if self._is_gone(name, here):
+                    gone.append(name)
+        if not gone:
+            return ()
+        longest = max(gaps[name] for name in gone)
+        also = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        message = f"{gone[0]}{also} has not been logged for {longest} rows, while {here[0]} is."
+        evidence = {"rows": float(longest), "metrics": float(len(gone))}
+        clause = "kl_gone" if gone == ["kl_mean"] else "gone"
+        return (Finding("", float(longest), self.rows, message, evidence, clause=clause),)
+
+    def _is_gone(self, name: str, here: Sequence[str]) -> bool:
+        gap, seen = self._gap[name], self._seen
+        if seen[name] < 20 or gap < max(self.rows, 3 * self._longest.get(name, 0)):
+            return False
+        return any(seen[other] >= 0.8 * seen[name] + gap for other in here)
