@@ -55,7 +55,8 @@ def test_another_command_of_the_readme_is_one_that_the_project_has(line: str) ->
         assert words in (["pip", "install", "-e", "."], ["pip", "install", "-e", ".[dev]"])
 
 
-SNIPPETS = [(page, number) for page in (README, ROOT / "docs/python.md") for number in range(len(blocks(page, "python")))]
+PAGES = (README, ROOT / "docs/python.md", ROOT / "docs/notifications.md")
+SNIPPETS = [(page, number) for page in PAGES for number in range(len(blocks(page, "python")))]
 
 
 @pytest.mark.parametrize(("page", "number"), SNIPPETS, ids=[f"{page.stem}-{number}" for page, number in SNIPPETS])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.text import clean
 from rldk.judge.follow import FollowedRun
-from rldk.monitor import Notification, Webhook
+from rldk.monitor import Notification
+from rldk.monitor.outputs.incident_messages import IncidentNotification
+from rldk.monitor.outputs.services import notifications
 from rldk.monitor.stopping import Stop, Stopper
 
 __all__ = ["Alarms", "RunStopper", "add_alarms"]
@@ -17,8 +20,9 @@ __all__ = ["Alarms", "RunStopper", "add_alarms"]
 def add_alarms(parser: argparse.ArgumentParser) -> None:
     """`--notify`, `--on` and `--confirm`."""
     parser.add_argument(
-        "--notify", action="append", default=[], metavar="URL",
-        help="post anomalies as JSON to this address, with a `text` that Slack and the like show; may be repeated",
+        "--notify", action="append", default=[], metavar="WHERE",
+        help="slack, discord, teams, ntfy, email or desktop (set up by environment variables), or an address to post JSON to; "
+        "may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--on", choices=SEVERITIES, default="critical", help="how severe an anomaly must be to be acted upon (default: critical)"
@@ -33,17 +37,21 @@ class Alarms:
     """Reports each anomaly once, however often a log is read again."""
 
     def __init__(self, args: argparse.Namespace, say: Callable[[str], None]) -> None:
-        self._outputs: list[Notification] = [Webhook(url, args.on) for url in args.notify]
+        self._outputs = notifications(args.notify, args.on)
         self._say = say
         self._told: set[tuple[str, str, int]] = set()
 
     def fresh(self, run_id: str, anomalies: Iterable[Anomaly]) -> list[Anomaly]:
         """Those that have not been told yet; they are posted, unless they are over already."""
+        anomalies = list(anomalies)
         found = [one for one in anomalies if (run_id, one.type, one.step) not in self._told]
         self._told.update((run_id, one.type, one.step) for one in found)
         standing = [one for one in found if one.cleared_index is None]
         for output in self._outputs:
-            self.send(output, run_id, standing)
+            if isinstance(output, IncidentNotification):
+                self._attempt(output, partial(output.follow, run_id, anomalies))
+            else:
+                self.send(output, run_id, standing)
         return found
 
     def send(self, output: Notification, run_id: str, anomalies: list[Anomaly]) -> None:

@@ -170,6 +170,10 @@ class TrackioOutput(TrackerOutput):
     def put(self, step: int, values: dict[str, float]) -> None:
         self.trackio.log(values, step=step)
 
+    def say(self, anomaly: Anomaly) -> None:
+        level = self.trackio.AlertLevel.ERROR if anomaly.severity == "critical" else self.trackio.AlertLevel.WARN
+        self.trackio.alert(f"{anomaly.severity}: {anomaly.type}", f"step {anomaly.step}: {anomaly.message}", level)
+
     def close(self) -> None:
         if self._own:
             self.trackio.finish()
