@@ -40,6 +40,7 @@ def small(kind: str, **more):
 
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 8}
+    sizes |= {key: more.pop(key) for key in ("num_hidden_layers",) if key in more}
     sizes = (
         {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64} if kind == "gpt2" else {**sizes, "num_key_value_heads": 1}
     )
@@ -79,6 +80,27 @@ def test_checkpointed_activations_and_small_chunks_change_no_numbers(world: Path
     run(*command(world, tmp_path / "plain", *flags))
     run(*command(world, tmp_path / "lean", *flags, "--gradient_checkpointing", "--logprob_chunk=5"))
     same(events_of(tmp_path / "plain"), events_of(tmp_path / "lean"), rel=2e-3, skip=("ratio_min", "ratio_max"))
+
+
+def test_compiled_passes_give_the_same_numbers_and_leave_generation_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the compiler's front end alone: generating code takes minutes, and is not ours to test."""
+    from logprobs import TokenLogprobs
+
+    compiled: list[str] = []
+    whole = torch.compile
+    monkeypatch.setattr(
+        torch, "compile", lambda model, **named: compiled.append(type(model).__name__) or whole(model, **named, backend="eager")
+    )
+    model, plain = small("llama", num_hidden_layers=1), small("llama", num_hidden_layers=1)
+    measured = TokenLogprobs(model, compiled=True)
+    found, expected = measured(TOKENS, ATTENTION, MASK)[0], TokenLogprobs(plain)(TOKENS, ATTENTION, MASK)[0]
+    assert compiled == ["LlamaModel"] and torch.allclose(found, expected, atol=1e-6)
+    for values in (found, expected):
+        values.sum().backward()
+    for one, other in zip(model.parameters(), plain.parameters(), strict=True):
+        assert torch.allclose(one.grad, other.grad, atol=1e-6)
+    assert [name for name, _ in measured.named_parameters()] == [f"model.{name}" for name, _ in plain.named_parameters()]
+    assert not isinstance(model.model, torch._dynamo.OptimizedModule)
 
 
 def test_weights_of_16_bits_train(world: Path, tmp_path: Path) -> None:

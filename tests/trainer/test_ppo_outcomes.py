@@ -121,6 +121,64 @@ def test_a_full_disk_costs_a_checkpoint_and_leaves_no_rubbish(stage: str, world:
 
 
 @STAGES
+def test_sigterm_ends_a_run_after_its_step_and_it_resumes_to_the_same_weights(
+    stage: str, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import signal
+
+    from safetensors.torch import load_file
+
+    from logger import Logger
+
+    flags = ("--max_steps=5", "--save_interval=2")
+    assert main(stage, world, tmp_path / "straight", *flags) == 0
+    log = Logger.log
+
+    def told(self: Any, step: int, *rest: Any) -> None:
+        log(self, step, *rest)
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Logger, "log", told)
+        assert main(stage, world, tmp_path / "stopped", *flags) == 128 + signal.SIGTERM
+    saved = sorted(path.name for path in (tmp_path / f"stopped/checkpoints/{stage}").iterdir())
+    assert saved[-1] == "step_00000003" and not (tmp_path / "stopped" / stage).exists()
+    assert main(stage, world, tmp_path / "stopped", *flags, "--from_resume") == 0
+    one, other = (load_file(tmp_path / f"{place}/{stage}/model.safetensors") for place in ("straight", "stopped"))
+    assert all(one[key].equal(other[key]) for key in one)
+
+
+def killed(stage: str, world: Path, out: Path, *more: str) -> int:
+    """Start a run in a process of its own and kill it when its log has three steps; the number of steps it has logged."""
+    import signal
+    import time
+
+    out.mkdir(parents=True, exist_ok=True)
+    script = [sys.executable, str(TRAINER / f"train_{stage}.py"), *words(stage, world, out, *more, "--inject=slow=0.3")]
+    process = subprocess.Popen(script, env=ENVIRONMENT, cwd=out, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log, until = out / f"{stage}_events.jsonl", time.monotonic() + 400
+    while time.monotonic() < until and process.poll() is None and not (log.exists() and log.read_bytes().count(b"\n") >= 3):
+        time.sleep(0.02)
+    process.kill()
+    assert process.wait(60) == -signal.SIGKILL
+    return log.read_bytes().count(b"\n")
+
+
+@STAGES
+def test_a_killed_run_resumes_from_its_last_checkpoint_to_the_same_weights(stage: str, world: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    flags = ("--max_steps=6", "--save_interval=1", "--keep_checkpoints=9")
+    assert main(stage, world, tmp_path / "straight", *flags) == 0
+    assert 3 <= killed(stage, world, tmp_path / "killed", *flags) < 6
+    assert not (tmp_path / "killed" / stage).exists() and (tmp_path / f"killed/checkpoints/{stage}/step_00000002").is_dir()
+    assert main(stage, world, tmp_path / "killed", *flags, "--from_resume") == 0
+    one, other = (load_file(tmp_path / f"{place}/{stage}/model.safetensors") for place in ("straight", "killed"))
+    assert all(one[key].equal(other[key]) for key in one)
+
+
+@STAGES
 def test_a_damaged_newest_checkpoint_is_passed_over(stage: str, world: Path, tmp_path: Path, capsys) -> None:
     from safetensors.torch import load_file
 
