@@ -11,6 +11,10 @@ _RATES = (
 _LEARNING = "loss grad_norm lr padding_frac"
 _LANGUAGE = "perplexity token_accuracy entropy"
 _PAIRS = "rewards/chosen rewards/rejected rewards/margins rewards/accuracies"
+_ASKED = (
+    "eval_reward eval_reward_sem eval_pass_at_1 eval_pass_at_k eval_distinct_responses_frac eval_distinct_endings_frac "
+    "eval_avg_response_len eval_eos_frac"
+)
 STAGES = {
     "Pretrain, midtrain and SFT": f"{_LEARNING} {_LANGUAGE} {_RATES}",
     "DPO": f"{_LEARNING} {_PAIRS} logps/chosen logps/rejected {_RATES}",
@@ -20,8 +24,8 @@ STAGES = {
         "kl_coef target_kl entropy clip_frac value_clip_frac clip_range ratio_mean ratio_std ratio_min ratio_max "
         "actor_grad_norm critic_grad_norm grad_norm actor_weight_change critic_weight_change actor_lr critic_lr "
         "avg_response_len response_len_std "
-        "rollout_length_min rollout_length_max eos_frac truncated_frac distinct_responses_frac repetition_frac "
-        "length_reward_corr value_mean value_std "
+        "rollout_length_min rollout_length_max eos_frac truncated_frac distinct_responses_frac distinct_endings_frac "
+        "repetition_frac length_reward_corr value_mean value_std "
         "return_mean return_std explained_variance advantage_mean advantage_std advantage_min advantage_p5 "
         "advantage_p25 advantage_median advantage_p75 advantage_p95 advantage_max advantage_skewness advantage_kurtosis "
         "advantage_normalized advantage_raw temperature max_response_length num_iterations policy_trainable_params "
@@ -30,6 +34,7 @@ STAGES = {
         "sampling_ratio_mean num_generations reward_group_std reward_zero_std_frac generation_time scoring_time "
         f"update_time num_tokens_generated {_RATES.removesuffix(' num_tokens')}"
     ),
+    "Held-out prompts, in all but the reward model": _ASKED,
 }
 OWN = {  # not in the catalogue, or with another meaning here: meaning, unit
     "loss": ("the stage's loss: the mean over all learnt tokens, or pairs, of the step", "1"),
@@ -49,6 +54,14 @@ OWN = {  # not in the catalogue, or with another meaning here: meaning, unit
     "reward": ("mean score of the responses, without the KL penalty", "reward"),
     "kl": ("KL from the policy before the updates of the step to the one after the last of them (k3)", "nats"),
     "num_tokens_generated": ("tokens written so far", "tokens"),
+    "eval_reward": ("mean score of the answers to the held-out prompts", "reward"),
+    "eval_reward_sem": ("its standard error, over prompts", "reward"),
+    "eval_pass_at_1": ("chance that an answer has at least --pass_score", "fraction"),
+    "eval_pass_at_k": ("chance that one of --eval_generations answers has (unbiased estimate)", "fraction"),
+    "eval_distinct_responses_frac": ("share of different answers", "fraction"),
+    "eval_distinct_endings_frac": ("share of different endings among them", "fraction"),
+    "eval_avg_response_len": ("their mean length, the end token included", "tokens"),
+    "eval_eos_frac": ("share of them that ended", "fraction"),
 }
 
 

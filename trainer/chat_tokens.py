@@ -40,10 +40,14 @@ def template_end(tokenizer: Any) -> int | None:
 
 def prompt_tokens(text: str, tokenizer: Any) -> list[int]:
     """A user's message up to where the answer begins; without a chat template, the message alone."""
+    return talk_tokens([{"role": "user", "content": text}], tokenizer)
+
+
+def talk_tokens(messages: list[dict[str, str]], tokenizer: Any) -> list[int]:
+    """A conversation up to where the next answer begins; without a chat template, its texts one after the other."""
     if tokenizer.chat_template is None:
-        return _encode(text, tokenizer)
-    rendered = tokenizer.apply_chat_template([{"role": "user", "content": text}], add_generation_prompt=True, tokenize=False)
-    return _encode(rendered, tokenizer)
+        return _encode(" ".join(message["content"] for message in messages), tokenizer)
+    return _encode(tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False), tokenizer)
 
 
 def answer_tokens(prompt: str, answer: str, tokenizer: Any, end: int | None) -> tuple[list[int], list[int]]:

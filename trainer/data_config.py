@@ -51,6 +51,7 @@ class DataConfig:
     seed: int = 42
     max_records: int | None = None  # of the whole mixture
     max_chars: int | None = None  # a longer record is left out
+    held_out: tuple[Source, ...] = ()  # prompts of which nothing is trained, to evaluate with
     max_bad: float = 0.05  # fail if more than this share of the records has a wrong shape
 
 
@@ -63,7 +64,7 @@ def read_config(path: str | Path) -> DataConfig:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise DataError(f"{path} is not YAML: {error}") from None
-    known = {"stage", "output", "sources", "seed", "max_records", "max_chars", "max_bad"}
+    known = {"stage", "output", "sources", "held_out", "seed", "max_records", "max_chars", "max_bad"}
     _check_keys(raw, known, {"stage", "output", "sources"}, str(path))
     if raw["stage"] not in NEEDED:
         raise DataError(f"{path}: Expected `stage` to be one of {list(NEEDED)}, got {raw['stage']!r}.")
@@ -85,8 +86,11 @@ def read_config(path: str | Path) -> DataConfig:
     weighted = [source.weight is not None for source in sources]
     if any(weighted) and not all(weighted):
         raise DataError(f"{path}: give every source a `weight`, or none (then everything is taken).")
+    held_out = tuple(
+        _source(entry, f"{path}: held_out {number}") for number, entry in enumerate(raw.get("held_out") or [], start=1)
+    )
     options = {key: raw[key] for key in ("seed", "max_records", "max_chars") if raw.get(key) is not None}
-    return DataConfig(path, raw["stage"], Path(raw["output"]), sources, max_bad=float(max_bad), **options)
+    return DataConfig(path, raw["stage"], Path(raw["output"]), sources, held_out=held_out, max_bad=float(max_bad), **options)
 
 
 def _source(raw: Any, where: str) -> Source:

@@ -152,6 +152,16 @@ class Logger:
             self.screen.line(self._line(step, metrics))
         self.screen.advance(step)
 
+    def log_evaluation(self, step: int, metrics: dict[str, float], samples: list[dict[str, Any]]) -> None:
+        """Take an evaluation that belongs to no step of training, such as that of the model a run starts from."""
+        if not self.main:
+            return
+        self.trackers.log({f"train/{key}": value for key, value in metrics.items()}, step)
+        if self.monitor is not None:
+            event = self._event(step, metrics, [], {})
+            event.extra["samples"] = samples
+            self.monitor.observe(event)
+
     def is_shown(self, step: int) -> bool:
         """Whether a step has a line on the console."""
         return step % self.args.log_interval == 0 or step in (1, self.total)

@@ -60,11 +60,19 @@ def quiet_transformers():
 
 
 def load_tokenizer(args: argparse.Namespace) -> Any:
+    """The tokenizer of --tokenizer, or of the weights to start from."""
+    folder = args.tokenizer or model_source(args)
+    if folder is None:
+        raise CheckpointError("No tokenizer: neither --tokenizer nor weights were given. Give --tokenizer FOLDER.")
+    return open_tokenizer(folder)
+
+
+def open_tokenizer(folder: str | Path) -> Any:
+    """The tokenizer in a folder, padding on the left."""
     from transformers import AutoTokenizer
 
-    folder = args.tokenizer or model_source(args)
-    if folder is None or not Path(folder).is_dir():
-        raise CheckpointError(f"No tokenizer: {folder or 'neither --tokenizer nor weights were given'}. Give --tokenizer FOLDER.")
+    if not Path(folder).is_dir():
+        raise CheckpointError(f"No tokenizer in {folder}: there is no such folder.")
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token

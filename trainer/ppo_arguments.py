@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from arguments import common_parser, parse_args
+from held_out import add_evaluation_flags
 from rldk.functional.policy import AGGREGATIONS
 
 # How each estimator is used in its paper, or in TRL where that differs; any of it can be set by a flag.
@@ -86,6 +87,13 @@ def make_parser() -> argparse.ArgumentParser:
         help="what samples responses: this process, another one with Hugging Face generate, vLLM or SGLang",
     )
     add("--rollout_memory", type=float, default=0.4, help="share of the GPU's memory that vLLM or SGLang may use")
+    add(
+        "--eval_interval",
+        type=int,
+        default=50,
+        help="steps between evaluations on the held-out prompts of the data config; 0 never",
+    )
+    add_evaluation_flags(parser, own_reward=True)
     add("--logprob_chunk", type=int, default=4096, help="tokens whose logits are held at a time")
     return parser
 
@@ -100,7 +108,15 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         or (samples // args.mini_batches) % min(args.batch_size, samples // args.mini_batches)
     ):
         parser.error(f"--mini_batches {args.mini_batches} does not divide the {samples} samples of a step into whole passes.")
-    for name in ("max_new_tokens", "ppo_epochs", "temperature", "num_generations", "logprob_chunk"):
+    for name in (
+        "max_new_tokens",
+        "ppo_epochs",
+        "temperature",
+        "num_generations",
+        "logprob_chunk",
+        "eval_prompts",
+        "eval_generations",
+    ):
         if not getattr(args, name) > 0:
             parser.error(f"expected --{name} to be above 0, got {getattr(args, name)}")
     if args.advantage != "gae" and args.num_generations < 2:

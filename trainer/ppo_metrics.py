@@ -20,7 +20,7 @@ from rldk.functional.masked import masked_mean, masked_var
 from rldk.functional.mismatch import mismatch_statistics
 from rldk.functional.policy import explained_variance
 from rldk.functional.preflight import DistinctCount, digest, has_dropout, shares_weights
-from rldk.functional.responses import describe_responses, sample_responses
+from rldk.functional.responses import describe_responses, distinct_endings, sample_responses
 from rldk.functional.sample import describe
 from rldk.functional.throughput import rl_step_flops
 from rldk.functional.weights import WeightSample
@@ -76,6 +76,7 @@ def rollout_metrics(whole: dict[str, Tensor], coef: float, group: int = 1) -> di
     # before whitening: afterwards mean and spread say nothing. Where all tokens of a response have one, it counts once.
     found |= describe(whole["raw"][mask] if "values" in whole else whole["raw"][:, 0])
     found |= describe_responses([sample_responses(whole["responses"].cpu(), lengths.cpu())])
+    found["distinct_endings_frac"] = distinct_endings(whole["responses"].cpu(), lengths.cpu())
     correlation = rank_correlation(lengths, score)
     found |= {} if math.isnan(correlation) else {"length_reward_corr": correlation}
     return {key: float(value) for key, value in found.items()}

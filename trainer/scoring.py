@@ -31,9 +31,9 @@ def load_reward(name: str, folder_allowed: bool = True) -> Any:
         raise ValueError(f"--reward {name} cannot be imported: {error}") from error
 
 
-def load_scorer(args: argparse.Namespace, tokenizer: Any, device: torch.device) -> Any:
-    """A function of a batch of prompts and their rollout, with the number of its parameters."""
-    reward = load_reward(args.reward)
+def load_scorer(args: argparse.Namespace, tokenizer: Any, device: torch.device, name: str | None = None) -> Any:
+    """A function of a batch of prompts and their rollout, with the number of its parameters; `name` overrides --reward."""
+    reward = load_reward(name or args.reward)
     if isinstance(reward, Path):
         return ClassifierScorer(args, reward, tokenizer, device)
     return FunctionScorer(reward, tokenizer)

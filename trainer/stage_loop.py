@@ -18,6 +18,7 @@ from data_config import DataError, read_config
 from data_mix import load_records
 from data_order import batch_indices, steps_in
 from faults import Faults, StepSettings
+from held_out import Examiner, add_evaluation_flags
 from logger import Logger, Throughput
 from lora import add_adapters
 from machine import seed_everything, set_threads
@@ -46,10 +47,12 @@ CONSOLE = [
 ]
 
 
-def add_stage_flags(parser: argparse.ArgumentParser, **defaults: Any) -> None:
-    """The flags that these four stages have besides the common ones, and a stage's own defaults."""
+def add_stage_flags(parser: argparse.ArgumentParser, writes: bool = True, **defaults: Any) -> None:
+    """The flags of these stages besides the common ones, and a stage's own defaults; `writes`: its model can answer prompts."""
     parser.add_argument("--eval_interval", type=int, default=50, help="steps between evaluations on held-out samples; 0 never")
     parser.add_argument("--eval_samples", type=int, default=64, help="samples held out, at most a tenth of the data")
+    if writes:
+        add_evaluation_flags(parser)
     parser.set_defaults(**defaults)
 
 
@@ -127,6 +130,10 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
     for sentence in (threads, *checkpoints.said):
         logger.say(sentence)
 
+    examiner = Examiner(args, accelerator, tokenizer)
+    if not start:
+        examiner.before(model, logger)
+
     # 3. The steps.
     ended, done = "", start
     for step in range(start, total):
@@ -180,7 +187,8 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         done, last = step + 1, step + 1 == total
         if held and (last or done % args.eval_interval == 0):
             metrics |= evaluate(model, data, range(size, size + held), objective, args.batch_size, accelerator)
-        logger.log(done, metrics, notes, {"samples": per_rank * world, "tokens_in": int(tokens)})
+        held_out, asked = examiner.after(done, total, model, logger)
+        logger.log(done, metrics | held_out, notes, {"samples": per_rank * world, "tokens_in": int(tokens)}, asked)
 
         # 6. Reasons to end before the end; a checkpoint either way.
         if stopper.requested(accelerator, also=logger.stop is not None):

@@ -24,6 +24,7 @@ from data_order import Cut, batch_indices, steps_in
 from data_sets import Prompts
 from experience import answers, judged, kl_after
 from faults import Faults, StepSettings
+from held_out import Examiner
 from logger import Logger, Throughput
 from machine import make_accelerator, seed_everything, set_threads
 from models import count_parameters, load_tokenizer, save_weights
@@ -104,6 +105,10 @@ def main(argv: list[str] | None = None) -> int:
         logger.say(sentence)
 
     engine = make_engine(args, policy, tokenizer, cut.micro, world)
+    examiner = Examiner(args, accelerator, tokenizer, scorer)
+    if not begin:
+        examiner.before(policy, logger)
+
     stopped, step = "", begin
     for step in range(begin + 1, total + 1):
         seed_everything(args.seed, step, rank)
@@ -198,7 +203,9 @@ def main(argv: list[str] | None = None) -> int:
         if lost:
             notes.append(f"gradients were not finite: {lost} of {len(seen)} updates skipped, weights unchanged by them")
         shown = scored.shown(tokenizer) if logger.shows_samples(step) else []
-        logger.log(step, metrics, notes, {"tokens_in": read, "tokens_out": made, "samples": responses}, shown)
+        held_out, asked = examiner.after(step, total, policy, logger)
+        counts_of_step = {"tokens_in": read, "tokens_out": made, "samples": responses}
+        logger.log(step, metrics | held_out, notes, counts_of_step, [*shown, *asked])
 
         # 11. Reasons to leave, and checkpoints.
         if stopper.requested(accelerator, also=logger.stop is not None):

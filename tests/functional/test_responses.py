@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rldk.functional.responses import describe_responses, sample_responses
+from rldk.functional.responses import describe_responses, distinct_endings, sample_responses
 
 
 def plain(responses: list[list[int]]) -> dict[str, float]:
@@ -76,3 +76,12 @@ def test_the_tokens_are_left_as_they_are() -> None:
     before = tokens.copy()
     sample_responses(tokens, lengths)
     assert (tokens == before).all()
+
+
+def test_endings_are_counted_by_their_last_tokens() -> None:
+    fixed = [7, 8, 9, 2]
+    beginnings = [[n, n + 1, n + 2] for n in range(10, 20)]
+    alike = [[*start, *fixed] for start in beginnings]
+    assert distinct_endings(*padded(alike), size=4) == 1 / 10
+    assert distinct_endings(*padded(alike, filling=99), size=5) == 1.0  # one token further back they differ
+    assert distinct_endings(*padded([[2], [3, 2], [3, 2], [1, 3, 2]]), size=5) == 3 / 4  # shorter ones count whole

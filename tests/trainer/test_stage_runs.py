@@ -303,14 +303,29 @@ def test_a_reward_model_learns_from_the_preferences_and_is_what_ppo_takes(chain:
     assert AutoModelForSequenceClassification.from_pretrained(str(tmp_path / "reward")).config.num_labels == 1
 
 
-def test_samples_are_shown_with_their_reward(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import show_samples
+def test_a_stage_answers_held_out_questions_before_and_after(
+    chain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--model_path", str(chain / "midtrain"), "--from_weight", "none", "--eval_reward", "rewards:helpful"]
+    assert run("full_sft", tmp_path, *flags, "--eval_new_tokens", "5", "--eval_generations", "2", steps=2) == 0
+    out = capsys.readouterr().out
+    for when in ("before", "after"):
+        said = out[out.index(f"{when}: reward") :].splitlines()
+        assert "over 36 held-out prompts" in said[0] and "pass@2" in said[0] and "  ->  " in said[1]
+    found = events(tmp_path, "full_sft")
+    assert [event["step"] for event in found if "eval_reward_mean" in event["metrics"]] == [0, found[-1]["step"]]
+    assert all(sample["held_out"] for sample in found[-1]["samples"])
+
+
+def test_models_are_evaluated_beside_each_other(chain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import evaluate
+    from checkpoint import CheckpointError
 
     flags = ["--weights", str(chain / "full_sft"), str(chain / "dpo"), "--show", "2", "--max_new_tokens", "5"]
-    assert show_samples.main(flags) == 0
+    assert evaluate.main(flags) == 0
     first = capsys.readouterr().out
-    assert first.count("over 36 questions") == 2 and first.count("Which colour has the fox?") == 2
-    assert show_samples.main(flags) == 0
+    assert first.count("over 36 held-out prompts") == 2 and first.count("is better than") == 1
+    assert evaluate.main(flags) == 0
     assert capsys.readouterr().out == first
-    with pytest.raises(FileNotFoundError, match="No weights in"):
-        show_samples.main(["--weights", str(chain / "nothing")])
+    with pytest.raises(CheckpointError, match="No tokenizer in"):
+        evaluate.main(["--weights", str(chain / "nothing")])

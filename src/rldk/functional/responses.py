@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MAX_RESPONSES", "ResponseSample", "describe_responses", "place_factors", "sample_responses"]
+__all__ = ["MAX_RESPONSES", "ResponseSample", "describe_responses", "distinct_endings", "place_factors", "sample_responses"]
 
 ResponseSample = tuple[list[int], list[float]]
 """A number for each response, equal for equal tokens; and the repetition of those that are long enough."""
@@ -44,6 +44,13 @@ def sample_responses(tokens: Any, lengths: Any) -> ResponseSample:
     sizes = [min(length, _MAX_TOKENS) for length in lengths[:_MAX_REPETITION].tolist()]
     found = zip(distinct, sizes, strict=True)
     return digests, [1.0 - count / (size - 1) for count, size in found if size >= _MIN_TOKENS]
+
+
+def distinct_endings(tokens: Any, lengths: Any, size: int = 5) -> float:
+    """The share of different endings among at most 64 responses: their last `size` tokens, the end token among them."""
+    kept, lengths = np.asarray(tokens)[:MAX_RESPONSES], np.asarray(lengths)[:MAX_RESPONSES]
+    endings = {tuple(row[max(length - size, 0) : length].tolist()) for row, length in zip(kept, lengths.astype(int), strict=True)}
+    return len(endings) / max(len(kept), 1)
 
 
 def describe_responses(samples: Iterable[ResponseSample]) -> dict[str, float]:

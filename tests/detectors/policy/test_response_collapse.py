@@ -121,3 +121,11 @@ def test_a_sparse_log_needs_two_rows():
     for row in range(30):
         engine.observe(Event(10 * row, {"distinct_responses_frac": 0.95 if row < 15 else 1 / 16}))
     assert [(one.step, one.clause) for one in engine.anomalies] == [(180, "one_text")]
+
+
+def test_responses_that_all_end_in_three_phrases_are_a_warning_although_the_reward_rises(told):
+    varied = {"distinct_responses_frac": np.full(ROWS, 0.9), "reward_mean": LEARNING}
+    fixed = varied | {"distinct_endings_frac": np.where(LATE, 3 / 32, 0.7)}
+    assert told(ResponseCollapse(), fixed) == [(106, "warning", "few_endings")]
+    assert told(ResponseCollapse(), varied | {"distinct_endings_frac": np.where(LATE, 0.25, 0.7)}) == []
+    assert told(ResponseCollapse(), varied | {"distinct_endings_frac": np.where(LATE, 3 / 32, 0.4)}) == []  # never were varied

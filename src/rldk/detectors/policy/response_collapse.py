@@ -21,13 +21,15 @@ class ResponseCollapse(Detector):
     """The policy writes the same response to every prompt, or repeats itself within a response.
 
     What it catches: no more than 15 % of the responses of a rollout differ, after more than half did, or since the first row;
-        or more than 60 % of the pairs of neighbouring tokens in a response are repetitions, far more than at the start.
+        or no more than 15 % of their endings do, after more than half did; or more than 60 % of the pairs of neighbouring tokens
+        in a response are repetitions, far more than at the start.
     Why it matters: a policy that writes one text no longer answers its prompts, and equal responses give nothing to learn
         from. The reward may not show it, since one text can satisfy a weak reward.
     When it misfires: tasks with a handful of right answers (yes or no, a class) end in a few texts; while the reward rises
         and nothing else has left its range that is only a warning. Responses to a single prompt may become alike as it is
         learnt: if a rollout has only one prompt, a rising reward excuses that. At the start, responses of fewer than 8 tokens
-        are not judged. With fewer than 7 responses per rollout, one text is more than 15 % and cannot be detected.
+        are not judged. With fewer than 7 responses per rollout, one text is more than 15 % and cannot be detected. A format that
+        is asked for and learnt (every response closes with one fixed sentence) also makes endings alike: read samples.
     What to do: read samples; go back to a checkpoint before the fall, lower the learning rate, raise the entropy bonus, the
         temperature or the KL penalty. If it is so from the start, check that sampling is on.
     References: Holtzman et al. 2020, The Curious Case of Neural Text Degeneration; Welleck et al. 2020, Neural Text
@@ -39,7 +41,7 @@ class ResponseCollapse(Detector):
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("distinct_responses_frac", "repetition_frac"),)
     panels: ClassVar = ("quality", "entropy", "reward")
-    reads: ClassVar = (*SCORES, "rollout_buffer_size", "batch_size", "num_generations", *CHANNEL_METRICS)
+    reads: ClassVar = ("distinct_endings_frac", *SCORES, "rollout_buffer_size", "batch_size", "num_generations", *CHANNEL_METRICS)
     advice: ClassVar[str] = (
         "Read samples; go back to before it; lower the learning rate, raise the entropy bonus, temperature or KL penalty."
     )
@@ -52,6 +54,10 @@ class ResponseCollapse(Detector):
         "one_text_from_start": Clause(
             "hardly any two responses of a rollout have differed since the first row", "warning",
             "definition: sampled responses differ, unless sampling is off or the model has one answer", persist=8, min_rows=2,
+        ),
+        "few_endings": Clause(
+            "nearly all responses end in the same few phrases, although most endings used to differ", "warning",
+            "definition: what closes every answer, whatever was asked, is written for the reward", persist=5, min_rows=2,
         ),
         "repeats": Clause(
             "most of a response is repetition, unlike at the start", "critical",
@@ -68,9 +74,10 @@ class ResponseCollapse(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         distinct, repeated = view.get("distinct_responses_frac"), view.get("repetition_frac")
         alike, repeats = distinct.level <= self.share, repeated.level > self.repetition
-        if not alike and not repeats:
+        endings = view.get("distinct_endings_frac")
+        if not alike and not repeats and not endings.level <= self.share:
             return ()
-        found = [self._one_text(view), self._from_start(view)] if alike else []
+        found = [self._one_text(view), self._from_start(view)] if alike else [self._few_endings(view)]
         return [one for one in (*found, self._repeats(view) if repeats else None) if one is not None]
 
     def _one_text(self, view: View) -> Finding | None:
@@ -82,6 +89,15 @@ class ResponseCollapse(Detector):
         message = f"The share of different responses fell from {best:.0%} to {distinct.level:.0%}."
         evidence = {"distinct_best": best, "distinct": distinct.level}
         return Finding("warning" if excused else "", distinct.level, self.share, message, evidence, clause="one_text")
+
+    def _few_endings(self, view: View) -> Finding | None:
+        endings = view.get("distinct_endings_frac")
+        best = max(endings.first, endings.high)
+        if not endings.level <= self.share or not best > VARIED:
+            return None
+        message = f"The share of different endings among the responses fell from {best:.0%} to {endings.level:.0%}."
+        evidence = {"endings_best": best, "endings": endings.level}
+        return Finding("", endings.level, self.share, message, evidence, clause="few_endings")
 
     def _from_start(self, view: View) -> Finding | None:
         distinct, length = view.get("distinct_responses_frac"), view.get("rollout_length_mean")
