@@ -28,9 +28,13 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
     add("--max_seq_len", type=_positive, default=256, help="longest sequence in tokens")
 
     add("--from_weight", metavar="NAME", default="none", help="start from the weights of this name under --save_dir")
-    add("--model_path", metavar="FOLDER", help="start from a Hugging Face checkpoint in this folder")
+    add(
+        "--model_path",
+        metavar="MODEL",
+        help="start from a Hugging Face checkpoint: a folder, or a hub name (owner/name@revision)",
+    )
     add("--model_config", metavar="FILE", help="build a new model from this YAML or JSON of a Hugging Face config")
-    add("--tokenizer", metavar="FOLDER", help="folder of the tokenizer; by default the folder of the weights")
+    add("--tokenizer", metavar="TOKENIZER", help="folder or hub name of the tokenizer; by default that of the weights")
 
     add("--save_dir", metavar="FOLDER", default="out", help="where weights, checkpoints and logs go")
     add("--save_weight", metavar="NAME", default=stage, help="name of the weights that this stage writes under --save_dir")

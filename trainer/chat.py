@@ -45,7 +45,7 @@ class Talk:
     """A conversation with a model."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self.args, self.tokenizer = args, open_tokenizer(args.weights)
+        self.args, self.tokenizer = args, open_tokenizer(args.weights, "--weights")
         self.model = load_model(args, "causal", folder=args.weights, tokenizer=self.tokenizer).to(args.device).eval()
         if count_parameters(self.model, False) < SMALL:
             torch.set_num_threads(1)

@@ -38,9 +38,17 @@ def template_end(tokenizer: Any) -> int | None:
     return next((token for token in _encode(after, tokenizer) if token in special), None)
 
 
-def prompt_tokens(text: str, tokenizer: Any) -> list[int]:
-    """A user's message up to where the answer begins; without a chat template, the message alone."""
-    return talk_tokens([{"role": "user", "content": text}], tokenizer)
+Prompt = str | list[dict[str, str]]
+"""A user's message, or a conversation that ends with one."""
+
+
+def messages_of(prompt: Prompt) -> list[dict[str, str]]:
+    return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+
+
+def prompt_tokens(prompt: Prompt, tokenizer: Any) -> list[int]:
+    """A prompt up to where the answer begins; without a chat template, its text alone."""
+    return talk_tokens(messages_of(prompt), tokenizer)
 
 
 def talk_tokens(messages: list[dict[str, str]], tokenizer: Any) -> list[int]:
@@ -50,14 +58,15 @@ def talk_tokens(messages: list[dict[str, str]], tokenizer: Any) -> list[int]:
     return _encode(tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False), tokenizer)
 
 
-def answer_tokens(prompt: str, answer: str, tokenizer: Any, end: int | None) -> tuple[list[int], list[int]]:
-    """Prompt and answer, the answer with its end token, as in a conversation of one question."""
+def answer_tokens(prompt: Prompt, answer: str, tokenizer: Any, end: int | None) -> tuple[list[int], list[int]]:
+    """Prompt and answer, the answer with its end token, as the last turn of a conversation."""
     if tokenizer.chat_template is None:
-        return _encode(prompt, tokenizer), [*_encode(answer, tokenizer), tokenizer.eos_token_id]
-    talk = [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}]
+        return prompt_tokens(prompt, tokenizer), [*_encode(answer, tokenizer), tokenizer.eos_token_id]
+    talk = [*messages_of(prompt), {"role": "assistant", "content": answer}]
     tokens, labels = conversation_tokens(talk, tokenizer, end)
     learnt = [place for place, label in enumerate(labels) if label != IGNORED]
-    return tokens[: learnt[0]], tokens[learnt[0] : learnt[-1] + 1]
+    begin = max((place + 1 for place in range(learnt[-1]) if labels[place] == IGNORED), default=0)  # after the earlier turns
+    return tokens[:begin], tokens[begin : learnt[-1] + 1]
 
 
 def conversation_tokens(messages: list[dict[str, str]], tokenizer: Any, end: int | None) -> tuple[list[int], list[int]]:

@@ -18,7 +18,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "dpo": ("prompt", "chosen", "rejected"),
     "ppo": ("text",),
 }
-FORMATS = ("jsonl", "json", "parquet", "text", "datasets")
+FORMATS = ("jsonl", "json", "parquet", "text", "datasets", "hub")
 _ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".parquet": "parquet", ".txt": "text", ".md": "text"}
 
 
@@ -31,13 +31,17 @@ class Source:
     """One place that records come from."""
 
     name: str
-    path: Path
+    path: Path  # or the name of a data set on the hub
     format: str
     weight: float | None = None  # its share of the mixture, relative to the other weights
     limit: int | None = None  # at most so many of its records
     repeat: int = 1  # how often each record may be used to reach the weight
     fields: dict[str, str] = field(default_factory=dict)  # name the stage needs: name the source has
     columns: tuple[str, ...] = ()  # what else a record keeps, for the reward function
+    system: str = ""  # system prompt of conversations that have none
+    split: str = "train"  # of a data set with several
+    subset: str | None = None  # configuration of a data set on the hub
+    files: tuple[str, ...] = ()  # of the hub: only these, by patterns
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,9 @@ def read_config(path: str | Path) -> DataConfig:
     max_bad = raw.get("max_bad", 0.05)
     if isinstance(max_bad, bool) or not isinstance(max_bad, int | float) or not 0 <= max_bad <= 1:
         raise DataError(f"{path}: Expected `max_bad` to be a share between 0 and 1, got {max_bad!r}.")
-    sources = tuple(_source(entry, f"{path}: source {number}") for number, entry in enumerate(raw["sources"], start=1))
+    sources = tuple(
+        _source(entry, f"{path}: source {number}", raw["stage"]) for number, entry in enumerate(raw["sources"], start=1)
+    )
     if raw["stage"] != "ppo" and any(source.columns for source in sources):
         raise DataError(f"{path}: `columns` are for the reward of the stage ppo, not for {raw['stage']}.")
     if len({source.columns for source in sources}) > 1:
@@ -86,18 +92,33 @@ def read_config(path: str | Path) -> DataConfig:
     weighted = [source.weight is not None for source in sources]
     if any(weighted) and not all(weighted):
         raise DataError(f"{path}: give every source a `weight`, or none (then everything is taken).")
-    held_out = tuple(
-        _source(entry, f"{path}: held_out {number}") for number, entry in enumerate(raw.get("held_out") or [], start=1)
-    )
+    asked = enumerate(raw.get("held_out") or [], start=1)
+    held_out = tuple(_source(entry, f"{path}: held_out {number}", "ppo") for number, entry in asked)
     options = {key: raw[key] for key in ("seed", "max_records", "max_chars") if raw.get(key) is not None}
     return DataConfig(path, raw["stage"], Path(raw["output"]), sources, held_out=held_out, max_bad=float(max_bad), **options)
 
 
-def _source(raw: Any, where: str) -> Source:
-    known = {"name", "path", "format", "weight", "limit", "repeat", "fields", "columns"}
-    _check_keys(raw, known, {"path"}, where)
-    path = Path(raw["path"])
-    kind = raw.get("format") or ("datasets" if path.is_dir() else _ENDINGS.get(path.suffix))
+def _source(raw: Any, where: str, stage: str) -> Source:
+    known = {
+        "name",
+        "path",
+        "hub",
+        "format",
+        "weight",
+        "limit",
+        "repeat",
+        "fields",
+        "columns",
+        "system",
+        "split",
+        "subset",
+        "files",
+    }
+    _check_keys(raw, known, set(), where)
+    if ("path" in raw) == ("hub" in raw):
+        raise DataError(f"{where}: give `path` (a file or folder) or `hub` (owner/name); it has {sorted(map(str, raw))}.")
+    path = Path(raw.get("path") or raw["hub"])
+    kind = "hub" if "hub" in raw else raw.get("format") or ("datasets" if path.is_dir() else _ENDINGS.get(path.suffix))
     if kind not in FORMATS:
         raise DataError(f"{where}: Expected `format` to be one of {list(FORMATS)}, got {kind!r} for {path}.")
     for key in ("limit", "repeat"):
@@ -108,12 +129,30 @@ def _source(raw: Any, where: str) -> Source:
     fields = raw.get("fields") or {}
     if not isinstance(fields, dict) or not all(isinstance(part, str) for pair in fields.items() for part in pair):
         raise DataError(f"{where}: Expected `fields` to map names the stage needs to names the source has, got {fields!r:.80}.")
-    columns = raw.get("columns") or []
-    if not isinstance(columns, list) or not all(isinstance(name, str) and name not in ("text", "source") for name in columns):
-        raise DataError(f"{where}: Expected `columns` to be a list of names other than text and source, got {columns!r:.80}.")
-    name = str(raw.get("name") or path.stem)
-    share = None if weight is None else float(weight)
-    return Source(name, path, kind, share, raw.get("limit"), raw.get("repeat") or 1, fields, tuple(columns))
+    for key in ("system", "split", "subset"):
+        if not isinstance(raw.get(key) or "", str):
+            raise DataError(f"{where}: Expected `{key}` to be text, got {raw[key]!r:.80}.")
+    if raw.get("system") and stage in ("pretrain", "midtrain"):
+        raise DataError(f"{where}: a `system` prompt is for conversations, and {stage} takes plain text.")
+    columns = _names(raw, "columns", where)
+    if {"text", "source"} & set(columns):
+        raise DataError(
+            f"{where}: Expected `columns` to be a list of names other than text and source, got {list(columns)!r:.80}."
+        )
+    return Source(
+        str(raw.get("name") or path.stem), path, kind, None if weight is None else float(weight), raw.get("limit"),
+        raw.get("repeat") or 1, fields, columns, raw.get("system") or "", raw.get("split") or "train", raw.get("subset"),
+        _names(raw, "files", where),
+    )  # fmt: skip
+
+
+def _names(raw: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+    """A list of names, or one name."""
+    given = raw.get(key) or []
+    given = [given] if isinstance(given, str) else given
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise DataError(f"{where}: Expected `{key}` to be a list of names, got {given!r:.80}.")
+    return tuple(given)
 
 
 def _check_keys(raw: Any, known: set[str], needed: set[str], where: str) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from data_config import NEEDED, DataConfig, DataError, Source
 from data_sources import Misshapen, Record, iter_records, shape_record
@@ -88,7 +89,7 @@ def _usable(source: Source, config: DataConfig, seen: set[bytes], report: Source
     for where, raw in iter_records(source):
         report.read += 1
         try:
-            record = shape_record(raw, config.stage, source.fields, source.columns)
+            record = shape_record(raw, config.stage, source.fields, source.columns, source.system)
         except Misshapen as error:
             report.leave_out("wrong shape", f"{where}: {error}")
             continue
@@ -180,8 +181,8 @@ def read_prepared(path: Path, stage: str) -> list[Record]:
             if not isinstance(record, dict) or any(key not in record for key in needed):
                 has = sorted(record) if isinstance(record, dict) else type(record).__name__
                 raise DataError(f"{path}:{number} is not prepared for {stage}: it has {has}, it needs {list(needed)}.")
-            kind = list if stage == "sft" else str
-            if wrong := [key for key in NEEDED[stage] if not isinstance(record[key], kind) or not record[key]]:
+            kinds: dict[str, Any] = {"messages": list, "prompt": str | list}
+            if wrong := [key for key in NEEDED[stage] if not isinstance(record[key], kinds.get(key, str)) or not record[key]]:
                 what = "messages" if stage == "sft" else "text"
                 raise DataError(f"{path}:{number}: Expected {wrong} to be {what} and not empty, got {record[wrong[0]]!r:.60}.")
             records.append(record)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from chat_tokens import IGNORED, answer_tokens, conversation_tokens, prompt_tokens, template_end
+from chat_tokens import IGNORED, answer_tokens, conversation_tokens, messages_of, prompt_tokens, template_end
 from data_config import DataError
 
 __all__ = ["Conversations", "PackedBlocks", "Pairs", "Prompts", "left_pad", "right_pad"]
@@ -95,11 +95,13 @@ class Prompts(Sequence[dict[str, Any]]):
 
     def __init__(self, records: Sequence[dict[str, Any]], tokenizer: Any, length: int) -> None:
         self.pad = tokenizer.pad_token_id
-        encoded = [
-            {"tokens": prompt_tokens(record["text"], tokenizer), "text": record["text"], "source": record["source"]}
-            | {"columns": {key: value for key, value in record.items() if key not in ("text", "source")}}
-            for record in records
-        ]
+        talks = any("messages" in record for record in records)  # then all prompts are conversations, for the reward too
+        encoded = []
+        for record in records:
+            columns = {key: value for key, value in record.items() if key not in ("text", "source")}
+            columns |= {"messages": messages_of(record.get("messages") or record["text"])} if talks else {}
+            tokens = prompt_tokens(record.get("messages") or record["text"], tokenizer)
+            encoded.append({"tokens": tokens, "text": record["text"], "source": record["source"], "columns": columns})
         self.items = _within(encoded, length, lambda item: len(item["tokens"]), "prompts")
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Records from files: JSON lines, JSON, parquet, text and `datasets` folders; the shapes of public data sets become one."""
+"""Records from files, folders and the hub; the shapes of public data sets become one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from checkpoint import CheckpointError
 from data_config import NEEDED, DataError, Source
+from hub import local_folder
 
 __all__ = ["Misshapen", "iter_records", "shape_record"]
 
@@ -27,12 +29,18 @@ class Misshapen(ValueError):
 
 def iter_records(source: Source) -> Iterator[tuple[str, Any]]:
     """The location of each record and the record itself; what cannot be read is returned as `Misshapen`."""
+    if source.format == "hub":
+        yield from _hub(source)
+        return
     if not source.path.exists():
         raise DataError(
             f"Source {source.name}: no {source.path}. `python trainer/generate_corpus.py` writes the project's own sets; "
             f"for your own data set `path` in the data config."
         )
-    readers = {"jsonl": _jsonl, "json": _json, "parquet": _parquet, "text": _text, "datasets": _datasets}
+    if source.format == "datasets":
+        yield from _datasets(source)
+        return
+    readers = {"jsonl": _jsonl, "json": _json, "parquet": _parquet, "text": _text}
     yield from readers[source.format](source.path)
 
 
@@ -79,27 +87,54 @@ def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
             number += 1
 
 
-def _datasets(path: Path) -> Iterator[tuple[str, Any]]:
-    """A folder written by `Dataset.save_to_disk`; of a dictionary of splits, the one called train."""
+def _datasets(source: Source) -> Iterator[tuple[str, Any]]:
+    """A folder written by `Dataset.save_to_disk`; of a dictionary of splits, the one that is asked for."""
     import datasets
 
-    loaded = datasets.load_from_disk(str(path))
+    loaded = datasets.load_from_disk(str(source.path))
     if isinstance(loaded, datasets.DatasetDict):
-        if "train" not in loaded:
-            raise DataError(f"{path} holds the splits {sorted(loaded)} and none called train; name one by its folder.")
-        loaded = loaded["train"]
+        if source.split not in loaded:
+            raise DataError(
+                f"{source.path} holds the splits {sorted(loaded)} and none called {source.split}; name one by `split`."
+            )
+        loaded = loaded[source.split]
     for number, record in enumerate(loaded):
-        yield f"{path} row {number}", record
+        yield f"{source.path} row {number}", record
 
 
-def shape_record(raw: Any, stage: str, fields: dict[str, str], columns: tuple[str, ...] = ()) -> Record:
-    """The record as its stage needs it, from any of the shapes that public sets have; `Misshapen` if it has none of them."""
+def _hub(source: Source) -> Iterator[tuple[str, Any]]:
+    """A data set on the hub, by way of the local cache."""
+    import datasets
+
+    name = str(source.path)
+    try:
+        folder = local_folder(name, f"source {source.name}: `hub`", "dataset", source.files)
+    except CheckpointError as error:
+        raise DataError(str(error)) from error
+    given: dict[str, Any] = {"data_files": {source.split: list(source.files)}} if source.files else {"name": source.subset}
+    try:
+        loaded = datasets.load_dataset(str(folder), split=source.split, **given)
+    except (ValueError, FileNotFoundError, datasets.exceptions.DatasetsError) as error:
+        raise DataError(
+            f"Source {source.name}: {name} cannot be loaded: {error}. Name one of its splits by `split`, a configuration by "
+            "`subset`, or files by `files`."
+        ) from error
+    for number, record in enumerate(loaded):
+        yield f"{name} {source.split} row {number}", record
+
+
+def shape_record(raw: Any, stage: str, fields: dict[str, str], columns: tuple[str, ...] = (), system: str = "") -> Record:
+    """The record as its stage needs it, from any of the shapes that public sets have; `Misshapen` if it has none of them.
+
+    `fields` may name a part of an object (`reward_model.ground_truth`); `system` goes before conversations without such a prompt.
+    """
     if isinstance(raw, Misshapen):
         raise raw
     if not isinstance(raw, dict):
         raise Misshapen(f"expected an object, got {type(raw).__name__}")
-    raw = {**raw, **{needed: raw[name] for needed, name in fields.items() if name in raw}}
-    shaped = {"sft": _sft, "dpo": _dpo, "ppo": _ppo}.get(stage, _plain)(raw)
+    found = {needed: _part(raw, name) for needed, name in fields.items()}
+    raw = {**raw, **{needed: value for needed, value in found.items() if value is not None}}
+    shaped = {"sft": _sft, "dpo": _dpo, "ppo": _ppo}.get(stage, _plain)(raw, system)
     if shaped is None:
         raise Misshapen(f"has {sorted(map(str, raw))}, needs {list(NEEDED[stage])}")
     if missing := [name for name in columns if name not in raw]:
@@ -107,12 +142,22 @@ def shape_record(raw: Any, stage: str, fields: dict[str, str], columns: tuple[st
     return shaped | {name: raw[name] for name in columns}
 
 
-def _plain(raw: Record) -> Record | None:
+def _part(raw: Record, name: str) -> Any:
+    """A field by its name, or by the names of the objects around it, joined by dots."""
+    if name in raw:
+        return raw[name]
+    found: Any = raw
+    for key in name.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _plain(raw: Record, system: str) -> Record | None:
     text = raw.get("text", raw.get("content"))
     return {"text": text} if isinstance(text, str) else None
 
 
-def _sft(raw: Record) -> Record | None:
+def _sft(raw: Record, system: str) -> Record | None:
     messages = _messages(raw.get("messages", raw.get("conversations")))
     if messages is None and (ask := _first(raw, _ASKS)) is not None and (reply := _first(raw, _REPLIES)) is not None:
         context = raw.get("input") if raw.get("instruction") else None
@@ -122,32 +167,54 @@ def _sft(raw: Record) -> Record | None:
         return None
     if not any(message["role"] == "assistant" for message in messages):
         raise Misshapen("no message of the assistant to learn from")
-    return {"messages": messages}
+    return {"messages": _with_system(messages, system)}
 
 
-def _dpo(raw: Record) -> Record | None:
-    chosen, rejected, prompt = raw.get("chosen"), raw.get("rejected"), _first(raw, _ASKS)
-    if isinstance(chosen, list) and isinstance(rejected, list):  # whole conversations, alike up to the last message
+def _dpo(raw: Record, system: str) -> Record | None:
+    """`prompt` is a text, or messages where there are several turns or a system prompt."""
+    chosen, rejected = raw.get("chosen"), raw.get("rejected")
+    prompt: Any = _messages(raw["prompt"]) if isinstance(raw.get("prompt"), list) else _first(raw, _ASKS)
+    if isinstance(chosen, list) and isinstance(
+        rejected, list
+    ):  # whole conversations, alike up to the last message; or answers alone
         one, other = _messages(chosen), _messages(rejected)
-        if not one or not other or one[:-1] != other[:-1]:
-            raise Misshapen("chosen and rejected are not the same conversation up to the last message")
-        if prompt is None and len(one) > 2:
-            raise Misshapen("a conversation of several turns; give it as `prompt`, `chosen` and `rejected`")
-        prompt = prompt if prompt is not None else one[0]["content"] if len(one) == 2 else None
+        if not one or not other or one[:-1] != other[:-1] or any(talk[-1]["role"] != "assistant" for talk in (one, other)):
+            raise Misshapen("chosen and rejected are not the same conversation up to the assistant's last message")
+        prompt = one[:-1] or prompt
         chosen, rejected = one[-1]["content"], other[-1]["content"]
-    if not (isinstance(prompt, str) and isinstance(chosen, str) and isinstance(rejected, str)):
+    if isinstance(prompt, str):
+        prompt = [{"role": "user", "content": prompt}]
+    if not (prompt and isinstance(chosen, str) and isinstance(rejected, str)):
         return None
     if chosen == rejected:
         raise Misshapen("chosen and rejected are the same")
-    return {"prompt": prompt, "chosen": chosen, "rejected": rejected}
+    return {"prompt": _alone(_with_system(prompt, system)), "chosen": chosen, "rejected": rejected}
 
 
-def _ppo(raw: Record) -> Record | None:
-    text = raw.get("text") if isinstance(raw.get("text"), str) else _first(raw, _ASKS)
-    if text is None and (messages := _messages(raw.get("messages", raw.get("conversations")))):
-        asked = [message["content"] for message in messages if message["role"] == "user"]
-        text = asked[0] if asked else None
-    return {"text": text} if text is not None else None
+def _ppo(raw: Record, system: str) -> Record | None:
+    """`text` is the user's last message. Where more belongs to the prompt, `messages` has all of it up to there."""
+    text: Any = raw.get("text") if isinstance(raw.get("text"), str) else _first(raw, _ASKS)
+    given = [raw.get(name) for name in ("prompt", "messages", "conversations")]
+    talk = next((_messages(one) for one in given if isinstance(one, list)), None) if text is None else None
+    if talk:
+        last = max((place for place, message in enumerate(talk) if message["role"] == "user"), default=-1)
+        talk = talk[: last + 1]
+    messages = talk or ([{"role": "user", "content": text}] if text is not None else [])
+    if not messages:
+        return None
+    messages = _with_system(messages, system)
+    alone = _alone(messages)
+    return {"text": alone} if isinstance(alone, str) else {"text": messages[-1]["content"], "messages": messages}
+
+
+def _with_system(messages: list[dict[str, str]], system: str) -> list[dict[str, str]]:
+    """With the system prompt of the data config, unless the conversation has one."""
+    return [{"role": "system", "content": system}, *messages] if system and messages[0]["role"] != "system" else messages
+
+
+def _alone(messages: list[dict[str, str]]) -> str | list[dict[str, str]]:
+    """A single message of the user as its text."""
+    return messages[0]["content"] if len(messages) == 1 and messages[0]["role"] == "user" else messages
 
 
 def _first(raw: Record, names: tuple[str, ...]) -> str | None:

@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> int:
     records, device = prompts_of(args), torch.device(args.device)
     found: dict[str, Evaluation] = {}
     for place in args.weights:
-        tokenizer = open_tokenizer(place)
+        tokenizer = open_tokenizer(place, "--weights")
         model = load_model(args, "causal", folder=place, tokenizer=tokenizer).to(device).eval()
         if count_parameters(model, False) < SMALL:
             torch.set_num_threads(1)

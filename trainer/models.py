@@ -17,8 +17,11 @@ from safetensors import SafetensorError
 
 from chat_tokens import end_tokens
 from checkpoint import CheckpointError, checked_name, heal, put_in_place
+from hub import local_folder
 from lora import merged_state, save_adapters
 from sharding import is_sharded, whole_state
+
+TOKENIZER_FILES = ("*.json", "*.txt", "*.model", "*.jinja")
 
 
 def weight_folder(args: argparse.Namespace, name: str) -> Path:
@@ -37,12 +40,15 @@ def model_source(args: argparse.Namespace) -> Path | None:
                 "Run the stage before this one, or give --model_path."
             )
         return folder
-    if args.model_path:
-        folder = Path(args.model_path)
-        if not (folder / "config.json").is_file():
-            raise CheckpointError(f"--model_path {folder}: no config.json there. Give the folder of a Hugging Face checkpoint.")
-        return folder
-    return None
+    return model_folder(args.model_path, "--model_path") if args.model_path else None
+
+
+def model_folder(name: str | Path, flag: str) -> Path:
+    """The folder of a model by folder or hub name."""
+    folder = local_folder(name, flag)
+    if not (folder / "config.json").is_file():
+        raise CheckpointError(f"{flag} {name}: no config.json there. Give the folder or hub name of a Hugging Face checkpoint.")
+    return folder
 
 
 @contextmanager
@@ -61,18 +67,19 @@ def quiet_transformers():
 
 def load_tokenizer(args: argparse.Namespace) -> Any:
     """The tokenizer of --tokenizer, or of the weights to start from."""
-    folder = args.tokenizer or model_source(args)
-    if folder is None:
-        raise CheckpointError("No tokenizer: neither --tokenizer nor weights were given. Give --tokenizer FOLDER.")
-    return open_tokenizer(folder)
+    name = args.tokenizer or model_source(args)
+    if name is None:
+        raise CheckpointError("No tokenizer: neither --tokenizer nor weights were given. Give --tokenizer FOLDER or a hub name.")
+    return open_tokenizer(name, "--tokenizer")
 
 
-def open_tokenizer(folder: str | Path) -> Any:
-    """The tokenizer in a folder, padding on the left."""
+def open_tokenizer(name: str | Path, flag: str) -> Any:
+    """The tokenizer by folder or hub name, padding on the left."""
     from transformers import AutoTokenizer
 
-    if not Path(folder).is_dir():
-        raise CheckpointError(f"No tokenizer in {folder}: there is no such folder.")
+    folder = local_folder(name, flag, files=TOKENIZER_FILES)
+    if not any((folder / one).is_file() for one in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")):
+        raise CheckpointError(f"{flag} {name}: there is no tokenizer in {folder}.")
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -93,7 +100,7 @@ def load_model(args: argparse.Namespace, kind: str = "causal", folder: str | Pat
         "score": transformers.AutoModelForSequenceClassification,
     }[kind]
     heads = {} if kind == "causal" else {"num_labels": 1}
-    source = folder or model_source(args)
+    source = model_source(args) if folder is None else model_folder(folder, "the model")
     given: dict[str, Any] = {"dtype": getattr(torch, getattr(args, "weight_dtype", "float32"))}
     given |= {"attn_implementation": args.attention} if getattr(args, "attention", None) else {}
     with quiet_transformers():
@@ -120,13 +127,12 @@ def load_critic(args: argparse.Namespace, tokenizer: Any) -> Any:
     if args.critic == "policy":
         return load_model(args, "value", tokenizer=tokenizer)
     if args.critic != "reward":
-        if not (Path(args.critic) / "config.json").is_file():
-            raise CheckpointError(f"--critic {args.critic}: no config.json there. Give policy, reward, or a folder of weights.")
-        return load_model(args, "value", folder=args.critic, tokenizer=tokenizer)
-    if not (Path(args.reward) / "config.json").is_file():
+        return load_model(args, "value", folder=model_folder(args.critic, "--critic"), tokenizer=tokenizer)
+    if ":" in args.reward:
         raise CheckpointError(f"--critic reward: --reward {args.reward} is not a folder with a reward model.")
-    critic = load_model(args, "value", folder=args.reward, tokenizer=tokenizer)
-    judge = load_model(args, "score", folder=args.reward, tokenizer=tokenizer)
+    folder = model_folder(args.reward, "--critic reward: --reward")
+    critic = load_model(args, "value", folder=folder, tokenizer=tokenizer)
+    judge = load_model(args, "score", folder=folder, tokenizer=tokenizer)
     head = next(module for module in reversed(list(critic.modules())) if isinstance(module, torch.nn.Linear))
     with torch.no_grad():  # the two kinds name their heads differently in some families
         head.weight.copy_(judge.score.weight)

@@ -13,17 +13,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from models import count_parameters, disable_dropout, load_model
+from chat_tokens import Prompt, messages_of
+from models import count_parameters, disable_dropout, load_model, model_folder
 from rollout import Rollout
 
 
 def load_reward(name: str, folder_allowed: bool = True) -> Any:
-    """What --reward means: `module:function`, or the folder of a trained sequence classifier (given back as a path)."""
-    if folder_allowed and (Path(name) / "config.json").is_file():
-        return Path(name)
+    """What --reward means: `module:function`, or a trained sequence classifier by folder or hub name (its folder)."""
+    if folder_allowed and ":" not in name and (Path(name).is_dir() or "/" in name):
+        return model_folder(name, "--reward")
     module, colon, function = name.partition(":")
     if not colon or not module or not function:
-        raise ValueError(f"--reward {name}: neither a folder with a sequence classifier nor `module:function`.")
+        raise ValueError(f"--reward {name}: neither a sequence classifier (folder or hub name) nor `module:function`.")
     sys.path[:0] = [path for path in (str(Path.cwd()),) if path not in sys.path]
     try:
         return getattr(importlib.import_module(module), function)
@@ -90,7 +91,8 @@ class ClassifierScorer:
                 tokens, attention = roll.tokens[rows], roll.attention[rows]
             else:
                 words = self.ours.batch_decode(roll.responses[rows], skip_special_tokens=True)
-                texts = [self._conversation(asked, said) for asked, said in zip(batch["texts"][rows], words, strict=True)]
+                prompts = batch["columns"].get("messages") or batch["texts"]
+                texts = [self._conversation(asked, said) for asked, said in zip(prompts[rows], words, strict=True)]
                 encoded = self.theirs(
                     texts, padding=True, return_tensors="pt", add_special_tokens=self.theirs.chat_template is None
                 )
@@ -100,10 +102,10 @@ class ClassifierScorer:
             found.append(self.model(**given).logits[:, 0].float())
         return torch.cat(found)
 
-    def _conversation(self, asked: str, said: str) -> str:
+    def _conversation(self, asked: Prompt, said: str) -> str:
+        talk = [*messages_of(asked), {"role": "assistant", "content": said}]
         if self.theirs.chat_template is None:
-            return f"{asked} {said}"
-        talk = [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
+            return " ".join(message["content"] for message in talk)
         return self.theirs.apply_chat_template(talk, tokenize=False)
 
 

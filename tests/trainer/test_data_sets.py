@@ -134,3 +134,29 @@ def test_samples_that_are_too_long_are_said_and_too_many_refused(tokenizer: Any,
     assert "1 of 3 prompts longer than 20 tokens left out" in capsys.readouterr().out
     with pytest.raises(DataError, match=r"2 of 3 prompts are longer than 20 tokens .*--max_seq_len larger"):
         Prompts([short, long, long], tokenizer, 20)
+
+
+def test_a_pair_of_several_turns_learns_the_last_answer_only(tokenizer: Any) -> None:
+    from data_sets import Pairs
+
+    system = {"role": "system", "content": "Be kind."}
+    record = {"prompt": [system, *TALK[:3]], "chosen": "In the pond.", "rejected": "Go away."}
+    pairs = Pairs([record], tokenizer, 200)
+    batch = pairs.collate([pairs[0]])
+    learnt = [tokenizer.decode([int(label) for label in row if label != -100]) for row in batch["labels"]]
+    assert learnt == ["In the pond.<|im_end|>", "Go away.<|im_end|>"]
+    whole = tokenizer.decode(batch["input_ids"][0])
+    assert whole.startswith("<|im_start|>system\nBe kind.<|im_end|>") and "The fox lives in the forest." in whole
+
+
+def test_a_prompt_of_several_turns_is_asked_whole_and_the_reward_sees_it(tokenizer: Any) -> None:
+    from data_sets import Prompts
+
+    records = [{"text": "Hello?", "source": "s"}, {"text": TALK[2]["content"], "messages": TALK[:3], "source": "s"}]
+    prompts = Prompts(records, tokenizer, 200)
+    batch = prompts.collate([prompts[0], prompts[1]])
+    assert batch["texts"] == ["Hello?", "And the frog?"]
+    assert batch["columns"]["messages"] == [[{"role": "user", "content": "Hello?"}], TALK[:3]]
+    asked = tokenizer.decode(batch["input_ids"][1])
+    assert "The fox lives in the forest." in asked and asked.endswith("And the frog?<|im_end|>\n<|im_start|>assistant\n")
+    assert "messages" not in Prompts(records[:1], tokenizer, 200)[0]["columns"]

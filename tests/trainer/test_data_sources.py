@@ -12,6 +12,8 @@ from data_config import DataError, Source
 from data_sources import Misshapen, iter_records, shape_record
 
 ROWS = [{"text": "one"}, {"text": "two"}]
+SYSTEM = {"role": "system", "content": "S"}
+ASK = {"role": "user", "content": "Q2"}
 TALK = [{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]
 
 
@@ -86,6 +88,18 @@ def test_json_that_is_no_list_of_records_is_refused(tmp_path: Path) -> None:
         ("ppo", {"text": "Q"}, {"text": "Q"}),
         ("ppo", {"question": "Q", "answer": "A"}, {"text": "Q"}),
         ("ppo", {"messages": TALK}, {"text": "Q"}),
+        ("ppo", {"prompt": [*TALK, ASK]}, {"text": "Q2", "messages": [*TALK, ASK]}),
+        ("ppo", {"messages": [SYSTEM, *TALK]}, {"text": "Q", "messages": [SYSTEM, TALK[0]]}),
+        (
+            "dpo",
+            {"chosen": [*TALK, ASK, TALK[1]], "rejected": [*TALK, ASK, {"role": "assistant", "content": "B"}]},
+            {"prompt": [*TALK, ASK], "chosen": "A", "rejected": "B"},
+        ),
+        (
+            "dpo",
+            {"prompt": [SYSTEM, TALK[0]], "chosen": "A", "rejected": "B"},
+            {"prompt": [SYSTEM, TALK[0]], "chosen": "A", "rejected": "B"},
+        ),
     ],
 )
 def test_a_known_shape_becomes_what_the_stage_needs(stage: str, raw: dict[str, Any], shaped: dict[str, Any]) -> None:
@@ -135,3 +149,38 @@ def test_columns_of_a_source_go_with_the_prompts_to_the_reward(tmp_path: Path) -
     (tmp_path / "sft.yaml").write_text(f"stage: sft\n{head}")
     with pytest.raises(DataError, match="for the reward of the stage ppo"):
         read_config(tmp_path / "sft.yaml")
+
+
+def test_the_system_prompt_of_a_source_goes_before_conversations_that_have_none() -> None:
+    assert shape_record({"messages": TALK}, "sft", {}, system="S") == {"messages": [SYSTEM, *TALK]}
+    own = [{"role": "system", "content": "own"}, *TALK]
+    assert shape_record({"messages": own}, "sft", {}, system="S") == {"messages": own}
+    assert shape_record({"text": "Q"}, "ppo", {}, system="S") == {"text": "Q", "messages": [SYSTEM, TALK[0]]}
+    pair = shape_record({"prompt": "Q", "chosen": "A", "rejected": "B"}, "dpo", {}, system="S")
+    assert pair["prompt"] == [SYSTEM, TALK[0]]
+
+
+def test_fields_reach_into_objects() -> None:
+    raw = {"prompt": [TALK[0]], "reward_model": {"ground_truth": "4"}, "a.b": "dots in the name"}
+    fields = {"answer": "reward_model.ground_truth", "other": "a.b"}
+    assert shape_record(raw, "ppo", fields, ("answer", "other")) == {"text": "Q", "answer": "4", "other": "dots in the name"}
+    with pytest.raises(Misshapen, match=r"needs the columns \['answer'\]"):
+        shape_record(raw, "ppo", {"answer": "reward_model.nothing"}, ("answer",))
+
+
+@pytest.mark.parametrize(
+    ("stage", "source", "words"),
+    [
+        ("ppo", "{path: a.jsonl, hub: owner/name}", "give `path` .* or `hub`"),
+        ("ppo", "{name: a}", "give `path` .* or `hub`"),
+        ("ppo", "{path: a.jsonl, system: [1]}", "Expected `system` to be text"),
+        ("pretrain", "{path: a.jsonl, system: S}", "a `system` prompt is for conversations"),
+        ("ppo", "{hub: owner/name, files: {a: b}}", "Expected `files` to be a list of names"),
+    ],
+)
+def test_a_source_that_cannot_be_is_refused(stage: str, source: str, words: str, tmp_path: Path) -> None:
+    from data_config import read_config
+
+    (tmp_path / "data.yaml").write_text(f"stage: {stage}\noutput: {tmp_path}/o.jsonl\nsources:\n  - {source}\n")
+    with pytest.raises(DataError, match=words):
+        read_config(tmp_path / "data.yaml")

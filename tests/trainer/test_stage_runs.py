@@ -327,5 +327,5 @@ def test_models_are_evaluated_beside_each_other(chain: Path, capsys: pytest.Capt
     assert first.count("over 36 held-out prompts") == 2 and first.count("is better than") == 1
     assert evaluate.main(flags) == 0
     assert capsys.readouterr().out == first
-    with pytest.raises(CheckpointError, match="No tokenizer in"):
+    with pytest.raises(CheckpointError, match="there is no such folder"):
         evaluate.main(["--weights", str(chain / "nothing")])
