@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,8 @@ def prepare() -> None:
     if not (WORLD / "full_sft/config.json").exists():
         print("\n2. A model of 0.4 million parameters learns to answer questions about it")
         model, data = ROOT / "config/model/tiny.yaml", ROOT / "config/data/posttrain/sft/chats.yaml"
-        train("train_full_sft.py", f"{SFT} --model_config {model} --data_config {data} {COMMON} --log_interval 25")
+        flags = f"{SFT} --model_config {model} --data_config {data} {COMMON} --log_interval 25"
+        train("train_full_sft.py", f"{flags} --eval_reward rewards:helpful --eval_new_tokens 24 --eval_interval 150")
 
 
 def live(name: str, fault: str, steps: int) -> Path:
@@ -97,4 +99,6 @@ if __name__ == "__main__":
     main(["scan", str(OUT)])
     print(f"\n$ rldk replay {runs[1]}\n")
     main(["replay", str(runs[1])])
+    spent = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"\nprocessor time: {spent:.0f} s (user and system)")
     sys.exit(0)

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 OUT=${1:-out/pipeline}
 PYTHON=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo python3)}
 COMMON=(--save_dir "$OUT" --use_prepared --log_interval 20 --num_threads 1)  # so small a model gains nothing from a second thread
-ASKED=(--eval_reward rewards:helpful --eval_new_tokens 32)
+ASKED=(--eval_reward rewards:helpful --eval_new_tokens 32 --eval_interval 100)
 BEGAN=$SECONDS
 
 stage() {
@@ -39,8 +39,9 @@ stage "SFT: to answer when asked" trainer/train_full_sft.py "${COMMON[@]}" "${AS
 stage "DPO: to prefer the better of two answers" trainer/train_dpo.py "${COMMON[@]}" "${ASKED[@]}" --from_weight full_sft \
     --max_steps 60 ${STAGE_FLAGS:-}
 stage "PPO: to please a reward" trainer/train_ppo.py "${COMMON[@]}" --from_weight dpo \
-    --data_config config/data/posttrain/rlaif/ppo.yaml --reward rewards:helpful --epochs 10 --max_steps 60 \
-    --batch_size 32 --max_new_tokens 32 --learning_rate 2e-4 --critic_learning_rate 1e-3 ${PPO_FLAGS:-}
+    --data_config config/data/posttrain/rlaif/ppo.yaml --reward rewards:helpful --epochs 10 --max_steps 50 \
+    --batch_size 32 --max_new_tokens 32 --learning_rate 2e-4 --critic_learning_rate 1e-3 --kl_coef 0.4 \
+    ${PPO_FLAGS:-}
 
 echo
 echo "== the five models beside each other, on questions that were in no training set"

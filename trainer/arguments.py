@@ -117,6 +117,15 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
         default="none",
         help="stop with a checkpoint when the monitor confirms one",
     )
+    add(
+        "--plan",
+        metavar="DEVICES",
+        type=_positive,
+        nargs="?",
+        const=1,
+        help="print the memory that this run would take on each of so many devices (1), and do not train",
+    )
+    add("--json", action="store_true", help="with --plan, print JSON")
     add("--inject", metavar="FAULT[@STEP]", action="append", default=[], help="break the run on purpose from this step on")
     return parser
 

@@ -241,6 +241,8 @@ _FREE = frozenset(
         "eval_generations",
         "eval_new_tokens",
         "pass_score",
+        "plan",
+        "json",
         "data_config",
         "use_prepared",
         "batch_size",

@@ -22,7 +22,8 @@ class PackedBlocks(Sequence[Tensor]):
     """Documents one after the other, each closed by the end token, cut into blocks of one length: no padding at all."""
 
     def __init__(self, records: Sequence[dict[str, Any]], tokenizer: Any, length: int) -> None:
-        encoded = tokenizer([record["text"] for record in records], add_special_tokens=False)["input_ids"]
+        texts = [record["text"] if "messages" not in record else _rendered(record["messages"], tokenizer) for record in records]
+        encoded = tokenizer(texts, add_special_tokens=False)["input_ids"]
         flat = [token for document in encoded for token in (*document, tokenizer.eos_token_id)]
         count = len(flat) // length
         if count == 0:
@@ -120,6 +121,13 @@ class Prompts(Sequence[dict[str, Any]]):
             "sources": [item["source"] for item in items],
             "columns": {name: [item["columns"].get(name) for item in items] for name in items[0]["columns"]},
         }
+
+
+def _rendered(messages: list[dict[str, str]], tokenizer: Any) -> str:
+    """A conversation as the chat template writes it; without one, its texts one after the other."""
+    if tokenizer.chat_template is None:
+        return "\n".join(message["content"] for message in messages)
+    return tokenizer.apply_chat_template(messages, tokenize=False)
 
 
 def right_pad(rows: list[list[int]], fill: int) -> tuple[Tensor, Tensor]:

@@ -153,8 +153,12 @@ def _part(raw: Record, name: str) -> Any:
 
 
 def _plain(raw: Record, system: str) -> Record | None:
+    """Plain text; a conversation also has `messages`, to which the chat template is applied."""
     text = raw.get("text", raw.get("content"))
-    return {"text": text} if isinstance(text, str) else None
+    if isinstance(text, str):
+        return {"text": text}
+    messages = _messages(raw.get("messages", raw.get("conversations")))
+    return {"text": "\n".join(message["content"] for message in messages), "messages": messages} if messages else None
 
 
 def _sft(raw: Record, system: str) -> Record | None:

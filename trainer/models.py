@@ -107,7 +107,7 @@ def load_model(args: argparse.Namespace, kind: str = "causal", folder: str | Pat
         if source is not None:
             model = auto.from_pretrained(str(source), local_files_only=True, use_safetensors=True, **given, **heads)
         else:
-            model = auto.from_config(_new_config(args, tokenizer, heads), **given)
+            model = auto.from_config(new_config(args, tokenizer, heads), **given)
     if tokenizer is not None:
         rows = model.get_input_embeddings().num_embeddings
         if len(tokenizer) > rows:
@@ -141,7 +141,7 @@ def load_critic(args: argparse.Namespace, tokenizer: Any) -> Any:
     return critic
 
 
-def _new_config(args: argparse.Namespace, tokenizer: Any, more: dict[str, Any]) -> Any:
+def new_config(args: argparse.Namespace, tokenizer: Any, more: dict[str, Any]) -> Any:
     from transformers import AutoConfig
 
     if not args.model_config:

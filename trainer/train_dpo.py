@@ -15,6 +15,7 @@ import torch.nn.functional as F
 
 from data_sets import Pairs
 from lora import AdaptersOff
+from memory_plan import show_plan
 from sharding import shard
 from stage_loop import add_stage_flags, stage_records, train
 from trainer_utils import common_parser, disable_dropout, load_model, load_tokenizer, main_guard, make_accelerator, parse_args
@@ -76,6 +77,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parse_args(parser, argv)
     if not args.beta > 0 or not 0 <= args.label_smoothing < 0.5:
         parser.error("expected --beta above 0, and --label_smoothing of at least 0 and below 0.5")
+    if args.plan:
+        return show_plan(args)
     accelerator = make_accelerator(args)
 
     # 2. Data: pairs that share their prompt; both answers of a pair are in one batch.

@@ -10,6 +10,7 @@ import thread_policy  # isort: skip  # noqa: F401  before torch
 import sys
 
 from data_sets import Conversations
+from memory_plan import show_plan
 from stage_loop import LanguageModelling, add_stage_flags, stage_records, train
 from trainer_utils import common_parser, load_model, load_tokenizer, main_guard, make_accelerator, parse_args
 
@@ -22,6 +23,8 @@ def main(argv: list[str] | None = None) -> int:
         max_seq_len=128, batch_size=32, learning_rate=1e-3, lr_schedule="cosine", warmup_steps=10,
     )  # fmt: skip
     args = parse_args(parser, argv)
+    if args.plan:
+        return show_plan(args)
     accelerator = make_accelerator(args)
 
     # 2. Data: one conversation per row, padded on the right. Only the assistant's words and their end token have labels.

@@ -27,6 +27,7 @@ from faults import Faults, StepSettings
 from held_out import Examiner
 from logger import Logger, Throughput
 from machine import make_accelerator, seed_everything, set_threads
+from memory_plan import show_plan
 from models import count_parameters, load_tokenizer, save_weights
 from optimization import all_finite, learning_rate_at
 from ppo_arguments import get_args
@@ -56,6 +57,8 @@ CONSOLE = [
 
 def main(argv: list[str] | None = None) -> int:
     args = get_args(argv)
+    if args.plan:
+        return show_plan(args)
     faults = Faults(args.inject, longest=args.max_new_tokens)
 
     # 1. How a step is cut: so many responses per process, per update and per pass.

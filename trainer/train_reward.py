@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from data_sets import Pairs
+from memory_plan import show_plan
 from stage_loop import add_stage_flags, stage_records, train
 from trainer_utils import common_parser, disable_dropout, load_model, load_tokenizer, main_guard, make_accelerator, parse_args
 
@@ -62,6 +63,8 @@ def main(argv: list[str] | None = None) -> int:
     args = parse_args(parser, argv)
     if not args.centre >= 0:
         parser.error(f"expected --centre of at least 0, got {args.centre}")
+    if args.plan:
+        return show_plan(args)
     accelerator = make_accelerator(args)
 
     # 2. Data: pairs that share their prompt.

@@ -160,3 +160,11 @@ def test_a_prompt_of_several_turns_is_asked_whole_and_the_reward_sees_it(tokeniz
     asked = tokenizer.decode(batch["input_ids"][1])
     assert "The fox lives in the forest." in asked and asked.endswith("And the frog?<|im_end|>\n<|im_start|>assistant\n")
     assert "messages" not in Prompts(records[:1], tokenizer, 200)[0]["columns"]
+
+
+def test_conversations_among_plain_text_have_the_marks_of_the_chat_template(tokenizer: Any) -> None:
+    from data_sets import PackedBlocks
+
+    records = [{"text": "A story."}, {"text": "…", "messages": TALK[:2]}] * 8
+    text = tokenizer.decode(PackedBlocks(records, tokenizer, 8).blocks.flatten().tolist())
+    assert "A story.<|im_end|><|im_start|>user\nWhere does the fox live?<|im_end|>\n<|im_start|>assistant\nThe fox" in text

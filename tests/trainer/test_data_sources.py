@@ -85,6 +85,7 @@ def test_json_that_is_no_list_of_records_is_refused(tmp_path: Path) -> None:
             {"chosen": TALK, "rejected": [TALK[0], {"role": "assistant", "content": "B"}]},
             {"prompt": "Q", "chosen": "A", "rejected": "B"},
         ),
+        ("midtrain", {"messages": TALK}, {"text": "Q\nA", "messages": TALK}),
         ("ppo", {"text": "Q"}, {"text": "Q"}),
         ("ppo", {"question": "Q", "answer": "A"}, {"text": "Q"}),
         ("ppo", {"messages": TALK}, {"text": "Q"}),
