@@ -98,7 +98,16 @@ def test_sharding_divides_what_is_trained_and_ppo_does_not_shard(small_world: Pa
     import train_ppo
 
     monkeypatch.chdir(small_world)
-    flags = "--from_weight none --tokenizer dataset/tokenizer --model_config config/model/tiny.yaml --json --plan".split()
+    flags = [
+        "--from_weight",
+        "none",
+        "--tokenizer",
+        "dataset/tokenizer",
+        "--model_config",
+        "config/model/tiny.yaml",
+        "--json",
+        "--plan",
+    ]
     found = {}
     for script in (train_full_sft, train_ppo):
         for devices in ("1", "8"):
