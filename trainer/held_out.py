@@ -21,7 +21,6 @@ from data_mix import mix
 from data_sets import Prompts
 from faults import StepSettings
 from logger import Logger
-from optimization import has_whole_gradients
 from rldk.functional.pass_at_k import mean_pass_at_k
 from rldk.functional.responses import distinct_endings
 from rollout import Rollout, respond, sampling_noise
@@ -195,7 +194,7 @@ class Examiner:
 
     def __init__(self, args: argparse.Namespace, accelerator: Accelerator, tokenizer: Any, scorer: Any = None) -> None:
         self.args, self.accelerator = args, accelerator
-        self.held_out = load_held_out(args, accelerator, tokenizer, scorer) if has_whole_gradients(accelerator) else None
+        self.held_out = None if args.fsdp else load_held_out(args, accelerator, tokenizer, scorer)
 
     def before(self, model: Any, logger: Logger) -> None:
         """The model that the stage starts from, as the event of step 0."""

@@ -26,6 +26,7 @@ class Shape:
     """What the arithmetic needs to know of a model."""
 
     parameters: int
+    adapters: int  # of rank 1, on all linear layers
     layers: int
     hidden: int
     intermediate: int
@@ -56,11 +57,17 @@ def shape_of(config: Any, kind: str = "causal") -> Shape:
         model = auto.from_config(config)
     text = config.get_text_config()
     heads = text.num_attention_heads
+    linear = [module for name, module in model.named_modules() if isinstance(module, torch.nn.Linear) and name != "lm_head"]
     return Shape(
-        sum(weight.numel() for weight in model.parameters()), text.num_hidden_layers, text.hidden_size,
-        getattr(text, "intermediate_size", None) or 4 * text.hidden_size, heads,
-        getattr(text, "num_key_value_heads", None) or heads, text.vocab_size,
-    )  # fmt: skip
+        sum(weight.numel() for weight in model.parameters()),
+        sum(one.in_features + one.out_features for one in linear),
+        text.num_hidden_layers,
+        text.hidden_size,
+        getattr(text, "intermediate_size", None) or 4 * text.hidden_size,
+        heads,
+        getattr(text, "num_key_value_heads", None) or heads,
+        text.vocab_size,
+    )
 
 
 def config_of(args: argparse.Namespace) -> Any:
@@ -84,13 +91,14 @@ def plan(args: argparse.Namespace, config: Any) -> list[Part]:
     width = args.max_seq_len
     trained = 2 if args.stage in PPO_LIKE and args.advantage == "gae" else 1
     each = shape.parameters * weight
+    learnt = args.lora_rank * shape.adapters * weight if args.lora_rank else each
     found = [
-        Part("weights that are trained", trained * each, shards=True),
-        Part("gradients", trained * each, shards=True),
-        Part("optimizer (two moments of AdamW)", 2 * trained * each, shards=True),
+        Part("weights", trained * (each + (learnt if args.lora_rank else 0)), shards=True),
+        Part("gradients", trained * learnt, shards=True),
+        Part("optimizer (two moments of AdamW)", 2 * trained * learnt, shards=True),
     ]
-    if args.stage in (*PPO_LIKE, "dpo"):
-        found.append(Part("reference", each))
+    if args.stage in (*PPO_LIKE, "dpo") and not args.lora_rank:  # with adapters, the reference is the model without them
+        found.append(Part("reference", each, shards=args.stage == "dpo"))
     if args.stage in PPO_LIKE:
         if ":" not in args.reward:
             found.append(Part("reward model, taken as large as the policy", each))

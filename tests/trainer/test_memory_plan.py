@@ -69,7 +69,7 @@ def parts(tmp_path: Path, **changed: Any) -> dict[str, float]:
 
     given = {"stage": "full_sft", "weight_dtype": "float32", "dtype": "float32", "batch_size": 4, "max_seq_len": 100}
     given |= {"advantage": "gae", "reward": "rewards:helpful", "max_new_tokens": 50, "logprob_chunk": 64}
-    given |= {"gradient_checkpointing": False, **changed}
+    given |= {"gradient_checkpointing": False, "lora_rank": 0, **changed}
     shape = json.loads(config(tmp_path, hidden_size=64, intermediate_size=128, num_hidden_layers=2, vocab_size=1000).read_text())
     return {part.name: part.size for part in plan(SimpleNamespace(**given), AutoConfig.for_model(**shape))}
 
@@ -77,7 +77,7 @@ def parts(tmp_path: Path, **changed: Any) -> dict[str, float]:
 def test_the_parts_are_those_of_the_table(tmp_path: Path) -> None:
     parameters = 1000 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128 + 2 * 64) + 64
     sft = parts(tmp_path)
-    assert sft["weights that are trained"] == sft["gradients"] == 4 * parameters
+    assert sft["weights"] == sft["gradients"] == 4 * parameters
     assert sft["optimizer (two moments of AdamW)"] == 8 * parameters and "reference" not in sft
     assert sft["logits"] == 5 * 4 * 400 * 1000
     assert parts(tmp_path, weight_dtype="bfloat16")["gradients"] == 2 * parameters
@@ -86,10 +86,14 @@ def test_the_parts_are_those_of_the_table(tmp_path: Path) -> None:
         and parts(tmp_path, stage="dpo")["logits"] == 2 * sft["logits"]
     )
     ppo = parts(tmp_path, stage="ppo")
-    assert ppo["weights that are trained"] == 8 * parameters and ppo["logits"] == 5 * 4 * 64 * 1000
+    assert ppo["weights"] == 8 * parameters and ppo["logits"] == 5 * 4 * 64 * 1000
     assert ppo["cache of keys and values in generation"] == 2 * 2 * 64 * 4 * 150 * 4
-    assert parts(tmp_path, stage="ppo", advantage="grpo")["weights that are trained"] == 4 * parameters
+    assert parts(tmp_path, stage="ppo", advantage="grpo")["weights"] == 4 * parameters
     assert "reward model, taken as large as the policy" in parts(tmp_path, stage="ppo", reward="out/reward")
+    adapters = 2 * (4 * (64 + 64) + 3 * (64 + 128))
+    small = parts(tmp_path, stage="dpo", lora_rank=8)
+    assert small["gradients"] == 8 * adapters * 4 and small["weights"] == 4 * parameters + small["gradients"]
+    assert "reference" not in small
     assert parts(tmp_path, gradient_checkpointing=True)["activations"] < 0.7 * sft["activations"]
 
 
