@@ -5,13 +5,13 @@
 #
 #   bash scripts/cpu_pipeline.sh [FOLDER]
 #
-# FOLDER (out/pipeline) gets the weights, checkpoints and logs. It takes some minutes on two cores; PYTHON names another
+# FOLDER (out) gets the weights, checkpoints and logs. It takes some minutes on two cores; PYTHON names another
 # interpreter. Flags of your own come last and win: STAGE_FLAGS for the first four stages ("--report_to tensorboard"),
 # PPO_FLAGS for PPO, DATA_FLAGS for the generated data.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-OUT=${1:-out/pipeline}
+OUT=${1:-out}
 PYTHON=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo python3)}
 COMMON=(--save_dir "$OUT" --use_prepared --log_interval 20 --num_threads 1)  # so small a model gains nothing from a second thread
 ASKED=(--eval_reward rewards:helpful --eval_new_tokens 32 --eval_interval 100)
