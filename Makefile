@@ -5,9 +5,11 @@ LIGHT  := .venvs/light
 BIN    := $(VENV)/bin
 TRLS   := $(patsubst tests/matrix/trl-%.txt,%,$(sort $(wildcard tests/matrix/trl-*.txt)))
 MATRIX := $(TRLS:%=.venvs/trl-%/.installed)
+LISTS  := $(patsubst tests/frameworks/%.txt,%,$(sort $(wildcard tests/frameworks/*.txt)))
+LOGGERS := openrlhf tinker torchtune
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test interpreters lint matrix chromium bench bench-detection calibrate corpus docs clean
+.PHONY: help demo test interpreters lint matrix frameworks chromium bench bench-detection calibrate corpus docs clean
 
 help:
 	@echo "make demo    set up, train a healthy and a broken run, watch and judge both"
@@ -15,6 +17,7 @@ help:
 	@echo "make interpreters   the smoke tests on every supported Python of this machine"
 	@echo "make lint    ruff, mypy and the layer contract"
 	@echo "make matrix  the TRL callbacks in real training, on every supported TRL"
+	@echo "make frameworks   real loggers of verl, OpenRLHF, torchtune and others with rldk attached, and a Ray worker"
 	@echo "make bench   speed and memory compared with other tools"
 	@echo "make bench-detection   accuracy of the judge on the recorded corpus, compared with other tools"
 	@echo "make calibrate   what every clause finds on the corpus, with its margin, and which clauses no run needs"
@@ -41,6 +44,12 @@ $(LIGHT)/.installed: pyproject.toml constraints.txt
 	@$(BIN)/python tests/matrix/environment.py .venvs/trl-$* $<
 	@touch $@
 
+# One environment per framework, made the same way; `make test` has the small ones.
+$(LISTS:%=.venvs/%/.installed): .venvs/%/.installed: tests/frameworks/%.txt tests/matrix/environment.py | $(VENV)/.installed
+	@echo "setting up .venvs/$* (once)"
+	@$(BIN)/python tests/matrix/environment.py .venvs/$* $<
+	@touch $@
+
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/first_look.py
 
@@ -53,6 +62,9 @@ lint: $(VENV)/.installed
 matrix: $(VENV)/.installed $(MATRIX)
 	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 --dist loadfile tests/integrations/test_trl_versions.py tests/integrations/test_trl_files.py
 
+frameworks: $(VENV)/.installed $(LISTS:%=.venvs/%/.installed)
+	@RLDK_FRAMEWORKS="$(LISTS)" $(BIN)/pytest tests/integrations/test_frameworks.py
+
 # The browser for the tests of report and dashboard: Debian's, installed once, if permitted.
 chromium:
 	@command -v chromium >/dev/null || { echo "installing Debian's chromium (once)" \
@@ -60,8 +72,8 @@ chromium:
 	  || { apt-get update --quiet --quiet >/dev/null && apt-get install --yes --quiet --quiet --no-install-recommends chromium >/dev/null; }; }; } \
 	  || echo "chromium cannot be installed (that takes root and apt-get): the tests in a browser will be skipped"
 
-test: lint chromium $(LIGHT)/.installed $(MATRIX)
-	@RLDK_MATRIX=all $(BIN)/pytest --numprocesses 2 --dist loadfile
+test: lint chromium $(LIGHT)/.installed $(MATRIX) $(LOGGERS:%=.venvs/%/.installed)
+	@RLDK_MATRIX=all RLDK_FRAMEWORKS="$(LOGGERS)" $(BIN)/pytest --numprocesses 2 --dist loadfile
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@$(LIGHT)/bin/pytest -m "not full" @tests/smoke.txt
 

@@ -1,1 +1,1 @@
-"""Shells over the monitor, one a framework."""
+"""Shells over the monitor, one per framework. Nothing is imported before it is asked for."""

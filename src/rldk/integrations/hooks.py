@@ -1,0 +1,183 @@
+"""Attaching to the method by which a framework logs: it is called as before, and what it was given is passed on."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rldk.core.errors import MissingDependencyError
+from rldk.integrations.rows import RowLog, run_name
+from rldk.monitor import TrainingStopped
+
+__all__ = ["Attachment", "Hook", "Row", "need"]
+
+_log = logging.getLogger("rldk")
+
+Row = tuple[Mapping[str, Any], Any]
+"""What was logged, and its step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A method to attach to.
+
+    Args:
+        module: where its class is.
+        place: the class and the method, such as `Tracking.log`.
+        rows: what a call logs, from its arguments by name.
+        name: the name of the run that the object logs, from the object; part of the run id.
+        run: the run that a call logs to, where several objects log to one.
+        ends: the call ends the run of its object.
+    """
+
+    module: str
+    place: str
+    rows: Callable[[Mapping[str, Any]], Iterable[Row]] = lambda _: ()
+    name: Callable[[Any], object] = lambda _: ""
+    run: Callable[[Mapping[str, Any]], str] | None = None
+    ends: bool = False
+
+
+class Attachment:
+    """Rows of a framework or tracker, watched from the moment of attaching. `detach` restores everything.
+
+    Each object that logs (a run of W&B, a writer of TensorBoard) is a run of its own, with its own files.
+
+    Attributes:
+        logs: the runs that have been seen, in the order in which they began.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        hooks: Iterable[Hook],
+        framework: str | None = None,
+        whole_rows: bool = False,
+        options: Mapping[str, Any] | None = None,
+        refresh: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.kind, self.options = kind, dict(options or {})
+        self._refresh = refresh
+        self._framework, self._whole_rows = framework, whole_rows
+        self.logs: list[RowLog] = []
+        self._log_by_source: dict[int | str, RowLog] = {}
+        self._undo: list[Callable[[], None]] = []
+        self._depth = threading.local()
+        RowLog(framework, **{**self.options, "terminal": False}).close()  # wrong options are refused now, not while training
+        for hook in hooks:
+            self._patch(hook)
+        refresh()
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether it still watches."""
+        return bool(self._undo)
+
+    def detach(self) -> None:
+        """Restore the methods, judge what is waiting, and complete the files. A second call does nothing."""
+        while self._undo:
+            self._undo.pop()()
+        self._refresh()
+        for log in self.logs:
+            log.close()
+
+    def __enter__(self) -> Attachment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.detach()
+
+    def _patch(self, hook: Hook) -> None:
+        owner: Any = importlib.import_module(hook.module)
+        *path, method = hook.place.split(".")
+        for part in path:
+            owner = getattr(owner, part)
+        original = owner.__dict__[method] if isinstance(owner, type) and method in owner.__dict__ else getattr(owner, method)
+        signature = inspect.signature(original)
+        if inspect.iscoroutinefunction(original):
+
+            @functools.wraps(original)
+            async def wrapper(*args: Any, **kwargs: Any) -> Any:
+                result = await original(*args, **kwargs)
+                self._passed(hook, signature, args, kwargs)
+                return result
+        else:
+
+            @functools.wraps(original)
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
+                self._depth.value = getattr(self._depth, "value", 0) + 1
+                try:
+                    result = original(*args, **kwargs)
+                finally:
+                    self._depth.value -= 1
+                if not self._depth.value:  # a method that calls another one of ours has logged through that
+                    self._passed(hook, signature, args, kwargs)
+                return result
+
+        setattr(owner, method, wrapper)
+        self._undo.append(lambda: _restore(owner, method, wrapper, original))
+
+    def _passed(self, hook: Hook, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Pass on what a call has logged. Only `TrainingStopped` gets out, and only if a stop was asked for."""
+        if not self._undo:
+            return  # detached, while somebody else holds our wrapper
+        try:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            source = args[0] if args else None
+            if hook.ends:
+                self._end(id(source))
+                return
+            run = hook.run(bound.arguments) if hook.run is not None else None
+            for metrics, step in hook.rows(bound.arguments):
+                self._log_of(hook, source, run).log(metrics, step)
+        except TrainingStopped:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever goes wrong in monitoring stays here
+            _log.warning("rldk: a row of %s could not be used; training continues: %s", self.kind, error, exc_info=error)
+
+    def _log_of(self, hook: Hook, source: Any, run: str | None) -> RowLog:
+        key = id(source) if run is None else run
+        if key not in self._log_by_source:
+            number = "" if not self.logs else str(len(self.logs) + 1)
+            options = dict(self.options)
+            if (given := options.pop("run_id", None)) is not None:
+                options["run_id"] = run_name(given, number)
+            elif name := run or hook.name(source):
+                options["run_id"] = run_name(self.kind, name, number)
+            log = RowLog(self._framework, whole_rows=self._whole_rows, **options)
+            self._log_by_source[key] = log
+            self.logs.append(log)
+            if run is None and source is not None:
+                weakref.finalize(source, self._end, key).atexit = False
+        return self._log_by_source[key]
+
+    def _end(self, key: int | str) -> None:
+        """The run of an object is over; another object may get its id."""
+        log = self._log_by_source.pop(key, None)
+        if log is not None:
+            log.close()
+
+
+def _restore(owner: Any, method: str, wrapper: Any, original: Any) -> None:
+    """Put a method back, unless somebody has put another one over ours, which then only passes calls on."""
+    if inspect.getattr_static(owner, method, None) is wrapper:
+        setattr(owner, method, original)
+
+
+def need(package: str, pip: str, purpose: str) -> None:
+    """Raise with the command to run if a package is not installed; nothing is imported."""
+    try:
+        found = importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        found = False
+    if not found:
+        raise MissingDependencyError(f"{purpose} needs {package}: pip install {pip}")

@@ -1,0 +1,176 @@
+"""The rows that a framework logs become events of a monitor: one event per step, and no error reaches the training."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import sys
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from rldk.core.catalog import identify
+from rldk.core.catalog.axes import STEP_KEYS
+from rldk.core.event import Event
+from rldk.core.jsonio import to_number, to_step
+from rldk.monitor import Monitor, TrainingStopped
+from rldk.monitor.outputs import Output, Terminal
+from rldk.monitor.run_id import new_run_id
+from rldk.runs.canonical import Canonicaliser, prefix_held_out
+
+__all__ = ["RowLog", "is_main_process", "run_name"]
+
+_open: weakref.WeakSet[RowLog] = weakref.WeakSet()
+_MAX_KEYS = 4096
+_BAD = re.compile(r"[^A-Za-z0-9._+=@ -]+")
+
+
+class RowLog:
+    """Takes rows of any framework and passes them to a monitor.
+
+    Rows of one step are merged, because many frameworks log a step in several calls: the event is made when the first row of
+    another step arrives, or at the end. With `whole_rows` each row is one step, and is judged at once.
+
+    Args:
+        framework: whose keys the rows have; `None` finds out by the keys.
+        output_dir: where the files of the run go.
+        run_id: the name of the run; by default made of the framework's name and the time.
+        stop_on: `critical` or `warning`: `log` then raises `TrainingStopped` after such an anomaly, when all is written.
+        terminal: print alerts to stderr as they are raised.
+        options: further options of `rldk.monitor.Monitor` (`limits`, `config`, `confirm`, `dry_run`, `run_config` …).
+    """
+
+    def __init__(
+        self,
+        framework: str | None = None,
+        output_dir: str | os.PathLike[str] | None = "./rldk_logs",
+        run_id: str | None = None,
+        *,
+        whole_rows: bool = False,
+        stop_on: str | None = None,
+        terminal: bool = True,
+        **options: Any,
+    ) -> None:
+        actions: list[Output] = [*options.pop("actions", ()), *([Terminal()] if terminal else [])]
+        options.setdefault("main_process", is_main_process())
+        self.monitor = Monitor(
+            output_dir, run_id or new_run_id(framework or "run"), stop_on=stop_on, actions=actions, **options
+        )  # fmt: skip
+        self._guard = self.monitor.guard
+        self._framework, self._whole_rows = framework, whole_rows
+        self._canonicaliser = Canonicaliser(framework)
+        self._keys: dict[str, None] = {}
+        self._row: dict[str, Any] = {}
+        self._notes: list[str] = []
+        self._step: int | None = None
+        self._last, self._counts = -1, True
+        self._lock = threading.RLock()
+        _open.add(self)
+
+    def log(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        """Take a row. Without a step, its own keys are searched for one, and else it belongs to the step before it.
+
+        Raises:
+            TrainingStopped: only if `stop_on` was given, and the decision has been taken.
+        """
+        with self._lock:
+            self._guard.attempt("a row", self._take, metrics, step)
+        if self.monitor.stop is not None:
+            self.close()
+            raise TrainingStopped(self.monitor.stop)
+
+    def flush(self) -> None:
+        """Make the event of the rows that are waiting."""
+        with self._lock:
+            self._guard.attempt("a row", self._observe)
+
+    def close(self) -> None:
+        """Judge what is waiting, and complete the files. A second call does nothing."""
+        self.flush()
+        self.monitor.close()
+
+    def _take(self, metrics: Mapping[str, Any], step: int | None) -> None:
+        numbers = {key: value for key, given in metrics.items() if (value := _number(given)) is not None}
+        if not numbers:
+            return  # tables, pictures, texts
+        at = _step_of(metrics, step)
+        self._counts = self._counts and at is None
+        if at is None:
+            at = self._next_step(numbers)
+        if at != self._step:
+            self._observe()
+        if at < self._last:
+            self._notes.append(f"Logged late, for step {at}.")
+            at = self._last
+        self._step = max(at, 0)
+        self._row.update(numbers)
+        if self._whole_rows:
+            self._observe()
+
+    def _next_step(self, row: Mapping[str, float]) -> int:
+        """The step of a row that names none: the one before it; where no row has named one, another when a key comes again."""
+        now = max(self._last, 0) if self._step is None else self._step
+        return now + 1 if self._counts and (self._step is None or not row.keys().isdisjoint(self._row)) else now
+
+    def _observe(self) -> None:
+        row, notes, step = self._row, self._notes, self._step
+        self._row, self._notes, self._step = {}, [], None
+        if not row or step is None:
+            return
+        self._last = step
+        self._know(row)
+        event = self._canonicaliser.event({**row, "step": step})
+        if event is not None:
+            self.monitor.observe(_with_notes(event, notes), canonical=True)
+
+    def _know(self, row: Mapping[str, Any]) -> None:
+        """New keys may tell which framework it is, if nobody has said so."""
+        new = [key for key in row if key not in self._keys]
+        if new and self._framework is None and len(self._keys) < _MAX_KEYS:
+            self._keys.update(dict.fromkeys(new))
+            found = identify(self._keys)
+            if found != self._canonicaliser.framework:
+                self._canonicaliser = Canonicaliser(found)
+
+
+def is_main_process() -> bool:
+    """Whether this is the process of a distributed training that reports: rank 0, or the only one."""
+    dist = sys.modules.get("torch.distributed")
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        return int(dist.get_rank()) == 0
+    return os.environ.get("RANK", "0") in ("", "0")
+
+
+def run_name(*parts: object) -> str:
+    """A run id of these parts, without what a file name may not have."""
+    name = _BAD.sub("_", "_".join(str(part) for part in parts if part))
+    return (name.strip(" .-+=@") or "run")[:100]
+
+
+def _with_notes(event: Event, notes: list[str]) -> Event:
+    event = prefix_held_out(event)
+    event.notes = [*event.notes, *notes]
+    return event
+
+
+def _step_of(row: Mapping[str, Any], step: Any) -> int | None:
+    if step is not None:
+        return to_step(_number(step))
+    return next((found for key in STEP_KEYS if (found := to_step(_number(row.get(key)))) is not None), None)
+
+
+def _number(value: Any) -> float | None:
+    """A number, a numpy scalar or a tensor of one element as a number; `None` for everything else."""
+    if hasattr(value, "item"):
+        count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 1)
+        value = value.item() if count == 1 else None
+    return None if value is None or isinstance(value, str) else to_number(value)
+
+
+@atexit.register
+def _close_all() -> None:
+    """The last step of a program that ends without closing is judged too."""
+    for log in list(_open):
+        log.close()

@@ -1,0 +1,49 @@
+"""Anything that writes TensorBoard files: `rldk.attach("tensorboard")`, for the writers of torch and of tensorboardX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rldk.core.errors import MissingDependencyError
+from rldk.integrations.hooks import Hook, Row
+
+__all__ = ["FRAMEWORK", "WHOLE_ROWS", "hooks"]
+
+FRAMEWORK = None
+WHOLE_ROWS = False
+
+
+def hooks() -> list[Hook]:
+    """`SummaryWriter.add_scalar` and `add_scalars` of the packages that are installed."""
+    found = []
+    if find_spec("torch") is not None:
+        found += _of("torch.utils.tensorboard.writer")
+    if find_spec("tensorboardX") is not None:
+        found += _of("tensorboardX.writer")
+    if not found:
+        raise MissingDependencyError('rldk.attach("tensorboard") needs torch or tensorboardX: pip install tensorboardX')
+    return found
+
+
+def _of(module: str) -> list[Hook]:
+    return [
+        Hook(module, "SummaryWriter.add_scalar", _scalar, _name),
+        Hook(module, "SummaryWriter.add_scalars", _scalars, _name),
+        Hook(module, "SummaryWriter.close", ends=True),
+    ]
+
+
+def _name(writer: Any) -> object:
+    return Path(str(writer.get_logdir() if hasattr(writer, "get_logdir") else writer.logdir)).name
+
+
+def _scalar(call: Mapping[str, Any]) -> Iterator[Row]:
+    yield {call["tag"]: call["scalar_value"]}, call["global_step"]
+
+
+def _scalars(call: Mapping[str, Any]) -> Iterator[Row]:
+    main = call["main_tag"]
+    yield {f"{main}/{tag}": value for tag, value in call["tag_scalar_dict"].items()}, call["global_step"]

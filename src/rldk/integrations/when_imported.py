@@ -1,0 +1,81 @@
+"""Attaching to what has not been imported yet: the hooks are set at the end of the import, and nothing is imported for them."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+from rldk.core.errors import UsageError
+from rldk.integrations.attach import TARGETS, attach
+
+__all__ = ["attach_when_imported", "options_from_environment"]
+
+_log = logging.getLogger("rldk")
+_OPTIONS = {"RLDK_OUTPUT_DIR": "output_dir", "RLDK_RUN_ID": "run_id", "RLDK_STOP_ON": "stop_on"}
+_LOGGERS = {
+    "wandb": "wandb.sdk.wandb_run", "mlflow": "mlflow.tracking.client", "tensorboard": "torch.utils.tensorboard.writer",
+    "trackio": "trackio.run", "verl": "verl.utils.tracking", "skyrl": "skyrl.train.utils.tracking",
+    "openrlhf": "openrlhf.utils.logging_utils", "areal": "areal.utils.stats_logger", "tinker": "tinker_cookbook.utils.ml_log",
+    "art": "art.model", "nemo_rl": "nemo_rl.utils.logger", "prime_rl": "prime_rl.monitors.base",
+}  # fmt: skip
+"""The module after whose import the hooks can be set."""
+
+
+def options_from_environment() -> dict[str, Any]:
+    """Options of an attachment, where only the environment reaches the process that logs."""
+    return {option: value for name, option in _OPTIONS.items() if (value := os.environ.get(name))}
+
+
+def attach_when_imported(name: str, **options: Any) -> None:
+    """Attach now if the logger is imported, otherwise as soon as it is; where it never is, nothing happens."""
+    if name not in TARGETS:
+        raise UsageError(f"Expected one of {sorted(TARGETS)}, got {name!r}.")
+    given = {**options_from_environment(), **options}
+    module = _LOGGERS[name]
+    if module in sys.modules and not getattr(getattr(sys.modules[module], "__spec__", None), "_initializing", False):
+        _attach(name, given)
+    else:
+        sys.meta_path.insert(0, _AfterImport(module, lambda: _attach(name, given)))
+
+
+def _attach(name: str, options: dict[str, Any]) -> None:
+    try:
+        attach(name, **options)
+    except Exception as error:  # noqa: BLE001  in the middle of somebody's import: nothing of ours may break it
+        _log.warning("rldk could not attach to %s; training continues: %s", name, error, exc_info=error)
+
+
+class _AfterImport(importlib.abc.MetaPathFinder):
+    """Finds one module as usual, and calls back when it has been executed."""
+
+    def __init__(self, module: str, call: Callable[[], None]) -> None:
+        self._module, self._call, self._searching = module, call, False
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != self._module or self._searching:
+            return None
+        self._searching = True
+        try:
+            spec = find_spec(name)
+        finally:
+            self._searching = False
+        if spec is None or spec.loader is None:
+            return None
+        sys.meta_path.remove(self)
+        load, call = spec.loader.exec_module, self._call
+
+        def exec_module(module: ModuleType) -> None:
+            load(module)
+            call()
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
