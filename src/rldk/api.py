@@ -96,10 +96,19 @@ def start(
 def attach(trainer: Any, **options: Any) -> Any:
     """Watch a trainer: one of TRL or transformers gets a callback, which takes these options and is returned.
 
+    The name of a tracker or a framework (`"wandb"`, `"mlflow"`, `"tensorboard"`, `"trackio"`, `"verl"` …) watches everything that
+    is logged through it in this process, and returns the attachment, whose `detach()` restores everything.
+
     Example:
         >>> rldk.attach(trainer, output_dir="./rldk_logs", run_id="my_run")
         >>> trainer.train()
+        >>> rldk.attach("wandb", output_dir="./rldk_logs")
+        >>> wandb.log({"reward": 0.5, "kl": 0.01}, step=1)
     """
+    if isinstance(trainer, str):
+        from rldk.integrations.attach import attach as attach_by_name
+
+        return attach_by_name(trainer, **options)
     if not hasattr(trainer, "add_callback"):
         raise UsageError(
             f"Expected a trainer of TRL or transformers, got {type(trainer).__name__}. "

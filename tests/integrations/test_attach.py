@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import rldk
 from rldk.core.errors import MissingDependencyError, UsageError
 from rldk.integrations import attach as table
 from rldk.integrations.attach import TARGETS, attach
@@ -51,7 +52,7 @@ def test_wandb_rows_of_a_step_are_merged_and_steps_are_those_of_wandb(tmp_path: 
     original = wandb.sdk.wandb_run.Run.log
     run = wandb.init(mode="offline", project="p", id="abc", dir=str(tmp_path), settings=wandb.Settings(console="off"))
     attached = attach("wandb", output_dir=tmp_path / "rldk", terminal=False)  # after init: wandb.log is bound already
-    assert attach("wandb") is attached
+    assert attach("wandb") is rldk.attach("wandb") is attached
     for step in range(1, 6):
         wandb.log({"train/reward": 0.1 * step}, step=step)
         run.log({"train/kl": 0.01, "picture": "none", "table": wandb.Table(columns=["a"], data=[[1]])}, step=step)
