@@ -117,33 +117,6 @@ def torchtune(folder: Path) -> tuple[Names, int]:
     return names, 1
 
 
-def areal(folder: Path) -> tuple[Names, int]:
-    from areal.api import FinetuneSpec
-    from areal.api.cli_args import GRPOConfig
-    from areal.utils.stats_logger import StatsLogger
-
-    names = {
-        "ppo_actor/task_reward/avg": "reward_mean", "ppo_actor/update/grad_norm": "policy_grad_norm",
-        "ppo_actor/update/entropy/avg": "entropy_mean", "ppo_actor/update/lr": "policy_lr",
-    }  # fmt: skip
-    os.environ.update(WANDB_MODE="disabled", SWANLAB_MODE="disabled")
-    config = SimpleNamespace()
-    del config, GRPOConfig
-    logger = StatsLogger.__new__(StatsLogger)  # its constructor opens accounts; committing is what is tested
-    logger.ft_spec = FinetuneSpec(1, STEPS, 1)
-    logger._last_commit_step = -1
-    logger.summary_writer = None
-    import areal.utils.stats_logger as module
-
-    module.wandb = module.swanlab = SimpleNamespace(log=lambda *_, **__: None, finish=lambda: None)
-    logger.start_time = 0.0
-    attach("areal", output_dir=folder / "rldk", terminal=False)
-    for step, row in rows(names, first=0):
-        logger.commit(0, step, step, row)
-    logger.close()
-    return names, 0
-
-
 def art(folder: Path) -> tuple[Names, int]:
     from art.model import Model
 
@@ -160,7 +133,7 @@ def art(folder: Path) -> tuple[Names, int]:
 
 
 def hugging_face(folder: Path, register: Callable[[], None]) -> tuple[Names, int]:
-    """A real `Trainer` with `report_to="rldk"`, as LLaMA-Factory and ms-swift make it."""
+    """A real `Trainer` with `report_to="rldk"`."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
@@ -182,33 +155,14 @@ def hugging_face(folder: Path, register: Callable[[], None]) -> tuple[Names, int
     return {}, 1
 
 
-def llamafactory(folder: Path) -> tuple[Names, int]:
-    import llamafactory.train.tuner  # noqa: F401  what makes its trainers
-
-    def register() -> None:
-        import rldk.integrations.huggingface  # noqa: F401
-
-    return hugging_face(folder, register)
-
-
-def ms_swift(folder: Path) -> tuple[Names, int]:
-    from swift.callbacks import callbacks_map
-    from swift.utils import import_external_file
-
-    import rldk
-
-    def register() -> None:
-        import_external_file(str(Path(rldk.__file__).parent / "integrations/ms_swift.py"))
-        callback = callbacks_map["rldk"](None, None)
-        assert type(callback).__name__ == "SwiftReporter" and callable(callback.on_log)
-
-    return hugging_face(folder, register)
+def by_import() -> None:
+    import rldk.integrations.huggingface  # noqa: F401
 
 
 FRAMEWORKS: dict[str, tuple[str, Callable[[Path], tuple[Names, int]]]] = {
     "verl": ("verl", verl), "skyrl": ("skyrl", skyrl), "openrlhf": ("openrlhf", openrlhf), "tinker": ("tinker-cookbook", tinker),
-    "torchtune": ("torchtune", torchtune), "areal": ("areal", areal), "art": ("openpipe-art", art),
-    "llamafactory": ("llamafactory", llamafactory), "ms_swift": ("ms-swift", ms_swift),
+    "torchtune": ("torchtune", torchtune), "art": ("openpipe-art", art),
+    "huggingface": ("transformers", lambda folder: hugging_face(folder, by_import)),
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import logging
 import math
+import runpy
 import subprocess
 import sys
 import types
@@ -186,6 +187,41 @@ def test_prime_rl_metrics_are_awaited_and_episodes_ignored(install: Any, tmp_pat
     attached.detach()
     found = events(tmp_path)
     assert list(found) == [1, 2, 3] and math.isnan(found[2]["mismatch_kl"]) and found[1]["entropy_mean"] == 0.5
+
+
+def test_areal_commits_one_row_or_several(install: Any, tmp_path: Path) -> None:
+    class StatsLogger:
+        _last_commit_step = -1
+
+        def commit(self, epoch: int, step: int, global_step: int, data: Any) -> None:
+            """As in AReaL: rows count up from the global step, and never back."""
+            rows = data if isinstance(data, list) else [data]
+            self._last_commit_step = max(global_step, self._last_commit_step + 1) + len(rows) - 1
+
+        def close(self) -> None:
+            """As documented."""
+
+    install(areal__utils__stats_logger={"StatsLogger": StatsLogger})
+    attach("areal", output_dir=tmp_path, terminal=False)
+    logger = StatsLogger()
+    logger.commit(0, 0, 0, {"ppo_actor/task_reward/avg": 0.1, "ppo_actor/n__count": 3})
+    logger.commit(0, 1, 1, [{"ppo_actor/task_reward/avg": 0.2}, {"ppo_actor/task_reward/avg": 0.3}])
+    logger.commit(0, 2, 2, {"ppo_actor/task_reward/avg": 0.4})
+    logger.close()
+    assert {step: metrics["reward_mean"] for step, metrics in events(tmp_path).items()} == {0: 0.1, 1: 0.2, 2: 0.3, 3: 0.4}
+
+
+@pytest.mark.full
+def test_the_plugin_of_ms_swift_registers_a_callback_from_its_file(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers")
+    found: dict[str, Any] = {}
+    install(swift__callbacks={"callbacks_map": found})
+    place = Path(table.__file__).with_name("ms_swift.py")
+    runpy.run_path(str(place), run_name="_swift_external")
+    callback = found["rldk"]("arguments", "trainer")
+    assert callable(callback.on_log) and callback.options.output_dir is not None
+    printed = subprocess.run([sys.executable, "-m", "rldk.integrations.ms_swift"], capture_output=True, text=True, check=True)
+    assert Path(printed.stdout.strip()).name == "ms_swift.py"
 
 
 def test_slime_rollouts_are_seen_with_their_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

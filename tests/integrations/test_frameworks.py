@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,13 @@ LISTS = sorted((ROOT / "tests/frameworks").glob("*.txt"))
 SETTINGS = {
     "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false", "WANDB_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
 }  # fmt: skip
 
 
 def run(name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the Python with that framework; skips where it was not built, unless it is asked for."""
-    python = ROOT / f".venvs/{name}/bin/python"
+    python = Path(sys.executable) if name == "huggingface" else ROOT / f".venvs/{name}/bin/python"
     if not python.exists():
         asked = os.environ.get("RLDK_FRAMEWORKS", "").split()
         assert name not in asked, f"{python} is missing"
@@ -34,7 +36,7 @@ def run(name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [path.stem for path in LISTS])
+@pytest.mark.parametrize("name", ["huggingface", *(path.stem for path in LISTS)])
 def test_every_value_of_the_real_logger_is_in_the_event_log(name: str, tmp_path: Path) -> None:
     done = run(name, str(ROOT / "tests/integrations/framework_run.py"), name, str(tmp_path), folder=tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

@@ -64,7 +64,10 @@ def test_a_name_of_the_contract_of_trl(module: str, name: str) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_all_is_true(module: str) -> None:
-    rooms = {"rldk.integrations.trl": "transformers", "rldk.dashboard.page": "streamlit", "rldk.dashboard.app": "streamlit"}
+    rooms = {
+        "rldk.integrations.trl": "transformers", "rldk.integrations.huggingface": "transformers",
+        "rldk.integrations.ms_swift": "swift", "rldk.dashboard.page": "streamlit", "rldk.dashboard.app": "streamlit",
+    }  # fmt: skip
     for room, library in rooms.items():
         if module.startswith(room):
             pytest.importorskip(library)

@@ -1,0 +1,47 @@
+"""The pages of docs/frameworks: their snippets run, or name the package to install; their names and pictures exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rldk.integrations.attach import TARGETS
+
+pytestmark = pytest.mark.full
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs/frameworks").glob("*.md"))
+SNIPPETS = [
+    (page.stem, body)
+    for page in PAGES
+    for body in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "snippet"), SNIPPETS, ids=[page for page, _ in SNIPPETS])
+def test_a_snippet_runs_or_names_the_package_to_install(page: str, snippet: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    packages = {"huggingface": "transformers", "trackers": "wandb", **{name: package for name, (package, _) in TARGETS.items()}}
+    if importlib.util.find_spec(packages[page]) is None:
+        assert done.returncode == 1 and "pip install" in done.stderr.splitlines()[-1]
+    else:
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_names_and_sections_of_a_page(page: Path) -> None:
+    text = page.read_text()
+    for name in set(re.findall(r"rldk\.integrations\.(\w+)", text)):
+        assert (ROOT / f"src/rldk/integrations/{name}.py").exists(), name
+    for module, member in set(re.findall(r"rldk\.integrations\.(\w+)\.(\w+)", text)):
+        assert re.search(rf"^(?:class|def) {member}\b", (ROOT / f"src/rldk/integrations/{module}.py").read_text(), re.MULTILINE)
+    if page.stem != "index":
+        for heading in ("Attach", "What is seen", "What is not", "Stopping", "A failure that was caught", "How this is tested"):
+            assert f"\n## {heading}\n" in text
+        assert f"](../images/frameworks/{page.stem}.svg)" in text
+        assert f"({page.name})" in (page.parent / "index.md").read_text()
