@@ -132,19 +132,20 @@ def art(folder: Path) -> tuple[Names, int]:
     return names, 1
 
 
-def hugging_face(folder: Path, register: Callable[[], None]) -> tuple[Names, int]:
-    """A real `Trainer` with `report_to="rldk"`."""
+def hugging_face(folder: Path, callbacks: Callable[[], list[object]] | None = None) -> tuple[Names, int]:
+    """A real `Trainer` with `report_to="rldk"`, or with these callbacks."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
-    register()
+    import rldk.integrations.huggingface  # noqa: F401  the import by which it is registered
+
     model = GPT2LMHeadModel(GPT2Config(vocab_size=16, n_positions=8, n_embd=8, n_layer=1, n_head=1))
     data = [{"input_ids": torch.arange(8), "labels": torch.arange(8)} for _ in range(STEPS)]
     arguments = TrainingArguments(
-        str(folder), report_to="rldk", max_steps=STEPS, per_device_train_batch_size=1, logging_steps=1, save_strategy="no",
-        use_cpu=True, disable_tqdm=True, dataloader_pin_memory=False,
+        str(folder), report_to="rldk" if callbacks is None else "none", max_steps=STEPS, per_device_train_batch_size=1,
+        logging_steps=1, save_strategy="no", use_cpu=True, disable_tqdm=True, dataloader_pin_memory=False,
     )  # fmt: skip
-    trainer = Trainer(model, arguments, train_dataset=data)
+    trainer = Trainer(model, arguments, train_dataset=data, callbacks=callbacks and callbacks())
     trainer.train()
     logged = {row["step"]: row for row in trainer.state.log_history if "loss" in row}
     found = found_events(folder / "rldk")
@@ -155,14 +156,21 @@ def hugging_face(folder: Path, register: Callable[[], None]) -> tuple[Names, int
     return {}, 1
 
 
-def by_import() -> None:
-    import rldk.integrations.huggingface  # noqa: F401
+def ms_swift(folder: Path) -> tuple[Names, int]:
+    """The plugin file, loaded as ms-swift loads it, and the callback as it makes it."""
+    from swift.callbacks import callbacks_map
+    from swift.utils import import_external_file
+
+    import rldk
+
+    import_external_file(str(Path(rldk.__file__).parent / "integrations/ms_swift.py"))
+    return hugging_face(folder, lambda: [callbacks_map["rldk"](None, None)])
 
 
 FRAMEWORKS: dict[str, tuple[str, Callable[[Path], tuple[Names, int]]]] = {
     "verl": ("verl", verl), "skyrl": ("skyrl", skyrl), "openrlhf": ("openrlhf", openrlhf), "tinker": ("tinker-cookbook", tinker),
     "torchtune": ("torchtune", torchtune), "art": ("openpipe-art", art),
-    "huggingface": ("transformers", lambda folder: hugging_face(folder, by_import)),
+    "huggingface": ("transformers", hugging_face), "ms_swift": ("ms-swift", ms_swift),
 }  # fmt: skip
 
 
