@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 TRLS   := $(patsubst tests/matrix/trl-%.txt,%,$(sort $(wildcard tests/matrix/trl-*.txt)))
 MATRIX := $(TRLS:%=.venvs/trl-%/.installed)
 LISTS  := $(patsubst tests/frameworks/%.txt,%,$(sort $(wildcard tests/frameworks/*.txt)))
-LOGGERS := openrlhf tinker torchtune
+LOGGERS := tinker torchtune
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test interpreters lint matrix frameworks chromium bench bench-detection calibrate corpus docs clean

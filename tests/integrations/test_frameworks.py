@@ -1,6 +1,7 @@
 """Real loggers of frameworks with rldk attached, each in a small environment of its own: `make frameworks` builds them all.
 
-Three of them are light and part of `make test`. See framework_run.py for what is driven and checked.
+Three of them are light and part of `make test`: torchtune, the Tinker cookbook and a Hugging Face trainer. framework_run.py has
+what is driven and checked.
 """
 
 from __future__ import annotations
