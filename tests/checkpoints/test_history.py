@@ -127,6 +127,55 @@ def test_a_jump_is_seen_where_it_happens_and_not_before(tmp_path: Path) -> None:
     assert reports[5].health_parts["pace"] < 0.2 < 0.9 < reports[6].health_parts["pace"]
 
 
+def two_steps(folder: Path, *weights: dict[str, Any]) -> CheckpointReport:
+    """The last of these checkpoints, two steps after the one before it."""
+    for n, one in enumerate(weights):
+        write_safetensors(folder / f"checkpoint-{100 + 2 * n}/model.safetensors", one)
+    return scan(folder)[-1]
+
+
+def scaled(weights: dict[str, Any], share: float) -> dict[str, Any]:
+    """Each weight moved by this share of itself, up or down: the norm of the change is that share of the norm."""
+    draw = np.random.default_rng(1)
+    signs = {name: draw.choice([-1, 1], values.shape) for name, values in weights.items()}
+    return {name: (values * (1 + share * signs[name])).astype(np.float32) for name, values in weights.items()}
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.4, ["weights_torn"]), (0.15, [])])
+def test_weights_that_move_by_two_fifths_in_two_steps_are_torn(share: float, found: list[str], tmp_path: Path) -> None:
+    start = small_model()
+    report = two_steps(tmp_path, start, scaled(start, share))
+    assert report.update_ratio == pytest.approx(share, rel=1e-3) and types(report) == found
+    if found:
+        assert report.verdict == "warning" and report.health_score <= 0.7
+        assert "moved by 40 % of their norm in 2 steps" in report.problems[0].message
+        assert "go back to checkpoint-100" in report.problems[0].advice
+
+
+def test_far_in_many_steps_is_not_torn(tmp_path: Path) -> None:
+    start = small_model()
+    for step, weights in ((0, start), (1000, scaled(start, 0.4))):
+        write_safetensors(tmp_path / f"checkpoint-{step}/model.safetensors", weights)
+    assert types(scan(tmp_path)[-1]) == []
+
+
+def test_an_adapter_that_starts_at_zero_is_not_torn(tmp_path: Path) -> None:
+    name = "base_model.model.model.layers.0.self_attn.q_proj.lora_{}.weight"
+    first = {name.format("A"): np.full((8, 40), 0.01, np.float32), name.format("B"): np.zeros((40, 8), np.float32)}
+    second = {name.format("A"): 1.5 * first[name.format("A")], name.format("B"): np.full((40, 8), 0.1, np.float32)}
+    assert "weights_torn" not in types(two_steps(tmp_path, first, second))
+
+
+def test_the_norm_is_compared_with_the_previous_checkpoint_and_with_the_first(tmp_path: Path) -> None:
+    start = small_model()
+    courses = [{name: (factor * values).astype(np.float32) for name, values in start.items()} for factor in (1.0, 1.1, 1.21)]
+    report = two_steps(tmp_path, *courses)
+    assert (report.norm_change, report.norm_change_from_start) == pytest.approx((1.1, 1.21), rel=1e-4)
+    assert (report.layers[0].norm_change, report.layers[0].norm_change_from_start) == pytest.approx((1.1, 1.21), rel=1e-4)
+    row = report.row()
+    assert (row["norm_change"], row["norm_change_from_start"]) == (report.norm_change, report.norm_change_from_start)
+
+
 def test_norms_that_explode(tmp_path: Path) -> None:
     def grow(n: int, weights: dict[str, Any]) -> None:
         if n > 1:

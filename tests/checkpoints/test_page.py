@@ -28,7 +28,7 @@ def test_every_measure_problem_and_part_of_the_score_is_named(tmp_path: Path) ->
     assert set(COLUMNS) - said_elsewhere - {"problems"} <= NAMED
     source = "".join((ROOT / f"src/rldk/checkpoints/{name}.py").read_text() for name in ("judge", "compare"))
     kinds = set(re.findall(r'Problem\("(\w+)"', source)) | set(re.findall(r'^        \("(\w+)", ', source, re.MULTILINE))
-    assert len(kinds) == 11 and kinds <= NAMED
+    assert len(kinds) == 12 and kinds <= NAMED
     write_course(tmp_path, 2)
     assert set(list(scan_checkpoints(find_checkpoints(tmp_path)))[1].health_parts) <= NAMED
 

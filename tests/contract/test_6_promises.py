@@ -61,3 +61,36 @@ def test_a_limit_of_the_user_alerts_and_a_scan_of_the_log_agrees(ppo_run, capsys
     scanned = {anomaly["type"] for anomaly in run["anomalies"]}
     assert any("limit" in kind for kind in live)
     assert scanned == live
+
+
+def test_a_checkpoint_shows_drift_gradient_flow_and_memory_with_suggestions(ppo_run) -> None:
+    monitor = ppo_run.callbacks["CheckpointMonitor"]
+    record, flow, memory = monitor.checkpoint_metrics, monitor.get_gradient_flow(), monitor.get_memory_analysis()
+    assert record.step == UPDATES and record.update_ratio > 0.0 and 0.0 <= record.health_score <= 1.0
+    assert record.norm_change == pytest.approx(record.norm_change_from_start)  # the second is compared with the first
+    assert {"policy.model.layers.0", "policy.model.layers.1"} <= set(flow["layers"])
+    assert flow["layers"][record.weakest_gradient_layer] == record.weakest_gradient_norm > 0.0
+    assert record.training_memory_gb == pytest.approx(sum(memory["memory_gb"].values())) and memory["suggestions"]
+    rows = ppo_run.rows("checkpoint_summary.csv")
+    assert [row["strongest_gradient_layer"] for row in rows][-1] == record.strongest_gradient_layer and rows[0]["memory_advice"]
+
+
+@pytest.mark.parametrize(("defect", "kind"), [("unsteady", "low_training_stability"), ("collapsing", "policy_collapse_risk")])
+def test_low_stability_and_a_risk_of_collapse_alert_without_being_configured(defect: str, kind: str) -> None:
+    from rldk.integrations.trl.score_alerts import ScoreAlerts
+    from rldk.monitor import Monitor
+
+    monitor, alerts = Monitor(), ScoreAlerts({}, {})
+    for step in range(120):
+        row = {"reward_mean": 0.5 + 0.004 * min(step, 60), "entropy_mean": 2.0, "kl_mean": 0.02, "grad_norm": 1.0}
+        if step > 60 and defect == "collapsing":
+            fallen = min(1.0, (step - 60) / 20)
+            row |= {"reward_mean": 0.74 - 0.8 * fallen, "entropy_mean": 2.0 - 1.95 * fallen}
+        if step > 60 and defect == "unsteady":
+            row |= {"grad_norm": 10.0 ** (1 + step % 5), "kl_mean": 0.02 + 40.0 * (step % 2)}
+        monitor.observe({"step": step, "metrics": row})
+        alerts.look(monitor, step)
+        assert step > 60 or not monitor.anomalies
+    (found,) = [one for one in monitor.anomalies if one.type == kind]
+    assert found.severity == "warning" and "default limit" in found.message and found.advice
+    monitor.close()

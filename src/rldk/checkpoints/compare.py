@@ -85,7 +85,8 @@ def _sum_up(report: CheckpointReport) -> None:
     first = [tensor for tensor in tensors if tensor.drift == tensor.drift]
     report.update_ratio = ratio([tensor.update for tensor in before], [tensor.previous_norm for tensor in before])
     report.drift_from_start = ratio([tensor.drift for tensor in first], [tensor.start_norm for tensor in first])
-    report.norm_change = ratio([tensor.norm for tensor in first], [tensor.start_norm for tensor in first])
+    report.norm_change = ratio([tensor.norm for tensor in before], [tensor.previous_norm for tensor in before])
+    report.norm_change_from_start = ratio([tensor.norm for tensor in first], [tensor.start_norm for tensor in first])
     compared = sum(tensor.count for tensor in before)
     if compared:
         report.changed_share = sum(tensor.changed * tensor.count for tensor in before) / compared

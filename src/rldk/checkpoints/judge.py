@@ -10,9 +10,10 @@ from collections import deque
 from math import log, nan
 from statistics import median
 
-from rldk.checkpoints.report import CheckpointReport, Problem, some
+from rldk.checkpoints.report import CheckpointReport, Problem, ratio, some
 from rldk.core.stats.pairs import RollingPairs
-from rldk.core.text import short_number
+from rldk.core.text import counted, short_number
+from rldk.judge.scores.alarms import ALARMS
 from rldk.judge.scores.formulas import combine, within
 
 __all__ = ["Judge"]
@@ -23,6 +24,9 @@ GROWTH = 5.0
 """A matrix has exploded from this multiple of its first norm."""
 EARLIER = 3
 """How many earlier updates a jump is compared with at least."""
+TORN = 0.1
+"""Weights are torn from this update per step, relative to their norm, once they have moved by `FAR` in all."""
+FAR = 0.3
 SMALL = 1000
 """Smaller tensors are gains and biases, whose norm may become anything."""
 
@@ -49,9 +53,12 @@ class Judge:
             report.update_ratio_per_step = report.update_ratio / steps
         self._trend(report)
         usual = median(self._updates) if len(self._updates) >= 2 else nan
-        report.problems += [*self._finite(report), *self._course(report), *self._size(report)]
+        report.problems += [
+            *self._finite(report), *self._course(report), *self._torn(report, steps), *self._size(report),
+        ]  # fmt: skip
         report.health_parts = self._parts(report, usual, lost)
-        report.health_score = combine(report.health_parts.values())
+        score = combine(report.health_parts.values())
+        report.health_score = min([score, *(ALARMS[problem.severity] for problem in report.problems)])
         self._remember(report)
 
     def _trend(self, report: CheckpointReport) -> None:
@@ -85,6 +92,17 @@ class Judge:
             message = f"Nothing but zeros since the previous checkpoint: {some(died, 'tensor')}."
             found.append(Problem("layers_died", "critical", message, f"Go back to {self._last_good or 'an earlier one'}.", died))
         return found
+
+    def _torn(self, report: CheckpointReport, steps: int | None) -> list[Problem]:
+        """Weights that moved far in a few steps. What starts at zero, as adapters do, moves by any share of itself."""
+        own = [tensor for tensor in report.tensors if tensor.update == tensor.update and not tensor.adapter]
+        moved = ratio([tensor.update for tensor in own], [tensor.previous_norm for tensor in own])
+        if not steps or steps < 0 or not (moved > FAR and moved / steps > TORN):
+            return []
+        message = f"The weights moved by {100 * moved:.0f} % of their norm in {counted(steps, 'step')}."
+        good = self._last_good or "the previous checkpoint"
+        advice = f"Nothing that was learnt survives this: go back to {good}, and lower the learning rate or add a warm-up."
+        return [Problem("weights_torn", "warning", message, advice)]
 
     def _size(self, report: CheckpointReport) -> list[Problem]:
         found = []

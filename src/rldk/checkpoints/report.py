@@ -14,12 +14,14 @@ from rldk.core.text import counted
 __all__ = ["COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some"]
 
 COLUMNS = (
-    "checkpoint", "step", "kind", "verdict", "health_score", "parameters", "tensors", "norm", "norm_change", "norm_trend",
-    "update_ratio", "update_ratio_per_step", "drift_from_start", "changed_share", "largest_weight", "nonfinite_parameters",
-    "dead_tensors", "unchanged_tensors", "added_tensors", "removed_tensors", "most_moved_layer", "most_moved_ratio",
-    "size_bytes", "seconds", "problems",
+    "checkpoint", "step", "kind", "verdict", "health_score", "parameters", "tensors", "norm", "norm_change",
+    "norm_change_from_start", "norm_trend", "update_ratio", "update_ratio_per_step", "drift_from_start", "changed_share",
+    "largest_weight", "nonfinite_parameters", "dead_tensors", "unchanged_tensors", "added_tensors", "removed_tensors",
+    "most_moved_layer", "most_moved_ratio", "size_bytes", "seconds", "gradient_norm", "weakest_gradient_layer",
+    "weakest_gradient_norm", "strongest_gradient_layer", "strongest_gradient_norm", "training_memory_gb", "memory_advice",
+    "problems",
 )  # fmt: skip
-"""The columns of `R_checkpoint_summary.csv`."""
+"""The columns of `R_checkpoint_summary.csv`; those of gradients and memory are empty unless a live run has measured them."""
 
 _BLOCK = re.compile(r"^(.*?\b(?:layers|layer|blocks|block|h)\.\d+)\.")
 _ADAPTER = re.compile(r"\.(?:lora_(?:[AB]|embedding_[AB]|magnitude_vector))\b.*$")
@@ -44,6 +46,11 @@ class ParameterChange:
     start_norm: float = nan
 
     @property
+    def adapter(self) -> bool:
+        """Part of an adapter, or something else that starts at zero: it may grow to any multiple of what it was."""
+        return bool(_ADAPTER.search(self.name)) or self.start_norm == 0.0
+
+    @property
     def dead(self) -> bool:
         """Nothing but zeros."""
         return self.count > 0 and self.norm == 0.0 and self.nonfinite == 0
@@ -59,6 +66,7 @@ class LayerChange:
     update_ratio: float
     drift_from_start: float
     norm_change: float
+    norm_change_from_start: float
     nonfinite: int
 
 
@@ -78,8 +86,9 @@ class CheckpointReport:
     """One checkpoint beside the previous one and the first.
 
     `update_ratio` is the norm of what changed since the previous one in units of its norm, `drift_from_start` the same
-    since the first; `norm_change` is the norm as a multiple of the first one's, and `norm_trend` its relative change in
-    1000 steps. `notes` say what is not in the checkpoint, and what else a reader should know.
+    since the first; `norm_change` is the norm as a multiple of the previous one's, `norm_change_from_start` as a multiple of
+    the first one's, and `norm_trend` its relative change in 1000 steps. `live` holds what only a live run knows: gradients
+    and memory. `notes` say what is not in the checkpoint, and what else a reader should know.
     """
 
     path: Path
@@ -88,6 +97,7 @@ class CheckpointReport:
     parameters: int = 0
     norm: float = nan
     norm_change: float = nan
+    norm_change_from_start: float = nan
     norm_trend: float = nan
     update_ratio: float = nan
     update_ratio_per_step: float = nan
@@ -107,6 +117,7 @@ class CheckpointReport:
     health_parts: dict[str, float] = field(default_factory=dict)
     size_bytes: int = 0
     seconds: float = nan
+    live: dict[str, Any] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -122,13 +133,16 @@ class CheckpointReport:
     def row(self) -> dict[str, Any]:
         """The checkpoint as one row of `R_checkpoint_summary.csv`; what is not known is empty there."""
         top = self.most_moved(1)
-        return dict(zip(COLUMNS, (
-            self.path.name, self.step, self.kind, self.verdict, self.health_score, self.parameters, len(self.tensors), self.norm,
-            self.norm_change, self.norm_trend, self.update_ratio, self.update_ratio_per_step, self.drift_from_start,
-            self.changed_share, self.largest, self.nonfinite, len(self.dead), len(self.unchanged), len(self.added),
-            len(self.removed), top[0].name if top else "", top[0].update_ratio if top else nan, self.size_bytes, self.seconds,
-            "; ".join(problem.type for problem in self.problems),
-        ), strict=True))  # fmt: skip
+        known = (
+            self.path.name, self.step, self.kind, self.verdict, self.health_score, self.parameters, len(self.tensors),
+            self.norm, self.norm_change, self.norm_change_from_start, self.norm_trend, self.update_ratio,
+            self.update_ratio_per_step, self.drift_from_start, self.changed_share, self.largest, self.nonfinite, len(self.dead),
+            len(self.unchanged), len(self.added), len(self.removed), top[0].name if top else "",
+            top[0].update_ratio if top else nan, self.size_bytes, self.seconds,
+        )  # fmt: skip
+        row = dict.fromkeys(COLUMNS, nan) | dict(zip(COLUMNS, known, strict=False))
+        row |= {name: value for name, value in self.live.items() if name in row}
+        return {**row, "problems": "; ".join(problem.type for problem in self.problems)}
 
     def to_dict(self, tensors: bool = False) -> dict[str, Any]:
         """The whole report, for JSON; with each tensor if asked."""
@@ -176,6 +190,7 @@ def _layer(name: str, own: list[ParameterChange]) -> LayerChange:
         hypot(*(tensor.norm for tensor in own)),
         ratio([tensor.update for tensor in before], [tensor.previous_norm for tensor in before]),
         ratio([tensor.drift for tensor in first], [tensor.start_norm for tensor in first]),
+        ratio([tensor.norm for tensor in before], [tensor.previous_norm for tensor in before]),
         ratio([tensor.norm for tensor in first], [tensor.start_norm for tensor in first]),
         sum(tensor.nonfinite for tensor in own),
     )

@@ -124,7 +124,7 @@ def _show_layers(out: Any, reports: list[Any], most: int | None) -> None:
     rows = []
     for layer in shown:
         course = sparkline([own.get(layer.name, nan) for own in courses], _CURVE)
-        cells = [_few(value) for value in (layer.update_ratio, layer.drift_from_start, layer.norm_change)]
+        cells = [_few(value) for value in (layer.update_ratio, layer.drift_from_start, layer.norm_change_from_start)]
         rows.append((clean(layer.name, 60), course, *cells))
     numbers = ("last", "drift", "norm × first")
     out.print()

@@ -86,6 +86,9 @@ METRICS: tuple[Metric, ...] = (
         "grad_norm", "gradient", "norm of all gradients before clipping", "1", "batch", "both",
         aliases="gradient_norm total_grad_norm global_grad_norm grad_l2 total_norm gnorm",
     ),
+    metric("grad_norm_max", "gradient", "largest norm of all gradients among the optimizer steps of an update", "1", "batch", "high"),
+    metric("policy_grad_norm_max", "gradient", "the same for the policy's gradients", "1", "batch", "high"),
+    metric("value_grad_norm_max", "gradient", "the same for the value function's gradients", "1", "batch", "high"),
     metric("policy_grad_norm", "gradient", "norm of the policy's gradients before clipping", "1", "batch", "both", aliases="grad_norm_policy actor_grad_norm grad_norm_actor"),
     metric(
         "value_grad_norm", "gradient", "norm of the value function's gradients before clipping", "1", "batch", "both",

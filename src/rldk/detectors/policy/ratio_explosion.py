@@ -17,6 +17,7 @@ class RatioExplosion(Detector):
     Why it matters: the ratio's mean is 1 by definition while old and new policy are close. Away from it, the surrogate that
         PPO maximises no longer approximates the reward, or the two log-probabilities come from different models.
     When it misfires: single tokens reach ratios of 30 in healthy runs, which is why the mean is judged and not the maximum.
+        A mean that lies outside of its own minimum and maximum is not judged: such a number is no mean.
     What to do: lower the learning rate or the epochs per batch; check that old log-probabilities come from the same model,
         precision and temperature as the new ones.
     References: Schulman et al. 2017, Proximal Policy Optimization Algorithms.
@@ -26,6 +27,7 @@ class RatioExplosion(Detector):
     type: ClassVar[str] = "ratio_explosion"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("ratio_mean", "ratio_std"),)
+    reads: ClassVar = ("ratio_min", "ratio_max")
     panels: ClassVar = ("ratio", "kl_update")
     advice: ClassVar[str] = (
         "Lower the learning rate or the epochs per batch; check that both log-probabilities use one model and temperature."
@@ -58,7 +60,7 @@ class RatioExplosion(Detector):
 
     def check(self, view: View) -> Finding | None:
         ratio, spread = view.get("ratio_mean"), view.get("ratio_std")
-        level = ratio.level if ratio.ready else 1.0
+        level = ratio.level if ratio.ready and _is_mean(view, ratio.level) else 1.0
         wide = spread.ready and (spread.level > self.wide or spread.level > max(self.grown * spread.start, 1.0))
         near = 1.0 / self.factor <= level <= self.factor
         if near and not wide:
@@ -70,3 +72,9 @@ class RatioExplosion(Detector):
             f", with a spread of {spread.level:.3g}." if wide else "."
         )
         return Finding("", value, limit, message, {"ratio_mean": level}, clause=clause)
+
+
+def _is_mean(view: View, level: float) -> bool:
+    """Whether it can be the mean of what lies between the smallest and the largest ratio of the same rows."""
+    low, high = view.get("ratio_min"), view.get("ratio_max")
+    return not (low.ready and high.ready) or low.level <= level <= high.level

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rldk.integrations.trl.checkpoints import CheckpointSummary
+from rldk.integrations.trl.checkpoints import CheckpointSummary, LiveFacts
 from rldk.integrations.trl.options import CallbackOptions, merged
 from rldk.monitor import Monitor
 from rldk.monitor.outputs import (
@@ -28,16 +28,19 @@ __all__ = ["build_monitors"]
 
 
 def build_monitors(
-    members: Sequence[Any], args: Any, resume_step: int | None, main: bool, settings: Mapping[str, Any]
+    members: Sequence[Any], args: Any, resume_step: int | None, main: bool, settings: Mapping[str, Any], live: LiveFacts
 ) -> list[tuple[Any, Monitor]]:
-    """Each callback with its monitor. Callbacks with the same folder share one, unless they name different runs."""
+    """Each callback with its monitor. Callbacks with the same folder share one, unless they name different runs.
+
+    `live` gives what is known of the training beside the weights when a checkpoint is saved.
+    """
     groups: dict[tuple[Path | None, str | None], list[Any]] = {}
     for member in sorted(members, key=lambda one: (one.options.output_dir is None, one.options.run_id is None)):
         groups.setdefault(_group_of(member.options, list(groups)), []).append(member)
     found: list[tuple[Any, Monitor]] = []
     for own in groups.values():
         ordered = [member for member in members if any(member is one for one in own)]
-        monitor = _monitor([member.options for member in ordered], args, resume_step, main, settings)
+        monitor = _monitor([member.options for member in ordered], args, resume_step, main, settings, live)
         found += [(member, monitor) for member in ordered]
     return found
 
@@ -52,14 +55,14 @@ def _group_of(options: CallbackOptions, known: list[tuple[Path | None, str | Non
 
 
 def _monitor(
-    every: list[CallbackOptions], args: Any, resume_step: int | None, main: bool, settings: Mapping[str, Any]
+    every: list[CallbackOptions], args: Any, resume_step: int | None, main: bool, settings: Mapping[str, Any], live: LiveFacts
 ) -> Monitor:
     options = merged(every)
-    own = {"min_scores": options.min_scores, "stop_on": options.stop_on}
+    own = {"min_scores": options.min_scores, "max_risks": options.max_risks, "stop_on": options.stop_on}
     settings = {**settings, "rldk": {name: value for name, value in own.items() if value}}
     run_id = options.run_id or new_run_id("trl")
     unique: dict[str, Output] = {}
-    outputs = (*_logs(every, options, run_id, resume_step), *_outputs(options, run_id, args))
+    outputs = (*_logs(every, options, run_id, resume_step), *_outputs(options, run_id, args, live))
     for output in (*outputs, *tracker_outputs(options.report_to), *options.outputs):
         unique.setdefault(key_of(output), output)
     return Monitor(
@@ -82,7 +85,7 @@ def _logs(every: list[CallbackOptions], options: CallbackOptions, run_id: str, r
     return [EventLog(path, resume_step, options.jsonl_interval) for path in distinct.values()]
 
 
-def _outputs(options: CallbackOptions, run_id: str, args: Any) -> list[Output]:
+def _outputs(options: CallbackOptions, run_id: str, args: Any, live: LiveFacts) -> list[Output]:
     found: list[Output] = [Terminal(every=options.log_interval)] if options.terminal else []
     folder = options.output_dir
     if folder is None:
@@ -95,7 +98,7 @@ def _outputs(options: CallbackOptions, run_id: str, args: Any) -> list[Output]:
         found.append(AnalysisCsv(file_of(folder, run_id, "comprehensive_metrics.csv")))
         found.append(Analysis(folder))
     if "checkpoints" in options.files:
-        found.append(CheckpointSummary(folder, args.output_dir))
+        found.append(CheckpointSummary(folder, args.output_dir, live))
     if "final_report" in options.files:
         found.append(FinalReport(file_of(folder, run_id, "final_report.json")))
         found.append(ConfigFile(file_of(folder, run_id, "config.json")))

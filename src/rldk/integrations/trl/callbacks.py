@@ -11,7 +11,6 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import locate
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.core.text import in_words
 from rldk.integrations.trl.base import WatchingCallback
 from rldk.integrations.trl.metrics import RLDKMetrics, fill
 from rldk.integrations.trl.options import CallbackOptions, as_path, split_thresholds, stricter
@@ -19,8 +18,6 @@ from rldk.judge.config import ScanConfig
 from rldk.monitor import Monitor, Output
 
 __all__ = ["CustomRLDKCallback", "EventWriterCallback", "RLDKCallback", "RLDKMetrics", "RLDKMonitor"]
-
-_LOW = "See the parts of the score in the final report."
 
 
 class RLDKCallback(WatchingCallback):
@@ -32,7 +29,9 @@ class RLDKCallback(WatchingCallback):
         jsonl_log_interval: write one event in so many to the event log.
         enable_jsonl_logging: false for no event log.
         alert_thresholds: hard limits by metric: maxima (`kl_divergence`, `clip_fraction`, `gradient_norm`, `memory_usage` …)
-            and minima of scores (`stability`, `health`). Other metrics are judged by the run's own baseline.
+            minima of scores (`stability`, `health`) and maxima of risks (`collapse_risk`, `hacking_risk`). Other metrics are
+            judged by the run's own baseline. Without configuration, a stability below 0.3 and a risk of collapse from 0.6
+            on alert when they last; `{"stability": 0.0, "collapse_risk": 1.1}` turns that off.
         run_id: the run id in the names of its files; by default made from the time.
         enable_resource_monitoring: sample processor, memory and accelerator on a separate thread.
         enable_checkpoint_analysis: `R_checkpoint_summary.csv`, one row after each save.
@@ -77,13 +76,13 @@ class RLDKCallback(WatchingCallback):
         outputs: Sequence[Output] = (),
         strict: bool = False,
     ) -> None:
-        limits, min_scores = split_thresholds(alert_thresholds)
-        files = {"metrics", "alerts", "final_report"} | ({"events"} if enable_jsonl_logging else set())
+        limits, min_scores, max_risks = split_thresholds(alert_thresholds)
+        files = {"metrics", "alerts", "scores", "final_report"} | ({"events"} if enable_jsonl_logging else set())
         super().__init__(
             CallbackOptions(
                 as_path(output_dir), run_id, as_path(event_log_path) if enable_jsonl_logging else None,
                 frozenset(files | ({"checkpoints"} if enable_checkpoint_analysis else set())), limits, min_scores,
-                {} if kl_target is None else {"kl_target": kl_target}, config,
+                max_risks, {} if kl_target is None else {"kl_target": kl_target}, config,
                 tuple(one.name for one in fields(RLDKMetrics) if one.name not in ("wall_time", "run_id")),
                 stop_on, confirm, dry_run, log_interval=log_interval, jsonl_interval=jsonl_log_interval, terminal=terminal,
                 report_to=(report_to,) if isinstance(report_to, str) else tuple(report_to), actions=tuple(actions),
@@ -92,7 +91,6 @@ class RLDKCallback(WatchingCallback):
             )
         )  # fmt: skip
         self.metrics = RLDKMetrics()
-        self._low: set[str] = set()
 
     @property
     def current_metrics(self) -> RLDKMetrics:
@@ -100,7 +98,7 @@ class RLDKCallback(WatchingCallback):
         return self.metrics
 
     def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
-        """Make the record of the step, and check the scores that have a minimum."""
+        """Make the record of the step."""
         if event.phase != "train":
             return
         now = monitor.record()
@@ -112,13 +110,6 @@ class RLDKCallback(WatchingCallback):
         own = {"global_step": event.step, "run_id": monitor.run_id, "wall_time": event.wall_time, **event.model_info}
         self.metrics = fill(RLDKMetrics, event.metrics, own, scores)
         self.metrics_history.append(self.metrics)
-        for name, minimum in self.options.min_scores.items():
-            if scores[name] < minimum and name not in self._low:
-                said = f"{in_words(name)} is {scores[name]:.2f}, below your limit of {minimum:g}."
-                monitor.alert(event.step, f"low_{name}", said, "warning", _LOW, family="scores")
-                self._low.add(name)
-            elif scores[name] >= minimum:
-                self._low.discard(name)
 
 
 class RLDKMonitor(RLDKCallback):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.checkpoints import CheckpointHistory, add_to_summary
 from rldk.checkpoints.summary import keep_up_to
@@ -15,23 +16,28 @@ from rldk.monitor.run_id import file_of
 if TYPE_CHECKING:
     from rldk.monitor import Monitor
 
-__all__ = ["CheckpointSummary"]
+__all__ = ["CheckpointSummary", "LiveFacts"]
+
+LiveFacts = Callable[[], dict[str, Any]]
 
 
 class CheckpointSummary(FileOutput):
     """Writes `R_checkpoint_summary.csv`, one row per checkpoint, and raises an alert for a damaged one.
 
-    `latest` is the last row as a record.
+    `latest` is the last row as a record, and `facts` what is known of the training beside the weights.
 
     Args:
         folder: where the summary goes.
         saved_in: where the trainer saves, as `checkpoint-N`.
+        live: gives gradient flow and memory at a save.
     """
 
     name: ClassVar[str] = "checkpoint summary"
 
-    def __init__(self, folder: str | os.PathLike[str], saved_in: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], saved_in: str | os.PathLike[str], live: LiveFacts = dict) -> None:
         super().__init__(folder)
+        self.live = live
+        self.facts: dict[str, Any] = {}
         self.saved_in = Path(saved_in)
         self.history = CheckpointHistory()
         self.latest = CheckpointMetrics()
@@ -47,6 +53,8 @@ class CheckpointSummary(FileOutput):
 
     def save(self, step: int) -> None:
         report = self.history.add(self.saved_in / f"checkpoint-{step}", step)
+        self.facts = self._monitor.guard.call("the probe of gradient flow and memory", self.live) or {}
+        report.live = self.facts
         self.latest = fill(CheckpointMetrics, report.row())
         self.summary.parent.mkdir(parents=True, exist_ok=True)
         add_to_summary(self.summary, report)

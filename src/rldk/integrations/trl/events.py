@@ -20,6 +20,7 @@ from rldk.integrations.trl.probes import (
     completion_lengths,
     digests_of_group,
     digests_of_rollout,
+    filled_share,
     group_statistics,
     kl_coefficient,
     pairs_of,
@@ -30,6 +31,7 @@ from rldk.integrations.trl.probes import (
     rollout_sample,
     texts_of,
     thinned,
+    undiluted,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +42,10 @@ __all__ = ["EventMaker"]
 _FRAMEWORKS = {"PPO": "trl_ppo", "GRPO": "trl_grpo", "RLOO": "trl_grpo", "DPO": "trl_dpo", "SFT": "trl_dpo", "Reward": "trl_dpo"}
 _LOGGED_WRONGLY = ("ratio_std",)  # TRL logs the spread of the means of minibatches, which is almost zero
 _MAX_TEXT = 2000
+_DILUTED = (
+    "With these settings TRL averages losses, entropy, clip fraction and ratio over slots of which {} % are filled; the events "
+    "hold the means over those, which are larger than what TRL prints."
+)
 
 
 class EventMaker:
@@ -64,9 +70,14 @@ class EventMaker:
         self._frameworks: dict[tuple[str, ...], str | None] = {}
         self._prompts = DistinctCount()
         self._made = 0
+        self._filled = filled_share(session.args) if session.is_ppo else 1.0
+        if self._filled < 1.0:
+            self.notes.append(_DILUTED.format(round(100 * self._filled)))
 
     def make(self, step: int, logs: Mapping[str, Any]) -> Event | None:
         """The event of a step; `None` for a row that describes the whole run and not a step."""
+        if self.session.is_ppo:
+            logs = undiluted(logs, self._filled)
         found = resolve(logs, framework=self._framework(logs))
         own = {key: number for key in (*found.unmapped, *found.not_judged) if (number := to_number(logs[key])) is not None}
         if found.kind == "summary" or not (found.metrics or found.nulls or own):

@@ -121,6 +121,7 @@ class CheckpointMetrics:
     parameters: float = nan
     norm: float = nan
     norm_change: float = nan
+    norm_change_from_start: float = nan
     norm_trend: float = nan
     update_ratio: float = nan
     drift_from_start: float = nan
@@ -131,6 +132,13 @@ class CheckpointMetrics:
     unchanged_tensors: float = nan
     most_moved_layer: str = ""
     most_moved_ratio: float = nan
+    gradient_norm: float = nan
+    weakest_gradient_layer: str = ""
+    weakest_gradient_norm: float = nan
+    strongest_gradient_layer: str = ""
+    strongest_gradient_norm: float = nan
+    training_memory_gb: float = nan
+    memory_advice: str = ""
     problems: str = ""
 
     def to_dict(self) -> dict[str, Any]:

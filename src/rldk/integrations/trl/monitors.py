@@ -23,6 +23,7 @@ from rldk.monitor import Monitor
 
 __all__ = ["AdvancedPPOMonitor", "CheckpointMetrics", "CheckpointMonitor", "ComprehensivePPOMonitor", "PPOMetrics", "PPOMonitor"]
 
+_FLOW = ("weakest_gradient_layer", "weakest_gradient_norm", "strongest_gradient_layer", "strongest_gradient_norm")
 _COURSE = 20  # steps over which the course of the reward per token is measured
 
 
@@ -110,7 +111,8 @@ class CheckpointMonitor(WatchingCallback):
     Args:
         output_dir: where the summary goes.
         enable_parameter_analysis: false writes nothing.
-        enable_gradient_analysis: look at gradients before each optimizer step, and alert when one is not finite.
+        enable_gradient_analysis: at each checkpoint, the gradient flow by layer and the memory in use, with suggestions for
+            saving it; and an alert before an optimizer step whose gradients are not finite.
 
     Attributes:
         checkpoint_metrics: the record of the last checkpoint.
@@ -127,12 +129,33 @@ class CheckpointMonitor(WatchingCallback):
         asked = {"checkpoints": enable_parameter_analysis, "alerts": enable_gradient_analysis}
         files = frozenset(name for name, wanted in asked.items() if wanted)
         silent = 1 << 30  # events between two lines: the terminal shows alerts only
-        super().__init__(CallbackOptions(as_path(output_dir), run_id, files=files, terminal=True, log_interval=silent, **options))
+        super().__init__(
+            CallbackOptions(
+                as_path(output_dir), run_id, files=files, terminal=True, log_interval=silent,
+                gradient_flow=enable_gradient_analysis, **options,
+            )
+        )  # fmt: skip
 
     @property
     def checkpoint_metrics(self) -> CheckpointMetrics:
+        return CheckpointMetrics() if self._summary is None else self._summary.latest
+
+    @property
+    def _summary(self) -> CheckpointSummary | None:
         outputs = [] if self.monitor is None else self.monitor.outputs
-        return next((output.latest for output in outputs if isinstance(output, CheckpointSummary)), CheckpointMetrics())
+        return next((output for output in outputs if isinstance(output, CheckpointSummary)), None)
+
+    def get_gradient_flow(self) -> dict[str, Any]:
+        """The gradient norm of each layer at the last checkpoint, the weakest and the strongest, and layers that get none."""
+        return self._facts("layers", "gradient_norm", *_FLOW, "spread", "starved")
+
+    def get_memory_analysis(self) -> dict[str, Any]:
+        """What the training kept in memory at the last checkpoint, in gigabytes, and suggestions for saving it."""
+        return self._facts("memory_gb", "training_memory_gb", "suggestions")
+
+    def _facts(self, *names: str) -> dict[str, Any]:
+        known = {} if self._summary is None else self._summary.facts
+        return {name: known[name] for name in names if name in known}
 
 
 class ComprehensivePPOMonitor(WatchingCallback):

@@ -28,6 +28,9 @@ SCORES = {
 }
 """Thresholds that are the minimum of a score, not the maximum of a metric."""
 
+RISKS = ("collapse_risk", "hacking_risk")
+"""Thresholds that are the maximum of a risk."""
+
 
 @dataclass(slots=True)
 class CallbackOptions:
@@ -39,6 +42,7 @@ class CallbackOptions:
     files: frozenset[str] = frozenset()
     limits: dict[str, Any] = field(default_factory=dict)
     min_scores: dict[str, float] = field(default_factory=dict)
+    max_risks: dict[str, float] = field(default_factory=dict)
     forensics: dict[str, Any] = field(default_factory=dict)
     config: ScanConfig | Mapping[str, Any] | None = None
     columns: tuple[str, ...] = ()
@@ -54,6 +58,7 @@ class CallbackOptions:
     resources: bool = False
     samples: int = 0
     skip_nonfinite: bool = False
+    gradient_flow: bool = False
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -68,15 +73,16 @@ class CallbackOptions:
         tracker_outputs(self.report_to)
 
 
-def split_thresholds(given: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, float]]:
-    """A user's thresholds: limits of metrics, and minimum scores."""
+def split_thresholds(given: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
+    """A user's thresholds: limits of metrics, minimum scores, and maximum risks."""
     asked = dict(given or {})
     scores = {SCORES[name]: float(asked.pop(name)) for name in list(asked) if name in SCORES}
+    risks = {name: float(asked.pop(name)) for name in RISKS if name in asked}
     limits: dict[str, Any] = {}
     for name, bound in asked.items():
         place = locate(name, "rldk")
         limits = stricter(limits, {name if place is None else place.metric: bound})
-    return limits, scores
+    return limits, scores, risks
 
 
 def stricter(ours: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,13 +110,13 @@ def merged(every: Iterable[CallbackOptions]) -> CallbackOptions:
         made["config"] = made["config"] if made["config"] is not None else other.config
         made["files"] |= other.files
         made["limits"] = stricter(made["limits"], other.limits)
-        for name in ("min_scores", "forensics"):
+        for name in ("min_scores", "max_risks", "forensics"):
             made[name] = {**made[name], **getattr(other, name)}
         for name in ("columns", "report_to", "actions", "outputs"):
             made[name] = tuple(dict.fromkeys((*made[name], *getattr(other, name))))
         for name in ("log_interval", "jsonl_interval"):
             made[name] = min(made[name], getattr(other, name))
-        for name in ("terminal", "resources", "skip_nonfinite", "strict"):
+        for name in ("terminal", "resources", "skip_nonfinite", "gradient_flow", "strict"):
             made[name] = made[name] or getattr(other, name)
         made["samples"] = max(made["samples"], other.samples)
     return CallbackOptions(**{**made, **_soonest_stop(given)})

@@ -8,17 +8,28 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rldk.functional.gradient_flow import describe_flow
 from rldk.integrations.trl import processes
 from rldk.integrations.trl.build_monitors import build_monitors
 from rldk.integrations.trl.events import EventMaker
 from rldk.integrations.trl.options import merged
-from rldk.integrations.trl.probes import GradientProbe, WeightProbe, describe_run, describe_settings, find_trainer
+from rldk.integrations.trl.probes import (
+    GradientProbe,
+    WeightProbe,
+    describe_run,
+    describe_settings,
+    find_trainer,
+    memory_use,
+    savings,
+)
+from rldk.integrations.trl.score_alerts import ScoreAlerts
 from rldk.monitor import Guard, Monitor, Stop, TrainingStopped
 from rldk.monitor.resources import ResourceSampler
 
 __all__ = ["Session"]
 
 _ATTRIBUTE = "_rldk_session"
+_FLOW_EVERY = 10  # steps between two looks at the gradient flow where it is not known when checkpoints are saved
 _ADVICE = (
     "Look at the reward and the loss of this batch, skip such steps (`skip_nonfinite_steps=True`), and lower the learning rate."
 )
@@ -51,6 +62,7 @@ class Session:
         self.trainer: Any = lambda: None
         self.optimizer: Any = None
         self._monitor_of: dict[int, Monitor] = {}
+        self._score_alerts: dict[Monitor, ScoreAlerts] = {}
         self._logs: dict[str, Any] = {}
         self._called: list[Any] = []
         self._step = 0
@@ -91,9 +103,13 @@ class Session:
         facts, words = guard.call("the probe of settings", describe_run, trainer, self.args, self._model, tokenizer) or ({}, {})
         self.maker = EventMaker(self, facts, words)
         settings = guard.call("the probe of settings", describe_settings, trainer, self.args, self._model) or {}
-        pairs = build_monitors(self.members, self.args, self.resume_step, self.main, settings)
+        pairs = build_monitors(self.members, self.args, self.resume_step, self.main, settings, self._checkpoint_facts)
         self._monitor_of = {id(member): monitor for member, monitor in pairs}
         self.monitors = list(dict.fromkeys(self._monitor_of.values()))
+        for monitor in self.monitors:
+            own = merged(member.options for member, other in pairs if other is monitor)
+            if "scores" in own.files:
+                self._score_alerts[monitor] = ScoreAlerts(own.min_scores, own.max_risks)
         guard.call("the probe of gradients", self._watch_gradients)
         self.weights = guard.call("the probe of weights", WeightProbe, self._model, self.optimizer) if self.main else None
         if self.options.resources and self.main:
@@ -106,8 +122,34 @@ class Session:
     def _watch_gradients(self) -> None:
         agree = processes.any_of if processes.world_size() > 1 else None
         skip = self.options.skip_nonfinite
-        self.gradients = GradientProbe(self._model, self.is_ppo, skip, self._on_nonfinite, self.guard, agree)
+        due = self._flow_due if self.options.gradient_flow else None
+        self.gradients = GradientProbe(self._model, self.is_ppo, skip, self._on_nonfinite, self.guard, agree, due)
         self.gradients.attach(self.optimizer)
+
+    def _flow_due(self) -> bool:
+        """Whether the step being made is one after which a checkpoint is saved, as far as that is known beforehand."""
+        state = self.trainer().state
+        step, every = int(state.global_step) + 1, getattr(self.args, "save_steps", 0)
+        return step % int(every if every >= 1 else _FLOW_EVERY) == 0 or step == state.max_steps
+
+    def _checkpoint_facts(self) -> dict[str, Any]:
+        """What a checkpoint's row says beside its weights: gradient flow and memory, where they are asked for."""
+        if not self.options.gradient_flow:
+            return {}
+        trainer = self.trainer()
+        model = getattr(trainer, "model", None)
+        flow = describe_flow(self.gradients.layer_norms if self.gradients is not None else {})
+        if model is None:
+            return flow
+        use = memory_use(trainer, model, self.optimizer)
+        advice = savings(use, trainer, self.args, model)
+        return {
+            **flow,
+            "training_memory_gb": sum(use.values()),
+            "memory_advice": advice[0] if advice else "",
+            "memory_gb": use,
+            "suggestions": advice,
+        }
 
     def updated(self) -> None:
         """The trainer has made an update."""
@@ -151,6 +193,8 @@ class Session:
         for monitor in self.monitors:
             monitor.sources.update(self.maker.sources)
             raised[monitor] = monitor.observe(event, canonical=True)
+            if event.phase == "train" and self.main and monitor in self._score_alerts:
+                self.guard.call("the alerts of scores", self._score_alerts[monitor].look, monitor, event.step)
         for member in self.members:
             monitor = self._monitor_of[id(member)]
             self.guard.call(f"{type(member).__name__}.on_event", member.on_event, event, raised[monitor], monitor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rldk.integrations.trl.probes.group import completion_lengths, digests_of_group, group_statistics, responses_of_group
+from rldk.integrations.trl.probes.memory import memory_use, savings
 from rldk.integrations.trl.probes.optimizer import GradientProbe, WeightProbe
 from rldk.integrations.trl.probes.rollout import (
     digests_of_rollout,
@@ -14,6 +15,7 @@ from rldk.integrations.trl.probes.rollout import (
     thinned,
 )
 from rldk.integrations.trl.probes.settings import describe_run, describe_settings, kl_coefficient
+from rldk.integrations.trl.probes.slots import filled_share, undiluted
 from rldk.integrations.trl.probes.stack import find_trainer, rollout_of
 
 __all__ = [
@@ -24,15 +26,19 @@ __all__ = [
     "describe_settings",
     "digests_of_group",
     "digests_of_rollout",
+    "filled_share",
     "find_trainer",
     "group_statistics",
     "kl_coefficient",
+    "memory_use",
     "pairs_of",
     "reduce_rollouts",
     "responses_of_group",
     "responses_of_rollout",
     "rollout_of",
     "rollout_sample",
+    "savings",
     "texts_of",
     "thinned",
+    "undiluted",
 ]

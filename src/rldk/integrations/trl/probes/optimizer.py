@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from rldk.checkpoints.report import layer_of
 from rldk.functional.gradients import combined_norm, gradient_norms
 from rldk.functional.weights import WeightSample
 from rldk.integrations.trl.probes.stack import ratio_of
@@ -21,10 +22,10 @@ _SMALL = 16384
 class GradientProbe:
     """A hook before each optimizer step: are the gradients finite, what are their norms, and what is the learning rate.
 
-    Norms are taken of the last step of an update alone, since reading all gradients costs as much as a good part of the
-    optimizer step. Whether they are finite is looked at before every step, by a small parameter of the first and of the last
-    layer: what goes wrong in the loss reaches the last, and what goes wrong on the way back comes through to the first.
-    With the norms, in PPO, the ratio of new to old probability is taken (`ratio`), of which TRL logs means of minibatches.
+    In PPO, norms are taken at every optimizer step of an update; `read` gives their mean and their maximum. Other trainers log
+    the norm: there a small parameter of the first and of the last layer shows whether gradients are finite, since what goes
+    wrong in the loss reaches the last, and what goes wrong on the way back comes through to the first. In PPO the ratio of
+    new to old probability is taken at the last step, too (`ratio`), of which TRL logs means of minibatches.
 
     Args:
         model: the policy, or TRL's wrapper of policy and value function, whose norms are then separate.
@@ -33,6 +34,7 @@ class GradientProbe:
         on_nonfinite: called with a sentence before a step with such a gradient, once per update.
         guard: keeps a failure in the hook away from the training.
         agree: in a distributed run, whether any process has seen one; all processes call it at the same step.
+        flow_due: whether to take the norm of each layer before this step (`layer_norms`), which costs more than the others.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class GradientProbe:
         on_nonfinite: Callable[[str], None] = lambda message: None,
         guard: Guard | None = None,
         agree: Callable[[bool], bool] | None = None,
+        flow_due: Callable[[], bool] | None = None,
     ) -> None:
         import torch
 
@@ -64,7 +67,10 @@ class GradientProbe:
         self._rates: tuple[float, ...] = ()
         self._usual = 0
         self.ratio: Any = None
-        self._found: dict[str, float] = {}
+        self._norms: dict[str, list[float]] = {}
+        self.flow_due = flow_due
+        self.layer_norms: dict[str, float] = {}
+        self._named = named
         self._handle: Any = None
 
     def attach(self, optimizer: Any) -> None:
@@ -87,17 +93,28 @@ class GradientProbe:
             self.guard.call("the probe of gradients", self._report_nonfinite, optimizer)
 
     def _look(self, groups: list[dict[str, Any]]) -> bool:
-        """Count the step, take the norms if they are due, and return whether something is not finite."""
+        """Count the step, take the norms, and return whether something is not finite."""
         self.steps += 1
         self.times.append(time.perf_counter())
         self._rates = (float(groups[0]["lr"]), float(groups[-1]["lr"]))
-        if self.norms and self.steps >= self._usual:
-            self._measure()
-            self.ratio = ratio_of()
-            return not all(map(math.isfinite, self._found.values()))
+        if self.flow_due is not None and self.flow_due():
+            self.layer_norms = self._flow()
+        if self.norms:
+            if self.steps >= self._usual - 1:  # it may be the last one: some updates have a step less than the one before
+                self.ratio = ratio_of()
+            return not math.isfinite(self._measure())
         return any((grad := one.grad) is not None and not math.isfinite(grad.sum().item()) for one in self.watched)
 
-    def _measure(self) -> None:
+    def _flow(self) -> dict[str, float]:
+        """The norm of the gradient of each layer."""
+        present = [(layer_of(name), one) for name, one in self._named if one.grad is not None]
+        squares: dict[str, float] = {}
+        for (layer, _), norm in zip(present, gradient_norms(one for _, one in present), strict=True):
+            squares[layer] = squares.get(layer, 0.0) + norm**2
+        return {layer: math.sqrt(square) for layer, square in squares.items()}
+
+    def _measure(self) -> float:
+        """Take the norms of policy and value function; returns that of all gradients, 0 where there are none."""
         large = [[one for one in part if one.grad is not None] for part in self._large]
         each = gradient_norms([*large[0], *large[1]]) if large[0] or large[1] else []
         found: dict[str, float] = {}
@@ -108,16 +125,17 @@ class GradientProbe:
                 norms.append(math.sqrt(together.dot(together).item()))
             if norms:
                 found[name] = combined_norm(*norms)
+        whole = combined_norm(*found.values())
         if found:
-            found["grad_norm"] = combined_norm(*found.values())
-        self._found = found
+            found["grad_norm"] = whole
+        for name, norm in found.items():
+            self._norms.setdefault(name, []).append(norm)
+        return whole
 
     def _report_nonfinite(self, optimizer: Any) -> None:
         self.bad += 1
         every = [one for group in optimizer.param_groups for one in group["params"]]
         lost = [one for one in every if one.grad is not None and not bool(one.grad.isfinite().all())]
-        if self.norms:
-            self._measure()
         if self.skip:
             for one in every:
                 one.grad = None
@@ -130,14 +148,17 @@ class GradientProbe:
     def read(self) -> dict[str, float]:
         """The metrics since the last reading; the next one starts from here."""
         names = ("policy_lr", "value_lr") if self.value else ("policy_lr",)
-        found = {**self._found, **dict(zip(names, self._rates, strict=False))}
+        found = dict(zip(names, self._rates, strict=False))
+        for name, norms in self._norms.items():
+            mean = sum(norms) / len(norms)
+            found |= {name: mean, f"{name}_max": max(norms) if math.isfinite(mean) else mean}
         if self.bad:
             found["nonfinite_count"] = float(self.bad)
         if self.skip and self.steps:
             found["update_applied"] = 1.0 - self.skipped / self.steps
         self._usual = self.steps
         self.steps = self.skipped = self.bad = 0
-        self._found, self.times, self.ratio = {}, [], None
+        self._norms, self.times, self.ratio = {}, [], None
         return found
 
 
