@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WeightSample"]
 
+_TINY = float(np.finfo(np.float32).tiny)
 MAX_TENSORS = 4
 MAX_ELEMENTS = 65_536
 _SPARSE = ("embed", "wte", "expert")
@@ -36,17 +40,20 @@ class WeightSample:
         chosen = _choose([pair for pair in learnt if id(pair[1]) in trained] or learnt or named)
         self._places = [_place_of(model, name) for name in chosen]  # weights may be loaded by replacing a parameter
         self.names = chosen
-        self._before: Tensor | None = None
-        self._norm: Tensor | None = None
-        self._total: Tensor | None = None
+        self._before: Any = None  # arrays and numbers for weights in the processor's memory, tensors elsewhere
+        self._norm: Any = None
+        self._total: Any = None
         self._count = 0
 
     def measure(self) -> None:
         """Compare the sample with its last copy, and keep a new one. Nothing waits for the device here."""
-        import torch
-
         if not self._places:
             return
+        if (rows := _rows_in_memory(self._places)) is not None:
+            self._measure_rows(rows)
+            return
+        import torch
+
         with torch.no_grad():
             now = _gathered(self._places)
             norm = torch.linalg.vector_norm(now)
@@ -57,11 +64,22 @@ class WeightSample:
                 self._count += 1
             self._before, self._norm = now, norm
 
+    def _measure_rows(self, rows: list[Any]) -> None:
+        """The same with numpy, where calls of torch would cost more than the numbers."""
+        now = np.concatenate(rows)
+        norm = math.sqrt(now.dot(now))
+        if self._before is not None:
+            way = now - self._before
+            change = math.sqrt(way.dot(way)) / (self._norm or norm or _TINY)
+            self._total = change if self._total is None else self._total + change
+            self._count += 1
+        self._before, self._norm = now, norm
+
     def read(self) -> float | None:
         """The mean change since the last reading; `None` where nothing was compared since."""
         if self._total is None:
             return None
-        mean = self._total.item() / self._count
+        mean = float(self._total) / self._count
         self._total, self._count = None, 0
         return mean
 
@@ -93,6 +111,18 @@ def _spaced(names: list[str], count: int) -> list[str]:
 def _place_of(model: Module, name: str) -> tuple[Module, str]:
     path, _, leaf = name.rpartition(".")
     return model.get_submodule(path), leaf
+
+
+def _rows_in_memory(places: list[tuple[Module, str]]) -> list[Any] | None:
+    """The sample as arrays that share the memory of the weights; `None` where they are not float32 on the processor."""
+    rows = []
+    for owner, leaf in places:
+        held: Any = getattr(owner, leaf)
+        if not held.is_cpu or held.element_size() != 4 or hasattr(held, "to_local"):
+            return None
+        row = held.detach().numpy().reshape(-1)
+        rows.append(row if row.size <= MAX_ELEMENTS else row[:: -(-row.size // MAX_ELEMENTS)])
+    return rows
 
 
 def _gathered(places: list[tuple[Module, str]]) -> Tensor:

@@ -87,7 +87,16 @@ class Series(Statistic):
 
     def _begin(self, value: float, index: int) -> None:
         """Take one of the first values, which form the baseline."""
-        self.n = n = self.n + 1
+        n = self.n
+        if n >= RECENT and self._early.count(value) == n:  # the same as ever, as every setting that is logged with the metrics
+            self.n = n + 1
+            self.same += 1
+            self.repeats += 1
+            self.last = self.previous = value
+            self._ring.append(value)
+            self._early.append(value)
+            return
+        self.n = n = n + 1
         before = self.previous
         self.last = self.previous = value
         if n > RECENT:
@@ -130,7 +139,7 @@ class Series(Statistic):
         middle = early[n >> 1] if n & 1 else 0.5 * (early[(n >> 1) - 1] + early[n >> 1])
         if n == RECENT:
             self.start = middle
-        spread = sorted(abs(value - middle) for value in early)[n >> 1]
+        spread = sorted([abs(value - middle) for value in early])[n >> 1]
         if spread == 0.0 or (n == EARLY and 3 * early.count(middle) >= n):  # many rows are equal: the others still have a spread
             spread = sum(abs(value - middle) for value in early) / n / 1.18
         self.base, self.scale = middle, 1.4826 * spread

@@ -99,9 +99,9 @@ class LengthBiasTracker(Tracker):
         """Take the responses of a step; returns the rank correlation, NaN while there are too few responses for one."""
         self.step = step
         if response_data is not None:
-            for length, reward in length_and_reward(response_data):
-                self._samples.update(length, reward)
-                self.values += 1
+            take, before = self._samples.update, self.values
+            for self.values, (length, reward) in enumerate(length_and_reward(response_data), before + 1):
+                take(length, reward)
             self._rank = self._samples.rank_correlation
         if logged == logged:
             self._rank = logged
@@ -133,6 +133,9 @@ def length_and_reward(records: Any) -> Iterator[tuple[float, float]]:
     if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
         raise UsageError(f"Expected `response_data` to be records of response and reward, got {records!r:.80}.")
     for record in records:
+        if type(record) is tuple and len(record) == 2 and type(record[0]) is type(record[1]) is float:
+            yield record  # as the probes give them, by the hundred
+            continue
         if isinstance(record, Mapping):
             length, reward = _length_of(record), _first(record, REWARDS)
         elif isinstance(record, (tuple, list)) and len(record) == 2:

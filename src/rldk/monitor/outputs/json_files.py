@@ -109,11 +109,16 @@ class MetricSummary:
 
     def add(self, metrics: Mapping[str, float]) -> None:
         """Take the metrics of an event."""
+        moments = self._moments
         for name, value in metrics.items():
-            if name not in self._moments:
-                self._moments[name] = RunningMoments()
+            known = moments.get(name)
+            if known is None:
+                known = moments[name] = RunningMoments()
                 self._first[name] = value
-            self._moments[name].update(value)
+            if known.min == value == known.max:
+                known.count += 1  # the same as ever, as a setting is: neither mean nor variance changes
+            else:
+                known.update(value)
         self._last.update(metrics)
 
     def by_metric(self) -> dict[str, dict[str, Any]]:

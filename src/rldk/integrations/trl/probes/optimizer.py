@@ -10,7 +10,7 @@ from typing import Any
 from rldk.checkpoints.report import layer_of
 from rldk.functional.gradients import combined_norm, gradient_norms
 from rldk.functional.weights import WeightSample
-from rldk.integrations.trl.probes.stack import ratio_of
+from rldk.integrations.trl.probes.stack import array_of, ratio_of
 from rldk.monitor.guard import Guard
 
 __all__ = ["GradientProbe", "WeightProbe"]
@@ -58,14 +58,16 @@ class GradientProbe:
         self.value = [one for _, one in named if id(one) in ours]
         self.names = {id(one): name for name, one in named}
         self.watched = [one for part in (self.policy, self.value) for one in _ends(part)]
-        self._small = [[one for one in part if _is_small(one)] for part in (self.policy, self.value)]
+        small = [[one for one in part if _is_small(one)] for part in (self.policy, self.value)]
+        self._small = [*small[0], *small[1]], sum(one.numel() for one in small[0])
+        self._of_policy = len(small[0])
         self._large = [[one for one in part if not _is_small(one)] for part in (self.policy, self.value)]
         self.norms, self.skip, self.on_nonfinite, self.agree = norms, skip, on_nonfinite, agree
         self.guard = guard or Guard(strict=True)
         self.steps = self.skipped = self.bad = 0
         self.times: list[float] = []
         self._rates: tuple[float, ...] = ()
-        self._usual = 0
+        self._usual = self._before = 0
         self.ratio: Any = None
         self._norms: dict[str, list[float]] = {}
         self.flow_due = flow_due
@@ -100,7 +102,7 @@ class GradientProbe:
         if self.flow_due is not None and self.flow_due():
             self.layer_norms = self._flow()
         if self.norms:
-            if self.steps >= self._usual - 1:  # it may be the last one: some updates have a step less than the one before
+            if self.steps >= self._usual:  # it may be the last one
                 self.ratio = ratio_of()
             return not math.isfinite(self._measure())
         return any((grad := one.grad) is not None and not math.isfinite(grad.sum().item()) for one in self.watched)
@@ -115,22 +117,30 @@ class GradientProbe:
 
     def _measure(self) -> float:
         """Take the norms of policy and value function; returns that of all gradients, 0 where there are none."""
-        large = [[one for one in part if one.grad is not None] for part in self._large]
-        each = gradient_norms([*large[0], *large[1]]) if large[0] or large[1] else []
+        policy, value = self._small_squares()
         found: dict[str, float] = {}
-        for name, own, part in zip(("policy_grad_norm", "value_grad_norm"), large, self._small, strict=True):
-            norms, each = each[: len(own)], each[len(own) :]
-            if grads := [grad for one in part if (grad := one.grad) is not None]:
-                together = self._together(grads)
-                norms.append(math.sqrt(together.dot(together).item()))
-            if norms:
-                found[name] = combined_norm(*norms)
+        for name, square, part in (("policy_grad_norm", policy, self._large[0]), ("value_grad_norm", value, self._large[1])):
+            norms = gradient_norms(part) if part else []
+            if norms or square is not None:
+                found[name] = combined_norm(*norms, math.sqrt(square or 0.0))
         whole = combined_norm(*found.values())
         if found:
             found["grad_norm"] = whole
         for name, norm in found.items():
             self._norms.setdefault(name, []).append(norm)
         return whole
+
+    def _small_squares(self) -> tuple[float | None, float | None]:
+        """The squared norms of the small gradients of policy and value function; `None` where there are none."""
+        every, size = self._small
+        grads = [grad for one in every if (grad := one.grad) is not None]
+        if len(grads) < len(every):
+            size = sum(one.numel() for one in every[: self._of_policy] if one.grad is not None)
+        if not grads:
+            return None, None
+        row = array_of(self._together(grads))
+        policy, value = row[:size], row[size:]
+        return (float(policy.dot(policy)) if len(policy) else None), (float(value.dot(value)) if len(value) else None)
 
     def _report_nonfinite(self, optimizer: Any) -> None:
         self.bad += 1
@@ -156,7 +166,8 @@ class GradientProbe:
             found["nonfinite_count"] = float(self.bad)
         if self.skip and self.steps:
             found["update_applied"] = 1.0 - self.skipped / self.steps
-        self._usual = self.steps
+        self._usual = min(self.steps, self._before)  # with some settings every other update has a step less
+        self._before = self.steps
         self.steps = self.skipped = self.bad = 0
         self._norms, self.times, self.ratio = {}, [], None
         return found
