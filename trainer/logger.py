@@ -108,6 +108,7 @@ class Logger:
         self.per_epoch, self.total = steps_per_epoch, total_steps
         self.trackers: Tracker = Tracker()
         self.monitor: Any = None
+        self.device, self.said_no_mfu = accelerator.device, False
         self.screen = Screen(self.main, total_steps, resume_step or 0)
         if self.main:
             self._open(resume_step, monitor_state, kl_target)
@@ -138,6 +139,9 @@ class Logger:
         if not self.main:
             return
         metrics = {**metrics, "epoch": step / self.per_epoch, "global_step": float(step)}
+        if "mfu_percent" not in metrics and not self.said_no_mfu:
+            self.say(f"No MFU: the peak FLOP/s of {self.device} is not known (rldk.functional.throughput has the table of GPUs).")
+        self.said_no_mfu = True
         names = {key: f"system/{key}" if key == "epoch_time" else f"train/{key}" for key in metrics}
         self.trackers.log({names[key]: value for key, value in metrics.items()}, step)
         if self.monitor is not None:
@@ -257,16 +261,7 @@ class Screen:
 def _make_monitor(args: argparse.Namespace, resume_step: int | None, kl_target: float | None) -> Any:
     from rldk.monitor import Monitor
 
-    if resume_step is None:
-        _set_aside(Path(args.save_dir) / f"{args.run_id}_events.jsonl")
     forensics = {} if kl_target is None else {"kl_target": kl_target}
     stop_on = None if args.stop_on == "none" else args.stop_on
     settings = {"arguments": f"trainer/train_{args.stage}.py", **vars(args)}
     return Monitor(args.save_dir, args.run_id, forensics=forensics, run_config=settings, stop_on=stop_on, resume_step=resume_step)
-
-
-def _set_aside(log: Path) -> None:
-    """An event log of an earlier run of the same name is kept under a numbered name, and is not written to."""
-    if log.is_file() and log.stat().st_size:
-        number = next(n for n in range(1, 10**6) if not log.with_name(f"{log.stem}_{n}.jsonl").exists())
-        log.rename(log.with_name(f"{log.stem}_{number}.jsonl"))

@@ -277,7 +277,7 @@ def test_a_second_run_of_the_same_name_does_not_write_into_the_first_ones_log(wo
     for steps in (3, 2):
         assert run(*command(world, tmp_path, f"--max_steps={steps}"))[0] == 0
     assert len(events_of(tmp_path)) == 2
-    assert len((tmp_path / "ppo_events_1.jsonl").read_text().splitlines()) == 3
+    assert len((tmp_path / "ppo_1_events.jsonl").read_text().splitlines()) == 3
 
 
 def test_a_reward_that_gives_the_wrong_number_of_scores_is_refused(world, tmp_path: Path) -> None:

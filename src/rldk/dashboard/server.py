@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.util
 import logging
 import os
@@ -13,7 +14,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 
 from rldk.core.errors import MissingDependencyError, RLDKError, UsageError
 
@@ -41,9 +42,12 @@ class Dashboard:
         refresh_seconds: how often the page is refreshed.
 
     Attributes:
+        serves_on: whether a script that comes to its end waits until the dashboard is stopped, and does not stop it.
         port: the port that was asked for; once the server runs, the port that it has.
         note: what differs from what was asked for, such as another port; empty where nothing does.
     """
+
+    serves_on: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -103,15 +107,25 @@ class Dashboard:
         if asked not in (0, self.port):
             self.note = f"Port {asked} is taken; the dashboard is at {self.url} instead."
             logger.warning(self.note)
-        atexit.register(self.stop_dashboard)
+        atexit.register(self._at_exit)
         return self.url
+
+    def _at_exit(self) -> None:
+        """The script has come to its end: stop, or first wait until somebody else stops the server."""
+        failed, interactive = getattr(sys, "last_value", None) is not None, hasattr(sys, "ps1")
+        if self.serves_on and self.is_running and os.getpid() == self._owner and not failed and not interactive:
+            sys.stdout.write(f"The dashboard of {self.folder} is at {self.url}. Stop it with Ctrl-C.\n")
+            sys.stdout.flush()
+            with contextlib.suppress(KeyboardInterrupt):
+                self.wait()
+        self.stop_dashboard()
 
     def stop_dashboard(self) -> None:
         """Stop the server and all its processes. If it does not run, nothing happens."""
         process, self._process = self._process, None
         if process is None or os.getpid() != self._owner:
             return
-        atexit.unregister(self.stop_dashboard)
+        atexit.unregister(self._at_exit)
         if process.stdin is not None:
             process.stdin.close()
         try:

@@ -12,7 +12,7 @@ from rldk.core.catalog import CATALOG, entry_of
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
 from rldk.detectors.base import SENSITIVITIES, Detector
-from rldk.detectors.run.user_limit import UserLimit
+from rldk.detectors.run.user_limit import KL_UNITS, UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.judge.judge import Judge
 
@@ -129,7 +129,7 @@ class ScanConfig:
 
 
 def _limit(name: str, given: dict[str, Any]) -> UserLimit:
-    metric = name if "/" in name else _canonical(name)
+    metric = name if "/" in name or name in KL_UNITS else _canonical(name)
     unknown = sorted(set(given) - {"max", "min", "severity"})
     if unknown or not {"max", "min"} & set(given):
         raise UsageError(f"Expected the limit of {metric!r} to have `max` or `min`, got {sorted(given)}.")

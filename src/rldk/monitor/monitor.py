@@ -21,6 +21,7 @@ from rldk.judge.coverage import coverage_of
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result
 from rldk.log.resume import check_resume_step
+from rldk.monitor.earlier_run import set_aside
 from rldk.monitor.guard import Guard
 from rldk.monitor.outputs import Alerts, ConfigFile, EventLog, FinalReport, MetricsCsv, Output
 from rldk.monitor.run_id import check_run_id, file_of, git_sha, new_run_id
@@ -59,7 +60,8 @@ class Monitor:
 
     Args:
         output_dir: where the files of the run go: `R_events.jsonl`, `R_metrics.csv`, `R_alerts.json`, `R_final_report.json`.
-        run_id: the `R` in these names; by default made from the time.
+        run_id: the `R` in these names; by default made from the time. Files of an earlier run of this id are renamed to
+            `R_1_…`, unless `resume_step` says that it goes on.
         event_log_path: another place for the event log; without `output_dir` the only file.
         config: settings of the detectors, as `rldk scan --config` takes them.
         forensics: options of `ComprehensivePPOForensics` (`kl_target`, `window_size`, its switches).
@@ -163,6 +165,8 @@ class Monitor:
         if self._started or self._closed or not self.main_process:
             return
         self._started = True
+        if self.output_dir is not None and self.resume_step is None:
+            self.guard.attempt("the files of an earlier run", set_aside, self.output_dir, self.run_id)
         if self.log is not None and self.guard.attempt("event log", self.log.open) is None and self.resume_step is not None:
             self.guard.attempt("the events before the checkpoint", self._catch_up, self.log)
         for output in self._runners:

@@ -157,3 +157,31 @@ def test_a_value_that_is_not_a_number_is_above_no_limit(where):
 
 def test_a_metric_of_the_users_own_can_be_limited(where):
     assert where(UserLimit("mine/score", highest=1.0), {"mine/score": at([3], 2.0)}) == [(3, "warning")]
+
+
+def limited(limit: UserLimit, unit: str, **metrics: float):
+    engine = Engine([limit], reductions={"kl_mean": unit} if unit else {})
+    return engine.observe(Event(1, metrics))
+
+
+@pytest.mark.parametrize(("name", "unit", "value"), [
+    ("kl_per_token", "sequence", 0.4), ("kl_per_token", "token", 8.0), ("kl_per_sequence", "token", 160.0),
+    ("kl_per_sequence", "sequence", 8.0), ("kl_mean", "sequence", 8.0),
+])  # fmt: skip
+def test_a_limit_of_the_kl_counts_in_its_own_unit_and_says_it(name, unit, value):
+    (anomaly,) = limited(UserLimit(name, highest=0.1), unit, kl_mean=8.0, rollout_length_mean=20.0)
+    words = "nats per token" if name == "kl_per_token" or (name == "kl_mean" and unit == "token") else "nats per response"
+    assert anomaly.value == pytest.approx(value) and f"{value:.4g} {words}, above your limit of 0.1." in anomaly.message
+    assert ("set `kl_per_token`" in anomaly.advice) == (name == "kl_mean")
+
+
+def test_a_limit_in_a_unit_that_is_not_known_is_not_judged():
+    assert limited(UserLimit("kl_per_token", highest=0.1), "", kl_mean=8.0, rollout_length_mean=20.0) == []
+    assert limited(UserLimit("kl_per_token", highest=0.1), "sequence", kl_mean=8.0) == []
+
+
+def test_each_limit_has_its_own_advice():
+    metrics = ("kl_mean", "clip_frac", "grad_norm", "memory_usage", "reward_mean", "entropy_mean", "value_loss")
+    advice = [limited(UserLimit(name, highest=0.1), "", **{name: 8.0})[0].advice for name in metrics]
+    assert len(set(advice)) == len(metrics) and UserLimit.advice not in advice
+    assert limited(UserLimit("my/metric", highest=0.1), "", **{"my/metric": 8.0})[0].advice == UserLimit.advice

@@ -85,6 +85,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     @_guarded
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        Session.end_interrupted(state)
         self._join(args, state, kwargs)
 
     def _join(self, args: Any, state: Any, given: Mapping[str, Any]) -> Session:

@@ -28,7 +28,9 @@ class RLDKCallback(WatchingCallback):
         log_interval: events between two lines in the terminal, and between two records of samples.
         jsonl_log_interval: write one event in so many to the event log.
         enable_jsonl_logging: false for no event log.
-        alert_thresholds: hard limits by metric: maxima (`kl_divergence`, `clip_fraction`, `gradient_norm`, `memory_usage` …)
+        alert_thresholds: hard limits by metric: maxima (`kl_divergence`, `clip_fraction`, `gradient_norm`, `memory_usage` …).
+            `kl_divergence` counts in the unit of the trainer (PPO: per response, GRPO: per token), `kl_per_token` and
+            `kl_per_sequence` in their own. Further
             minima of scores (`stability`, `health`) and maxima of risks (`collapse_risk`, `hacking_risk`). Other metrics are
             judged by the run's own baseline. Without configuration, a stability below 0.3 and a risk of collapse from 0.6
             on alert when they last; `{"stability": 0.0, "collapse_risk": 1.1}` turns that off.

@@ -12,6 +12,9 @@ class RLDKDashboard(Dashboard):
 
         RLDKDashboard(output_dir="./rldk_logs", port=8501, auto_refresh=True).start_dashboard()
 
-    It runs in a separate process, on this machine's own address, and ends with the program that started it. Without
+    It runs in a separate process, on this machine's own address. A script that ends after `start_dashboard` waits until the
+    dashboard is stopped, with Ctrl-C or from elsewhere; an exception, `stop_dashboard` or `with` end it at once. Without
     Streamlit `start_dashboard` raises `ImportError` with what to install.
     """
+
+    serves_on = True

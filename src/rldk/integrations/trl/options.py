@@ -11,6 +11,7 @@ from typing import Any
 from rldk.core.anomaly import SEVERITIES
 from rldk.core.catalog import locate
 from rldk.core.errors import UsageError
+from rldk.detectors.run.user_limit import KL_UNITS
 from rldk.judge.config import ScanConfig
 from rldk.monitor.outputs import Output, tracker_outputs
 from rldk.monitor.run_id import check_run_id
@@ -80,7 +81,7 @@ def split_thresholds(given: Mapping[str, Any] | None) -> tuple[dict[str, Any], d
     risks = {name: float(asked.pop(name)) for name in RISKS if name in asked}
     limits: dict[str, Any] = {}
     for name, bound in asked.items():
-        place = locate(name, "rldk")
+        place = None if name in KL_UNITS else locate(name, "rldk")
         limits = stricter(limits, {name if place is None else place.metric: bound})
     return limits, scores, risks
 

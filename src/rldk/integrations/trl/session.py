@@ -80,6 +80,13 @@ class Session:
             setattr(state, _ATTRIBUTE, found)
         return found
 
+    @staticmethod
+    def end_interrupted(state: Any) -> None:
+        """Close the session of a training that an exception ended: `train()` was called again on the same trainer."""
+        found = getattr(state, _ATTRIBUTE, None)
+        if isinstance(found, Session) and found.maker is not None and not found.closed:
+            found.guard.attempt("closing", found.close)
+
     def join(self, member: Any, given: Mapping[str, Any], kind: type) -> None:
         """Add a callback; when the last of the trainer's callbacks of this kind has joined, monitoring begins."""
         self.members.append(member)

@@ -42,6 +42,8 @@ class Terminal(Output):
 
     def start(self, monitor: Monitor) -> None:
         self._monitor = monitor
+        if monitor.resume_step is not None:
+            self._console().print(f"rldk: run {clean(monitor.run_id)} resumes after step {monitor.resume_step}", style="dim")
 
     def _console(self) -> Console:
         from rich.console import Console
@@ -83,6 +85,8 @@ class Terminal(Output):
         if self._count:
             summary = self._monitor.summary()
             line = f"rldk: {summary['verdict']}, {summary['reason']}, after {summary['events']} events"
+            if summary["status"] == "degraded":
+                line += f"; health {summary['scores']['overall_health']:.2f}, so that the health summary says degraded"
             self._console().print(clean(line), style=STYLES[summary["verdict"]])
 
 

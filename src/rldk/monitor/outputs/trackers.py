@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from abc import abstractmethod
 from collections.abc import Iterable
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.core.anomaly import Anomaly
@@ -70,6 +73,8 @@ class WandbOutput(TrackerOutput):
     def open(self, run_id: str, folder: str) -> None:
         wandb: Any = require("wandb", extra="trackers", purpose="Logging to W&B")
         self._own = wandb.run is None
+        if self._own:
+            Path(folder).mkdir(parents=True, exist_ok=True)  # without it wandb writes to a temporary folder
         self.run: Any = wandb.init(name=run_id, dir=folder, **self.options) if self._own else wandb.run
         self.run.define_metric("rldk/step")
         self.run.define_metric("rldk/*", step_metric="rldk/step")
@@ -118,6 +123,9 @@ class MLflowOutput(TrackerOutput):
         self.mlflow: Any = require("mlflow", extra="trackers", purpose="Logging to MLflow")
         self._own = self.mlflow.active_run() is None
         if self._own:
+            if not os.environ.get("MLFLOW_TRACKING_URI") and not self.mlflow.is_tracking_uri_set():
+                Path(folder).mkdir(parents=True, exist_ok=True)
+                self.mlflow.set_tracking_uri(f"sqlite:///{Path(folder).resolve() / 'mlflow.db'}")
             self.mlflow.start_run(run_name=run_id)
 
         self._run_id: str = self.mlflow.active_run().info.run_id
@@ -161,6 +169,8 @@ class TrackioOutput(TrackerOutput):
         self.project = project
 
     def open(self, run_id: str, folder: str) -> None:
+        if "trackio" not in sys.modules:  # it reads this when it is imported
+            os.environ.setdefault("TRACKIO_DIR", str(Path(folder).resolve() / "trackio"))
         self.trackio: Any = require("trackio", extra="trackers", purpose="Logging to trackio")
         context: Any = require("trackio.context_vars", extra="trackers", purpose="Logging to trackio")
         self._own = context.current_run.get() is None
