@@ -43,9 +43,11 @@ def test_an_interrupted_ppo_begun_again_with_one_callback_more(tmp_path: Path, c
     added = [EventWriterCallback(tmp_path / "own.jsonl"), PPOMonitor(out, kl_threshold=1e-9, terminal=False)]
     for callback in added:
         trainer.add_callback(callback)
-    with caplog.at_level(logging.WARNING, "rldk"):
+    with caplog.at_level(logging.DEBUG, "rldk"):
         trainer.train()
     assert "this is a new run" in caplog.text and "failed" not in caplog.text
+    for said in ("attached to PPOTrainer", "step 1: kl_mean from objective/kl", "step 1: policy_grad_norm from probe"):
+        assert caplog.text.count(said) == 1  # what is read from where
     for ending in ("events.jsonl", "metrics.csv"):
         assert steps(out / f"run_1_{ending}") == [1, 2]  # what the interrupted one had written
         assert steps(out / f"run_{ending}") == [1, 2, 3, 4]

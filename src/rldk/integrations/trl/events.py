@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import statistics
 import time
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EventMaker"]
 
+_log = logging.getLogger("rldk")
+
 _FRAMEWORKS = {"PPO": "trl_ppo", "GRPO": "trl_grpo", "RLOO": "trl_grpo", "DPO": "trl_dpo", "SFT": "trl_dpo", "Reward": "trl_dpo"}
 _LOGGED_WRONGLY = ("ratio_std",)  # TRL logs the spread of the means of minibatches, which is almost zero
 _MAX_TEXT = 2000
@@ -70,6 +73,7 @@ class EventMaker:
         self._frameworks: dict[tuple[str, ...], str | None] = {}
         self._prompts = DistinctCount()
         self._made = 0
+        self._debugged: set[str] = set()
         self._filled = filled_share(session.args) if session.is_ppo else 1.0
         if self._filled < 1.0:
             self.notes.append(_DILUTED.format(round(100 * self._filled)))
@@ -90,8 +94,18 @@ class EventMaker:
         if found.kind != "eval":
             self._probe(event, found)
         self.sources.update(found.sources)
+        if _log.isEnabledFor(logging.DEBUG):
+            self._debug(step, found)
         self.last_step = step
         return event
+
+    def _debug(self, step: int, found: Resolution) -> None:
+        """Log where each metric comes from, and which keys are not recognised, when they are first seen."""
+        read = {f"{name} from {key}" for name, key in self.sources.items()}
+        read |= {f"the key {key} is not recognised, and kept" for key in found.unmapped}
+        for line in sorted(read - self._debugged):
+            _log.debug("step %d: %s", step, line)
+        self._debugged |= read
 
     def _framework(self, logs: Mapping[str, Any]) -> str | None:
         keys = tuple(logs)

@@ -28,6 +28,7 @@ from rldk.monitor.resources import ResourceSampler
 
 __all__ = ["Session"]
 
+_log = logging.getLogger("rldk")
 _ATTRIBUTE = "_rldk_session"
 _FLOW_EVERY = 10  # steps between two looks at the gradient flow where it is not known when checkpoints are saved
 _ADVICE = (
@@ -117,6 +118,8 @@ class Session:
             own = merged(member.options for member, other in pairs if other is monitor)
             if "scores" in own.files:
                 self._score_alerts[monitor] = ScoreAlerts(own.min_scores, own.max_risks)
+        found = type(trainer).__name__ if trainer is not None else "no trainer: what needs one is not probed"
+        _log.debug("rldk attached to %s; monitors: %s", found, [f"{one.run_id} in {one.output_dir}" for one in self.monitors])
         guard.call("the probe of gradients", self._watch_gradients)
         self.weights = guard.call("the probe of weights", WeightProbe, self._model, self.optimizer) if self.main else None
         if self.options.resources and self.main:
