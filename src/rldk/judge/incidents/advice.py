@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rldk.core.framework_knobs import FRAMEWORK_KNOBS
 from rldk.core.run_config import RunConfig
 from rldk.core.text import short_number
 from rldk.judge.incidents.causes import Cause
@@ -34,45 +35,6 @@ _KNOBS = {
 }
 """The settings that advice may name."""
 
-_NAMES: dict[str, dict[str, str]] = {
-    "trl_ppo": {
-        "lr": "PPOConfig.learning_rate", "value_lr": "PPOConfig.learning_rate", "kl_coef": "PPOConfig.kl_coef",
-        "epochs": "PPOConfig.num_ppo_epochs", "clip": "PPOConfig.cliprange", "temperature": "PPOConfig.temperature",
-        "length": "PPOConfig.response_length", "batch": "PPOConfig.per_device_train_batch_size",
-    },
-    "trl_grpo": {
-        "lr": "GRPOConfig.learning_rate", "kl_coef": "GRPOConfig.beta", "epochs": "GRPOConfig.num_iterations",
-        "clip": "GRPOConfig.epsilon", "grad_clip": "GRPOConfig.max_grad_norm", "temperature": "GRPOConfig.temperature",
-        "length": "GRPOConfig.max_completion_length", "batch": "GRPOConfig.per_device_train_batch_size",
-    },
-    "trl_rloo": {
-        "lr": "RLOOConfig.learning_rate", "kl_coef": "RLOOConfig.beta", "epochs": "RLOOConfig.num_iterations",
-        "clip": "RLOOConfig.epsilon", "grad_clip": "RLOOConfig.max_grad_norm", "temperature": "RLOOConfig.temperature",
-        "length": "RLOOConfig.max_completion_length", "batch": "RLOOConfig.per_device_train_batch_size",
-    },
-    "trl_dpo": {
-        "lr": "DPOConfig.learning_rate", "kl_coef": "DPOConfig.beta", "grad_clip": "DPOConfig.max_grad_norm",
-        "batch": "DPOConfig.per_device_train_batch_size",
-    },
-    "trainer": {
-        "lr": "--learning_rate", "value_lr": "--critic_learning_rate", "kl_coef": "--kl_coef", "epochs": "--ppo_epochs",
-        "clip": "--clip_range", "grad_clip": "--grad_clip", "temperature": "--temperature", "length": "--max_new_tokens",
-        "batch": "--batch_size",
-    },
-    "verl": {
-        "lr": "actor_rollout_ref.actor.optim.lr", "value_lr": "critic.optim.lr", "kl_coef": "algorithm.kl_ctrl.kl_coef",
-        "epochs": "actor_rollout_ref.actor.ppo_epochs", "clip": "actor_rollout_ref.actor.clip_ratio",
-        "grad_clip": "actor_rollout_ref.actor.grad_clip", "temperature": "actor_rollout_ref.rollout.temperature",
-        "length": "data.max_response_length", "batch": "data.train_batch_size",
-    },
-    "openrlhf": {
-        "lr": "--actor_learning_rate", "value_lr": "--critic_learning_rate", "kl_coef": "--init_kl_coef",
-        "epochs": "--max_epochs", "clip": "--eps_clip", "grad_clip": "--max_norm", "temperature": "--temperature",
-        "length": "--generate_max_len", "batch": "--train_batch_size",
-    },
-}  # fmt: skip
-"""The name of each setting in each framework."""
-
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -89,7 +51,7 @@ class Setup:
             return f"--{own}"  # a flag of a script
         if own is not None:
             return f"{owner}.{own}" if owner else own
-        return _NAMES.get(self.framework or "", {}).get(knob)
+        return FRAMEWORK_KNOBS.get(self.framework or "", {}).get(_KNOBS[knob].config)
 
 
 def advice_for(cause: Cause, then: Mapping[str, float], good: int | None, setup: Setup) -> str:
