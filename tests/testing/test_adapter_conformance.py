@@ -60,6 +60,14 @@ def lines(row: Row) -> Callable[[int], str]:
     return make
 
 
+def tables(rows: int) -> str:
+    """Tables of two columns, as OpenAI baselines prints them."""
+    edge = "-" * 33 + "\n"
+    line = "| {:15s} | {:<11.6g} |\n".format
+    made = (line("eprewmean", 0.5 + 0.01 * n) + line("misc/nupdates", float(n)) for n in range(1, rows + 1))
+    return "".join(edge + table + edge for table in made)
+
+
 def varied(row: Row, n: int) -> Row:
     return {key: round(value * (1.0 + 0.01 * n), 9) if isinstance(value, float) else value for key, value in row.items()}
 
@@ -122,6 +130,14 @@ SAMPLES: dict[str, Writer] = {
     "hf_console": text("hf_console", lambda rows: "".join(console.row(n, total=rows) + "\n" for n in range(1, rows + 1))),
     "trainer": text("trainer", of_epochs(epochs.TRAINER)),
     "minimind": text("minimind", of_epochs(epochs.GRPO)),
+    "skyrl": text("skyrl", lines({
+        "reward/avg_raw_reward": 0.5, "policy/policy_kl": 0.125, "policy/policy_entropy": 0.75, "generate/avg_num_tokens": 90.5,
+    })),
+    "roll": text("roll", lines({
+        "critic/score/mean": 0.5, "actor/approxkl": 0.125, "actor_train/grad_norm": 0.75, "system/tps": 90.5,
+    })),
+    "art": text("art", lines({"train/reward": 0.5, "loss/train": 0.125, "loss/entropy": 0.75, "time/wall_clock_sec": 90.5})),
+    "table_console": text("table_console", tables),
     "sb3_console": text("sb3_console", lambda rows: "".join(map(sb3.table, range(1, rows + 1)))),
     "notebook": text("notebook", lambda rows: str(notebook.markdown(range(1, rows + 1), end=""))),
     "csv": text("csv", table),

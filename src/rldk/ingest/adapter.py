@@ -13,6 +13,7 @@ from rldk.core.errors import ReadError
 from rldk.core.run_config import RunConfig
 from rldk.ingest.run_settings import settings_beside
 from rldk.ingest.source import Source
+from rldk.ingest.unmapped_keys import guesses_of
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 from rldk.runs.build import build_runs
@@ -90,7 +91,7 @@ class Adapter(ABC):
         beside = RunConfig() if self.source.is_folder else settings_beside(self.source.path)
         for run in runs:
             run.config = run.config.filled(self._config_of(run.run_id)).filled(beside)
-            run.notes[:0] = self.notes
+            run.notes[:0] = [*self.notes, *guesses_of(run)]
             if run.kind == "supervised":
                 run.notes.append("no RL metrics: this is a log of supervised training")
         return runs

@@ -20,6 +20,7 @@ from rldk.ingest.formats.mlflow_store import MLflowAdapter
 from rldk.ingest.formats.notebook import NotebookAdapter
 from rldk.ingest.formats.parquet import ParquetAdapter
 from rldk.ingest.formats.sb3_console import SB3ConsoleAdapter
+from rldk.ingest.formats.table_console import TableConsoleAdapter
 from rldk.ingest.formats.tensorboard import TensorBoardAdapter
 from rldk.ingest.formats.trackio_store import TrackioAdapter
 from rldk.ingest.formats.verl_console import VerlAdapter
@@ -44,6 +45,7 @@ ADAPTERS: list[type[Adapter]] = [
     TrainerConsoleAdapter,
     MiniMindAdapter,
     SB3ConsoleAdapter,
+    TableConsoleAdapter,
     DelimitedAdapter,
     JsonDocumentAdapter,
     KeyValueAdapter,

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from rldk.core.catalog import CATALOG, is_measured
+from rldk.core.catalog.guess import guess
 from rldk.core.catalog.metric import normalise
 from rldk.runs.run import Run
 
-__all__ = ["explain", "listed", "placeable", "suggest", "unplaced"]
+__all__ = ["explain", "guesses_of", "listed", "placeable", "suggest", "unplaced"]
 
 _ALIKE = 0.75
 _UNRECOGNISED = "unrecognised keys: "
@@ -20,8 +21,8 @@ _OF_TIME = re.compile(r"(?:^|[/_.])(?:time|timing|timers?|timeperf|perf|memory|m
 
 
 def placeable(keys: Iterable[str], field_map: Mapping[str, str]) -> list[str]:
-    """The keys that make rows out of a table: what the catalogue knows to be measured, and what the user has mapped."""
-    return [key for key in keys if key in field_map or is_measured(key)]
+    """The keys that make rows out of a table: what the catalogue knows or guesses to be measured, and what is mapped."""
+    return [key for key in keys if key in field_map or is_measured(key) or guess(key) is not None]
 
 
 def suggest(key: str) -> str | None:
@@ -64,6 +65,13 @@ def explain(run: Run) -> list[str]:
     if guessed:
         notes.append(f"guessed by name: {listed(guessed)}")
     return [*notes, *unplaced(run)]
+
+
+def guesses_of(run: Run) -> list[str]:
+    """One sentence for the metrics that were guessed by the parts of a name, where there are any."""
+    names = {key: name for name, key in run.coverage.metrics.items()}
+    guessed = [f"{key} as {names[key]}" for key in run.coverage.guessed if key in names]
+    return [f"guessed by the parts of its name: {listed(guessed)}"] if guessed else []
 
 
 def unplaced(run: Run) -> list[str]:

@@ -15,6 +15,7 @@ from rldk.core.catalog.metric import REDUCTIONS
 from rldk.core.jsonio import loads
 from rldk.core.run_config import CONFIG_KEY, RunConfig
 from rldk.runs.canonical import canonical_columns, held_out_rows, prefix_held_out_rows
+from rldk.runs.percentages import percent_to_fraction
 from rldk.runs.row_axes import find_runs, find_steps, find_times, first_words
 from rldk.runs.run import Coverage, Run
 from rldk.runs.split import split_runs
@@ -37,8 +38,9 @@ def build_runs(
     """The runs that a table holds, in the order in which they begin."""
     targets = {target: source for source, target in (field_map or {}).items()}
     framework = framework or identify(table.names)
-    plan = plan_for(table.names, framework, tuple(sorted((field_map or {}).items())))
+    plan = plan_for(table.names, framework, tuple(sorted((field_map or {}).items())), guesses=True)
     columns, coverage = canonical_columns(table, plan)
+    percentages = percent_to_fraction(columns)
     labels = {name: table.column(key) for name, keys in LABEL_KEYS.items() for key in keys if key in table.names}
     stated = first_words(table, (REDUCTION_KEY,))
     settings = table.column(CONFIG_KEY) if CONFIG_KEY in table.names else None
@@ -49,6 +51,7 @@ def build_runs(
         held_out = held_out_rows(phase)
         prefix_held_out_rows(columns, coverage, held_out)
     kept, notes = _rows_with_metrics(table, columns)
+    notes += percentages
     steps, counted = find_steps(table, targets.get("step"), kept)
     notes += counted
     times = find_times(table, targets.get("wall_time"))
@@ -181,4 +184,5 @@ def _drop_empty(run: Run) -> None:
     run.coverage.metrics = {name: key for name, key in run.coverage.metrics.items() if name in run.columns}
     run.coverage.reductions = {name: per for name, per in run.coverage.reductions.items() if name in run.columns}
     run.coverage.unmapped = [name for name in run.coverage.unmapped if name in run.columns]
+    run.coverage.guessed = [key for key in run.coverage.guessed if key in run.coverage.metrics.values()]
     run.coverage.not_judged = [name for name in run.coverage.not_judged if name in run.columns]

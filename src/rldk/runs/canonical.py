@@ -143,7 +143,7 @@ def read_events(events: Iterable[Event | Mapping[str, Any]]) -> Iterator[Event]:
 
 def canonical_columns(table: Table, plan: Plan) -> tuple[dict[str, Column], Coverage]:
     """The columns of a table by canonical name, and an account of which key each came from."""
-    coverage = Coverage()
+    coverage = Coverage(guessed=list(plan.guessed))
     columns: dict[str, Column] = {}
     for name, routes in plan.routes.items():
         column: Column | None = None
@@ -180,11 +180,22 @@ def _follow(table: Table, route: Route) -> Column:
         null = ~both & (made.state != ABSENT) & (other.state != ABSENT)
         made.values = np.where(both, made.values + sign * other.values, np.nan)
         made.state = np.where(both, NUMBER, np.where(null, NULL, ABSENT)).astype(np.uint8)
-    if route.transform == "root":
+    if route.transform == "magnitude":
+        made.values = _sign_of_course(made.values) * made.values
+    elif route.transform == "root":
         made.values = np.sqrt(np.where(made.values >= 0, made.values, np.nan))
     elif route.transform != "same":
         made.values = np.asarray(TRANSFORMS[route.transform](made.values))  # type: ignore[arg-type]
     return made
+
+
+def _sign_of_course(values: npt.NDArray[np.float64]) -> float:
+    """The sign that makes a course begin above 0: an entropy loss is minus the entropy in some programs, which begins above 0.
+
+    Unlike a magnitude of each value, it leaves the differential entropy of continuous actions below 0 once it falls there.
+    """
+    there = values[np.isfinite(values) & (values != 0.0)]
+    return -1.0 if len(there) and there[0] < 0.0 else 1.0
 
 
 def _held_out_name(name: str) -> str:

@@ -32,7 +32,8 @@ _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
 class Coverage:
     """Which canonical metric came from which key, over what it was reduced, and which keys were not recognised.
 
-    `not_judged` are keys that the framework is known to log and that carry no judgement.
+    `not_judged` are keys that the framework is known to log and that carry no judgement, and `guessed` are those whose metric was
+    guessed by the parts of their name.
     """
 
     metrics: dict[str, str] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class Coverage:
     duplicates: dict[str, str] = field(default_factory=dict)
     unmapped: list[str] = field(default_factory=list)
     not_judged: list[str] = field(default_factory=list)
+    guessed: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, repr=False)

@@ -9,6 +9,7 @@ from typing import Any
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
 from rldk.core.catalog.frameworks import FRAMEWORKS
+from rldk.core.catalog.guess import guess
 from rldk.core.catalog.lookup import CATALOG, Place, entry_of, identify, is_not_judged, locate, sums
 from rldk.core.catalog.metric import TRANSFORMS, Key, normalise
 from rldk.core.errors import UsageError
@@ -59,6 +60,8 @@ class Plan:
     kind: str
     not_judged: tuple[str, ...] = ()
     """The keys that the framework is known to log and that carry no judgement; like unknown ones, they keep their name."""
+    guessed: tuple[str, ...] = ()
+    """The keys whose metric was guessed by the parts of their name."""
 
     @cached_property
     def copied(self) -> tuple[tuple[str, str], ...]:
@@ -153,8 +156,14 @@ def check_field_map(field_map: Mapping[str, str]) -> None:
 
 
 @lru_cache(maxsize=1024)
-def plan_for(keys: tuple[str, ...], framework: str | None, field_map: tuple[tuple[str, str], ...] = ()) -> Plan:
-    """What becomes of rows with these keys. Cached, since a run has only a few kinds of rows."""
+def plan_for(
+    keys: tuple[str, ...], framework: str | None, field_map: tuple[tuple[str, str], ...] = (), guesses: bool = False
+) -> Plan:
+    """What becomes of rows with these keys. Cached, since a run has only a few kinds of rows.
+
+    With `guesses`, keys of no known framework are matched by the parts of their names where nothing else is that metric. That
+    needs all keys of a log: of a single row it would not be known what the others hold.
+    """
     given = dict(field_map)
     present = frozenset(keys)
     found: dict[str, list[tuple[int, Route]]] = {}
@@ -177,11 +186,12 @@ def plan_for(keys: tuple[str, ...], framework: str | None, field_map: tuple[tupl
         elif not is_axis(key):
             unmapped.append(key)
     _add_sums(found, unmapped, present, framework)
+    guessed = _add_guesses(found, unmapped) if guesses and framework is None else ()
     routes = {name: tuple(route for _, route in sorted(ranked, key=lambda pair: pair[0])) for name, ranked in found.items()}
     _part_reductions(routes)
     not_judged = tuple(key for key in unmapped if is_not_judged(key, framework))
     others = tuple(key for key in unmapped if key not in not_judged)
-    return Plan(routes, others, _kind(routes, present, held_out), not_judged)
+    return Plan(routes, others, _kind(routes, present, held_out), not_judged, guessed)
 
 
 def _route(name: str, key: Key, parts: tuple[str, ...], per: str) -> Route:
@@ -234,6 +244,19 @@ def _add_sums(
                 found.setdefault(entry.name, []).append((rank, _route(entry.name, key, parts, key.per)))
                 unmapped[:] = [name for name in unmapped if name not in parts]
                 break
+
+
+def _add_guesses(found: dict[str, list[tuple[int, Route]]], unmapped: list[str]) -> tuple[str, ...]:
+    """Match keys that are not known by their parts, where no other key is that metric."""
+    guessed: dict[str, Place] = {}
+    for key in unmapped:
+        place = guess(key)
+        if place is not None and place.metric not in found and place.metric not in (one.metric for one in guessed.values()):
+            guessed[key] = place
+    for key, place in guessed.items():
+        found[place.metric] = [(place.rank, _route(place.metric, place.key, (key,), place.per))]
+    unmapped[:] = [key for key in unmapped if key not in guessed]
+    return tuple(guessed)
 
 
 def _part_reductions(routes: dict[str, tuple[Route, ...]]) -> None:

@@ -7,6 +7,7 @@ knows what it measures: text is full of numbers that measure nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rldk.core.catalog import identify, is_known, is_measured
+from rldk.core.catalog import identify, is_known, is_measured, locate
 from rldk.core.catalog.axes import STEP_KEYS, is_axis
 from rldk.core.catalog.metric import normalise
 from rldk.ingest.adapter import Adapter
@@ -32,6 +33,7 @@ from rldk.ingest.formats.number_lines import (
     parse_count,
     parse_number,
 )
+from rldk.ingest.formats.text_blocks import Blocks, SpreadRows, find_blocks
 from rldk.runs.table import TableBuilder
 
 __all__ = ["KeyValueAdapter", "TextForm", "form_of_text"]
@@ -47,13 +49,17 @@ _MOST_WORDS = 5
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """What the numbers of a line are, by position; `cells` are position, key and factor. A line may not be a row."""
+    """What the numbers of a line are, by position; `cells` are position, key and factor. A line may not be a row.
+
+    `lists` are numbers in brackets under one name, such as `rewards=[0, 1]`, of which the mean counts.
+    """
 
     step: int | None
     total: int | None
     epoch: int | None
     cells: tuple[tuple[int, str, float], ...]
     is_row: bool
+    lists: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def __bool__(self) -> bool:
         return self.is_row
@@ -68,13 +74,17 @@ class TextForm:
         found: dict[str, Any] = {"step": np.array(values[-3], dtype=np.float64)}
         for position, key, factor in self.cells:
             found[key] = numbers_of(values[position], factor)
+        for key, positions in self.lists:
+            found[key] = np.array([_mean(row) for row in zip(*(values[position] for position in positions), strict=True)])
         for name, cells in (("epoch", values[-2]), ("wall_time", values[-1])):
             if any(cell is not None for cell in cells):
                 found[name] = np.array(cells, dtype=np.float64)
         return found
 
 
-NOTHING = TextForm(None, None, None, (), False)
+def _mean(texts: tuple[str, ...]) -> float:
+    numbers = [number for text in texts if (number := parse_number(text)) is not None]
+    return sum(numbers) / len(numbers) if numbers else math.nan
 
 
 def form_of_text(words: tuple[str, ...]) -> TextForm:
@@ -85,20 +95,37 @@ def form_of_text(words: tuple[str, ...]) -> TextForm:
     """
     names = [_key(text, first=position == 0) for position, text in enumerate(words[:-1])]
     framework = identify([key for key, _ in names if key])
-    step = _position(names, _STEPS)
+    counted = [("", False) if words[position + 1][:1].isalpha() else name for position, name in enumerate(names)]
+    step = _position(counted, _STEPS)  # `update=216.6s` is a time
     epoch = _position(names, frozenset({"epoch"}))
     total = step + 1 if step is not None and words[step + 1] == "/" and len(words) > step + 2 else None
+    lists = {positions[0]: (key, positions) for key, positions in _lists(names, words)}
     cells = []
     for position, (key, said) in enumerate(names):
         name = normalise(key)
-        if not key or position == total or name in _STEPS or name in _TOTALS or name == "epoch" or is_axis(key):
+        counts = name in _STEPS or name in _TOTALS or name == "epoch"
+        if not key or position == total or position in lists or counts or is_axis(key):
             continue
         factor = factor_of(words[position + 1], key, framework)
         if factor is not None and (said or is_known(key)):
             cells.append((position, key, factor))
-    measured = sum(is_measured(key) for _, key, _ in cells)
+    measured = sum(is_measured(key) for _, key, _ in cells) + len(lists)
     placed = step is not None or epoch is not None
-    return TextForm(step, total, epoch, tuple(cells), True) if measured + placed >= 2 and measured else NOTHING
+    return TextForm(step, total, epoch, tuple(cells), measured + placed >= 2 and measured > 0, tuple(lists.values()))
+
+
+def _lists(names: list[tuple[str, bool]], words: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The lists of numbers under the name of a metric that is a mean, and the positions of their numbers."""
+    for position, (key, _) in enumerate(names):
+        if not key or not words[position].rstrip().endswith("["):
+            continue
+        last = position
+        while last + 1 < len(names) and words[last + 1].strip() in (",", ""):
+            last += 1
+        place = locate(key)
+        is_mean = place is not None and place.metric.endswith(("_mean", "accuracy"))
+        if last > position and is_mean and words[last + 1].lstrip().startswith("]"):
+            yield key, tuple(range(position, last + 1))
 
 
 def _position(names: list[tuple[str, bool]], wanted: frozenset[str]) -> int | None:
@@ -110,7 +137,7 @@ def _position(names: list[tuple[str, bool]], wanted: frozenset[str]) -> int | No
 def _key(before: str, first: bool) -> tuple[str, bool]:
     """The name before a number, and whether `=` or `:` says that the number is its value."""
     text = before.rstrip()
-    said = text.endswith(("=", ":"))
+    said = text.endswith(("=", ":", "=[", ": ["))
     if not said and text == before and not text.endswith(("[", "(", "#")):
         return "", False
     phrase = text.rstrip("=:[(#").rstrip().rstrip("\"'")
@@ -155,6 +182,10 @@ class KeyValueAdapter(Adapter):
         if not console.is_console(source) or json_lines.looks_like_json_lines(source):
             return False
         found = self._first = self._first_row()
+        blocks = self._blocks = self._find_blocks()
+        if blocks is not None:
+            self.why = f"lines with {', '.join(sorted(blocks.keys)[:4])} beside lines with a step"
+            return True
         if found is None:
             return False
         self.why = f"lines with {', '.join(key for _, key, _ in found.cells[:4])}"
@@ -175,6 +206,13 @@ class KeyValueAdapter(Adapter):
                     seen.add(words)
         return None
 
+    def _find_blocks(self) -> Blocks | None:
+        """Whether values stand on lines of their own, beside those with a step."""
+        forms = Forms(form_of_text)
+        texts = (text for line in console.iter_head(self.source, _CANDIDATE) if b"%|" not in line for text in _texts(line))
+        read = (forms.read(console.split_stamp(text)[1]) for text in texts)
+        return find_blocks((words, form) for _, words, form in read)
+
     def read(self) -> Iterator[Mapping[str, Any]]:
         return iter_lines(self._lines())
 
@@ -187,6 +225,8 @@ class KeyValueAdapter(Adapter):
         counter, banner, launches = StepCounter(), Banner(), 1
         first = getattr(self, "_first", None) or self._first_row()
         counts = first is not None and first.counts
+        blocks = getattr(self, "_blocks", None) or self._find_blocks()
+        spread = SpreadRows(blocks) if blocks is not None else None
         previous = ""
         for number, line in self.source.lines(self.problems, self.progress):
             for text in _texts(line):
@@ -195,6 +235,14 @@ class KeyValueAdapter(Adapter):
                 previous = text
                 time, rest = console.split_stamp(text)
                 values, words, form = forms.read(rest)
+                if spread is not None and spread.takes(form, words, values, time):
+                    yield from spread.ready()
+                    continue
+                if spread is not None and form.step is not None and not form.is_row:
+                    if (count := parse_count(values[form.step])) is not None:
+                        total = None if form.total is None else parse_count(values[form.total])
+                        yield from spread.at(counter.next(count, total, None, hash(words)))
+                    continue
                 if not form.is_row or (counts and not form.counts):
                     banner.see(words)
                     continue
@@ -209,7 +257,10 @@ class KeyValueAdapter(Adapter):
                 epoch = None if form.epoch is None else parse_number(values[form.epoch])
                 total = None if form.total is None else parse_count(values[form.total])
                 step = None if form.step is None else parse_count(values[form.step])
-                yield form, [*values, counter.next(step, total, epoch, hash(words)), epoch, time]
+                here = counter.next(step, total, epoch, hash(words))
+                yield form, [*values, here, epoch, time]
+                if spread is not None:
+                    yield from spread.at(here)
         self._note_steps(counter.by, launches)
 
     def _note_steps(self, counted_by: str, launches: int) -> None:

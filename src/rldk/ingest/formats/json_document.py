@@ -13,6 +13,7 @@ from rldk.core.catalog.axes import STEP_KEYS
 from rldk.core.errors import ReadError
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats.json_lines import flatten
+from rldk.ingest.formats.json_rows import rows_anywhere
 from rldk.ingest.run_settings import document_settings
 from rldk.ingest.source import HEAD_BYTES, Source
 from rldk.ingest.unmapped_keys import placeable
@@ -48,7 +49,9 @@ def rows_of(document: Any) -> list[Mapping[str, Any]] | None:
         inner = document.get(key)
         if isinstance(inner, list) and any(isinstance(row, dict) for row in inner):
             return [row for row in inner if isinstance(row, dict)]
-    return None
+    if any(isinstance(value, list) and not any(isinstance(cell, (dict, list)) for cell in value) for value in document.values()):
+        return None  # parallel lists
+    return rows_anywhere(document)
 
 
 def lists_of(document: Any, notes: list[str]) -> list[Lists]:

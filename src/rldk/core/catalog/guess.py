@@ -1,0 +1,101 @@
+"""Names that people make up, matched by their parts: `avg_rew`, `mean_ep_return` and `resp_len_avg` say what they are.
+
+Such a match is a guess: it is made only where no key of the log is known to be the metric, and the run's notes say so.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rldk.core.catalog.axes import is_axis, strip_eval
+from rldk.core.catalog.lookup import CATALOG, Place
+from rldk.core.catalog.metric import Key, normalise
+
+__all__ = ["guess"]
+
+GUESSED = 70
+"""The rank of a guess: after every key that is known."""
+
+_NO_MEANING = frozenset({
+    "mean", "avg", "average", "ave", "ema", "smoothed", "running", "moving", "rolling", "batch", "train", "training",
+    "step", "steps", "episode", "episodes", "ep", "eps", "per", "the", "of", "all", "overall", "total", "current",
+    "cur", "now", "epoch", "rollout", "rollouts", "raw", "global",
+})  # fmt: skip
+_SAME = {
+    "rew": "reward", "rews": "reward", "rewards": "reward", "r": "reward", "ret": "reward", "rets": "reward", "return": "reward",
+    "returns": "reward", "score": "reward", "scores": "reward", "ent": "entropy", "entropies": "entropy", "tok": "token",
+    "tokens": "token", "toks": "token", "len": "length", "lens": "length", "lengths": "length", "resp": "response",
+    "responses": "response", "completion": "response", "completions": "response", "gen": "response", "generation": "response",
+    "output": "response", "answer": "response", "reference": "ref", "divergence": "", "div": "", "to": "", "vs": "", "from": "",
+    "grads": "grad", "gradient": "grad", "gradients": "grad", "norms": "norm", "gnorm": "grad norm",
+    "actor": "policy", "pi": "policy", "pg": "policy", "vf": "value", "critic": "value", "acc": "accuracy", "frac": "fraction",
+    "ratio": "fraction", "rate": "fraction", "pct": "percent", "clipped": "clip", "clipping": "clip", "clipfrac": "clip fraction",
+    "trunc": "truncated", "truncation": "truncated",
+    "advantages": "advantage", "adv": "advantage", "advs": "advantage", "learning": "lr",
+}  # fmt: skip
+_RULES: dict[frozenset[str], str] = {
+    frozenset(words.split()): metric
+    for metric, names in {
+        "reward_mean": ("reward", "response reward", "task reward", "env reward"),
+        "kl_mean": ("kl", "kl ref", "kl policy ref", "kl token", "kl ref token", "kl penalty", "kl loss"),
+        "kl_update": ("kl approx", "kl old", "kl old new", "kl update", "kl ppo", "kl approx policy"),
+        "entropy_mean": ("entropy", "entropy policy", "entropy token", "entropy policy token"),
+        "rollout_length_mean": ("length", "response length", "response token", "response length token"),
+        "grad_norm": ("grad norm",),
+        "policy_grad_norm": ("policy grad norm",),
+        "value_grad_norm": ("value grad norm",),
+        "loss": ("loss",),
+        "policy_loss": ("policy loss", "policy grad loss"),
+        "value_loss": ("value loss",),
+        "clip_frac": ("clip fraction", "clip", "policy clip fraction"),
+        "truncated_frac": ("truncated", "truncated fraction", "truncated response", "truncated response fraction"),
+        "accuracy": ("accuracy", "success", "success fraction", "solve fraction", "correct fraction", "win fraction"),
+        "advantage_mean": ("advantage",),
+        "lr": ("lr",),
+    }.items()
+    for words in names
+}
+_SPREADS = {"std": "std", "stdev": "std", "stddev": "std", "sd": "std", "min": "min", "max": "max"}
+_BAD = frozenset({
+    "error", "errors", "fail", "failed", "failure", "loss", "refusal", "truncated", "truncation", "length", "hack",
+    "hacking", "toxic", "violation", "wrong",
+})  # fmt: skip
+_PERCENT = frozenset({"percent"})
+
+
+@lru_cache(maxsize=8192)
+def guess(key: str) -> Place | None:
+    """What a key that the catalogue does not know probably is; `None` where its parts do not say."""
+    if is_axis(key):
+        return None
+    bare = strip_eval(key)
+    if bare is not None:
+        place = _by_parts(bare) or _held_out_share(bare)
+        return None if place is None else Place(f"eval_{place.metric}", place.key, place.per, place.rank)
+    return _by_parts(key)
+
+
+def _by_parts(key: str) -> Place | None:
+    said = [word for part in normalise(key).split("_") for word in _SAME.get(part, part).split()]
+    spread = next((_SPREADS[word] for word in said if word in _SPREADS), "")
+    words = frozenset(word for word in said if word not in _NO_MEANING and word not in _SPREADS)
+    percent = bool(words & _PERCENT)
+    words -= _PERCENT
+    metric = _RULES.get(words if not percent or words in _RULES else words | {"fraction"})
+    if metric is None:
+        return None
+    if spread:
+        metric = f"{metric.removesuffix('mean')}{spread}"
+        if metric not in CATALOG:
+            return None
+    entry = CATALOG[metric]
+    transform = "percent" if percent and entry.unit == "fraction" else "same"
+    return Place(metric, Key(key, transform), "unstated" if metric == "kl_mean" else entry.reduction, GUESSED)
+
+
+def _held_out_share(bare: str) -> Place | None:
+    """`heldout_math_rate`: a share of held-out data under the name of its data set is an accuracy, unless it counts failures."""
+    words = normalise(bare).split("_")
+    if words[-1] not in ("rate", "acc", "accuracy", "score") or _BAD & set(words):
+        return None
+    return Place("accuracy", Key(bare), CATALOG["accuracy"].reduction, GUESSED)

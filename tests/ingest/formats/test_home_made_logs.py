@@ -1,0 +1,199 @@
+"""Logs in forms that their authors made up: documents, console lines and names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rldk.core.catalog.guess import guess
+from rldk.ingest.read import read_runs
+from rldk.runs.run import Run
+
+ROWS = 40
+REWARD = [0.1 + 0.01 * row for row in range(ROWS)]
+KL = [0.001 * row for row in range(ROWS)]
+RECORDS = [{"step": row, "avg_return": REWARD[row], "kl_avg": KL[row]} for row in range(ROWS)]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[[str, Any], list[Run]]:
+    """Write a log and read its runs; what is not text is written as JSON."""
+
+    def written(name: str, content: Any) -> list[Run]:
+        path = tmp_path / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return read_runs(path).runs
+
+    return written
+
+
+def values(run: Run, metric: str) -> list[float]:
+    return [float(value) for value in run.columns[metric].values]
+
+
+# Documents
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"config": {"lr": 1e-5}, "step_log": RECORDS},
+        {"meta": {"seed": 1}, "results": {"inner": {"records": RECORDS}}},
+        {"samples": [{"prompt": "a", "reward": 1.0}, {"prompt": "b", "reward": 0.0}], "curve": RECORDS},
+    ],
+    ids=["any_key", "nested", "beside_samples"],
+)
+def test_a_list_of_rows_under_any_key(read, document):
+    (run,) = read("log.json", document)
+    assert values(run, "reward_mean") == pytest.approx(REWARD) and run.steps.tolist() == list(range(ROWS))
+
+
+def test_a_dict_of_runs(read):
+    for document in ({"a": RECORDS, "b": RECORDS[:20]}, {"runs": {"a": {"log": RECORDS}, "b": {"log": RECORDS[:20], "seed": 2}}}):
+        runs = read("log.json", document)
+        assert [(run.run_id, len(run)) for run in runs] == [("a", ROWS), ("b", 20)]
+
+
+def test_a_list_of_evaluations_beside_that_of_training(read):
+    evaluations = [{"step": row, "avg_return": 0.5} for row in range(0, ROWS, 10)]
+    (run,) = read("log.json", {"train_log": RECORDS, "eval_log": evaluations})
+    assert len(run) == ROWS and "eval_reward_mean" in run.columns
+    assert values(run, "reward_mean") == pytest.approx(REWARD)
+
+
+@pytest.mark.parametrize("name", ["{}", "step_{}", "step {}", "iter-{}"])
+def test_a_dict_keyed_by_step(read, name):
+    by_step = {name.format(10 * row): {"mean_reward": REWARD[row], "kl": KL[row]} for row in range(ROWS)}
+    for document in (by_step, {"history": by_step}):
+        (run,) = read("log.json", document)
+        assert run.steps.tolist() == list(range(0, 10 * ROWS, 10)) and values(run, "kl_mean") == pytest.approx(KL)
+
+
+# Console lines
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[step {step:04d}] reward={reward:.3f} kl={kl:.4f}", "step {step}/500 reward {reward:.3f} kl {kl:.4f}",
+     "mean reward: {reward:.3f}\nkl: {kl:.4f}\n--- step {step} done ---", "reward={reward:.3f} kl={kl:.4f}\nstep {step}/40",
+     "=== Step {step} ===\n  reward: {reward:.3f}\n  kl: {kl:.4f}\n  elapsed 3 s"],
+    ids=["brackets", "of_total", "before", "one_line_before", "after"],
+)  # fmt: skip
+def test_steps_and_values_on_one_line_or_several(read, line):
+    text = "".join(line.format(step=row, reward=REWARD[row], kl=KL[row]) + "\n" for row in range(ROWS))
+    (run,) = read("train.log", text)
+    assert run.steps.tolist() == list(range(ROWS))
+    assert values(run, "reward_mean") == pytest.approx(REWARD, abs=1e-3) and values(run, "kl_mean") == pytest.approx(KL, abs=1e-4)
+
+
+def test_single_values_between_rows_are_not_taken(read):
+    lines = [f"step={row} reward={REWARD[row]:.3f} kl={KL[row]:.4f}" for row in range(ROWS)]
+    lines.insert(3, "entropy: 0.5")
+    (run,) = read("train.log", "\n".join(lines) + "\n")
+    assert "entropy_mean" not in run.columns and len(run) == ROWS
+
+
+def test_the_mean_of_a_list_counts(read):
+    (run,) = read("train.log", "".join(f"step={row} rewards=[0, 1, 1, {row % 2}] loss=0.1\n" for row in range(ROWS)))
+    assert values(run, "reward_mean") == [0.5 + 0.25 * (row % 2) for row in range(ROWS)]
+    (run,) = read("other.log", "".join(f"Step {row}: rewards=[0.0,1.0], kl=0.01\n" for row in range(ROWS)))
+    assert values(run, "reward_mean") == [0.5] * ROWS
+
+
+def test_a_time_is_not_a_step_and_words_before_a_name_are_not_part_of_it(read):
+    line = "[step {0:04d}] {1}rewards=[{2},1] rollout=177s update=216.{0}s\n"
+    (run,) = read("train.log", "".join(line.format(row, "SKIP " * (row % 3 == 0), row % 2) for row in range(ROWS)))
+    assert run.steps.tolist() == list(range(ROWS))
+    assert values(run, "reward_mean") == [0.5 + 0.5 * (row % 2) for row in range(ROWS)]
+
+
+def test_a_postfix_that_is_printed_twice_is_one_row(read):
+    bar = "\rEpoch 0:  5%|#  | {0}/40 [00:01<00:50, 1.0it/s, loss=0.{1:02d}, reward=0.{0:02d}]"
+    (run,) = read("bar.log", "".join(2 * bar.format(row, 90 - row) for row in range(ROWS)) + "\n")
+    assert len(run) == ROWS and values(run, "reward_mean") == pytest.approx([row / 100 for row in range(ROWS)])
+
+
+@pytest.mark.parametrize("name", ["act_loss: {}|cri_loss: {}", "Actor Loss: {}|Critic Loss: {}"])
+def test_deepspeed_chat_prints_the_reward_on_its_own_line(read, name):
+    line = "epoch: 0|step: {}|ppo_ep: 1|{}|unsuper_loss: 0.0\naverage reward score: {:.4f}\n" + "-" * 80 + "\n"
+    (run,) = read("train.log", "".join(line.format(row, name.format(0.1, 0.2), REWARD[row]) for row in range(ROWS)))
+    assert run.framework == "deepspeed_chat" and run.steps.tolist() == list(range(ROWS))
+    assert values(run, "reward_mean") == pytest.approx(REWARD, abs=1e-4) and values(run, "value_loss") == [0.2] * ROWS
+
+
+def table(pairs: list[tuple[str, float]]) -> str:
+    return "-" * 41 + "\n" + "".join(f"| {key:23s} | {value:<11.4g} |\n" for key, value in pairs) + "-" * 41 + "\n"
+
+
+def test_tables_of_openai_baselines(read):
+    rows = [[("eprewmean", REWARD[row]), ("loss/policy_entropy", 1.0), ("misc/nupdates", row + 1.0)] for row in range(ROWS)]
+    (run,) = read("log.txt", "Logging to /tmp\n" + "".join(map(table, rows)) + "-" * 41 + "\n| eprewmean | 0.1")
+    assert (run.adapter, run.framework) == ("table_console", "baselines")
+    assert run.steps.tolist() == list(range(1, ROWS + 1)) and values(run, "reward_mean") == pytest.approx(REWARD, abs=1e-3)
+
+
+def test_a_table_with_spaces_in_its_names(read):
+    share = ("% time spent exploring", 9.0)
+    rows = [[share, ("mean 100 episode reward", REWARD[row]), ("steps", 100.0 * row)] for row in range(ROWS)]
+    (run,) = read("log.txt", "".join(map(table, rows)))
+    assert run.steps.tolist() == list(range(0, 100 * ROWS, 100)) and values(run, "reward_mean") == pytest.approx(REWARD, abs=1e-3)
+
+
+# Units and signs
+
+
+def test_the_sign_of_an_entropy_loss_is_decided_by_its_course(read):
+    rows = [{"step": row, "reward": REWARD[row], "entropy_loss": -1.4 + 0.1 * row} for row in range(ROWS)]
+    (run,) = read("log.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert values(run, "entropy_mean")[:2] == pytest.approx([1.4, 1.3]) and values(run, "entropy_mean")[-1] < 0
+    rows = [{**row, "entropy_loss": abs(float(row["entropy_loss"])) + 0.1} for row in rows]
+    (run,) = read("other.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert min(values(run, "entropy_mean")) > 0
+
+
+def test_shares_in_percent_become_fractions_and_the_notes_say_so(read):
+    rows = [{"step": row, "accuracy": 30.0 + row, "truncated_pct": 5.0, "reward": 3.0 + REWARD[row]} for row in range(ROWS)]
+    (run,) = read("log.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert values(run, "accuracy")[0] == pytest.approx(0.3) and values(run, "truncated_frac")[0] == pytest.approx(0.05)
+    assert values(run, "reward_mean")[0] == pytest.approx(3.1)
+    assert "accuracy is logged in percent, and was divided by 100" in run.notes
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("key", "metric"),
+    [
+        ("avg_rew", "reward_mean"), ("mean_ep_return", "reward_mean"), ("episode_returns_avg", "reward_mean"),
+        ("kl_to_ref_mean", "kl_mean"), ("approx_kl_avg", "kl_update"), ("mean_tok_entropy", "entropy_mean"),
+        ("resp_len_avg", "rollout_length_mean"), ("policy_grad_norm_avg", "policy_grad_norm"), ("gnorm_avg", "grad_norm"),
+        ("critic_loss_mean", "value_loss"), ("batch_rew_std", "reward_std"), ("heldout_math_rate", "eval_accuracy"),
+        ("val_avg_rew", "eval_reward_mean"), ("truncated_pct", "truncated_frac"),
+    ],
+)  # fmt: skip
+def test_made_up_names_are_matched_by_their_parts(key, metric):
+    place = guess(key)
+    assert place is not None and place.metric == metric
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["step", "model_size", "heldout_error_rate", "reward_scale", "kl_target_value", "x", "num_tokens_seen", "entropy_bonus_coef"],
+)
+def test_other_names_are_not_guessed(key):
+    assert guess(key) is None
+
+
+def test_a_guess_is_said_and_gives_way_to_a_known_key(read):
+    rows = [{"it": row, "avg_rew": REWARD[row], "resp_len_avg": 100 + row} for row in range(ROWS)]
+    (run,) = read("log.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    said = "guessed by the parts of its name: avg_rew as reward_mean, resp_len_avg as rollout_length_mean"
+    assert values(run, "reward_mean") == pytest.approx(REWARD) and said in run.notes
+    rows = [{**row, "reward": 1.0} for row in rows]
+    (run,) = read("other.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert values(run, "reward_mean") == [1.0] * ROWS and "avg_rew" in run.columns
