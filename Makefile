@@ -50,6 +50,19 @@ $(LISTS:%=.venvs/%/.installed): .venvs/%/.installed: tests/frameworks/%.txt test
 	@$(BIN)/python tests/matrix/environment.py .venvs/$* $<
 	@touch $@
 
+# A real S3 server: botocore needs other versions than the rest.
+.venvs/moto/.installed: tests/storage/moto.txt
+	@echo "setting up .venvs/moto (once)"
+	@$(PYTHON) -m venv .venvs/moto
+	@.venvs/moto/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# Ray on top of .venv.
+.venvs/ray/.installed: tests/fleet/ray.txt tests/matrix/environment.py | $(VENV)/.installed
+	@echo "setting up .venvs/ray (once)"
+	@$(BIN)/python tests/matrix/environment.py .venvs/ray $<
+	@touch $@
+
 demo: $(VENV)/.installed
 	@$(BIN)/python examples/first_look.py
 
@@ -72,7 +85,7 @@ chromium:
 	  || { apt-get update --quiet --quiet >/dev/null && apt-get install --yes --quiet --quiet --no-install-recommends chromium >/dev/null; }; }; } \
 	  || echo "chromium cannot be installed (that takes root and apt-get): the tests in a browser will be skipped"
 
-test: lint chromium $(LIGHT)/.installed $(MATRIX) $(LOGGERS:%=.venvs/%/.installed)
+test: lint chromium $(LIGHT)/.installed $(MATRIX) $(LOGGERS:%=.venvs/%/.installed) .venvs/moto/.installed .venvs/ray/.installed
 	@RLDK_MATRIX=all RLDK_FRAMEWORKS="$(LOGGERS)" $(BIN)/pytest --numprocesses 2 --dist loadfile
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@$(LIGHT)/bin/pytest -m "not full" @tests/smoke.txt

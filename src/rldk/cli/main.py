@@ -15,6 +15,7 @@ from rldk._version import __version__
 from rldk.cli.output import while_read
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.text import clean, did_you_mean
+from rldk.storage.places import shown_in
 
 __all__ = ["COMMANDS", "main"]
 
@@ -84,7 +85,7 @@ def _survive_plain_terminals() -> None:
 
 
 def _fail(message: str) -> int:
-    sys.stderr.write(f"rldk: error: {clean(' '.join(message.split()), 1000)}\n")
+    sys.stderr.write(f"rldk: error: {clean(shown_in(' '.join(message.split())), 1000)}\n")
     return ERROR
 
 

@@ -7,17 +7,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rldk.cli.output import progress_bar
+from rldk.cli.output import copy_bar, progress_bar
 from rldk.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from rldk.fleet.scan import Engine
     from rldk.ingest.read import Ingested
     from rldk.judge.config import ScanConfig
     from rldk.judge.results import Results
 
 __all__ = [
-    "FAILING", "add_fail_on", "add_jobs", "add_json", "add_reading", "exit_status", "judge_given", "judge_in_parallel",
-    "parse_field_map", "read_config", "read_paths",
+    "FAILING", "add_fail_on", "add_jobs", "add_json", "add_reading", "chosen_engine", "exit_status", "judge_given",
+    "judge_in_parallel", "parse_field_map", "read_config", "read_paths",
 ]  # fmt: skip
 
 FAILING: dict[str, frozenset[str]] = {
@@ -86,14 +87,20 @@ def read_paths(args: argparse.Namespace, paths: Sequence[str]) -> Ingested:
     from rldk.ingest import read_runs
     from rldk.ingest.paths import expand, size_of
 
-    found = expand(paths)
+    with copy_bar() as on_bytes:
+        found = expand(paths, on_bytes)
     with progress_bar(size_of(found)) as progress:
         fields = parse_field_map(args.field_map)
         return read_runs(found, adapter_hint=args.adapter, field_map=fields, progress=progress, lenient=True)
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """`--jobs`, for many files."""
+    """`--jobs`, `--engine` and `--address`, for many files."""
+    parser.add_argument(
+        "--engine", choices=("processes", "ray"), default="processes",
+        help="where files are judged: in processes of this machine, or on a Ray cluster that exists already",
+    )  # fmt: skip
+    parser.add_argument("--address", metavar="HOST:PORT", help="the Ray cluster (default: RAY_ADDRESS, or this machine's)")
     parser.add_argument(
         "--jobs", type=int, metavar="N",
         help="judge in N processes (default: one for a few small files, else one per core)",
@@ -107,11 +114,23 @@ def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str]) -> Results
     from rldk.ingest.paths import expand, size_of
 
     reading = Reading(read_config(args), args.adapter, parse_field_map(args.field_map))
-    found = expand(paths)
+    with copy_bar() as on_bytes:
+        found = expand(paths, on_bytes)
     total = size_of(found)
     with progress_bar(total) as progress:
         on_file = None if progress is None else lambda path, done: progress(path, done, total)
-        return judge_many(found, reading, jobs=args.jobs, on_file=on_file)
+        return judge_many(found, reading, jobs=args.jobs, engine=chosen_engine(args), on_file=on_file)
+
+
+def chosen_engine(args: argparse.Namespace) -> Engine | None:
+    """What `--engine` and `--address` say; `None` for processes of this machine."""
+    if args.engine != "ray":
+        if args.address:
+            raise UsageError("--address is that of a Ray cluster: add --engine ray.")
+        return None
+    from rldk.fleet.ray_engine import on_ray
+
+    return on_ray(args.address)
 
 
 def judge_given(args: argparse.Namespace, paths: Sequence[str]) -> Results:

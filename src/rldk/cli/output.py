@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rldk.core.files import strict
 from rldk.core.text import clean, counted, short_number
+from rldk.storage import places
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from rldk.runs.run import Run
 
 __all__ = [
-    "console", "count_bar", "curves_table", "print_json", "print_results_json", "progress_bar", "show_not_judged", "sparkline",
-    "table", "unicode_terminal", "while_read",
+    "console", "copy_bar", "count_bar", "curves_table", "print_json", "print_results_json", "progress_bar", "show_not_judged",
+    "sparkline", "table", "unicode_terminal", "while_read",
 ]  # fmt: skip
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -94,7 +95,7 @@ def show_not_judged(passed_over: Sequence[tuple[Path, str]], most: int | None = 
     out.print()
     shown = passed_over[:most]
     for path, reason in shown:
-        out.print(f"· not judged: {clean(path)}: {clean(reason)}", style="dim")
+        out.print(f"· not judged: {clean(places.shown(path))}: {clean(places.shown_in(reason))}", style="dim")
     if len(shown) < len(passed_over):
         out.print(f"· and {counted(len(passed_over) - len(shown), 'more file')} not judged (--verbose lists them)", style="dim")
 
@@ -196,3 +197,18 @@ def count_bar(what: str) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda name: progress.update(task, advance=1, description=f"{what} {clean(name, 40)}")
+
+
+@contextmanager
+def copy_bar() -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on stderr while files are copied from elsewhere; nothing where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("copying", total=None, visible=False)
+        yield lambda done, total: progress.update(task, completed=done, total=total, visible=True)

@@ -20,6 +20,7 @@ from rldk.fleet.scan import Engine, choose_jobs, in_processes
 from rldk.fleet.work import Reading
 from rldk.ingest.discovery import candidates, size_and_change
 from rldk.ingest.read import LogFile, reason_for
+from rldk.storage.places import shown
 
 __all__ = ["Index", "Update", "index_path", "read_index", "update_index"]
 
@@ -84,16 +85,17 @@ def update_index(
     parquet = require("pyarrow.parquet", extra="fleet", purpose="The index")
     begun = time.monotonic()
     target = path or index_path(store)
-    stamps = dict(_stamps(store, reading.adapter_hint))
+    places = {shown(found): found for found in candidates(store, reading.adapter_hint)}
+    stamps = {name: stamp for name, found in places.items() if (stamp := _stamp_of(found)) is not None}
     settings = _settings_of(reading)
     known = _known_rows(target, settings, parquet)
     fresh = {name: rows for name, rows in known.items() if stamps.get(name) == _stamp(rows[0])}
-    logs = [LogFile(Path(name), searching=True) for name in stamps if name not in fresh]
+    logs = [LogFile(places[name], searching=True) for name in stamps if name not in fresh]
     used = engine or in_processes(choose_jobs(logs, jobs))
     new: dict[str, list[dict[str, Any]]] = {}
     for log, rows in _judged(used, reading, logs):
-        size, changed = stamps[str(log.path)]
-        new[str(log.path)] = [{**row, "file_bytes": size, "file_changed": changed} for row in rows]
+        size, changed = stamps[shown(log.path)]
+        new[shown(log.path)] = [{**row, "file_bytes": size, "file_changed": changed} for row in rows]
         if on_log is not None:
             on_log(log.path, size, rows)
     rows = [row for name in stamps for row in new.get(name) or fresh[name]]
@@ -108,13 +110,12 @@ def update_index(
     return Index(target, table), done
 
 
-def _stamps(store: Path, hint: str | None) -> Iterator[tuple[str, tuple[int, int]]]:
-    """What may be a log below a folder, each with its size and the time of its last change."""
-    for path in candidates(store, hint):
-        try:
-            yield str(path), size_and_change(path)
-        except OSError:
-            continue  # gone since
+def _stamp_of(path: Path) -> tuple[int, int] | None:
+    """The size of a log and the time of its last change; `None` for one that is gone. A copy has the time of its original."""
+    try:
+        return size_and_change(path)
+    except OSError:
+        return None
 
 
 def _stamp(row: dict[str, Any]) -> tuple[int, int]:

@@ -11,12 +11,13 @@ import numpy as np
 
 from rldk.core.knobs import flat_settings
 from rldk.fleet.head import thinned
-from rldk.fleet.work import Reading
+from rldk.fleet.work import Reading, on_this_machine
 from rldk.ingest.read import LogFile, read_log
 from rldk.judge.result import Result
 from rldk.judge.results import judge_report
 from rldk.runs.run import Run
 from rldk.runs.table import NUMBER
+from rldk.storage.places import shown
 
 __all__ = ["CONFIG", "SPARKLINE_CELLS", "index_file", "row_of", "unread_row"]
 
@@ -30,13 +31,13 @@ _MOST_SETTINGS = 200
 
 def index_file(reading: Reading, log: LogFile) -> list[dict[str, Any]]:
     """Read and judge one file; a row for each of its runs."""
-    report = read_log(log, reading.adapter_hint, reading.field_map)
+    report = read_log(on_this_machine(log), reading.adapter_hint, reading.field_map)
     return [row_of(result, number) for number, result in enumerate(judge_report(report, reading.config))]
 
 
 def unread_row(path: Path, reason: str) -> dict[str, Any]:
     """The row of a file that holds no run: it is not read again until it changes."""
-    return {"path": str(path), "number": 0, "error": reason}
+    return {"path": shown(path), "number": 0, "error": reason}
 
 
 def row_of(result: Result, number: int) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
     stop = result.would_stop
     reward = next((name for name in _REWARDS if name in run.columns), None)
     return {
-        "path": str(run.path),
+        "path": shown(run.path),
         "number": number,
         "run_id": run.run_id,
         "verdict": result.verdict,

@@ -10,8 +10,10 @@ from rldk.ingest.read import FileReport, LogFile, read_log
 from rldk.judge.config import ScanConfig
 from rldk.judge.result import Result
 from rldk.judge.results import judge_report
+from rldk.storage.copies import local_copies
+from rldk.storage.places import url_of
 
-__all__ = ["JudgedFile", "Reading", "judge_file"]
+__all__ = ["JudgedFile", "Reading", "judge_file", "on_this_machine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,16 @@ class JudgedFile:
     results: list[Result]
 
 
+def on_this_machine(log: LogFile) -> LogFile:
+    """The file; the copy of one that is elsewhere is fetched where this machine, of a cluster, does not have it yet."""
+    url = None if log.path.exists() else url_of(log.path)
+    if url is not None:
+        local_copies(url)
+    return log
+
+
 def judge_file(reading: Reading, log: LogFile) -> JudgedFile:
     """Read and judge one file; raises `ReadError` where it cannot be read."""
-    report = read_log(log, reading.adapter_hint, reading.field_map)
+    report = read_log(on_this_machine(log), reading.adapter_hint, reading.field_map)
     results = [head_of(result, number) for number, result in enumerate(judge_report(report, reading.config))]
     return JudgedFile(replace(report, runs=[result.run for result in results]), results)

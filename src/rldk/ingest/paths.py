@@ -10,26 +10,40 @@ from pathlib import Path
 
 from rldk.core.errors import ReadError
 from rldk.ingest.discovery import candidates
+from rldk.storage.places import OnBytes, is_archive, is_url
 
 __all__ = ["PathsLike", "expand", "size_of"]
 
 PathsLike = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-def expand(given: PathsLike) -> list[Path]:
-    """The paths that are meant, each once, in the order given; a glob's matches are sorted."""
+def expand(given: PathsLike, on_bytes: OnBytes | None = None) -> list[Path]:
+    """The paths that are meant, each once, in the order given; a glob's matches are sorted.
+
+    What is in object storage, on the web, in a tracker or in an archive is copied to this machine first; `on_bytes` is called
+    with the bytes that were copied so far and those to copy in all.
+    """
     items = [given] if isinstance(given, (str, os.PathLike)) else list(given)
     if not items:
         raise ReadError("No path was given.")
     found: dict[Path, None] = {}
     for item in items:
         try:
-            matches = _matches(item)
+            matches = [_copied(item, on_bytes)] if is_url(item) else [_copied(match) for match in _matches(item)]
         except (OSError, RuntimeError) as error:  # a name that is too long, a folder that may not be searched, an unknown ~user
             why = getattr(error, "strerror", None) or str(error).rstrip(".")
             raise ReadError(f"{str(item)[:200]!r} cannot be read: {why}.") from error
         found.update(dict.fromkeys(matches))
     return list(found)
+
+
+def _copied(item: str | os.PathLike[str], on_bytes: OnBytes | None = None) -> Path:
+    """The path on this machine; what is elsewhere or in an archive is copied first."""
+    if not is_url(item) and not is_archive(Path(item)):
+        return Path(item)
+    from rldk.storage.copies import local_copies
+
+    return local_copies(item, on_bytes)
 
 
 def _matches(item: str | os.PathLike[str]) -> list[Path]:

@@ -26,7 +26,7 @@ def outlook(result: Result) -> list[str]:
 
     A run in which something critical stands has no future that could be told from its past.
     """
-    run = result.source
+    run = None if result.source is None else result.source.whole()
     name = None if run is None else next((name for name in FOLLOWED if name in run.columns), None)
     if run is None or name is None:
         return []

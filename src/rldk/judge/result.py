@@ -17,6 +17,7 @@ from rldk.judge.scores.alarms import alarm
 from rldk.judge.scores.named_scores import named_scores
 from rldk.judge.verdict import state_of, status_of, verdict_of
 from rldk.runs.run import Run
+from rldk.storage.places import shown
 
 if TYPE_CHECKING:
     from rldk.judge.judge import Judge
@@ -101,7 +102,7 @@ class Result:
         if run is None:
             return {"events": engine.events, "first_step": engine.first_step, "last_step": engine.last_step}
         return {
-            "path": str(run.path),
+            "path": shown(run.path),
             "adapter": run.adapter,
             "framework": run.framework,
             "run_id": run.run_id,

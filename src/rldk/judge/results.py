@@ -21,6 +21,7 @@ from rldk.judge.scan import judge_run
 from rldk.judge.verdict import VERDICTS
 from rldk.log.problems import LineProblems
 from rldk.runs.run import Run
+from rldk.storage.places import shown, shown_in
 
 __all__ = ["Results", "judge_paths", "judge_report", "judge_runs"]
 
@@ -95,7 +96,7 @@ class Results(Sequence[Result]):
 
     def not_judged(self) -> list[dict[str, Any]]:
         """What was not judged, as the JSON of the commands has it."""
-        return [{"path": path, "reason": reason} for path, reason in self.passed_over]
+        return [{"path": shown(path), "reason": shown_in(reason)} for path, reason in self.passed_over]
 
     def to_dict(self) -> dict[str, Any]:
         """As `rldk scan --json` prints it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 import webbrowser
-from pathlib import Path
 
 from rldk.core.errors import UsageError
 from rldk.core.text import clean
@@ -24,10 +23,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rldk.dashboard import Dashboard
+    from rldk.storage.copies import local_copies
 
-    if not Path(args.folder).expanduser().is_dir():
+    folder = local_copies(args.folder)
+    if not folder.is_dir():
         raise UsageError(f"Expected DIR to be a folder, got {args.folder!r:.200}, which is not one.")
-    dashboard = Dashboard(args.folder, args.port, host=args.host, refresh_seconds=args.refresh)
+    dashboard = Dashboard(folder, args.port, host=args.host, refresh_seconds=args.refresh)
     url = dashboard.start_dashboard()
     try:
         _say(f"The dashboard of {clean(dashboard.folder)} is at {url}")

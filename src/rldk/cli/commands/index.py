@@ -7,11 +7,10 @@ Exit status: 0 the index is up to date, 2 wrong usage.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rldk.cli.options import add_jobs, add_json, add_reading, parse_field_map, read_config
-from rldk.cli.output import console, count_bar, print_json
+from rldk.cli.options import add_jobs, add_json, add_reading, chosen_engine, parse_field_map, read_config
+from rldk.cli.output import console, copy_bar, count_bar, print_json
 from rldk.core.text import clean, counted, duration
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("store", metavar="STORE", help="the folder with the logs of the runs")
+    parser.add_argument("store", metavar="STORE", help="the folder with the logs of the runs, here or in object storage")
     parser.add_argument("--index", metavar="FILE", help="where the table is (default: STORE/.rldk/index.parquet)")
     add_json(parser, "what was done")
     add_reading(parser)
@@ -29,13 +28,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rldk.fleet.index import index_path, update_index
     from rldk.fleet.work import Reading
+    from rldk.storage.copies import local_copies
 
     reading = Reading(read_config(args), args.adapter, parse_field_map(args.field_map))
-    store = Path(args.store).expanduser()
+    with copy_bar() as on_bytes:
+        store = local_copies(args.store, on_bytes)
     with count_bar("judging") as advance:
         target = index_path(store, args.index)
         index, update = update_index(
-            store, reading, path=target, jobs=args.jobs, on_log=lambda path, _size, _rows: advance(path.name)
+            store, reading, path=target, jobs=args.jobs, engine=chosen_engine(args),
+            on_log=lambda path, _size, _rows: advance(path.name),
         )  # fmt: skip
     if args.json:
         print_json(_as_dict(index, update))

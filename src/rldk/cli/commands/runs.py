@@ -8,7 +8,6 @@ A setting is written config.NAME, by any name that a framework gives it. Exit st
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_json
@@ -28,9 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rldk.fleet.index import index_path, read_index
     from rldk.fleet.query import find_runs
+    from rldk.storage.places import folder_of
 
-    store = Path(args.store).expanduser()
-    rows = find_runs(read_index(index_path(store, args.index)), args.where, args.sort, args.limit)
+    rows = find_runs(read_index(index_path(folder_of(args.store), args.index)), args.where, args.sort, args.limit)
     if args.json:
         print_json({"runs": rows})
     else:

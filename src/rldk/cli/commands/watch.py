@@ -75,8 +75,9 @@ class Watch:
     def __init__(self, args: argparse.Namespace) -> None:
         from rldk.cli.alarms import Alarms, RunStopper
         from rldk.monitor import Command
+        from rldk.storage.copies import local_copies
 
-        self.path = Path(args.path)
+        self.path = local_copies(args.path)
         self._config = read_config(args)
         self._reading = (args.adapter, parse_field_map(args.field_map))
         self._total_steps, self._idle = args.steps, args.idle

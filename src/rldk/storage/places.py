@@ -1,0 +1,87 @@
+"""Where local copies lie, and what they are copies of: the path of a copy says its address."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+from rldk.core.errors import ReadError
+
+__all__ = [
+    "ARCHIVES", "SCHEMES", "OnBytes", "cache_folder", "folder_of", "is_archive", "is_url", "local_path", "safe_below", "shown",
+    "shown_in", "url_of",
+]  # fmt: skip
+
+OnBytes = Callable[[int, int], None]
+"""Called with the bytes that were copied so far, and those to copy in all."""
+
+
+SCHEMES = ("s3", "gs", "az", "hf", "http", "https", "wandb", "mlflow", "memory")
+ARCHIVES = "archive"
+_URL = re.compile(r"([a-z][a-z0-9]+)://(.+)", re.DOTALL)
+_SOURCE = ".source"
+_ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+
+
+def is_url(item: object) -> bool:
+    """Whether a path is an address that rldk knows how to fetch."""
+    found = _URL.fullmatch(str(item))
+    return found is not None and found[1] in SCHEMES
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a path is an archive, by its name."""
+    return path.name.lower().endswith(_ENDINGS) and path.is_file()
+
+
+def cache_folder() -> Path:
+    """The folder of local copies: `RLDK_CACHE`, else `rldk` in the user's cache folder."""
+    given = os.environ.get("RLDK_CACHE")
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(given).expanduser().absolute() if given else Path(base, "rldk").absolute()
+
+
+def local_path(url: str) -> Path:
+    """Where the copy of an address lies: `s3://bucket/a/b` is `s3/bucket/a/b` in the folder of copies."""
+    scheme, rest = url.split("://", 1)
+    return safe_below(cache_folder() / scheme, rest.split("?", 1)[0])
+
+
+def folder_of(store: str) -> Path:
+    """The folder on this machine for a store that is given by its path or address; nothing is fetched."""
+    return local_path(store.rstrip("/")) if is_url(store) else Path(store).expanduser()
+
+
+def safe_below(folder: Path, name: str) -> Path:
+    """A path in a folder for a name from elsewhere; a name that would lead out of the folder is an error."""
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    if not parts or parts[0] == "/" or ".." in parts or any(":" in part[:2] or "\0" in part for part in parts):
+        raise ReadError(f"{name[:200]!r} is not a name that can be copied: it leads out of its folder.")
+    return folder.joinpath(*parts)
+
+
+def url_of(path: Path) -> str | None:
+    """The address that a path is the copy of; `None` for other paths."""
+    try:
+        scheme, *rest = path.relative_to(cache_folder()).parts
+    except ValueError:
+        return None
+    if scheme == ARCHIVES and rest:
+        source = cache_folder() / ARCHIVES / rest[0] / _SOURCE
+        return "/".join((source.read_text(encoding="utf-8"), *rest[1:])) if source.exists() else None
+    return f"{scheme}://{'/'.join(rest)}" if scheme in SCHEMES and rest else None
+
+
+def shown(path: Path | str) -> str:
+    """A path as it is shown to people and programs: the address of a copy, else the path itself."""
+    return url_of(Path(path)) or str(path)
+
+
+def shown_in(text: str) -> str:
+    """A message with the addresses of the copies that it names."""
+    folder = str(cache_folder())
+    if folder not in text:
+        return text
+    return re.sub(re.escape(folder) + r"/[^\s:,;'\"]+", lambda found: shown(found[0]), text)
