@@ -32,6 +32,8 @@ COMMANDS: dict[str, str] = {
     "checkpoints": "compare the checkpoints of a run, layer by layer",
     "index": "keep a table of the verdicts of many runs up to date",
     "runs": "list the runs of an index, by any condition",
+    "fleet": "show what happens over all runs of an index: causes, compute lost, settings that fail",
+    "digest": "send a summary of an index to a web address or a command",
     "catalog": "show the metrics rldk knows, and what each framework calls them",
 }
 """Every command and what it does; its code is in `rldk.cli.commands.<name>`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rldk.cli.output import copy_bar, progress_bar
 from rldk.core.errors import UsageError
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rldk.judge.results import Results
 
 __all__ = [
-    "FAILING", "add_fail_on", "add_jobs", "add_json", "add_reading", "chosen_engine", "exit_status", "judge_given",
-    "judge_in_parallel", "parse_field_map", "read_config", "read_paths",
+    "FAILING", "add_fail_on", "add_index", "add_jobs", "add_json", "add_reading", "chosen_engine", "exit_status", "indexed_runs",
+    "judge_given", "judge_in_parallel", "parse_field_map", "read_config", "read_paths",
 ]  # fmt: skip
 
 FAILING: dict[str, frozenset[str]] = {
@@ -105,6 +105,25 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
         "--jobs", type=int, metavar="N",
         help="judge in N processes (default: one for a few small files, else one per core)",
     )  # fmt: skip
+
+
+def add_index(parser: argparse.ArgumentParser) -> None:
+    """The store whose index is read, `--index` and `--where`."""
+    parser.add_argument("store", nargs="?", default=".", metavar="STORE", help="the folder that was indexed (default: this one)")
+    parser.add_argument("--index", metavar="FILE", help="where the table is (default: STORE/.rldk/index.parquet)")
+    parser.add_argument("--where", default="", metavar="SQL", help="a condition on the columns of the table")
+
+
+def indexed_runs(
+    args: argparse.Namespace, also: str = "", order: str = "", limit: int | None = None
+) -> list[dict[str, Any]]:
+    """The runs of the index that fulfil `--where` and another condition."""
+    from rldk.fleet.index import index_path, read_index
+    from rldk.fleet.query import find_runs
+    from rldk.storage.places import folder_of
+
+    where = " and ".join(f"({one})" for one in (args.where, also) if one.strip())
+    return find_runs(read_index(index_path(folder_of(args.store), args.index)), where, order, limit)
 
 
 def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str]) -> Results:

@@ -10,11 +10,11 @@ from itertools import combinations
 from typing import Any
 
 from rldk.core.knobs import KNOBS
-from rldk.core.text import short_number
+from rldk.core.text import clean, counted, short_number
 from rldk.fleet.rates import chance_of_as_many, wilson_interval
 from rldk.fleet.row import CONFIG
 
-__all__ = ["Folded", "Overview", "RiskyConfig", "overview_of"]
+__all__ = ["Folded", "Overview", "RiskyConfig", "digest_text", "headline", "overview_of"]
 
 Row = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ class RiskyConfig:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """One incident, with all runs that had it: the same cause under the same settings but for the seed."""
+    """One incident, with all runs that had it: the same cause under the same settings except for the seed."""
 
     cause: str
     title: str
@@ -171,7 +171,7 @@ def _where(values: Mapping[int, Any], holds: Any) -> frozenset[int]:
 
 
 def _folded(rows: Iterable[Row]) -> list[Folded]:
-    """One line for each cause under the same settings but for the seed; the critical ones and the most frequent first."""
+    """One line for each cause under the same settings except for the seed; the critical ones and the most frequent first."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if row["cause"] is not None:
@@ -187,3 +187,23 @@ def _folded(rows: Iterable[Row]) -> list[Folded]:
         for same in groups.values()
     ]  # fmt: skip
     return sorted(folded, key=lambda one: (one.verdict != "critical", -len(one.names), one.names[0]))
+
+
+def headline(overview: Overview) -> str:
+    """The runs, their verdicts and the compute that was lost, in one sentence."""
+    counts = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in overview.verdicts.items())
+    lost = f"; {overview.lost:.1%} of the compute came after the first critical" if overview.lost else ""
+    return f"{counted(overview.runs, 'run')}{': ' + counts if counts else ''}{lost}"
+
+
+def digest_text(overview: Overview, most: int = 5) -> str:
+    """The overview in a few lines, as a message shows it."""
+    lines = [f"rldk: {headline(overview)}"]
+    for one in overview.configs[:most]:
+        others = f"{one.failed_others} of {one.others} otherwise"
+        lines.append(f"· {clean(one.condition)}: {one.failed} of {one.runs} critical, {others}")
+    for incident in overview.incidents[:most]:
+        names = ", ".join(clean(name, 60) for name in incident.names[:3]) + (" …" if len(incident.names) > 3 else "")
+        lines.append(f"· {incident.verdict}: {incident.title}, {counted(len(incident.names), 'run')} ({names})")
+    hidden = len(overview.incidents) - most
+    return "\n".join([*lines, f"· and {counted(hidden, 'more incident')}"] if hidden > 0 else lines)

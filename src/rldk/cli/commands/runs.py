@@ -10,26 +10,20 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from rldk.cli.options import add_json
+from rldk.cli.options import add_index, add_json, indexed_runs
 from rldk.cli.output import console, print_json, sparkline, table
 from rldk.core.text import clean, counted, short_number
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("store", nargs="?", default=".", metavar="STORE", help="the folder that was indexed (default: this one)")
-    parser.add_argument("--index", metavar="FILE", help="where the table is (default: STORE/.rldk/index.parquet)")
-    parser.add_argument("--where", default="", metavar="SQL", help="a condition on the columns of the table")
+    add_index(parser)
     parser.add_argument("--sort", default="", metavar="SQL", help="the order, such as 'ended desc' (default: the worst first)")
     parser.add_argument("--limit", type=int, metavar="N", help="at most N runs")
     add_json(parser, "the runs with all their columns")
 
 
 def run(args: argparse.Namespace) -> int:
-    from rldk.fleet.index import index_path, read_index
-    from rldk.fleet.query import find_runs
-    from rldk.storage.places import folder_of
-
-    rows = find_runs(read_index(index_path(folder_of(args.store), args.index)), args.where, args.sort, args.limit)
+    rows = indexed_runs(args, order=args.sort, limit=args.limit)
     if args.json:
         print_json({"runs": rows})
     else:

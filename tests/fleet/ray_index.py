@@ -1,0 +1,44 @@
+"""Index a folder on a Ray of this machine with two workers, and kill one of them half-way: `python ray_index.py STORE INDEX`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import ray
+
+from rldk.fleet.index import update_index
+from rldk.fleet.ray_engine import on_ray
+from rldk.fleet.work import Reading
+
+KILLED: list[int] = []
+DONE: list[Path] = []
+
+
+def workers() -> list[psutil.Process]:
+    """The worker processes of this Ray that have taken a task."""
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if child.cmdline()[:1] and child.cmdline()[0].startswith("ray::")]
+
+
+def on_log(path: Path, _size: int, _rows: list[dict[str, Any]]) -> None:
+    """Kill a worker once, after some logs."""
+    DONE.append(path)
+    if len(DONE) >= 8 and not KILLED:
+        busy = [worker for worker in workers() if "answer_of" in worker.cmdline()[0]] or workers()
+        if busy:
+            KILLED.append(busy[0].pid)
+            os.kill(busy[0].pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    store, index = map(Path, sys.argv[1:])
+    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
+    _, done = update_index(store, Reading(), path=index, engine=on_ray(), on_log=on_log)
+    assert KILLED, "no worker was killed"
+    print(f"judged {done.judged}, killed {len(KILLED)}")
+    ray.shutdown()
