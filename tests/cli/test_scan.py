@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rldk.cli.main import main
+from rldk.testing.streams import healthy
 
 Make = Callable[..., str]
 Capture = pytest.CaptureFixture[str]
@@ -193,12 +194,38 @@ def test_wrong_usage(make_log: Make, capsys: Capture, arguments: list[str], said
     assert out == "" and said in error and error.count("\n") == 1
 
 
-def test_the_worst_comes_first(make_log: Make, capsys: Capture) -> None:
-    said = shown(capsys, *(make_log(kind) for kind in ("supervised", "healthy", "warning", "critical")), status=1)
-    table = said.split("\n\n")[0].splitlines()
-    assert table[0].split()[:3] == ["verdict", "run", "events"]
-    verdicts = [line.split()[0] for line in table[1:] if not line.startswith(" ")]
-    assert verdicts == ["critical", "warning", "no_data", "healthy"]
+def test_the_ranking_comes_last_with_the_worst_first(make_log: Make, capsys: Capture) -> None:
+    logs = [make_log(kind) for kind in ("healthy", "supervised", "warning", "critical")]
+    said = shown(capsys, *logs, status=1)
+    assert said.index("CRITICAL  critical") < said.index("WARNING  warning") < said.index("verdict   run")
+    table = said[said.index("verdict   run") :].splitlines()
+    assert [line.split()[0] for line in table[1:5]] == ["critical", "warning", "no_data", "healthy"]
+    summary = said.splitlines()[-1]
+    assert summary.startswith("1 critical · 1 warning · 1 no data · 1 healthy · ") and "next: rldk report" in summary
+
+
+def test_summary_top_and_sort(make_log: Make, capsys: Capture) -> None:
+    logs = [make_log(kind) for kind in ("healthy", "warning", "critical")]
+    assert "What to do" not in shown(capsys, *logs, "--summary", status=1)
+    top = shown(capsys, *logs, "--top", "1", status=1)
+    assert "CRITICAL  critical" in top and "WARNING  warning" not in top and "1 critical · 1 warning · 1 healthy" in top
+    orders = {"name": "critical healthy warning", "events": "critical healthy warning", "health": "critical warning healthy"}
+    for order, names in orders.items():
+        said = shown(capsys, *logs, "--summary", "--sort", order, status=1)
+        assert [line.split()[1] for line in said.splitlines()[1:4]] == names.split(), order
+    assert main(["scan", logs[0], "--top", "-1"]) == 2
+
+
+def test_many_healthy_runs_are_folded(tmp_path: Path, capsys: Capture) -> None:
+    for seed in range(5):
+        events = healthy("ppo", 60, seed=seed)
+        for event in events:
+            event.model_info["run_id"] = f"run{seed}"
+        (tmp_path / f"run{seed}.jsonl").write_bytes(b"".join(event.to_json() + b"\n" for event in events))
+    said = shown(capsys, str(tmp_path))
+    assert "healthy  5 runs: run0, run1, run2, run3 … (-v lists them)" in said
+    assert said.endswith(f"next: rldk report {tmp_path}\n")
+    assert said.count("nothing found by") == 0 and shown(capsys, str(tmp_path), "-v").count("nothing found by") == 5
 
 
 def test_runs_without_an_incident_have_no_story_in_a_ranking(make_log: Make, capsys: Capture) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def output(capsys: Capture, *arguments: str) -> tuple[int, str]:
     status = main(["scan", *arguments])
     out, error = capsys.readouterr()
     assert error == ""
-    return status, out
+    return status, re.sub(r"[\d.]+ (?:ms|s) · next: ", "", out)  # the time it took
 
 
 @pytest.mark.parametrize("options", [("--json",), (), ("--verbose",)])

@@ -79,6 +79,7 @@ def _rounded(value: Any) -> Any:
 def _anonymous(text: str) -> str:
     text = text.replace(str(INPUTS), "INPUTS").replace(str(HERE), "HERE").replace(f"rldk {rldk.__version__}", "rldk VERSION")
     text = re.sub(r"\b20\d\d-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(?: UTC|Z|\+00:00)?", "DATE", text)
+    text = re.sub(r"\b[\d.]+ (?:ms|s|min) · next: ", "TIME · next: ", text)
     return re.sub(r',\s*"git_sha": ?"\w+"', "", text)
 
 

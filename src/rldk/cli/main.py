@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {
     "scan": "judge runs: what went wrong, since when, why, and what to do",
     "report": "write a report with plots, incidents and scores: one HTML file, PNG, Markdown",
     "compare": "compare runs: settings, where they part ways, and where each ended",
+    "gate": "pass or fail runs in continuous integration, by verdict, limits and a baseline",
+    "ack": "acknowledge a finding, so that it is no longer reported as new",
     "watch": "follow a run that is being written, in the terminal",
     "run": "run a command, judge what it prints as it appears, and end it if asked",
     "replay": "show where a run would have been stopped, and what that would have saved",

@@ -38,7 +38,7 @@ _LOG_MEAN, _LOG_SPREAD, _WINDOWS = 1.25, 0.37, 120  # of healthy seeds of the tu
 _FINDING = 0.99  # no pair of healthy seeds of the tune split has a critical finding that its partner has not
 _CORROBORATED = 0.06  # the chance up to which a distance supports a warning that only one run has
 _SCHEDULES = ("policy_lr", "lr", "value_lr", "kl_coef", "clip_range", "temperature", "entropy_coef")
-_SCHEDULE_APART = 0.2  # the share by which a setting must differ from itself in another run
+_SAME, _SCHEDULE_APART = 1e-6, 0.2  # the share up to which a setting is the same in two runs, and that by which it must differ
 _NOISE, _FLOOR, _PRIOR_ROWS, _FIRST_ROWS = 2.0, 0.05, 10, 8
 
 
@@ -191,12 +191,13 @@ def _parting(aligned: Aligned, windows: int, certain: float) -> Divergence | Non
 
 
 def _rescheduled(aligned: Aligned) -> Divergence | None:
-    """Where a setting that was the same in all runs ceases to be: a schedule has no noise."""
+    """Where a setting that was the same in all runs ceases to be: a schedule has no noise, and an adapted setting is never the
+    same."""
     both = np.concatenate([aligned.raw_left, aligned.raw_right])
     with np.errstate(invalid="ignore"):
-        apart = np.ptp(both, axis=0) > _SCHEDULE_APART * np.abs(both).max(axis=0)
-    same = int(apart.argmax()) if apart.any() else 0
-    return _told(aligned, same, same, inf, 1.0) if same >= _FIRST_ROWS else None
+        apart = np.ptp(both, axis=0) / np.maximum(np.abs(both).max(axis=0), 1e-300)
+    first = int((apart > _SAME).argmax())
+    return _told(aligned, first, first, inf, 1.0) if first >= _FIRST_ROWS and apart[first] > _SCHEDULE_APART else None
 
 
 def _not_finite(aligned: Aligned) -> int | None:

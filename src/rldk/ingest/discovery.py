@@ -24,6 +24,7 @@ _BESIDE_A_LOG = re.compile(
     r"(?P<run>.+)_(?:metrics\.csv|alerts\.json|config\.json|final_report\.json|health_summary\.json|checkpoint_summary\.csv"
     r"|samples\.jsonl|comprehensive_metrics\.(?:csv|json)|comprehensive_analysis(?:_step_-?\d+)?\.json)"
 )
+_OWN_FILES = frozenset({"rldk_acks.json"})
 _TOOL_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
 _NOT_LOGS = frozenset({
     # source files
@@ -63,7 +64,7 @@ def candidates(folder: Path, hint: str | None = None) -> Iterator[Path]:
             continue
         logs = {name.removesuffix("_events.jsonl") for name in files if name.endswith("_events.jsonl")}
         for name in sorted(files):
-            if name.startswith(".") or os.path.splitext(name)[1].lower() in _NOT_LOGS:  # noqa: PTH122  of many thousand names
+            if name in _OWN_FILES or name.startswith(".") or os.path.splitext(name)[1].lower() in _NOT_LOGS:  # noqa: PTH122
                 continue
             if (beside := _BESIDE_A_LOG.fullmatch(name)) and beside["run"] in logs:
                 continue

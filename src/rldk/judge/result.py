@@ -7,8 +7,9 @@ from importlib import import_module
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from rldk.core.anomaly import Anomaly
+from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.text import counted
+from rldk.judge.acknowledgements import Acknowledgement, is_acknowledged
 from rldk.judge.coverage import CheckCoverage, coverage_of
 from rldk.judge.engine import Engine
 from rldk.judge.incidents.advice import Setup
@@ -33,7 +34,7 @@ class Result:
     such an anomaly stands, `recovered` where all of them are over, else the verdict. `scores` are those of now and
     `worst_scores` what the run's anomalies left of them at its worst; `score_parts` says what each is made of. `machine`
     lists findings about the machine, which change nothing else; `notes` lists what is worth knowing but not an anomaly.
-    `skipped_lines` counts the lines of the run's file that could not be read.
+    `skipped_lines` counts the lines of the run's file that could not be read, and `acknowledged` has what `rldk ack` accepted.
     """
 
     engine: Engine
@@ -50,6 +51,7 @@ class Result:
     score_parts: dict[str, dict[str, float]] = field(default_factory=dict)
     source: Run | None = None
     skipped_lines: int = 0
+    acknowledged: tuple[Acknowledgement, ...] = ()
 
     @property
     def run(self) -> Run:
@@ -71,6 +73,21 @@ class Result:
     def worst(self) -> Incident | None:
         """The incident to read first: the first critical one, else the first."""
         return worst_incident(self.incidents)
+
+    @property
+    def open_verdict(self) -> str:
+        """The verdict without the findings that were acknowledged: what makes a command fail."""
+        if not self.acknowledged or self.verdict not in SEVERITIES:
+            return self.verdict
+        left = {one.severity for one in self.anomalies if not is_acknowledged(one, self.acknowledged)}
+        return next((severity for severity in reversed(SEVERITIES) if severity in left), "healthy")
+
+    def acknowledgement_of(self, incident: Incident) -> Acknowledgement | None:
+        """The acknowledgement of an incident, if every anomaly in it is acknowledged."""
+        members = [self.anomalies[number] for number in incident.anomalies]
+        if not all(is_acknowledged(one, self.acknowledged) for one in members):
+            return None
+        return next((ack for ack in self.acknowledged if any(ack.holds(one) for one in members)), None)
 
     @property
     def would_stop(self) -> dict[str, int] | None:
@@ -95,7 +112,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as `rldk scan --json` prints it; that of a live run has no path, adapter, framework and kind."""
-        return {**self._place(), **self._judgement()}
+        acks = {"acknowledged": [ack.to_dict() for ack in self.acknowledged]} if self.acknowledged else {}
+        return {**self._place(), **self._judgement(), **acks}
 
     def _place(self) -> dict[str, Any]:
         run, engine = self.source, self.engine

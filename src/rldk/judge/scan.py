@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rldk.core.errors import UsageError
 from rldk.core.run_config import RunConfig
+from rldk.judge.acknowledgements import acknowledgements_of
 from rldk.judge.config import ScanConfig
 from rldk.judge.result import Result, result_of
 from rldk.runs.run import Run
@@ -24,7 +25,9 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
     judge = settings.judge(run.coverage.reductions)
     for event in run.events():
         judge.take(event)
-    return result_of(judge, run)
+    result = result_of(judge, run)
+    result.acknowledged = acknowledgements_of(run.path, run.run_id)
+    return result
 
 
 def with_logged_settings(config: ScanConfig, logged: RunConfig) -> tuple[ScanConfig, str]:

@@ -7,11 +7,15 @@ files, those that can be read are judged, and the others are listed.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rldk.cli.options import add_fail_on, add_jobs, add_json, add_reading, exit_status, judge_in_parallel
 from rldk.cli.output import console, curves_table, print_results_json, show_not_judged, table, while_read
-from rldk.core.text import clean, counted, in_words
+from rldk.core.errors import UsageError
+from rldk.core.text import clean, counted, duration, in_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,56 +25,125 @@ if TYPE_CHECKING:
     from rldk.judge.results import Results
 
 
+EXAMPLES = """
+rldk scan out/my_run                           one run, or all runs of a folder
+rldk scan runs/ --summary --sort health        only the ranking and the counts
+rldk scan runs/ --top 3                        the three worst in detail
+rldk scan run.jsonl --field-map my_kl=kl_mean  a key of your own
+rldk scan runs/ --json --fail-on warning       for programs
+"""
+
+_FEW_HEALTHY = 3
+
+
+def _by_verdict(result: Result) -> tuple[int, int]:
+    from rldk.present.verdicts import ranking
+
+    return ranking(result.verdict, len(result.anomalies))
+
+
+SORTS: dict[str, Callable[[Result], Any]] = {
+    "verdict": _by_verdict,
+    "name": lambda result: result.run.run_id,
+    "events": lambda result: -result.engine.events,
+    "step": lambda result: result.worst.step if result.worst else float("inf"),
+    "health": lambda result: result.scores.get("overall_health", 2.0),
+}
+"""The orders of the ranking: the worst, the longest, the earliest incident, or the least healthy first; or by name."""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder or a glob")
     add_json(parser, "the judgement")
     add_fail_on(parser)
     add_reading(parser)
     add_jobs(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="list anomalies, outlook and inactive detectors too")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list anomalies, outlook, healthy runs and inactive detectors too")
+    parser.add_argument("--summary", action="store_true", help="print only the ranking and the summary, no run in detail")
+    parser.add_argument("--top", type=int, metavar="N", help="print only the N worst runs in detail (all are counted and ranked)")
+    parser.add_argument(
+        "--sort", choices=tuple(SORTS), default="verdict", help="the order of the ranking (default: verdict, the worst first)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.top is not None and args.top < 0:
+        raise UsageError(f"Expected --top to be at least 0, got {args.top}.")
+    begin = time.monotonic()
     judged = judge_in_parallel(args, args.paths)
     with while_read():
         if args.json:
             print_results_json(judged)
         else:
-            _show(judged, args.verbose)
-    return exit_status(judged.verdicts, args.fail_on) or (2 if judged.unread else 0)
+            _show(judged, args, time.monotonic() - begin)
+    return exit_status((result.open_verdict for result in judged), args.fail_on) or (2 if judged.unread else 0)
 
 
-def _show(judged: Results, verbose: bool) -> None:
-    """The ranking, the worst first, then each run that has something to report."""
-    from rldk.present.verdicts import ranking
-
+def _show(judged: Results, args: argparse.Namespace, seconds: float) -> None:
+    """Each run that has something to report, the worst first; then the ranking and the summary, nearest to the prompt."""
     out = console()
-    results = sorted(judged.results, key=lambda result: ranking(result.verdict, len(result.anomalies)))
-    if len(results) > 1:
-        _show_ranking(out, results)
-    for result in results:
-        if len(results) == 1 or result.incidents or result.machine:
-            _show_run(out, result, verbose)
-    show_not_judged(judged.passed_over, None if verbose else 5)
+    results = sorted(judged.results, key=SORTS["verdict"])
+    several = len(results) > 1
+    told = [result for result in results if not several or result.incidents or result.machine]
+    shown = [] if args.summary else told if args.top is None else told[: args.top]
+    for result in shown:
+        _show_run(out, result, args.verbose)
+    if several:
+        if shown:
+            out.print()
+        _show_ranking(out, sorted(results, key=SORTS[args.sort]), args.verbose)
+    show_not_judged(judged.passed_over, None if args.verbose else 5)
+    out.print()
+    _show_summary(out, judged, args.paths, seconds)
 
 
-def _show_ranking(out: Console, results: list[Result]) -> None:
+def _show_summary(out: Console, judged: Results, paths: Sequence[str], seconds: float) -> None:
+    """`10 critical · 7 warnings · 23 healthy · 3.4 s · next: rldk report …`."""
+    from rich.text import Text
+
+    from rldk.present.verdicts import STYLES, verdict_words
+
+    parts: list[Any] = []
+    for verdict, count in judged.counts().items():
+        words = counted(count, "warning") if verdict == "warning" else f"{count:,} {verdict_words(verdict)}"
+        parts += [(words, STYLES[verdict]), " · "]
+    if judged.passed_over:
+        parts += [(f"{len(judged.passed_over):,} not judged", "dim"), " · "]
+    acknowledged = sum(result.open_verdict != result.verdict for result in judged)
+    if acknowledged:
+        parts += [(f"{acknowledged:,} acknowledged", "dim"), " · "]
+    given = shlex.join(paths[:2]) + (" …" if len(paths) > 2 else "")
+    out.print(Text.assemble(*parts, (f"{duration(seconds)} · next: rldk report {clean(given, 120)}", "dim")))
+
+
+def _show_ranking(out: Console, results: list[Result], verbose: bool) -> None:
+    """A row for each run; those that are healthy in one line, unless they were asked for."""
     from rich.text import Text
 
     from rldk.present.incidents import recovered
     from rldk.present.verdicts import STYLES
 
     rows = []
-    for result in results:
+    folded = [] if verbose else [result for result in results if result.verdict == "healthy"]
+    for result in results if len(folded) <= _FEW_HEALTHY else [one for one in results if one.verdict != "healthy"]:
         worst = result.worst
         rows.append((
             Text(result.verdict, style=STYLES[result.verdict]),
             clean(result.run.run_id),
             str(len(result.run)),
             str(worst.step) if worst else "",
-            f"{worst.title}{recovered(worst)}" if worst else result.reason,
+            f"{worst.title}{recovered(worst)}{_acknowledged(result, worst)}" if worst else result.reason,
         ))  # fmt: skip
-    out.print(table(("verdict", "run", "events", "since step", "cause"), rows, right=("events", "since step")))
+    if rows:
+        out.print(table(("verdict", "run", "events", "since step", "cause"), rows, right=("events", "since step")))
+    if len(folded) > _FEW_HEALTHY:
+        names = ", ".join(clean(result.run.run_id, 40) for result in folded[:4])
+        out.print(Text.assemble(("healthy", STYLES["healthy"]), f"  {len(folded):,} runs: {names} … (-v lists them)"))
+
+
+def _acknowledged(result: Result, incident: Incident) -> str:
+    ack = result.acknowledgement_of(incident)
+    return "" if ack is None else " (acknowledged)"
 
 
 def _show_run(out: Console, result: Result, verbose: bool) -> None:
@@ -95,7 +168,7 @@ def _show_run(out: Console, result: Result, verbose: bool) -> None:
         out.print()
         out.print(curves)
     for incident in result.incidents:
-        _show_incident(out, incident)
+        _show_incident(out, incident, result)
     _show_machine(out, result)
     _show_notes(out, [*result.notes, *unplaced(run)])
     if verbose:
@@ -114,7 +187,7 @@ def _scores(result: Result) -> list[str]:
     return shown
 
 
-def _show_incident(out: Console, incident: Incident) -> None:
+def _show_incident(out: Console, incident: Incident, result: Result) -> None:
     from rich.text import Text
 
     from rldk.present.incidents import last_good, may_also_be, recovered
@@ -123,6 +196,9 @@ def _show_incident(out: Console, incident: Incident) -> None:
     out.print()
     severity = (f"{incident.severity} ", STYLES[incident.severity])
     out.print(Text.assemble(severity, f"at step {incident.step}: ", (incident.title, "bold"), (recovered(incident), "green")))
+    if (ack := result.acknowledgement_of(incident)) is not None:
+        until = f" until {ack.until}" if ack.until else ""
+        out.print(f"  Acknowledged{until}: {clean(ack.reason, 300)}", style="dim")
     for seen in incident.evidence:
         out.print(f"  {clean(seen, 300)}")
     if incident.rivals:

@@ -1,0 +1,115 @@
+"""Whether a run may pass: its verdict, limits on where its metrics ended, and a comparison with a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rldk.comparison.aligned import COMPARED
+from rldk.comparison.compare import final_level
+from rldk.comparison.divergence import divergences
+from rldk.core.catalog import CATALOG, entry_of
+from rldk.core.errors import UsageError
+from rldk.core.text import did_you_mean, short_number
+from rldk.judge.result import Result
+from rldk.judge.verdict import VERDICTS
+
+__all__ = ["Check", "check_run", "metric_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One condition on one run, and whether it holds."""
+
+    run_id: str
+    path: str
+    name: str
+    passed: bool
+    message: str
+    value: float | None = None
+    limit: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_run(
+    result: Result,
+    fails_on: frozenset[str],
+    highest: Mapping[str, float],
+    lowest: Mapping[str, float],
+    baseline: Sequence[Result] = (),
+) -> list[Check]:
+    """All checks of a run: its verdict without acknowledged findings, the limits, and the baseline."""
+    checks = [_verdict(result, fails_on)]
+    checks += [_limit(result, metric, limit, "max") for metric, limit in highest.items()]
+    checks += [_limit(result, metric, limit, "min") for metric, limit in lowest.items()]
+    return checks + (_against(result, baseline) if baseline else [])
+
+
+def metric_name(name: str) -> str:
+    """The canonical name that a name or an alias stands for; an unknown one is an error with the nearest known."""
+    known = {alias: entry.name for entry in CATALOG.values() for alias in entry.aliases}
+    if entry_of(name) is not None or "/" in name:
+        return name
+    if name not in known:
+        raise UsageError(f"No metric {name!r}.{did_you_mean(name, {*CATALOG, *known}) or ' `rldk catalog` lists them.'}")
+    return known[name]
+
+
+def _check(
+    result: Result, name: str, passed: bool, message: str, value: float | None = None, limit: float | None = None
+) -> Check:
+    return Check(result.run.run_id, str(result.run.path), name, passed, message, value, limit)
+
+
+def _verdict(result: Result, fails_on: frozenset[str]) -> Check:
+    left = result.open_verdict
+    said = f"{result.verdict}: {result.reason}"
+    if result.worst is not None:
+        said += f"; {result.worst.title} at step {result.worst.step}"
+    if left != result.verdict:
+        said += f" (acknowledged; {left} without that)"
+    return _check(result, "verdict", left not in fails_on, said)
+
+
+def _limit(result: Result, metric: str, limit: float, kind: str) -> Check:
+    """A limit on where a metric ended. A metric that is not logged or not finite does not pass."""
+    value = final_level(result.run, metric)
+    name = f"{kind} {metric}={short_number(limit)}"
+    if value is None:
+        return _check(result, name, False, f"{metric} is not logged", None, limit)
+    passed = value <= limit if kind == "max" else value >= limit
+    relation = "at most" if kind == "max" else "at least"
+    said = f"{metric} ended at {short_number(value)}; {relation} {short_number(limit)} is required"
+    return _check(result, name, passed, said, value, limit)
+
+
+def _against(result: Result, baseline: Sequence[Result]) -> list[Check]:
+    """No worse a verdict than the baseline, and no metric that leaves it in the direction of trouble."""
+    worst = min((one.open_verdict for one in baseline), key=VERDICTS.index)
+    own = result.open_verdict
+    as_good = own == worst or VERDICTS.index(own) > VERDICTS.index(worst) or own == "healthy"
+    checks = [_check(result, "baseline verdict", as_good, f"{own}; the baseline is {worst}")]
+    parted = [one for one in divergences(baseline, [result]) if one.metric in COMPARED]
+    bad = [one for one in parted if _is_worse(one.metric, one.left, one.right)]
+    if not bad:
+        return [*checks, _check(result, "baseline metrics", True, "no metric is worse than the baseline beyond noise")]
+    return checks + [
+        _check(
+            result, f"baseline {one.metric}", False,
+            f"{one.metric} is {short_number(one.right)} from step {one.step} on; the baseline has {short_number(one.left)} "
+            f"({one.confidence:.1%} sure)", one.right, one.left,
+        )
+        for one in bad
+    ]  # fmt: skip
+
+
+def _is_worse(metric: str, left: float, right: float) -> bool:
+    """Whether a metric has moved in the direction of trouble; both directions count where both are, and NaN always does."""
+    if right != right:
+        return True
+    entry = entry_of(metric.removeprefix("eval_"))
+    trouble = "low" if "reward_mean" in metric else entry.trouble if entry is not None else "none"
+    return trouble == "both" or (trouble == "high" and right > left) or (trouble == "low" and right < left)

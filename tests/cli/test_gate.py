@@ -1,0 +1,130 @@
+"""`rldk gate`: what passes and what fails, the formats of CI services, and the action of the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import parse
+
+import pytest
+import yaml
+
+from rldk.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+Make = Callable[..., str]
+
+
+def gate(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, bool]]:
+    status = main(["gate", *arguments, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["passed"] is (status == 0)
+    return status, {check["name"]: check["passed"] for check in found["checks"]}
+
+
+@pytest.mark.parametrize(("kind", "fail_on", "status"), [
+    ("healthy", "critical", 0), ("warning", "critical", 0), ("warning", "warning", 1), ("critical", "critical", 1),
+    ("critical", "never", 0),
+])  # fmt: skip
+def test_the_verdict(make_log: Make, capsys: pytest.CaptureFixture[str], kind: str, fail_on: str, status: int) -> None:
+    assert gate(capsys, make_log(kind), "--fail-on", fail_on) == (status, {"verdict": status == 0})
+
+
+def test_limits_are_on_where_a_metric_ended(make_log: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    log = make_log("warning")  # its reward rises from 0.3 to about 0.7, and its clip fraction from 0.1 to 0.8
+    found = gate(capsys, log, "--max", "clip_frac=0.5", "--max", "reward=0.8", "--min", "reward_mean=0.6", "--min", "kl=0")
+    assert found == (1, {
+        "verdict": True, "max clip_frac=0.5": False, "max reward_mean=0.8": True, "min reward_mean=0.6": True,
+        "min kl_mean=0": False,
+    })  # fmt: skip
+
+
+def test_a_baseline(make_log: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = make_log("healthy"), make_log("critical")
+    assert gate(capsys, good, "--baseline", good) == (0, {"verdict": True, "baseline verdict": True, "baseline metrics": True})
+    status, found = gate(capsys, bad, "--baseline", good, "--fail-on", "never")
+    assert status == 1 and not found["baseline verdict"] and not all(found.values())
+    assert gate(capsys, good, "--baseline", bad)[1]["baseline verdict"]
+
+
+WRONG = {"kll=1": "Did you mean kl", "kl_mean": "METRIC=VALUE", "kl_mean=x": "METRIC=VALUE"}
+
+
+@pytest.mark.parametrize(("option", "said"), WRONG.items())
+def test_a_wrong_limit(make_log: Make, capsys: pytest.CaptureFixture[str], option: str, said: str) -> None:
+    assert main(["gate", make_log("healthy"), "--max", option]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_text(make_log: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", make_log("critical"), "--min", "reward_mean=-1000"]) == 1
+    said = capsys.readouterr().out
+    assert "failed  critical  verdict: critical" in said and "1 check of 2 failed" in said
+
+
+def test_junit_and_sarif(make_log: Make, tmp_path: Path) -> None:
+    log, xml, sarif = make_log("critical"), tmp_path / "ci" / "gate.xml", tmp_path / "ci" / "gate.sarif"
+    assert main(["gate", log, "--max", "kl=1000000", "--junit", str(xml), "--sarif", str(sarif)]) == 1
+    suites = parse(xml).getroot()
+    assert (suites.get("tests"), suites.get("failures")) == ("2", "1")
+    assert [case.get("name") for case in suites.iter("testcase") if case.find("failure") is not None] == ["verdict"]
+    (run,) = json.loads(sarif.read_text())["runs"]
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {one["ruleId"] for one in run["results"]} == rules and "gate/verdict" in rules and "entropy_explosion" in rules
+    assert {one["level"] for one in run["results"]} <= {"error", "warning"}
+
+
+def test_hostile_names_do_nothing_in_xml(make_log: Make, tmp_path: Path) -> None:
+    xml = tmp_path / "gate.xml"
+    assert main(["gate", make_log("critical", run_id='<x a="1">&\x1b[31m'), "--junit", str(xml)]) == 1
+    assert [suite.get("name") for suite in parse(xml).getroot()] == ['<x a="1">&']
+
+
+@pytest.fixture
+def action(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the commands of action.yml as GitHub does, one shell after the other."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "rldk").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rldk "$@"\n')
+    (tools / "rldk").chmod(0o755)
+    steps = yaml.safe_load((ROOT / "action.yml").read_text())
+
+    def run(**inputs: str) -> subprocess.CompletedProcess[str]:
+        given = {name: entry.get("default", "") for name, entry in steps["inputs"].items()} | inputs
+        for step in steps["runs"]["steps"]:
+            if "if" in step and not given["install"]:
+                continue
+            named = {name: _filled(value, given) for name, value in step.get("env", {}).items()}
+            environment = {
+                **os.environ, **named, "PATH": f"{tools}:{os.environ['PATH']}", "GITHUB_STEP_SUMMARY": str(tmp_path / "step.md"),
+            }  # fmt: skip
+            done = subprocess.run(
+                ["bash", "-eo", "pipefail", "-c", step["run"]], cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            if done.returncode:
+                return done
+        return done
+
+    return run
+
+
+def _filled(text: str, given: dict[str, Any]) -> str:
+    for name, value in given.items():
+        text = text.replace(f"${{{{ inputs.{name} }}}}", value)
+    return text
+
+
+def test_the_action_of_the_repository(
+    make_log: Make, tmp_path: Path, action: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    good, bad = make_log("healthy"), make_log("critical")
+    done = action(path=good, baseline=good, max="kl_mean=100 clip_frac=1", min="reward_mean=-100", install="")
+    assert (done.returncode, done.stderr) == (0, "") and "6 checks passed" in done.stdout
+    assert "healthy" in (tmp_path / "step.md").read_text()
+    assert {path.name for path in (tmp_path / "rldk").iterdir()} == {"report.html", "summary.md", "junit.xml", "rldk.sarif"}
+    assert action(path=bad, install="").returncode == 1
