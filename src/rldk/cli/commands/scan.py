@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_fail_on(parser)
     add_reading(parser)
     add_jobs(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="list anomalies, outlook, healthy runs and inactive detectors too")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list anomalies, outlook, healthy runs, inactive detectors")
     parser.add_argument("--summary", action="store_true", help="print only the ranking and the summary, no run in detail")
     parser.add_argument("--top", type=int, metavar="N", help="print only the N worst runs in detail (all are counted and ranked)")
     parser.add_argument(
