@@ -232,7 +232,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_device_without_end_is_refused() -> None:
-    with pytest.raises(ReadError, match="binary"):
+    with pytest.raises(ReadError, match="device"):
         ingest_runs("/dev/zero")
 
 
@@ -404,3 +404,33 @@ def test_a_row_of_a_hundred_thousand_keys(tmp_path: Path) -> None:
 
 def test_every_error_is_one_of_ours() -> None:
     assert issubclass(ReadError, RLDKError) and issubclass(UsageError, RLDKError) and issubclass(UsageError, ValueError)
+
+
+def test_a_new_key_in_each_row_is_bounded_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(f'{{"step": {n}, "loss": 0.5, "reward": {n}, "key_{n}": {n}}}\n' for n in range(6000)))
+    result = read_runs(path)
+    (run,) = result.runs
+    assert len(run) == 6000 and len(run.columns) < 1700 and {"loss", "reward_mean"} <= run.columns.keys()
+    assert any("left out" in note for note in run.notes)
+
+
+def test_a_table_that_would_fill_the_memory_is_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rldk.runs.table._MAX_ROWS", 3000)
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(f'{{"step": {n}, "loss": 0.5, "reward": {n}, "k{n % 7}": {n}}}\n' for n in range(9000)))
+    (run,) = read_runs(path).runs
+    assert 3000 <= len(run) < 9000 and any("too large" in note for note in run.notes)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pipes and links")
+def test_loops_pipes_and_devices_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text("".join(f'{{"step": {n}, "loss": 0.5, "reward": {n}}}\n' for n in range(30)))
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "self.jsonl").symlink_to("self.jsonl")
+    (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert [run.path.name for run in read_runs(tmp_path).runs] == ["run.jsonl"]
+    for name, why in (("zero.jsonl", "device"), ("pipe.jsonl", "pipe"), ("self.jsonl", "does not exist|cannot be read")):
+        with pytest.raises(RLDKError, match=why):
+            read_runs(tmp_path / name)

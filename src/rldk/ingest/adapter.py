@@ -18,7 +18,7 @@ from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 from rldk.runs.build import build_runs
 from rldk.runs.run import Run, frame_of
-from rldk.runs.table import TableBuilder
+from rldk.runs.table import TableBuilder, TableFull
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +75,10 @@ class Adapter(ABC):
     def runs(self) -> list[Run]:
         """The runs in canonical terms."""
         builder = TableBuilder(lift="metrics", words=[key for key, target in self.field_map.items() if target in AXIS_TARGETS])
-        self.fill(builder)
+        try:
+            self.fill(builder)
+        except TableFull:
+            self.notes.append(f"the log is too large to be read as a whole: its first {builder.rows:,} rows are judged")
         table = builder.finish()
         runs = build_runs(
             table,

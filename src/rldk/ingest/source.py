@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ __all__ = ["MAX_DOCUMENT_BYTES", "Source"]
 HEAD_BYTES = 256 << 10
 WIDE_HEAD_BYTES = 8 << 20
 MOST_SEARCHED_BYTES = 1 << 30
-MAX_DOCUMENT_BYTES = 2 << 30
+_MAX_KEYS = 4096  # of an object at the beginning: enough to see what it is
+MAX_DOCUMENT_BYTES = 128 << 20  # a document takes several times its size in memory
 
 
 class Source:
@@ -27,10 +29,12 @@ class Source:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        if not self.path.exists():
+        if not os.path.exists(self.path):  # noqa: PTH110  `Path.exists` raises for a loop of links
             raise ReadError(f"{self.path} does not exist.")
         if self.path.is_fifo():
             raise ReadError(f"{self.path} is a pipe, and a log is read more than once: write it to a file first.")
+        if not self.path.is_file() and not self.path.is_dir():
+            raise ReadError(f"{self.path} is a device or a socket, and not a file.")
 
     @property
     def is_folder(self) -> bool:
@@ -114,7 +118,7 @@ class Source:
 
     @cached_property
     def head_objects(self) -> list[dict[str, Any]]:
-        """The JSON objects among the first 200 lines."""
+        """The JSON objects among the first 200 lines; of one with thousands of keys, the first ones."""
         found = []
         for line in self.head_lines[:200]:
             if line.lstrip()[:1] == b"{":
@@ -123,7 +127,7 @@ class Source:
                 except ValueError:
                     continue
                 if isinstance(value, dict):
-                    found.append(value)
+                    found.append(value if len(value) <= _MAX_KEYS else dict(islice(value.items(), _MAX_KEYS)))
         return found
 
     def lines(self, problems: LineProblems, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
@@ -136,8 +140,8 @@ class Source:
         for block in iter_blocks(self.path, problems):
             text += block
             if len(text) > MAX_DOCUMENT_BYTES:
-                limit = MAX_DOCUMENT_BYTES >> 30
-                raise ReadError(f"{self.path} is one JSON document of more than {limit} GiB: write it as JSON lines.")
+                limit = MAX_DOCUMENT_BYTES >> 20
+                raise ReadError(f"{self.path} is one JSON document of more than {limit} MiB: write it as JSON lines.")
         if text.startswith(b"\xef\xbb\xbf"):
             del text[:3]
         try:

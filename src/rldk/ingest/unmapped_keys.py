@@ -7,22 +7,27 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import islice
 
 from rldk.core.catalog import CATALOG, is_measured
 from rldk.core.catalog.guess import guess
 from rldk.core.catalog.metric import normalise
 from rldk.runs.run import Run
 
-__all__ = ["explain", "guesses_of", "listed", "placeable", "suggest", "unplaced"]
+__all__ = ["MAX_SUGGESTED", "explain", "guesses_of", "listed", "placeable", "suggest", "unplaced"]
 
 _ALIKE = 0.75
+_MAX_LOOKED_AT = 10_000  # keys
+MAX_SUGGESTED = 100
+"""Keys that are compared with the catalogue: that takes milliseconds for each."""
 _UNRECOGNISED = "unrecognised keys: "
 _OF_TIME = re.compile(r"(?:^|[/_.])(?:time|timing|timers?|timeperf|perf|memory|mem|system)(?:$|[/_.])")
 
 
 def placeable(keys: Iterable[str], field_map: Mapping[str, str]) -> list[str]:
     """The keys that make rows out of a table: what the catalogue knows or guesses to be measured, and what is mapped."""
-    return [key for key in keys if key in field_map or is_measured(key) or guess(key) is not None]
+    looked_at = islice(keys, _MAX_LOOKED_AT)
+    return [key for key in looked_at if key in field_map or is_measured(key) or guess(key) is not None]
 
 
 def suggest(key: str) -> str | None:
@@ -79,7 +84,7 @@ def unplaced(run: Run) -> list[str]:
     keys = sorted(run.coverage.unmapped, key=lambda key: _OF_TIME.search(key.lower()) is not None)
     if not keys or any(note.startswith(_UNRECOGNISED) for note in run.notes):
         return []
-    near = {key: name for key in keys if (name := suggest(key))}
+    near = {key: name for key in keys[:MAX_SUGGESTED] if (name := suggest(key))}
     pairs = [f"{key}={name}" for key, name in near.items()][:2]
     pairs += [f"{key}=<metric>" for key in keys if key not in near][:1]
     options = " ".join(f"--field-map {shlex.quote(pair)}" for pair in pairs)

@@ -14,6 +14,7 @@ __all__ = ["MAX_LINE_BYTES", "LineProblems", "LineSplitter", "iter_lines"]
 MAX_LINE_BYTES = 16 << 20
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b"\0 \t\r\v\f"
+_EMPTY = b"\n \t\r\v\f"
 
 
 def iter_lines(
@@ -62,6 +63,9 @@ class LineSplitter:
 
     def feed(self, block: bytes) -> list[tuple[int, bytes]]:
         """The lines that end in this block."""
+        if not self.holds and not block.strip(_EMPTY):
+            self.number += block.count(b"\n")
+            block = block[block.rfind(b"\n") + 1 :]
         first, *lines = block.split(b"\n")
         self._hold(first)
         if not lines:

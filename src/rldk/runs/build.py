@@ -14,7 +14,7 @@ from rldk.core.catalog.axes import LABEL_KEYS, PHASE_KEYS, REDUCTION_KEY, SUMMAR
 from rldk.core.catalog.metric import REDUCTIONS
 from rldk.core.jsonio import loads
 from rldk.core.run_config import CONFIG_KEY, RunConfig
-from rldk.runs.canonical import canonical_columns, held_out_rows, prefix_held_out_rows
+from rldk.runs.canonical import canonical_columns, fullest, held_out_rows, prefix_held_out_rows
 from rldk.runs.percentages import percent_to_fraction
 from rldk.runs.row_axes import find_runs, find_steps, find_times, first_words
 from rldk.runs.run import Coverage, Run
@@ -41,6 +41,7 @@ def build_runs(
     plan = plan_for(table.names, framework, tuple(sorted((field_map or {}).items())), guesses=True)
     columns, coverage = canonical_columns(table, plan)
     percentages = percent_to_fraction(columns)
+    left_out = sum(len(names) - len(fullest(table, names)) for names in (plan.unmapped, plan.not_judged))
     labels = {name: table.column(key) for name, keys in LABEL_KEYS.items() for key in keys if key in table.names}
     stated = first_words(table, (REDUCTION_KEY,))
     settings = table.column(CONFIG_KEY) if CONFIG_KEY in table.names else None
@@ -52,6 +53,8 @@ def build_runs(
         prefix_held_out_rows(columns, coverage, held_out)
     kept, notes = _rows_with_metrics(table, columns)
     notes += percentages
+    if left_out:
+        notes.append(f"{left_out} unrecognised keys that few rows have are left out: there are too many of them")
     steps, counted = find_steps(table, targets.get("step"), kept)
     notes += counted
     times = find_times(table, targets.get("wall_time"))

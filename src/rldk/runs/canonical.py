@@ -7,7 +7,7 @@ before its name: in an event by `prefix_held_out`, in the rows of a table by `pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -29,6 +29,7 @@ __all__ = [
     "RESPONSES",
     "Canonicaliser",
     "canonical_columns",
+    "fullest",
     "held_out_rows",
     "prefix_held_out",
     "prefix_held_out_rows",
@@ -38,6 +39,8 @@ __all__ = [
 PEEK = 50
 RESPONSES = "response_data"
 _KEPT_PLANS = 1024
+_MAX_UNKNOWN_CELLS = 10_000_000  # of keys that the catalogue does not know
+_MIN_UNKNOWN = 100
 _SHORT = ("kl", "entropy", "learning_rate", "total_grad_norm", "reward", "accuracy", "length", "clipfrac")
 """Short names of metrics that people mistype."""
 _STATED = ("token", "sequence")
@@ -161,12 +164,21 @@ def canonical_columns(table: Table, plan: Plan) -> tuple[dict[str, Column], Cove
         if column is not None:
             columns[name] = column
     for kept, found in ((plan.unmapped, coverage.unmapped), (plan.not_judged, coverage.not_judged)):
-        for name in kept:
+        for name in fullest(table, kept):
             column = table.column(name)
             if (column.state == NUMBER).any():
                 found.append(name)
                 columns[name] = column
     return columns, coverage
+
+
+def fullest(table: Table, names: Sequence[str]) -> Sequence[str]:
+    """The keys with the most cells: one that is new in each row would fill the memory with gaps, and tells nothing."""
+    room = max(_MIN_UNKNOWN, _MAX_UNKNOWN_CELLS // max(table.rows, 1))
+    if len(names) <= room:
+        return names
+    kept = set(sorted(names, key=lambda name: -table.cells_of(name))[:room])
+    return [name for name in names if name in kept]
 
 
 def _follow(table: Table, route: Route) -> Column:

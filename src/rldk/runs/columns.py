@@ -101,6 +101,10 @@ class Table:
     dropped_columns: int
     _chunks: dict[str, list[Chunk]] = field(repr=False)
 
+    def cells_of(self, name: str) -> int:
+        """In how many rows a key has a cell."""
+        return sum(len(chunk.rows) for chunk in self._chunks.get(name, ()))
+
     @property
     def names(self) -> tuple[str, ...]:
         """The raw keys, in the order in which they first came."""

@@ -17,7 +17,9 @@ from rldk.core.text import writable
 from rldk.runs.columns import ABSENT, NULL, NUMBER, TEXT, Chunk, Column, Rows, Shape, Table, mixed, no_garbage_collection
 from rldk.runs.list_statistics import statistics_of
 
-__all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "no_garbage_collection"]
+__all__ = [
+    "ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "TableFull", "no_garbage_collection",
+]  # fmt: skip
 
 _PLAIN = frozenset({float, int, bool})
 _FLUSH_ROWS = 1024
@@ -26,10 +28,17 @@ _MAX_COLUMNS = 4096
 _MAX_DEPTH = 8
 _MAX_DROPPED = 100_000
 _MAX_LEAVES = 256
+_FLUSH_CELLS = 1_000_000
+_MAX_ROWS = 2_000_000
+_MAX_CELLS = 64_000_000
 
 
 def _key_set(keys: tuple[str, ...], inner: tuple[str, ...]) -> frozenset[str]:
     return frozenset((*keys, *(f"\0{key}" for key in inner)))
+
+
+class TableFull(Exception):
+    """So much was read that more would fill the memory."""
 
 
 class TableBuilder:
@@ -38,7 +47,7 @@ class TableBuilder:
     Rows with the same keys are collected and turned into arrays together. Nested objects become columns by their path:
     `{"train": {"loss": 1}}` is `train/loss`; those in the object under `lift` go without its name. Words are kept under
     the keys that place a row, and under those in `words`. Past `max_columns` different keys, new ones are counted and
-    left out: a log that writes values into its keys must not fill the memory.
+    left out: a log that writes values into its keys must not fill the memory. `TableFull` says that there is no room for more.
     """
 
     def __init__(self, max_columns: int = _MAX_COLUMNS, lift: str | None = None, words: Collection[str] = ()) -> None:
@@ -46,7 +55,7 @@ class TableBuilder:
         self._words = frozenset(words)
         self._max_columns = max_columns
         self._rows = 0
-        self._flushed = 0
+        self._flushed = self._waiting = self._cells = 0
         self._open: dict[tuple[tuple[str, ...], tuple[str, ...]], Shape] = {}
         self._chunks: dict[str, list[Chunk]] = {}
         self._shapes: list[npt.NDArray[np.int32]] = []
@@ -64,8 +73,10 @@ class TableBuilder:
             shape.inner_cells.extend(inner.values())
         shape.rows.append(self._rows)
         self._rows += 1
-        if self._rows - self._flushed >= _FLUSH_ROWS:
+        self._waiting += len(row)
+        if self._rows - self._flushed >= _FLUSH_ROWS or self._waiting > _FLUSH_CELLS:
             self._flush()
+            self._check_room()
 
     def add_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add many rows."""
@@ -142,11 +153,21 @@ class TableBuilder:
 
     def _next_rows(self, shapes: npt.NDArray[np.int32], rows: int) -> Rows:
         self._flush()
+        self._check_room()
         where = np.arange(self._rows, self._rows + rows, dtype=np.intp)
         self._rows += rows
         self._flushed = self._rows
         self._shapes.append(shapes)
         return where
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return self._rows
+
+    def _check_room(self) -> None:
+        if self._rows > _MAX_ROWS or self._cells > _MAX_CELLS:
+            raise TableFull
 
     def finish(self) -> Table:
         """The table of all that was added."""
@@ -168,7 +189,7 @@ class TableBuilder:
                 self._take_block(shape.keys, where, shape.cells, 0, skip=self.lift if shape.inner else None)
                 shape.clear()
         self._shapes.append(numbers)
-        self._flushed = self._rows
+        self._flushed, self._waiting = self._rows, 0
         if len(self._open) > _MAX_COLUMNS:
             self._open = {keys: shape for keys, shape in self._open.items() if shape.pinned}
             self._numbers = {_key_set(*keys): shape.number for keys, shape in self._open.items()}
@@ -290,6 +311,7 @@ class TableBuilder:
     def _store(self, name: str, chunk: Chunk) -> None:
         if not len(chunk.rows):
             return
+        self._cells += len(chunk.rows)
         chunks = self._chunks.get(name) or self._chunks.get(name := writable(name))
         if chunks is not None:
             chunks.append(chunk)

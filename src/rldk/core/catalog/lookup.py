@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import islice
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
 from rldk.core.catalog.frameworks import FRAMEWORKS
@@ -226,6 +227,9 @@ def _owners() -> dict[str, tuple[str, ...]]:
     return {key: tuple(dict.fromkeys(found)) for key, found in owners.items()}
 
 
+_MAX_TELLING = 4096  # keys by which a framework is identified
+
+
 def identify(keys: Iterable[str]) -> str | None:
     """The framework that logs such keys, or `None`.
 
@@ -234,7 +238,7 @@ def identify(keys: Iterable[str]) -> str | None:
     """
     scores: dict[str, float] = {}
     hits: dict[str, int] = {}
-    for key in map(without_blanks, keys):
+    for key in map(without_blanks, islice(keys, _MAX_TELLING)):
         if key in SUMMARY_KEYS:
             continue  # any Hugging Face trainer ends with them
         known = tuple(dict.fromkeys(owner for variant in _variants(key) for owner in _owners().get(variant, ())))

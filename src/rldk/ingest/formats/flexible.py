@@ -11,7 +11,7 @@ from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import delimited, json_document, json_lines
 from rldk.ingest.formats.json_lines import fill_json_lines, flatten, iter_json_lines
-from rldk.ingest.unmapped_keys import explain, listed, placeable, suggest
+from rldk.ingest.unmapped_keys import MAX_SUGGESTED, explain, listed, placeable, suggest
 from rldk.runs.run import Run
 from rldk.runs.table import TableBuilder
 
@@ -36,7 +36,7 @@ class FlexibleAdapter(Adapter):
         if placed:
             self.why = f"rows in which {len(placed)} of {len(keys)} numeric keys look like metrics"
         else:
-            near = [f"{key}={name}" for key in keys if not is_axis(key) and (name := suggest(key))]
+            near = [f"{key}={name}" for key in keys[:MAX_SUGGESTED] if not is_axis(key) and (name := suggest(key))]
             example = near[0] if near else "KEY=METRIC"
             found = listed(keys, 5) or "no numeric keys"
             self.why = f"none of its keys is a known metric ({found}); map them with --field-map {example}"

@@ -18,12 +18,13 @@ MOST_ENTRIES = 100_000
 
 
 def list_folder(folder: Path, most: int = MOST_ENTRIES) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing where it cannot be looked into."""
+    """What is in a folder, by name, without links that lead nowhere; nothing where it cannot be looked into."""
     found: list[os.DirEntry[str]] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                found.append(entry)
+                if not entry.is_symlink() or os.path.exists(entry.path):  # noqa: PTH110  a loop of links raises otherwise
+                    found.append(entry)
                 if len(found) >= most:
                     break
     except OSError:
