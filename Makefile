@@ -9,7 +9,7 @@ LISTS  := $(patsubst tests/frameworks/%.txt,%,$(sort $(wildcard tests/frameworks
 LOGGERS := tinker torchtune
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test interpreters lint matrix frameworks chromium bench bench-detection calibrate corpus docs clean
+.PHONY: help demo test interpreters lint matrix frameworks chromium bench bench-detection calibrate corpus soak docs clean
 
 help:
 	@echo "make demo    set up, train a healthy and a broken run, watch and judge both"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-detection   accuracy of the judge on the recorded corpus, compared with other tools"
 	@echo "make calibrate   what every clause finds on the corpus, with its margin, and which clauses no run needs"
 	@echo "make corpus  record the missing runs of the corpus (hours in all; it can be stopped and restarted)"
+	@echo "make soak    an hour of faults, kills, full disks and hostile files around monitored trainings (MINUTES=60)"
 	@echo "make docs    regenerate the generated pages"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -117,6 +118,10 @@ calibrate: $(VENV)/.installed
 
 corpus: $(VENV)/.installed $(MATRIX)
 	@$(BIN)/python benchmarks/corpus/record.py
+
+MINUTES ?= 60
+soak: $(VENV)/.installed
+	@$(BIN)/python benchmarks/soak/run.py --minutes $(MINUTES) --json out/soak.json
 
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py

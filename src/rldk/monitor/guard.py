@@ -86,6 +86,19 @@ class Guard:
             self._recovered(part)
         return result
 
+    def hook(self, part: str, function: Callable[..., Any]) -> Callable[..., None]:
+        """A function that others call, such as an optimizer, wrapped so that nothing it raises reaches them."""
+
+        def called(*args: Any, **kwargs: Any) -> None:
+            try:
+                function(*args, **kwargs)
+            except PASSING:
+                raise
+            except BaseException as error:  # noqa: BLE001  as above
+                self.report(part, error)
+
+        return called
+
     def each(self, parts: Iterable[tuple[str, Callable[[], Any]]]) -> None:
         """Call all of these, also those that have failed before: closing one must not depend on the others.
 

@@ -79,7 +79,7 @@ class GradientProbe:
         """Hook into an optimizer; one that accelerate has wrapped is unwrapped."""
         while getattr(optimizer, "optimizer", None) is not None:
             optimizer = optimizer.optimizer
-        self._handle = optimizer.register_step_pre_hook(self._before_step)
+        self._handle = optimizer.register_step_pre_hook(self.guard.hook("the probe of gradients", self._before_step))
 
     def detach(self) -> None:
         """Leave the optimizer as it was."""
