@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rldk.comparison import Comparison, compare_results
@@ -11,6 +12,7 @@ from rldk.core.errors import UsageError
 from rldk.ingest.paths import PathsLike
 from rldk.ingest.read import read_runs
 from rldk.judge.config import ScanConfig
+from rldk.judge.project_settings import project_settings
 from rldk.judge.result import Result
 from rldk.judge.results import Results, judge_paths
 from rldk.judge.scan import judge_run
@@ -162,4 +164,7 @@ def _settings(config: Settings) -> ScanConfig | None:
     """The settings of a scan from whatever they were given as."""
     if config is None or isinstance(config, ScanConfig):
         return config
-    return ScanConfig.from_dict(config) if isinstance(config, Mapping) else ScanConfig.from_yaml(os.fspath(config))
+    if isinstance(config, Mapping):
+        return ScanConfig.from_dict(config)
+    path = Path(config)
+    return project_settings(path.parent, {}).scan if path.name == "rldk.toml" else ScanConfig.from_yaml(path)

@@ -6,12 +6,16 @@ import argparse
 import importlib
 import io
 import os
+import shutil
 import sys
+import textwrap
 import traceback
 from collections.abc import Sequence
+from types import ModuleType
 from typing import NoReturn
 
 from rldk._version import __version__
+from rldk.cli.options import add_project
 from rldk.cli.output import while_read
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.text import clean, did_you_mean
@@ -36,11 +40,17 @@ COMMANDS: dict[str, str] = {
     "runs": "list the runs of an index, by any condition",
     "fleet": "show what happens over all runs of an index: causes, compute lost, settings that fail",
     "digest": "send a summary of an index to a web address or a command",
+    "demo": "write a healthy and a broken run in seconds, and judge both",
+    "doctor": "check what is installed, what works, versions, permissions, disk and GPU",
+    "bundle": "make a redacted archive of a run, to report a false alarm",
+    "init": "write a commented rldk.toml with the settings of a project",
+    "completion": "print a script that completes commands in bash, zsh or fish",
     "catalog": "show the metrics rldk knows, and what each framework calls them",
 }
 """Every command and what it does; its code is in `rldk.cli.commands.<name>`."""
 
 OK, ERROR, INTERRUPTED = 0, 2, 130
+_HELP_WIDTH = 100
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,8 +74,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 _top_parser().print_help()
             return OK
         command = importlib.import_module(f"rldk.cli.commands.{name}")
-        parser = Parser(prog=f"rldk {name}", description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-        command.configure(parser)
+        parser = _command_parser(name, command)
+        if not {"-h", "--help"} & set(arguments):
+            add_project(parser)
         arguments.remove(name)
         status = OK
         with while_read():
@@ -79,6 +90,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("RLDK_DEBUG"):
             traceback.print_exc()
         return _fail(f"unexpected {type(error).__name__}: {error} (RLDK_DEBUG=1 shows where)")
+
+
+def _command_parser(name: str, command: ModuleType) -> Parser:
+    """The parser of a command, with its description and examples wrapped to the terminal."""
+    width = max(40, min(shutil.get_terminal_size((_HELP_WIDTH, 24)).columns, _HELP_WIDTH))
+    paragraphs = [" ".join(text.split()) for text in (command.__doc__ or "").strip().split("\n\n")]
+    about = "\n\n".join(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False) for text in paragraphs)
+    examples = textwrap.indent((getattr(command, "EXAMPLES", "") or f"rldk {name} --help").strip(), "  ")
+    parser = Parser(
+        prog=f"rldk {name}", description=about, epilog=f"examples:\n{examples}",
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width),
+    )  # fmt: skip
+    command.configure(parser)
+    return parser
 
 
 def _survive_plain_terminals() -> None:

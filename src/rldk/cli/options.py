@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rldk.judge.results import Results
 
 __all__ = [
-    "FAILING", "add_fail_on", "add_index", "add_jobs", "add_json", "add_reading", "chosen_engine", "exit_status", "indexed_runs",
-    "judge_given", "judge_in_parallel", "parse_field_map", "read_config", "read_paths",
+    "FAILING", "add_fail_on", "add_index", "add_jobs", "add_json", "add_project", "add_reading", "chosen_engine", "exit_status",
+    "field_map_of", "indexed_runs", "judge_given", "judge_in_parallel", "parse_field_map", "read_config", "read_paths",
 ]  # fmt: skip
 
 FAILING: dict[str, frozenset[str]] = {
@@ -75,11 +75,43 @@ def parse_field_map(pairs: list[str]) -> dict[str, str]:
 
 
 def read_config(args: argparse.Namespace) -> ScanConfig:
-    """The settings of `--config` and `--sensitivity`."""
+    """The settings of the project, those of `--config`, and `--sensitivity`; the later ones win."""
     from rldk.judge.config import ScanConfig
+    from rldk.judge.project_settings import merged
 
-    config = ScanConfig.from_yaml(args.config) if args.config else ScanConfig()
+    config = args.project.scan if hasattr(args, "project") else ScanConfig()
+    if args.config:
+        config = merged(config, ScanConfig.from_yaml(args.config))
     return replace(config, sensitivity=args.sensitivity) if args.sensitivity else config
+
+
+def field_map_of(args: argparse.Namespace) -> dict[str, str]:
+    """The field map of the project, and `--field-map`, which wins."""
+    own = args.project.field_map if hasattr(args, "project") else {}
+    return {**own, **parse_field_map(args.field_map)}
+
+
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """Take the defaults of a command's options from the settings of the project and the environment."""
+    known = {action.dest: action for action in parser._actions}
+    if "field_map" not in known:
+        return  # the command reads no runs
+    from rldk.judge.project_settings import project_settings
+
+    found = project_settings()
+    for name, value in found.options.items():
+        if (action := known.get(name)) is None:
+            continue
+        where = f"RLDK_{name.upper()} or {found.source or 'rldk.toml'}"
+        if action.choices and value not in action.choices:
+            raise UsageError(f"{where}: expected `{name}` to be one of {list(action.choices)}, got {value!r}.")
+        if action.type is int:
+            try:
+                value = int(value)
+            except (TypeError, ValueError):
+                raise UsageError(f"{where}: expected `{name}` to be a whole number, got {value!r}.") from None
+        action.default = value
+    parser.set_defaults(project=found)
 
 
 def read_paths(args: argparse.Namespace, paths: Sequence[str]) -> Ingested:
@@ -90,7 +122,7 @@ def read_paths(args: argparse.Namespace, paths: Sequence[str]) -> Ingested:
     with copy_bar() as on_bytes:
         found = expand(paths, on_bytes)
     with progress_bar(size_of(found)) as progress:
-        fields = parse_field_map(args.field_map)
+        fields = field_map_of(args)
         return read_runs(found, adapter_hint=args.adapter, field_map=fields, progress=progress, lenient=True)
 
 
@@ -132,7 +164,7 @@ def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str]) -> Results
     from rldk.fleet.work import Reading
     from rldk.ingest.paths import expand, size_of
 
-    reading = Reading(read_config(args), args.adapter, parse_field_map(args.field_map))
+    reading = Reading(read_config(args), args.adapter, field_map_of(args))
     with copy_bar() as on_bytes:
         found = expand(paths, on_bytes)
     total = size_of(found)

@@ -11,6 +11,12 @@ from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric, keys_of, locate
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
 
+EXAMPLES = """
+rldk catalog
+rldk catalog objective/kl
+rldk catalog --group reward
+"""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

@@ -22,6 +22,11 @@ from rldk.core.text import clean, in_words, short_number
 _CURVE = 24
 
 
+EXAMPLES = """
+rldk checkpoints out/demo/broken_checkpoints
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a folder of checkpoints, or checkpoints in their order")
     add_json(parser, "the reports")

@@ -12,6 +12,10 @@ import webbrowser
 from rldk.core.errors import UsageError
 from rldk.core.text import clean
 
+EXAMPLES = """
+rldk dashboard out/demo
+"""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the folder in which the runs are written")

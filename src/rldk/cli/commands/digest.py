@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from rldk.monitor import Notification
 
 
+EXAMPLES = """
+rldk digest runs/ --help
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     add_index(parser)
     parser.add_argument("--since", type=float, metavar="DAYS", help="only runs whose log ended or changed in the last DAYS")

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from rldk.present.detector_page import DetectorPage
 
 
+EXAMPLES = """
+rldk explain
+rldk explain reward_hacking
+rldk explain normal
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("type", nargs="?", metavar="TYPE", help="a type of anomaly, or `normal`; all are listed if left out")
     add_json(parser, "the page")

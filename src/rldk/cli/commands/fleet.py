@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from rldk.fleet.overview import Overview
 
 
+EXAMPLES = """
+rldk fleet runs/
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     add_index(parser)
     add_json(parser, "the overview")

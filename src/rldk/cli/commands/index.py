@@ -9,12 +9,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rldk.cli.options import add_jobs, add_json, add_reading, chosen_engine, parse_field_map, read_config
+from rldk.cli.options import add_jobs, add_json, add_reading, chosen_engine, field_map_of, read_config
 from rldk.cli.output import console, copy_bar, count_bar, print_json
 from rldk.core.text import clean, counted, duration
 
 if TYPE_CHECKING:
     from rldk.fleet.index import Index, Update
+
+
+EXAMPLES = """
+rldk index runs/
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from rldk.fleet.work import Reading
     from rldk.storage.copies import local_copies
 
-    reading = Reading(read_config(args), args.adapter, parse_field_map(args.field_map))
+    reading = Reading(read_config(args), args.adapter, field_map_of(args))
     with copy_bar() as on_bytes:
         store = local_copies(args.store, on_bytes)
     with count_bar("judging") as advance:

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from rldk.ingest.read import Ingested
 
 
+EXAMPLES = """
+rldk ingest out/demo -o runs.csv
+rldk ingest out/run.jsonl --explain
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder or a glob")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the rows to FILE: .csv, .parquet or .jsonl")

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from rldk.judge.result import Result
 
 
+EXAMPLES = """
+rldk replay out/demo
+rldk replay out/run.jsonl --stop-on warning --json
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="RUN", help="a file, a folder or a glob")
     parser.add_argument(

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 _IN_SUMMARY = ("reward", "kl", "entropy", "gradients")
 
 
+EXAMPLES = """
+rldk report out/demo -o report.html
+rldk report out/run.jsonl --png plots --markdown summary.md
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="+", metavar="RUN", help="a file, a folder or a glob; several runs are drawn over each other"

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rldk.cli.options import add_fail_on, add_reading, exit_status, judge_given, parse_field_map, read_config
+from rldk.cli.options import add_fail_on, add_reading, exit_status, field_map_of, judge_given, read_config
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.files import write_json
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 _POLL = 0.25
 _LINGER_SAID = 5.0
+
+
+EXAMPLES = """
+rldk run -- python train.py --epochs 1
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +97,7 @@ class Watching:
         self._alarms = Alarms(args, self._say)
         self._follower = LogFollower(
             self.path, lambda name, framework: FollowedRun(name, framework, self._config),
-            adapter_hint=args.adapter, field_map=parse_field_map(args.field_map),
+            adapter_hint=args.adapter, field_map=field_map_of(args),
         )  # fmt: skip
         self._ended_at: float | None = None
         self._said_linger = False

@@ -14,6 +14,10 @@ from rldk.cli.options import add_index, add_json, indexed_runs
 from rldk.cli.output import console, print_json, sparkline, table
 from rldk.core.text import clean, counted, short_number
 
+EXAMPLES = """
+rldk runs
+"""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_index(parser)

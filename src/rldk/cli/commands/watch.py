@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rldk.cli.options import add_fail_on, add_reading, exit_status, parse_field_map, read_config
+from rldk.cli.options import add_fail_on, add_reading, exit_status, field_map_of, read_config
 from rldk.cli.output import while_read
 from rldk.core.errors import UsageError
 from rldk.core.text import clean
@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 
 _POLL = 0.25
 _SEARCH = 2.0  # a folder is searched for a newer log after so many seconds without a new event
+
+
+EXAMPLES = """
+rldk watch out/run.jsonl
+rldk watch out/demo --idle 2
+"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +85,7 @@ class Watch:
 
         self.path = local_copies(args.path)
         self._config = read_config(args)
-        self._reading = (args.adapter, parse_field_map(args.field_map))
+        self._reading = (args.adapter, field_map_of(args))
         self._total_steps, self._idle = args.steps, args.idle
         self._last_event, self._last_search = math.inf, 0.0  # the clock starts with the first read
         self.said: list[str] = []
