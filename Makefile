@@ -9,7 +9,7 @@ LISTS  := $(patsubst tests/frameworks/%.txt,%,$(sort $(wildcard tests/frameworks
 LOGGERS := tinker torchtune
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test interpreters lint matrix frameworks chromium bench bench-detection calibrate corpus soak docs clean
+.PHONY: help demo test interpreters lint matrix frameworks chromium bench bench-detection calibrate corpus soak docs site clean
 
 help:
 	@echo "make demo    set up, train a healthy and a broken run, watch and judge both"
@@ -24,6 +24,7 @@ help:
 	@echo "make corpus  record the missing runs of the corpus (hours in all; it can be stopped and restarted)"
 	@echo "make soak    an hour of faults, kills, full disks and hostile files around monitored trainings (MINUTES=60)"
 	@echo "make docs    regenerate the generated pages"
+	@echo "make site    the documentation as a site, in out/site"
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
@@ -125,6 +126,11 @@ soak: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py
+
+# Warnings, such as a link to nothing, are errors.
+site: $(VENV)/.installed
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "out/site/index.html"
 
 clean:
 	rm -rf $(VENV) .venvs build out *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

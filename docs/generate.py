@@ -184,12 +184,17 @@ def detectors_index() -> str:
     return "\n".join([*lines, ""])
 
 
+def security_page() -> str:
+    return (DOCS.parent / "SECURITY.md").read_text()
+
+
 KINDS: list[type[Detector]] = [*DETECTORS, UserLimit]
 PAGES = {
     "metrics.md": metrics_page,
     "training_metrics.md": training_keys.page,
     "benchmark.md": benchmark_page.page,
     "normal.md": normal_page,
+    "security.md": security_page,
     "detectors/index.md": detectors_index,
     **{f"detectors/{kind.type}.md": partial(detector_page, kind) for kind in KINDS},
 }

@@ -22,7 +22,9 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 README = ROOT / "README.md"
-SHELL = [line for body in blocks(README, "bash") for line in body.splitlines() if line.strip()]
+RUN = [README, *(ROOT / "docs" / name for name in ("index.md", "python.md", "notifications.md"))]
+SHELL = [line for page in RUN[:2] for body in blocks(page, "bash") for line in body.splitlines() if line.strip()]
+SHELL = list(dict.fromkeys(SHELL))
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +40,16 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("rldk ")])
-def test_a_command_of_the_readme_runs(
-    line: str, demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_command_runs(
+    line: str, demo: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(demo)
     assert main(shlex.split(line, comments=True)[1:]) in (0, 1)
-    assert capsys.readouterr().out
+    assert capfd.readouterr().out
 
 
 @pytest.mark.parametrize("line", [line for line in SHELL if not line.startswith("rldk ")])
-def test_another_command_of_the_readme_is_one_that_the_project_has(line: str) -> None:
+def test_another_command_is_one_that_the_project_has(line: str) -> None:
     words = shlex.split(line, comments=True)
     if words[0] == "make":
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -55,8 +57,7 @@ def test_another_command_of_the_readme_is_one_that_the_project_has(line: str) ->
         assert words in (["pip", "install", "-e", "."], ["pip", "install", "-e", ".[dev]"])
 
 
-PAGES = (README, ROOT / "docs/python.md", ROOT / "docs/notifications.md")
-SNIPPETS = [(page, number) for page in PAGES for number in range(len(blocks(page, "python")))]
+SNIPPETS = [(page, number) for page in RUN for number in range(len(blocks(page, "python")))]
 
 
 @pytest.mark.parametrize(("page", "number"), SNIPPETS, ids=[f"{page.stem}-{number}" for page, number in SNIPPETS])

@@ -90,5 +90,5 @@ def test_the_changelog_is_grouped() -> None:
 def test_what_is_developed_with_is_listed_once() -> None:
     """The extra `dev` is the one list; dependency groups would be a second one."""
     assert "dependency-groups" not in tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert "rldk[all,test,lint]" in PROJECT["optional-dependencies"]["dev"]
+    assert "rldk[all,test,lint,docs]" in PROJECT["optional-dependencies"]["dev"]
     assert ".[dev]" in (ROOT / "Makefile").read_text()
