@@ -45,6 +45,7 @@ COMMANDS: dict[str, str] = {
     "bundle": "make a redacted archive of a run, to report a false alarm",
     "init": "write a commented rldk.toml with the settings of a project",
     "completion": "print a script that completes commands in bash, zsh or fish",
+    "mcp": "serve scan, compare and explain to an agent, read-only",
     "catalog": "show the metrics rldk knows, and what each framework calls them",
 }
 """Every command and what it does; its code is in `rldk.cli.commands.<name>`."""
