@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -64,22 +65,19 @@ def build_server(folders: Folders, samples: bool = False) -> Any:
 
 def _bound(tool: Any, folders: Folders) -> Any:
     """A tool without its first argument, whose errors are told and not raised."""
-    import functools
-    import inspect
-
     given = inspect.signature(tool, eval_str=True)
+    parameters = list(given.parameters.values())[1:]
 
-    @functools.wraps(tool)
     def call(**arguments: Any) -> dict[str, Any]:
         try:
             return dict(tool(folders, **arguments))
         except RLDKError as error:
             return {"error": str(error)}
 
-    del call.__wrapped__  # type: ignore[attr-defined]  the signature below is the tool's
-    call.__signature__ = given.replace(parameters=list(given.parameters.values())[1:])  # type: ignore[attr-defined]
-    call.__annotations__ = {name: one.annotation for name, one in given.parameters.items()} | {"return": dict[str, Any]}
-    return call
+    described: Any = call  # what the library reads to describe the tool
+    described.__signature__ = given.replace(parameters=parameters)
+    described.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": dict[str, Any]}
+    return described
 
 
 def list_runs(folders: Folders, below: str = ".", most: int = 50) -> dict[str, Any]:
@@ -138,5 +136,5 @@ def read_samples(folders: Folders, path: str, most: int = 5) -> dict[str, Any]:
         column = run.labels.get("samples")
         for step, cell in zip(run.steps.tolist(), column.cells() if column is not None else [], strict=False):
             if isinstance(cell, str):
-                found.append({"run_id": run.run_id, "step": step, "samples": loads(cell)})
+                found.append({"run_id": run.run_id, "step": step, "samples": loads(cell.encode())})
     return {"samples": found[-max(1, min(most, MOST_SAMPLES)) :]}

@@ -42,7 +42,7 @@ class MissingReward(Detector):
         ),
         "some_missing": Clause(
             "responses have no reward", NOTE,
-            "may be intended; corpus: three runs that lost half of their rewards learnt all the same; 2 % is a judgement",
+            "may be intended; corpus: three runs that lost half of their rewards still learnt; 2 % is a judgement",
             persist=3, min_rows=3,
         ),
         "most_missing": Clause(
