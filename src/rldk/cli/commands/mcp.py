@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import argparse
 
+EXAMPLES = """
+rldk mcp out/runs
+rldk mcp out/runs --samples
+"""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", nargs="+", metavar="FOLDER", help="a folder that may be read")
