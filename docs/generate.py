@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import benchmark_page
+import reference_pages
 import training_keys
 
 from rldk.core.catalog import CATALOG, FRAMEWORKS, Key, Metric
@@ -195,6 +196,9 @@ PAGES = {
     "benchmark.md": benchmark_page.page,
     "normal.md": normal_page,
     "security.md": security_page,
+    "symptoms.md": reference_pages.symptoms_page,
+    "commands.md": reference_pages.cli_page,
+    "api.md": reference_pages.api_page,
     "detectors/index.md": detectors_index,
     **{f"detectors/{kind.type}.md": partial(detector_page, kind) for kind in KINDS},
 }

@@ -38,7 +38,7 @@ def scan(
         adapter_hint: the adapter to read with; by default chosen by the content.
         field_map: keys of your own and the metrics they stand for, such as `{"my_kl": "kl_mean"}`.
 
-    Example:
+    Examples:
         >>> results = rldk.scan("out/demo")
         >>> results.verdict, results.incidents
         >>> results.plot()
@@ -49,7 +49,7 @@ def scan(
 def load(source: PathsLike, *, adapter_hint: str | None = None, field_map: Mapping[str, str] | None = None) -> Runs:
     """Read the runs of a file, a folder, a glob or a list of them, in canonical metrics.
 
-    Example:
+    Examples:
         >>> runs = rldk.load("out/demo")
         >>> runs[0].frame()                 # a pandas DataFrame
         >>> runs.plot("kl", "reward")
@@ -82,7 +82,7 @@ def start(
         quiet: print nothing.
         options: further options of `rldk.monitor.Monitor`.
 
-    Example:
+    Examples:
         >>> with rldk.start("my_run") as run:
         ...     for step in range(steps):
         ...         run.log(step, kl=0.02, reward=0.7, entropy=1.3)
@@ -101,7 +101,7 @@ def attach(trainer: Any, **options: Any) -> Any:
     The name of a tracker or a framework (`"wandb"`, `"mlflow"`, `"tensorboard"`, `"trackio"`, `"verl"` …) watches everything that
     is logged through it in this process, and returns the attachment, whose `detach()` restores everything.
 
-    Example:
+    Examples:
         >>> rldk.attach(trainer, output_dir="./rldk_logs", run_id="my_run")
         >>> trainer.train()
         >>> rldk.attach("wandb", output_dir="./rldk_logs")
@@ -130,7 +130,7 @@ def compare(*sources: Any, by: str | None = None, config: Settings = None) -> Co
         sources: paths, or runs and results that were read before; a folder may hold several runs.
         by: compare groups of runs that share this setting, such as `config.lr`.
 
-    Example:
+    Examples:
         >>> rldk.compare("out/seed_1.jsonl", "out/seed_2.jsonl")
         >>> rldk.compare("sweep/", by="config.lr").plot("reward")
     """
@@ -154,7 +154,7 @@ def _results(source: Any, config: Settings) -> Sequence[Result]:
 def explain(kind: str) -> DetectorPage:
     """The page of a type of anomaly: what it catches, why it matters, when it misfires, what to do.
 
-    Example:
+    Examples:
         >>> rldk.explain("reward_hacking")
     """
     return detector_page(kind)

@@ -12,6 +12,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import rldk
+from rldk.cli.main import COMMANDS
+from rldk.detectors.table import DETECTORS
+
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +83,15 @@ def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Pag
             if lost or not target.is_file():
                 broken.append(f"{path.relative_to(site)}: {link}")
     assert broken == []
+
+
+def test_the_reference_is_complete(site: Path, pages: dict[Path, Page]) -> None:
+    """Every command, every function of `import rldk` and every detector has its place, with its text."""
+    assert {f"rldk-{name}" for name in COMMANDS} <= pages[site / "commands.html"].anchors
+    assert {f"rldk.{name}" for name in rldk.__all__ if name != "__version__"} <= pages[site / "api.html"].anchors
+    assert "Judge the runs of a file" in (site / "api.html").read_text(encoding="utf-8")
+    linked = set(pages[site / "symptoms.html"].links)
+    assert {f"detectors/{kind.type}.html" for kind in DETECTORS} <= linked
 
 
 def test_nothing_is_fetched_from_the_web(site: Path, pages: dict[Path, Page]) -> None:
