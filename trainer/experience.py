@@ -14,6 +14,8 @@ from ppo_models import Learners
 from rldk.functional.policy import update_kl
 from rollout import Rollout
 
+KL_RESPONSES = 8  # of a step on which the KL after its updates is measured
+
 
 @dataclass
 class Experience:
@@ -88,12 +90,19 @@ def predicted_values(critic: Any, part: Experience) -> Tensor:
 
 @torch.no_grad()
 def kl_after(
-    accelerator: Accelerator, learners: Learners, experience: Experience, micro: int, temperature: float, tokens: int
+    accelerator: Accelerator, learners: Learners, experience: Experience, micro: int, temperature: float, lengths: Tensor
 ) -> float:
-    """KL per token from the policy before the updates to the one after the last of them (k3)."""
+    """KL per token from the policy before the updates to the one after the last of them (k3).
+
+    Measured on every k-th response of the step, at least eight of them, the same ones however many processes share it: a pass over
+    all of them would cost a sixth of an update. `lengths` are the tokens of all responses, a row for each process.
+    """
+    every = max(lengths.numel() // KL_RESPONSES, 1)
+    first = accelerator.process_index * lengths.shape[1]
+    rows = torch.arange(-first % every, lengths.shape[1], every, device=accelerator.device)
     total = torch.zeros((), device=accelerator.device)
-    for at in range(0, len(experience.mask), micro):
-        part = experience.part(slice(at, at + micro))
+    for chosen in rows.split(micro) if len(rows) else ():
+        part = experience.part(chosen)
         logp, _ = learners.actor(part.tokens, part.attention, part.mask, temperature)
         total += update_kl(logp, part.old, part.mask, count=1)
-    return float(accelerator.reduce(total, "sum")) / tokens
+    return float(accelerator.reduce(total, "sum")) / max(int(lengths.flatten()[::every].sum()), 1)

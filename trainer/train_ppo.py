@@ -187,7 +187,7 @@ def main(argv: list[str] | None = None) -> int:
                     if skipped.dead or (not finite and args.on_nonfinite == "stop"):
                         break
                 facts.weights_changed()
-                metrics["kl"] = kl_after(accelerator, learners, experience, cut.micro, settings.temperature, int(lengths.sum()))
+                metrics["kl"] = kl_after(accelerator, learners, experience, cut.micro, settings.temperature, lengths)
 
         # 10. The numbers of the step: to the console, the trackers, the event log and the monitor.
         metrics = step_metrics(seen) | metrics | facts.metrics(taken)

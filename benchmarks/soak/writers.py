@@ -71,7 +71,7 @@ def kill_one(folder: Path, kind: str, chance: random.Random) -> tuple[int, int]:
 
 
 def _write_events(path: Path, told: int, chance: random.Random, limit: int | None) -> None:
-    """In the child: write events for ever, and tell of each that is acknowledged, with the time."""
+    """In the child: write events for ever, and report each that is acknowledged, with the time."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 2)
     if limit is not None:
