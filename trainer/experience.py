@@ -94,8 +94,8 @@ def kl_after(
 ) -> float:
     """KL per token from the policy before the updates to the one after the last of them (k3).
 
-    Measured on every k-th response of the step, at least eight of them, the same ones however many processes share it: a pass over
-    all of them would cost a sixth of an update. `lengths` are the tokens of all responses, a row for each process.
+    Measured on every k-th response of the step, at least eight of them, the same ones however many processes share it: a pass
+    over all of them would cost a sixth of an update. `lengths` are the tokens of all responses, a row for each process.
     """
     every = max(lengths.numel() // KL_RESPONSES, 1)
     first = accelerator.process_index * lengths.shape[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import subprocess
@@ -173,3 +174,13 @@ def test_a_container_close_to_its_limit(tmp_path: Path, monkeypatch: pytest.Monk
     assert ResourceSampler().sample()["memory_usage"] == 0.975
     (tmp_path / "memory.max").write_text("max\n")
     assert ResourceSampler().sample()["memory_usage"] < 0.97
+
+
+def test_the_thread_ends_with_a_sampler_that_nobody_stopped():
+    sampler = ResourceSampler(interval=0.01).start()
+    thread = sampler._thread
+    assert thread is not None and thread.is_alive()
+    del sampler
+    gc.collect()
+    thread.join(20)
+    assert not thread.is_alive()

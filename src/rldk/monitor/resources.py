@@ -12,6 +12,7 @@ import shutil
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -50,8 +51,10 @@ class ResourceSampler:
         """Start the thread; a second call does nothing."""
         if self._thread is None:
             self._stop.clear()
-            self._thread = threading.Thread(target=self._run, name="rldk-resources", daemon=True)
+            given = (weakref.ref(self), self._stop, self.interval)
+            self._thread = threading.Thread(target=_sample_until, args=given, name="rldk-resources", daemon=True)
             self._thread.start()
+            weakref.finalize(self, self._stop.set)  # the thread ends with the sampler, should nobody stop it
         return self
 
     def stop(self, timeout: float = 2.0) -> None:
@@ -77,17 +80,23 @@ class ResourceSampler:
         self._latest, self._looked = found, time.monotonic()
         return dict(found)
 
-    def _run(self) -> None:
-        while True:
-            self.sample()
-            if self._stop.wait(self.interval):
-                return
-
     def __enter__(self) -> ResourceSampler:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _sample_until(sampler: weakref.ref[ResourceSampler], stop: threading.Event, interval: float) -> None:
+    """Sample until the sampler is stopped, or gone."""
+    while True:
+        now = sampler()
+        if now is None:
+            return
+        now.sample()
+        del now
+        if stop.wait(interval):
+            return
 
 
 class _Processor:
