@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import benchmark_page
+import gallery
 import reference_pages
 import training_keys
 
@@ -196,6 +197,7 @@ PAGES = {
     "benchmark.md": benchmark_page.page,
     "normal.md": normal_page,
     "security.md": security_page,
+    "gallery.md": gallery.page,
     "symptoms.md": reference_pages.symptoms_page,
     "commands.md": reference_pages.cli_page,
     "api.md": reference_pages.api_page,

@@ -1,0 +1,40 @@
+"""The gallery shows what it says: each simulated failure is found by its detector, and its pictures are small files."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def load() -> Any:
+    spec = importlib.util.spec_from_file_location("docs_gallery", ROOT / "docs/gallery.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where a dataclass looks up its annotations
+    spec.loader.exec_module(module)
+    return module
+
+
+GALLERY = load()
+
+
+@pytest.mark.parametrize("failure", GALLERY.FAILURES, ids=lambda failure: failure.detector)
+def test_a_failure_is_found_and_its_neighbours_exist(failure: Any) -> None:
+    found = failure.judged()
+    assert failure.detector in {anomaly.type for anomaly in found.anomalies}
+    assert [len(found.plot(panel)) for panel in failure.panels] == [1] * len(failure.panels)
+    assert set(failure.neighbours) <= set(GALLERY.TYPES) - {failure.detector}
+    assert set(failure.normal) <= set(GALLERY.WHY_NORMAL)
+
+
+def test_the_pictures_are_those_of_the_page() -> None:
+    named = {failure.picture(panel) for failure in GALLERY.FAILURES for panel in failure.panels}
+    drawn = {path.name: path.stat().st_size for path in GALLERY.FOLDER.glob("*")}
+    assert set(drawn) == named
+    assert max(drawn.values()) < 25_000
