@@ -48,6 +48,22 @@ def ask(
     return dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
 
 
+def ask_kind(inside: Inside, kind: str, headers: list[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
+    """What is sent in answer to a request or to the opening of a socket."""
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": f"{kind}.connect"}
+
+    scope = {"type": kind, "method": "GET", "path": "/_stcore/stream", "query_string": b"", "headers": headers}
+    asyncio.run(HttpFront(inside, lambda _: "", LOCAL, Path(__file__))(scope, receive, send))
+    assert sent[0].get("status") == 403 or sent == [{"type": "websocket.close", "code": 1008}]
+    return sent
+
+
 def test_the_picture_is_in_the_page_and_the_script_for_plots_is_named() -> None:
     headers, body = ask(Inside(), lambda wanted: f"<svg>{wanted}</svg>", query_string=b"run=a%2Fb_events.jsonl&x=1")
     assert body.endswith(b"<svg>a/b_events.jsonl</svg></body></html>")
@@ -64,8 +80,29 @@ def test_the_page_is_asked_for_anew_whatever_the_browser_has() -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8501", "localhost.evil.example", "", "[bad", "127.0.0.1.evil"])
-def test_under_another_name_the_page_holds_nothing_of_a_run(host: str) -> None:
-    assert ask(Inside(), lambda _: "<svg>", host=host)[1] == PAGE
+def test_under_another_name_nothing_is_served(host: str) -> None:
+    inside = Inside()
+    assert b"not served" in ask(inside, lambda _: "<svg>", host=host)[1] and inside.asked == {}
+
+
+OURS = (b"host", b"localhost:8501")
+
+
+ELSEWHERE = ["http://evil.example", "http://localhost", "http://localhost:8502", "http://xlocalhost:8501", "null"]
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_page_of_another_origin_is_refused(name: str) -> None:
+    inside = Inside()
+    for kind in ("http", "websocket"):
+        ask_kind(inside, kind, [OURS, (b"origin", name.encode())])
+    assert inside.asked == {}
+
+
+def test_a_page_of_this_server_is_answered_and_protected() -> None:
+    headers, body = ask(Inside(), lambda _: "<svg>", headers=[OURS, (b"origin", b"http://localhost:8501")])
+    assert b"<svg>" in body and headers[b"x-frame-options"] == b"DENY"
+    assert b"frame-ancestors 'none'" in headers[b"content-security-policy"]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8501", "LOCALHOST", "[::1]:8501"])

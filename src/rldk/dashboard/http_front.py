@@ -25,6 +25,12 @@ _HEAD = (  # after the picture is painted: loading the script must not delay it
     f"{{src: '.{PLOTLY}', id: 'rldk-plotly'}}))))</script></head>"
 ).encode()
 
+_PROTECTION = (  # of every answer: nothing from elsewhere, in no foreign frame. Streamlit and Plotly need inline code and eval
+    (b"content-security-policy", b"default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "
+     b"style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; object-src 'none'; base-uri 'self'; form-action 'self'"),
+    (b"x-frame-options", b"DENY"), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
+)  # fmt: skip
+
 Scope = MutableMapping[str, Any]
 
 
@@ -34,7 +40,7 @@ class HttpFront:
     Args:
         app: the application behind it.
         draw: makes the picture of the run that the address names, or of the newest run.
-        hosts: the host names that get a picture. A foreign page whose name resolves to this machine must not read it.
+        hosts: the host names that are served. A foreign page whose name resolves to this machine must not read it.
         script: the file of Plotly's script. The browser fetches it right after the picture, seconds before the first
             plot needs it.
     """
@@ -43,13 +49,25 @@ class HttpFront:
         self.app, self._draw, self._hosts, self._script = app, draw, frozenset(hosts), script
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] in ("http", "websocket") and not (self._is_ours(scope) and _is_same_origin(scope)):
+            await _refuse(scope, receive, send)
+            return
+
+        async def protected(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_PROTECTION]
+            await send(message)
+
+        await self._answer(scope, receive, protected)
+
+    async def _answer(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["path"] == PLOTLY:
             from starlette.responses import FileResponse
 
             answer = FileResponse(self._script, media_type="text/javascript", headers={"cache-control": "max-age=3600"})
             await answer(scope, receive, send)
             return
-        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] not in ("", "/") or not self._is_ours(scope):
+        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] not in ("", "/"):
             await self.app(scope, receive, send)
             return
         drawing = asyncio.create_task(asyncio.to_thread(self._drawn, _wanted(scope)))
@@ -73,9 +91,8 @@ class HttpFront:
         await send({"type": "http.response.body", "body": page})
 
     def _is_ours(self, scope: Scope) -> bool:
-        given = next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"host"), "")
         try:
-            return "*" in self._hosts or urlsplit(f"//{given}").hostname in self._hosts
+            return "*" in self._hosts or urlsplit(f"//{_header(scope, b'host')}").hostname in self._hosts
         except ValueError:
             return False
 
@@ -90,6 +107,28 @@ class HttpFront:
         page = page.replace(b"<title>Streamlit</title>", b"<title>rldk</title>", 1)
         page = page.replace(b"</head>", _HEAD, 1)
         return page.replace(b"</body>", f"{picture}</body>".encode(), 1)
+
+
+def _header(scope: Scope, wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name.lower() == wanted), "")
+
+
+def _is_same_origin(scope: Scope) -> bool:
+    """Whether a page that sends its origin is one of this server: the same host and port, to the letter."""
+    origin = _header(scope, b"origin")
+    return not origin or origin.partition("://")[2].lower() == _header(scope, b"host").lower()
+
+
+async def _refuse(scope: Scope, receive: Any, send: Any) -> None:
+    """Answer a request of a foreign page, or for a foreign host name."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    body = b"This address is not served here."
+    headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode()), *_PROTECTION]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _in_time(drawing: asyncio.Task[str]) -> str:
