@@ -73,8 +73,9 @@ FAILURES = (
     ),
     Failure(
         "dead_reward", "Every response gets the same reward",
-        "The spread of the reward is zero from the start. Advantages and gradients are zero as well, and nothing is learnt.",
-        ("reward_spread", "gradients"),
+        "The reward and its spread are flat from the start, so no response is better than another. What is left of the gradient "
+        "comes from the KL and the value loss.",
+        ("reward", "reward_spread"),
         {
             "sparse_reward": "Now and then a response scores higher: the task is too hard, and the reward works.",
             "reward_saturation": "All responses score the same because they are all right.",

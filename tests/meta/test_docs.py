@@ -22,8 +22,8 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 README = ROOT / "README.md"
-RUN = [README, *(ROOT / "docs" / name for name in ("index.md", "python.md", "notifications.md"))]
-SHELL = [line for page in RUN[:2] for body in blocks(page, "bash") for line in body.splitlines() if line.strip()]
+RUN = [README, *(ROOT / "docs" / name for name in ("index.md", "faq.md", "python.md", "notifications.md"))]
+SHELL = [line for page in RUN[:3] for body in blocks(page, "bash") for line in body.splitlines() if line.strip()]
 SHELL = list(dict.fromkeys(SHELL))
 
 
