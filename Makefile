@@ -127,9 +127,9 @@ soak: $(VENV)/.installed
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py
 
-# Warnings, such as a link to nothing, are errors.
+# Warnings, such as a link to nothing, are errors; with --quiet they would not be counted.
 site: $(VENV)/.installed
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "out/site/index.html"
 
 clean:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import rldk
+from rldk.core.event import Event
 from rldk.core.text import in_words
 from rldk.detectors.normal import NORMAL
 from rldk.detectors.table import DETECTORS
 from rldk.judge.results import Results
-from rldk.testing.streams import faulty
+from rldk.testing.streams import faulty, healthy
 
 FOLDER = Path(__file__).parent / "images/gallery"
 STEPS, ONSET, SEED = 300, 120, 1
@@ -37,14 +38,34 @@ class Failure:
 
     def judged(self) -> Results:
         """The simulated run with this failure, as `rldk scan` judges it."""
-        events = faulty(self.fault or self.detector, steps=STEPS, onset=self.onset, seed=SEED)
-        with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder) / f"{self.detector}_events.jsonl"
-            log.write_bytes(b"".join(event.to_json() + b"\n" for event in events))
-            return rldk.scan(log)
+        return judged(faulty(self.fault or self.detector, steps=STEPS, onset=self.onset, seed=SEED))
 
     def picture(self, panel: str) -> str:
         return f"{self.detector}-{panel}.svg"
+
+
+@dataclass(frozen=True, slots=True)
+class Healthy:
+    """A healthy run that looks odd: what is seen is described in `rldk.detectors.normal`."""
+
+    oddity: str
+    panel: str
+    profile: str
+    seed: int
+
+    def judged(self) -> Results:
+        return judged(healthy(self.profile, steps=STEPS, seed=self.seed))
+
+    @property
+    def picture(self) -> str:
+        return f"normal-{self.oddity}.svg"
+
+
+def judged(events: list[Event]) -> Results:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "gallery_events.jsonl"
+        log.write_bytes(b"".join(event.to_json() + b"\n" for event in events))
+        return rldk.scan(log)
 
 
 FAILURES = (
@@ -224,6 +245,14 @@ FAILURES = (
 )  # fmt: skip
 """The failures of the page, in the order in which people ask about them."""
 
+HEALTHY = (
+    Healthy("loss_near_zero", "losses", "grpo", 3),
+    Healthy("noisy_reward", "reward", "ppo", 6),
+    Healthy("reward_spread_falls", "reward_spread", "grpo", 3),
+    Healthy("shorter_responses", "length", "ppo", 5),
+)
+"""Healthy runs that people ask about."""
+
 
 def page() -> str:
     lines = [
@@ -234,8 +263,14 @@ def page() -> str:
         "",
     ]
     lines += [f"- [{failure.title}](#{failure.detector})" for failure in FAILURES]
+    lines += ["- [Healthy, though it looks odd](#healthy-though-it-looks-odd)"]
     for failure in FAILURES:
         lines += ["", *_section(failure)]
+    lines += ["", "## Healthy, though it looks odd", "", "`rldk scan` is silent on these runs. [The whole list](normal.md)."]
+    for one in HEALTHY:
+        oddity = WHY_NORMAL[one.oddity]
+        lines += ["", f"### {oddity.seen.removesuffix('.')}", "", f"![{oddity.seen}](images/gallery/{one.picture})"]
+        lines += ["", oddity.why, "", f"*Not normal:* {oddity.unless}"]
     return "\n".join([*lines, ""])
 
 
@@ -267,3 +302,5 @@ if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     for failure in FAILURES:
         draw(failure)
+    for one in HEALTHY:
+        one.judged().plot(one.panel).save(FOLDER / one.picture)

@@ -33,8 +33,16 @@ def test_a_failure_is_found_and_its_neighbours_exist(failure: Any) -> None:
     assert set(failure.normal) <= set(GALLERY.WHY_NORMAL)
 
 
+@pytest.mark.parametrize("one", GALLERY.HEALTHY, ids=lambda one: one.oddity)
+def test_a_healthy_run_that_looks_odd_is_judged_healthy(one: Any) -> None:
+    found = one.judged()
+    assert found.verdict == "healthy" and one.oddity in GALLERY.WHY_NORMAL
+    assert len(found.plot(one.panel)) == 1
+
+
 def test_the_pictures_are_those_of_the_page() -> None:
     named = {failure.picture(panel) for failure in GALLERY.FAILURES for panel in failure.panels}
+    named |= {one.picture for one in GALLERY.HEALTHY}
     drawn = {path.name: path.stat().st_size for path in GALLERY.FOLDER.glob("*")}
     assert set(drawn) == named
     assert max(drawn.values()) < 25_000
