@@ -24,7 +24,7 @@ WORLD = Path("out/demo_world")  # data, tokenizer, weights and checkpoints; made
 FAULT = "lr=50@20"
 NEEDED = ("torch", "transformers", "accelerate")
 
-SFT = "--from_weight none --tokenizer dataset/tokenizer --max_steps 150 --epochs 5 --batch_size 32 --learning_rate 3e-3"
+SFT = "--from_weight none --tokenizer dataset/tokenizer --max_steps 300 --epochs 10 --batch_size 32 --learning_rate 3e-3"
 PPO = "--from_weight full_sft --max_steps {steps} --epochs 100 --batch_size 32 --max_new_tokens 24 --reward rewards:helpful"
 RATES = "--learning_rate 1e-4 --critic_learning_rate 1e-3 --kl_coef 0.2"
 COMMON = "--save_dir . --num_threads 1"  # such a small model gains nothing from a second thread
@@ -47,7 +47,7 @@ def prepare() -> None:
         print("\n2. A model of 0.4 million parameters learns to answer questions about it")
         model, data = ROOT / "config/model/tiny.yaml", ROOT / "config/data/posttrain/sft/chats.yaml"
         flags = f"{SFT} --model_config {model} --data_config {data} {COMMON} --log_interval 25"
-        train("train_full_sft.py", f"{flags} --eval_reward rewards:helpful --eval_new_tokens 24 --eval_interval 150")
+        train("train_full_sft.py", f"{flags} --eval_reward rewards:helpful --eval_new_tokens 24 --eval_interval 300")
 
 
 def live(name: str, fault: str, steps: int) -> Path:
