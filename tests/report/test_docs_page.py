@@ -13,7 +13,8 @@ import pytest
 from rldk.cli.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs/report.md").read_text()
-COMMANDS = [line for body in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL) for line in body.splitlines()]
+LINES = [line for body in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL) for line in body.splitlines()]
+COMMANDS = [line for line in LINES if "example.org" not in line]  # that one ends with a job; tests/cli follows such a log
 
 
 @pytest.fixture(scope="module")
