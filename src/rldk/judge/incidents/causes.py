@@ -51,7 +51,7 @@ CAUSES: tuple[Cause, ...] = (
             "length_runaway": 0.3, "entropy_collapse": 1.0, "kl_explosion": 0.5, "preference_unlearnt.displaced": 1.0,
             "response_collapse": 0.7,
         },
-        "{back} and lower {lr} three- to tenfold; set {grad_clip} to 1, and lower {epochs} per batch.",
+        "{back} and lower {lr} three- to tenfold; keep {grad_clip} at 1 or less, and lower {epochs} per batch.",
         needs=(
             "learning_rate_too_high", "loss_explosion", "exploding_gradient_anomaly", "ratio_explosion", "clip_saturation.saturated",
             "entropy_explosion", "policy_collapse", "entropy_collapse", "preference_unlearnt.displaced",
@@ -222,7 +222,7 @@ CAUSES: tuple[Cause, ...] = (
         "one_update_too_far", "one update went too far",
         {"kl_spike": 3.0, "kl_explosion": 0.5, "policy_collapse": 0.3, "kl_trend_anomaly": -1.5, "entropy_explosion": -2.0,
          "nonfinite_metric": -2.0},
-        "Look at the batch of that step (rewards, lengths), set {grad_clip} to 1, and lower {lr} or {epochs} per batch; go "
+        "Look at the batch of that step (rewards, lengths), keep {grad_clip} at 1 or less, and lower {lr} or {epochs} per batch; go "
         "back to the last good checkpoint if the KL does not fall again.",
         needs=("kl_spike",),
     ),
