@@ -46,7 +46,7 @@ def test_the_account_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (file["path"], file["adapter"], file["skipped_lines"], file["skipped"][0]["line"]) == (path, "rldk", 1, 41)
     assert set(run) == {
         "run_id", "path", "adapter", "framework", "kind", "rows", "first_step", "last_step", "metrics", "reductions",
-        "duplicates", "unmapped", "notes",
+        "duplicates", "unmapped", "not_judged", "notes",
     }  # fmt: skip
     assert (run["run_id"], run["kind"], run["rows"], run["first_step"], run["last_step"]) == ("mine", "rl", 40, 0, 39)
     assert run["metrics"] == {"reward_mean": "reward", "kl_mean": "kl"} and run["unmapped"] == ["my_own"]
@@ -99,8 +99,14 @@ def test_an_adapter_may_be_asked_for(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert json.loads(shown(capsys, path, "--adapter", "trl", "--json"))["files"][0]["adapter"] == "trl"
     assert main(["ingest", path, "--adapter", "nonsense"]) == 2
     assert "Unknown adapter" in capsys.readouterr().err
-    assert main(["ingest", path, "--adapter", "verl"]) == 2
-    assert "cannot be read by the adapter 'verl'" in capsys.readouterr().err
+
+
+def test_an_adapter_that_cannot_read_a_log_gives_way_to_the_flexible_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "log.jsonl", rows())
+    assert json.loads(shown(capsys, path, "--adapter", "verl", "--json"))["files"][0]["adapter"] == "flexible"
+    assert "cannot be read by the adapter 'verl'" in caplog.text and "--field-map" in caplog.text
 
 
 def test_a_log_of_supervised_training_is_said_to_be_one_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

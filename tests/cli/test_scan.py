@@ -199,7 +199,8 @@ def test_the_ranking_comes_last_with_the_worst_first(make_log: Make, capsys: Cap
     said = shown(capsys, *logs, status=1)
     assert said.index("CRITICAL  critical") < said.index("WARNING  warning") < said.index("verdict   run")
     table = said[said.index("verdict   run") :].splitlines()
-    assert [line.split()[0] for line in table[1:5]] == ["critical", "warning", "no_data", "healthy"]
+    named = [line.split()[0] for line in table[1:] if line[:1].strip()]  # a long cause goes on in the next line
+    assert named[:4] == ["critical", "warning", "no_data", "healthy"]
     summary = said.splitlines()[-1]
     assert summary.startswith("1 critical · 1 warning · 1 no data · 1 healthy · ") and "next: rldk report" in summary
 

@@ -109,7 +109,7 @@ def test_stopping_leaves_nothing(tmp_path: Path) -> None:
     dashboard.stop_dashboard()
     dashboard.stop_dashboard()
     assert not dashboard.is_running
-    assert soon(lambda: not any(process.is_running() for process in family))
+    assert soon(lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in family))
     assert not listens(dashboard.port)
 
 

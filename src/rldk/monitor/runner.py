@@ -72,7 +72,8 @@ class OutputRunner:
             self._start()
         for function, args in self._missed:
             self.guard.attempt(self.key, function, *args)
-        self.output.close()
+        if self._started:
+            self.output.close()
 
     def _call(self, function: Callable[..., None], *args: Any) -> None:
         if self._started and self.key not in self.guard.broken:

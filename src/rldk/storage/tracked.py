@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ def fetch_mlflow(url: str) -> Path:
     tracking = require("mlflow.tracking", extra="trackers", purpose="mlflow://")
     errors = require("mlflow.exceptions", extra="trackers", purpose="mlflow://")
     try:
-        client = tracking.MlflowClient()
+        client = tracking.MlflowClient(os.environ.get("MLFLOW_TRACKING_URI"))  # not what the process has set for itself
         experiment = client.get_experiment_by_name(name)
         runs = [client.get_run(name)] if experiment is None else client.search_runs([experiment.experiment_id])
         base = local_path(f"mlflow://{name}")
