@@ -15,6 +15,7 @@ EXTRAS = {
     "rldk.integrations.trl": ("transformers", "torch", "trl"),
     "rldk.dashboard": ("streamlit", "plotly"),
     "rldk.checkpoints": ("torch", "safetensors"),
+    "rldk.integrations.huggingface": ("transformers",),
     "rldk.integrations.ms_swift": ("ms-swift",),
 }
 """Packages of which some modules need an extra, and what they may then not find."""
