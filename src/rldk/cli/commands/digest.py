@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 EXAMPLES = """
-rldk digest runs/ --help
+rldk digest runs/ --since 1
+rldk digest runs/ --since 7 --notify https://hooks.example.com/T0/B0
 """
 
 
