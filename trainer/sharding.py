@@ -1,8 +1,8 @@
 """Weights, gradients and optimizer state divided among the processes (FSDP2, `--fsdp`), and checkpoints of such a run.
 
 Each layer is gathered when it is needed and released afterwards. A checkpoint has one safetensors file per process, whose header
-says which part of which tensor it holds (`torch.distributed.checkpoint`): nothing is pickled. Like any other it is complete or absent, with checksums; see checkpoint.py. All processes call these functions
-together.
+says which part of which tensor it holds (`torch.distributed.checkpoint`): nothing is pickled. Like any other it is complete or
+absent, with checksums; see checkpoint.py. All processes call these functions together.
 """
 
 from __future__ import annotations
