@@ -17,7 +17,7 @@ def test_text_from_a_log_is_cut_and_escaped() -> None:
 
     assert lines("a\n<b>\x1b[31m\"'&\x00") == "a\n&lt;b&gt;&#34;&#39;&amp;"
     assert len(lines("x" * 10_000)) == 4000
-    shown = piece("facts", [["<i>name</i>", "\x1b<b>"]])
+    shown = piece("measures", [("<i>name</i>", "\x1b<b>", "", "", "")])
     assert "&lt;i&gt;name&lt;/i&gt;" in shown and "&lt;b&gt;" in shown and "\x1b" not in shown
     assert file_size(1_382_756_196) == "1.4 GB"
 

@@ -52,7 +52,7 @@ def told(app: Any) -> str:
 
 def figures(app: Any) -> list[dict[str, Any]]:
     given = [element.proto.bytes for element in app.main if element.type == "bidi_component"]
-    return [figure for data in given for figure in json.loads(data)["figures"]]
+    return [figure for data in given for figure in json.loads(data).get("figures", ())]
 
 
 def plots(app: Any) -> int:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from rldk.core.anomaly import Anomaly
 from rldk.judge.incidents.incident import Incident
-from rldk.present.incidents import last_good, marks_of, may_also_be, panels_showing, recovered, story, worst_incident
+from rldk.present.incidents import (
+    evidence_keys,
+    last_good,
+    marks_of,
+    may_also_be,
+    panels_showing,
+    recovered,
+    story,
+    subject,
+    worst_incident,
+)  # fmt: skip
 from rldk.present.verdicts import VERDICTS, at_worst, ranking, verdict_words
 
 
@@ -26,7 +36,7 @@ def test_a_story_has_the_first_mover_first_and_of_each_type_the_worst() -> None:
         anomaly("reward_hacking", "warning", 6, 2), anomaly("kl_explosion", "warning", 5, 4),
         anomaly("kl_explosion", "critical", 9, 8),
     ]  # fmt: skip
-    told = story(incident(anomalies=[0, 1, 2]), found, [10 * index for index in range(20)])
+    told = story(incident(anomalies=[0, 1, 2]), found, lambda index: 10 * index)
     assert [(one.anomaly.type, one.anomaly.severity, one.began, one.first) for one in told] == [
         ("kl_explosion", "critical", 40, True), ("reward_hacking", "warning", 20, False),
     ]  # fmt: skip
@@ -54,6 +64,19 @@ def test_the_worst_incident_is_the_first_critical_and_else_the_first() -> None:
 
 def test_panels_of_several_anomalies_have_the_best_of_each_first() -> None:
     assert panels_showing(["kl_explosion", "clip_saturation", "of_my_own"])[:2] == ["kl", "clip"]
+
+
+def test_the_panels_of_an_incident_begin_with_what_moved_first_and_are_at_least_two() -> None:
+    available = ["reward", "kl", "clip", "kl_update", "entropy", "losses"]
+    assert evidence_keys(["clip_saturation", "kl_explosion"], available) == ["clip", "kl", "kl_update"]
+    assert evidence_keys(["clip_saturation", "kl_explosion"], available, 2) == ["clip", "kl"]
+    assert evidence_keys(["negative_kl"], available) == ["kl", "reward"]
+    assert evidence_keys(["of_my_own"], available) == ["reward", "kl"] and evidence_keys([], ["lr"]) == []
+
+
+def test_an_incident_is_about_the_family_of_what_moved_first() -> None:
+    assert subject(incident()) == "KL" and subject(incident(first="loss_explosion")) == "the run itself"
+    assert subject(incident(first="limit_of_mine")) == "limit of mine"
 
 
 def test_runs_are_ranked_by_verdict_and_then_by_anomalies() -> None:

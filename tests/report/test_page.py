@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from rldk.core.event import Event
+from rldk.judge.acknowledgements import Acknowledgement
 from rldk.present.html import text
 from rldk.report import Case, markdown, page, write_report
 
@@ -75,6 +77,14 @@ def test_a_broken_run_is_told_as_a_story(cases: dict[str, Case]) -> None:
     assert f"Last good step {incident.last_good_step}" in said and "It may also be the learning rate is too high" in said
     for anomaly in cases["broken"].judgement.engine.anomalies:
         assert anomaly.message in said
+
+
+def test_an_acknowledged_incident_says_so(cases: dict[str, Case]) -> None:
+    result = cases["broken"].judgement
+    acks = [Acknowledgement("x", "broken", one.type, "critical", "a <b>known</b> one", "2999-01-01") for one in result.anomalies]
+    said = words(page([Case(replace(result, acknowledged=tuple(acks)))]))
+    assert "Acknowledged until 2999-01-01: a <b>known</b> one" in said and " (acknowledged)." in said
+    assert "cknowledged" not in words(page([cases["broken"]]))
 
 
 def test_the_story_is_in_the_order_in_which_things_began(cases: dict[str, Case]) -> None:

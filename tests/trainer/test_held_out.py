@@ -55,7 +55,7 @@ def test_a_run_is_evaluated_before_every_so_many_steps_and_at_its_end(trained: P
 
 def test_the_samples_reach_the_dashboard(trained: Path) -> None:
     from rldk.core.event import Event
-    from rldk.dashboard.shown_run import Samples
+    from rldk.dashboard.samples import Samples
 
     samples = Samples()
     for event in events_of(trained):

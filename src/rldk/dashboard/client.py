@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from rldk.core.errors import RLDKError
+from rldk.dashboard.notify_options import options_of
 from rldk.dashboard.processes import numbers, receive, send
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import Span
 
-__all__ = ["Client", "ReaderEnded", "RemoteRun", "reader_of"]
+__all__ = ["Client", "ReaderEnded", "RemoteRun", "notifier_of", "reader_of"]
 
 
 class ReaderEnded(RLDKError):
@@ -26,10 +27,10 @@ class ReaderEnded(RLDKError):
 
 
 class Client:
-    """Asks the reader process of a folder; one client serves all pages, from any thread."""
+    """Asks the reader process of a folder, or another one of `module`; one client serves all pages, from any thread."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = os.fspath(folder)
+    def __init__(self, folder: str | os.PathLike[str], module: str = "rldk.dashboard.reader_process") -> None:
+        self.folder, self._module = os.fspath(folder), module
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -50,7 +51,7 @@ class Client:
         return answer
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "rldk.dashboard.reader_process", self.folder]
+        command = [sys.executable, "-m", self._module, self.folder]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     @property
@@ -82,6 +83,13 @@ class Client:
 def reader_of(folder: str) -> Client:
     """The one client of a folder in this process."""
     return Client(folder)
+
+
+@cache
+def notifier_of(folder: str) -> Client | None:
+    """The client of the process that sends notifications; `None` where there are none."""
+    notify, _ = options_of(os.environ)
+    return Client(folder, "rldk.dashboard.notifier_process") if notify else None
 
 
 class RemoteRun:

@@ -62,7 +62,7 @@ class Folder:
             return Listing(problem=f"This folder cannot be read: {error.strerror}.")
         listing = Listing()
         for log in newest_first(self._finder.find(_SEARCH_SECONDS)):
-            if (log.path.is_symlink() or log.path.is_dir()) and not self._is_inside(log.path):
+            if (log.path.is_symlink() or log.path.is_dir()) and not self.contains(log.path):
                 listing.outside += 1
             elif len(listing.logs) < _MAX_LOGS:
                 listing.logs.append(self._listed(log))
@@ -79,7 +79,7 @@ class Folder:
     def find(self, key: str) -> Path:
         """The log of a key that `list` gave; `ReadError` for anything else."""
         path = self.path.joinpath(*key.split("/")) if key and "\0" not in key else None
-        if path is None or ".." in key.split("/") or Path(key).is_absolute() or not self._is_inside(path):
+        if path is None or ".." in key.split("/") or Path(key).is_absolute() or not self.contains(path):
             raise ReadError("There is no such run in this folder.")
         return path
 
@@ -88,11 +88,11 @@ class Folder:
         path = self.find(key)
         stem = _EVENTS.sub("", path.name)
         for found in (path.with_name(f"{stem}{ending}"), path.with_name(ending.lstrip("_"))):
-            if found.is_file() and self._is_inside(found):
+            if found.is_file() and self.contains(found):
                 return found
         return None
 
-    def _is_inside(self, path: Path) -> bool:
+    def contains(self, path: Path) -> bool:
         """Whether a path, and all that is below it, lies in the folder with all links followed."""
         try:
             root = self.path.resolve()

@@ -12,7 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -23,11 +24,13 @@ from rldk.dashboard.open_log import OpenLog
 from rldk.dashboard.processes import is_orphan, receive, send
 from rldk.dashboard.shown_run import ShownRun
 from rldk.ingest.follow import stamp_of
+from rldk.judge.acknowledgements import FILE, acknowledgements_of
 from rldk.present.plots.source import check_axis
 
-__all__ = ["RunReader", "main", "serve"]
+__all__ = ["Answering", "RunReader", "main", "serve", "serve_pipes"]
 
 _MAX_OPEN = 8
+_MAX_ACK_BYTES = 1 << 20
 _MAX_ROWS = 200_000
 _LIVE_SECONDS = 30.0
 _IDLE_SECONDS = 0.1
@@ -50,6 +53,7 @@ class RunReader:
         questions: dict[str, Callable[..., dict[str, Any]]] = {
             "list": self.listing, "state": self.state, "points": self.points, "places": self.places, "rows": self.rows,
             "analysis": self.analysis, "samples": self.samples, "checkpoints": self.checkpoints, "alerts": self.alerts,
+            "levels": self.levels, "outlook": self.outlook, "compare": self.compare,
         }  # fmt: skip
         try:
             return questions[name](**arguments)
@@ -93,12 +97,13 @@ class RunReader:
             return {"problem": "This run is no longer in the folder.", "runs": []}
         found = self._run(key, run if run in log.runs else None) if log.runs else None
         age = max(0.0, time.time() - stamp[1] / 1e9)
+        problem = "" if found is None else self._acknowledge(log.path, found)
         pace = 0.0 if found is None else found.seconds_per_event
         return {
             **({} if found is None else found.state()),
             "key_of_run": None if found is None else found.run_id,
             "runs": [[name, clean(name, 200)] for name in log.runs],
-            "problem": clean(log.problem, 1000),
+            "problem": clean(log.problem or problem, 1000),
             "skipped": clean(log.skipped, 1000),
             "progress": log.progress,
             "age": age,
@@ -106,6 +111,16 @@ class RunReader:
             "finished": self.folder.beside(key, "_final_report.json") is not None,
             "restarts": log.restarts,
         }
+
+    def _acknowledge(self, path: Path, run: ShownRun) -> str:
+        """Read what was acknowledged of a run; why that cannot be read, if so."""
+        file = path.with_name(FILE)
+        try:
+            known = file.is_file() and self.folder.contains(file) and file.stat().st_size < _MAX_ACK_BYTES
+            run.acknowledged = acknowledgements_of(path, run.run_id) if known else ()
+        except ReadError as error:
+            return str(error)
+        return ""
 
     def points(
         self, key: str, run: str | None, names: list[str], buckets: int, span: list[float] | None, axis: str = "step"
@@ -124,6 +139,24 @@ class RunReader:
     def analysis(self, key: str, run: str | None = None) -> dict[str, Any]:
         """What the trackers measured."""
         return self._run(key, run).analysis()
+
+    def levels(self, key: str, run: str | None, names: list[str]) -> dict[str, Any]:
+        """Of each metric the last value, the median, and the range of nine in ten values."""
+        return {"levels": self._run(key, run).levels(names)}
+
+    def outlook(self, key: str, run: str | None = None) -> dict[str, Any]:
+        """What to expect of a run; nothing until all of it is read."""
+        return {"sentences": self._run(key, run).outlook() if self._log(key).progress == 1.0 else []}
+
+    def compare(self, runs: list[list[str | None]]) -> dict[str, Any]:
+        """The comparison of runs with the first of them, as the page shows it."""
+        from rldk.comparison.compare import compare_results
+        from rldk.present.comparison import comparison_pieces
+
+        found = [(str(key), self._run(str(key), run)) for key, run in runs]
+        ids = [run.run_id for _, run in found]
+        results = [run.whole_result(run.run_id if ids.count(run.run_id) == 1 else key) for key, run in found]
+        return {"html": str(comparison_pieces(compare_results(results)))}
 
     def rows(
         self, key: str, run: str | None = None, span: list[float] | None = None, axis: str = "step"
@@ -145,7 +178,17 @@ class RunReader:
         return read_alerts(self.folder.beside(key, "_alerts.json"))
 
 
-def serve(reader: RunReader, questions: BinaryIO, answers: BinaryIO) -> None:
+class Answering(Protocol):
+    """Something that works by itself, a little at a time, and answers questions in between."""
+
+    def work(self) -> bool:
+        """Do a little; whether there is more to do at once."""
+
+    def answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a question."""
+
+
+def serve(reader: Answering, questions: BinaryIO, answers: BinaryIO) -> None:
     """Answer questions until there are no more, and work in between."""
     asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
@@ -170,15 +213,21 @@ def serve(reader: RunReader, questions: BinaryIO, answers: BinaryIO) -> None:
         answered = True
 
 
-def main(argv: list[str]) -> None:
-    """Read the logs of a folder for the process at the other end of the pipes."""
+def serve_pipes(reader: Answering, at_end: Callable[[], None] = lambda: None) -> None:
+    """Serve the process at the other end of standard input and output, and end with it."""
     if os.name == "posix":
         os.nice(5)  # training and browser come first
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not get among the answers
     with contextlib.suppress(BrokenPipeError):
-        serve(RunReader(Folder(argv[0])), sys.stdin.buffer, answers)
+        serve(reader, sys.stdin.buffer, answers)
+    at_end()
     os._exit(0)  # a thread may still be reading
+
+
+def main(argv: list[str]) -> None:
+    """Read the logs of a folder for the process at the other end of the pipes."""
+    serve_pipes(RunReader(Folder(argv[0])))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,12 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, ClassVar
 
 from rldk.core.errors import MissingDependencyError, RLDKError, UsageError
+from rldk.dashboard.notify_options import VARIABLE, packed_options
 
 __all__ = ["Dashboard", "shown_host"]
 
@@ -40,6 +42,9 @@ class Dashboard:
         host: the address to listen on. The page has no password: keep the default, this machine only, unless the network
             is trusted.
         refresh_seconds: how often the page is refreshed.
+        notify: where to report incidents of the runs that are being written, whether a page is open or not: `slack`, `email` and
+            others, or web addresses, as `rldk watch --notify` takes them. By default nowhere.
+        notify_on: how severe an incident must be to be reported: `critical` or `warning`.
 
     Attributes:
         serves_on: whether a script that comes to its end waits until the dashboard is stopped, and does not stop it.
@@ -57,6 +62,8 @@ class Dashboard:
         *,
         host: str = "127.0.0.1",
         refresh_seconds: float = 1.0,
+        notify: str | Iterable[str] = (),
+        notify_on: str = "critical",
     ) -> None:
         _check_address(host, port)
         if not 0.2 <= refresh_seconds <= 3600:
@@ -64,6 +71,11 @@ class Dashboard:
         self.folder = Path(output_dir).expanduser().absolute()
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(f"Expected `output_dir` to be a folder, got the file {self.folder}.")
+        self._notify, self._notify_on = [notify] if isinstance(notify, str) else list(notify), notify_on
+        if self._notify:
+            from rldk.monitor.outputs.services import notifications
+
+            notifications(self._notify, notify_on)  # a wrong name, or a variable that is not set, is refused now
         self.port, self.host, self.auto_refresh, self.refresh_seconds = port, host, auto_refresh, refresh_seconds
         self.note = ""
         self._process: subprocess.Popen[bytes] | None = None
@@ -152,9 +164,13 @@ class Dashboard:
         command = [sys.executable, "-m", "rldk.dashboard.web_process", str(self.folder), self.host, str(self.port)]
         command += [str(self.refresh_seconds if self.auto_refresh else 0)]
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  it is open as long as the server
+        environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+        if self._notify:
+            environment[VARIABLE] = packed_options(self._notify, self._notify_on)
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=os.name == "posix"
-        )
+            command, stdin=subprocess.PIPE, stdout=self._output, stderr=subprocess.STDOUT, env=environment,
+            start_new_session=os.name == "posix",
+        )  # fmt: skip
 
     def _answers(self) -> bool:
         """Wait until the server answers; false if it has ended or takes too long."""

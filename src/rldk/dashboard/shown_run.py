@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,22 +14,30 @@ import numpy.typing as npt
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.core.jsonio import to_number
 from rldk.core.text import clean
+from rldk.dashboard.samples import Samples
 from rldk.forensics.analysis import analysis
+from rldk.judge.acknowledgements import Acknowledgement
 from rldk.judge.follow import FollowedRun
+from rldk.judge.outlook import outlook
+from rldk.judge.result import Result
+from rldk.present.incidents import story
 from rldk.present.plots.growing import GrowingRun
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import DERIVED
-from rldk.runs.run import Run
-from rldk.runs.table import NUMBER
+from rldk.runs.run import Coverage, Run
+from rldk.runs.table import ABSENT, NUMBER, Column
 
-__all__ = ["Samples", "ShownRun"]
+__all__ = ["ShownRun"]
 
 _MAX_NOTES = 200
 _MAX_ANOMALIES = 500
 _MAX_VALUES = 60_000_000  # a million events of some 50 metrics, 4 bytes each
 _BUCKET = 256
+_MAX_LATEST = 20_000  # steps back that the beginning of an anomaly is known for
+_MAX_STORIES = 20
+_MAX_COMPARED = 20_000
+_OUTLOOK_SECONDS = 5.0
 
 
 class ShownRun(FollowedRun):
@@ -39,7 +50,13 @@ class ShownRun(FollowedRun):
         self.samples = Samples()
         self.notes: deque[tuple[int, str]] = deque(maxlen=_MAX_NOTES)
         self.rows = 0
+        self.acknowledged: tuple[Acknowledgement, ...] = ()
         self._dtype = dtype
+        self._latest_steps: deque[int] = deque(maxlen=_MAX_LATEST)
+        self._step_at: dict[int, int] = {}
+        self._raised_at: dict[str, float] = {}
+        self._outlook: list[str] = []
+        self._next_outlook = 0.0
 
     def draw_sketch(self, events: list[Event]) -> None:
         """Show these events until the run is read."""
@@ -70,7 +87,14 @@ class ShownRun(FollowedRun):
     def take(self, event: Event) -> list[Anomaly]:
         self.samples.take(event)
         self.notes.extend((event.step, clean(note, 2000)) for note in event.notes[:20])
-        return super().take(event)
+        self._latest_steps.append(event.step)
+        raised = super().take(event)
+        for anomaly in raised:
+            back = min(max(anomaly.index - anomaly.since, 0), len(self._latest_steps) - 1)
+            self._step_at[anomaly.since] = self._latest_steps[-1 - back]
+            if event.wall_time is not None:
+                self._raised_at[str(anomaly.index)] = event.wall_time
+        return raised
 
     @property
     def source(self) -> GrowingRun:
@@ -80,6 +104,8 @@ class ShownRun(FollowedRun):
     def state(self) -> dict[str, Any]:
         """All that the page shows besides curves and that changes as the run continues."""
         result, shown = self.result, self.source
+        result.acknowledged = self.acknowledged
+        acks = result.acknowledgement_of
         return {
             "run_id": clean(self.run_id, 300),
             "rows": self.rows,
@@ -99,12 +125,24 @@ class ShownRun(FollowedRun):
             "machine": [anomaly.to_dict() for anomaly in result.machine[-_MAX_ANOMALIES:]],
             "standing": [anomaly.type for anomaly in result.standing],
             "incidents": [incident.to_dict() for incident in result.incidents],
+            "stories": self._stories(result),
+            "raised_at": self._raised_at,
+            "acknowledged": [None if (ack := acks(incident)) is None else ack.to_dict() for incident in result.incidents],
             "worth_knowing": result.notes,
             "drawn": list(shown.names()),
             "samples": self.samples.total,
             "notes": list(self.notes),
             "timed": shown.is_timed,
         }
+
+    def _stories(self, result: Result) -> list[list[dict[str, Any]]]:
+        """What was seen in each of the last incidents, in the order in which it began."""
+        first = self.judge.engine.first_step or 0
+        found = []
+        for incident in result.incidents[-_MAX_STORIES:]:
+            moments = story(incident, result.anomalies, lambda index: self._step_at.get(index, first))
+            found.append([{"anomaly": one.anomaly.to_dict(), "began": one.began, "first": one.first} for one in moments])
+        return found
 
     @property
     def seconds_per_event(self) -> float:
@@ -124,6 +162,40 @@ class ShownRun(FollowedRun):
             }
         return found
 
+    def levels(self, names: Sequence[str]) -> dict[str, list[float]]:
+        """Of each metric that it has the last value, the median, and the 5th and the 95th percentile."""
+        found = {}
+        for name in names:
+            if name in self.curves.names():
+                values = self.curves.column(name)
+                values = values[np.isfinite(values)]
+                if len(values):
+                    found[name] = [float(values[-1]), *map(float, np.quantile(values, (0.5, 0.05, 0.95)))]
+        return found
+
+    def outlook(self) -> list[str]:
+        """What to expect of the run, computed again at most every few seconds."""
+        now = time.monotonic()
+        if now >= self._next_outlook and self.events:
+            self._outlook = outlook(self.whole_result(self.run_id))
+            self._next_outlook = time.monotonic() + max(_OUTLOOK_SECONDS, 20.0 * (time.monotonic() - now))
+        return self._outlook
+
+    def whole_result(self, name: str) -> Result:
+        """The result with a run behind it: the one that was read, or else the curves, at most 20,000 rows of them."""
+        if self._source is not None:
+            return replace(self.result, source=replace(self._source, run_id=name))
+        curves = self.curves
+        rows = np.unique(np.linspace(0, max(0, len(curves) - 1), min(len(curves), _MAX_COMPARED)).astype(np.intp))
+        columns = {}
+        for metric in curves.names():
+            if metric not in DERIVED:
+                values = curves.column(metric)[rows]
+                columns[metric] = Column(values, np.where(np.isnan(values), ABSENT, NUMBER).astype(np.uint8))
+        steps, times = curves.steps[rows], curves.times[rows]
+        run = Run(name, Path(name), "events", self._framework, steps, times, columns, Coverage(), config=self._run_config)
+        return replace(self.result, source=run)
+
     def table(self, span: tuple[float, float] | None, max_rows: int, axis: str = "step") -> dict[str, Any]:
         """The rows of a range as columns, for export; the first of them if there are too many."""
         steps, along = self.curves.steps, self.curves.along(axis)
@@ -134,56 +206,3 @@ class ShownRun(FollowedRun):
             if name not in DERIVED:
                 columns[name] = self.curves.column(name)[kept]
         return {"columns": columns, "rows": len(kept), "of": len(places)}
-
-
-_SAMPLE_KEYS = ("samples", "response_data", "completions", "responses", "generations", "rollouts")
-_PROMPT_KEYS = ("prompt", "query", "question", "input", "instruction")
-_ANSWER_KEYS = ("completion", "response", "answer", "output", "text", "generation", "response_text")
-_REWARD_KEYS = ("reward", "score", "reward_mean", "advantage")
-_MAX_SAMPLES = 500
-_MAX_PER_STEP = 32
-_MAX_TEXT = 4000
-
-
-class Samples:
-    """Prompts and answers that a run recorded in its events: the last 500, each text cut at 4000 characters."""
-
-    def __init__(self) -> None:
-        self.kept: deque[dict[str, Any]] = deque(maxlen=_MAX_SAMPLES)
-        self.total = 0
-
-    def take(self, event: Event) -> None:
-        """Keep the samples of an event."""
-        for name in _SAMPLE_KEYS:
-            given = event.extra.get(name)
-            if isinstance(given, list):
-                made = [sample for record in given[:_MAX_PER_STEP] if (sample := _sample(event.step, record)) is not None]
-                self.kept.extend(made)
-                self.total += len(made)
-
-    def page(self, start: int, count: int, words: str = "") -> tuple[list[dict[str, Any]], int]:
-        """Some of them, the latest first, and how many there are; with `words` only those that contain them."""
-        found = list(reversed(self.kept))
-        if words:
-            wanted = words.lower()
-            found = [sample for sample in found if wanted in sample["prompt"].lower() or wanted in sample["answer"].lower()]
-        return found[start : start + count], len(found)
-
-
-def _sample(step: int, record: Any) -> dict[str, Any] | None:
-    """A record as prompt, answer and reward; `None` for one without any text (a length and a reward alone)."""
-    if isinstance(record, str):
-        record = {"text": record}
-    if not isinstance(record, Mapping):
-        return None
-    prompt, answer = _text(record, _PROMPT_KEYS), _text(record, _ANSWER_KEYS)
-    if not prompt and not answer:
-        return None
-    reward = next((number for name in _REWARD_KEYS if (number := to_number(record.get(name))) is not None), None)
-    cut = len(prompt) > _MAX_TEXT or len(answer) > _MAX_TEXT
-    return {"step": step, "prompt": prompt[:_MAX_TEXT], "answer": answer[:_MAX_TEXT], "reward": reward, "cut": cut}
-
-
-def _text(record: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    found = next((record[name] for name in names if record.get(name) is not None), "")
-    return found if isinstance(found, str) else str(found)[: 2 * _MAX_TEXT]

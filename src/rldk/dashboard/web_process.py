@@ -6,12 +6,13 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rldk.core.errors import RLDKError
-from rldk.dashboard.client import reader_of
+from rldk.dashboard.client import notifier_of, reader_of
 from rldk.dashboard.http_front import HttpFront
 from rldk.dashboard.processes import end_with_parent
 from rldk.dashboard.server import shown_host
@@ -21,6 +22,7 @@ __all__ = ["main", "settings"]
 
 APP = Path(__file__).with_name("app.py")
 _MAX_SEARCHES = 20
+_CHECK_SECONDS = 5.0
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _UPGRADE = "pip install --upgrade 'rldk[dashboard]'"
 
@@ -72,6 +74,7 @@ def main(argv: list[str]) -> None:
         del os.environ[name]  # settings meant for another app must not apply here
     os.chdir(APP.parent)  # nor a settings file in the current folder
     threading.Thread(target=_make_ready, args=(folder,), daemon=True).start()
+    threading.Thread(target=_keep_notifying, args=(folder,), daemon=True).start()
     from streamlit import config
 
     known = config.get_config_options()
@@ -90,6 +93,15 @@ def _make_ready(folder: str) -> None:
                 break
         for key, *_ in listing["files"][:1]:
             client.ask("state", key=key)
+
+
+def _keep_notifying(folder: str) -> None:
+    """Start the process that sends notifications, where they are wanted, and start it again should it end."""
+    client = notifier_of(folder)
+    while client is not None:
+        with contextlib.suppress(RLDKError):
+            client.ask("status")
+        time.sleep(_CHECK_SECONDS)
 
 
 def _application(folder: str, host: str) -> Any:

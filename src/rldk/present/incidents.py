@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rldk.core.anomaly import Anomaly
@@ -13,8 +13,17 @@ from rldk.judge.incidents.incident import Incident, worst_incident
 from rldk.present.plots.panel import Mark
 
 __all__ = [
-    "Moment", "last_good", "marks_of", "may_also_be", "panels_showing", "recovered", "story", "worst_incident",
+    "ALWAYS_SHOWN", "Moment", "evidence_keys", "last_good", "marks_of", "may_also_be", "panels_showing", "recovered", "story",
+    "subject", "worst_incident",
 ]  # fmt: skip
+
+ALWAYS_SHOWN = ("reward", "kl", "losses")
+"""The panels that are added where those of an incident are few."""
+
+_SUBJECTS = {
+    "kl_schedule": "KL", "gradient_norms": "gradients", "advantage_statistics": "advantages", "preference": "preferences",
+    "run": "the run itself",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +35,10 @@ class Moment:
     first: bool
 
 
-def story(incident: Incident, anomalies: Sequence[Anomaly], steps: Sequence[int]) -> list[Moment]:
+def story(incident: Incident, anomalies: Sequence[Anomaly], step_at: Callable[[int], int]) -> list[Moment]:
     """What was seen, in the order in which it began: of each type the worst anomaly, since its first condition.
 
-    `anomalies` are all those of the run, and `steps` has the step of each of its events.
+    `anomalies` are all those of the run, and `step_at` tells the step of its event of a number.
     """
     worst: dict[str, Anomaly] = {}
     since: dict[str, int] = {}
@@ -39,8 +48,15 @@ def story(incident: Incident, anomalies: Sequence[Anomaly], steps: Sequence[int]
             worst[anomaly.type] = anomaly
         since[anomaly.type] = min(since.get(anomaly.type, anomaly.since), anomaly.since)
     order = sorted(worst.values(), key=lambda anomaly: (anomaly.type != incident.first, since[anomaly.type], anomaly.index))
-    began = [int(steps[min(max(since[anomaly.type], 0), len(steps) - 1)]) for anomaly in order]
+    began = [step_at(since[anomaly.type]) for anomaly in order]
     return [Moment(anomaly, step, anomaly is order[0]) for anomaly, step in zip(order, began, strict=True)]
+
+
+def subject(incident: Incident) -> str:
+    """What an incident is about: the family of what moved first, such as `KL`."""
+    kind = BY_TYPE.get(incident.first)
+    family = incident.first if kind is None else kind.family
+    return _SUBJECTS.get(family, in_words(family))
 
 
 def recovered(incident: Incident) -> str:
@@ -75,3 +91,13 @@ def panels_showing(types: Iterable[str]) -> list[str]:
     found = [BY_TYPE[kind].panels for kind in types if kind in BY_TYPE and BY_TYPE[kind].panels]
     best = [keys[0] for keys in found]
     return list(dict.fromkeys((*best, *(key for keys in found for key in keys))))
+
+
+def evidence_keys(types: Iterable[str], available: Collection[str], most: int = 4) -> list[str]:
+    """Which of the available panels show an incident: that of what moved first, then those of what followed.
+
+    `types` are those of its anomalies, in the order of its story. Where they have fewer than two panels, reward, KL or losses
+    are added.
+    """
+    shown = [key for key in panels_showing(types) if key in available][:most]
+    return shown + [key for key in ALWAYS_SHOWN if key in available and key not in shown][: max(0, min(2, most) - len(shown))]

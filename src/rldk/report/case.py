@@ -11,7 +11,7 @@ from rldk.core.text import counted, duration, short_number
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.outlook import outlook
 from rldk.judge.result import Result
-from rldk.present.incidents import Moment, marks_of, panels_showing, story
+from rldk.present.incidents import Moment, evidence_keys, marks_of, story
 from rldk.present.plots.build import finish, other_panels, panels_of
 from rldk.present.plots.panel import Panel
 from rldk.present.plots.source import RunSource
@@ -25,7 +25,6 @@ Passed = tuple[str, str]
 """A file that was not judged, and why."""
 
 _PARTS_OF = {"training_stability": "training_stability_overall"}
-_ALWAYS = ("reward", "kl", "losses")
 _SETTINGS = (
     "lr", "policy_lr", "value_lr", "kl_coef", "target_kl", "clip_range", "clip_range_value", "entropy_coef", "temperature",
 )  # fmt: skip
@@ -62,14 +61,13 @@ class Case:
 
     def story(self, incident: Incident) -> list[Moment]:
         """What was seen, in the order in which it began."""
-        return story(incident, self.judgement.anomalies, self.judgement.run.steps.tolist())
+        steps = self.judgement.run.steps
+        return story(incident, self.judgement.anomalies, lambda index: int(steps[min(max(index, 0), len(steps) - 1)]))
 
     def evidence_panels(self, incident: Incident, most: int = 4) -> list[Panel]:
         """The panels that show an incident, those of its first anomaly first, with only this incident marked."""
-        keys = panels_showing(moment.anomaly.type for moment in self.story(incident))
         by_key = {panel.key: panel for panel in self.panels}
-        shown = [key for key in keys if key in by_key][:most]
-        shown += [key for key in _ALWAYS if key in by_key and key not in shown][: max(0, min(2, most) - len(shown))]
+        shown = evidence_keys([moment.anomaly.type for moment in self.story(incident)], by_key, most)
         marks = marks_of([incident], self.judgement.incidents.index(incident) + 1)
         made = [replace(by_key[key], marks=[]) for key in shown]
         finish(made, self.source, marks)

@@ -86,15 +86,16 @@ class Watching:
     """The judgement of a command's output while it runs, and at its end."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from rldk.cli.alarms import Alarms, RunStopper
+        from rldk.cli.alarms import RunStopper
         from rldk.judge.follow import FollowedRun, LogFollower
+        from rldk.monitor.alarms import Alarms
 
         self.args = args
         self.path = Path(args.log) if args.log else Path("rldk_logs", time.strftime(f"run_%Y%m%d_%H%M%S_{os.getpid()}.log"))
         self.command: Command
         self._config = read_config(args)
         self._stopper = RunStopper(args.stop_on, args.confirm)
-        self._alarms = Alarms(args, self._say)
+        self._alarms = Alarms(args.notify, args.on, self._say)
         self._follower = LogFollower(
             self.path, lambda name, framework: FollowedRun(name, framework, self._config),
             adapter_hint=args.adapter, field_map=field_map_of(args),

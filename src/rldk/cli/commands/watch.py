@@ -79,8 +79,9 @@ class Watch:
     """The log that is watched: the one that was given, or the newest one of a folder."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from rldk.cli.alarms import Alarms, RunStopper
+        from rldk.cli.alarms import RunStopper
         from rldk.monitor import Command
+        from rldk.monitor.alarms import Alarms
         from rldk.storage.copies import local_copies
 
         self.path = local_copies(args.path)
@@ -89,7 +90,7 @@ class Watch:
         self._total_steps, self._idle = args.steps, args.idle
         self._last_event, self._last_search = math.inf, 0.0  # the clock starts with the first read
         self.said: list[str] = []
-        self._alarms = Alarms(args, self.said.append)
+        self._alarms = Alarms(args.notify, args.on, self.said.append)
         self._stopper = RunStopper(args.on if args.stop_cmd else None, args.confirm)
         self._stop_command = Command(args.stop_cmd, args.on) if args.stop_cmd else None
         self._follower = self._follow(self._newest())

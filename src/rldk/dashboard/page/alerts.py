@@ -8,10 +8,9 @@ import streamlit as st
 
 from rldk.core.text import clean, in_words, sentence, short_number
 from rldk.dashboard.page.html import note, show, table
-from rldk.dashboard.page.panels import RunView, panels_for
+from rldk.dashboard.page.panels import RunView, evidence_panels
 from rldk.dashboard.page.plots import draw_plots
 from rldk.present.html import part
-from rldk.present.incidents import panels_showing
 
 __all__ = ["draw_alerts", "toast_new_incidents"]
 
@@ -21,19 +20,20 @@ _SEEN = "rldk_seen_incidents"
 
 
 def draw_alerts(view: RunView) -> None:
-    """All that was raised: the latest incident first, with the curves that show it."""
+    """All that was raised: what stands first, then the latest, each with the curves that show it, as in the report."""
     incidents = view.incidents
     if not incidents:
         judged = view.state.get("judged", 0)
         note(f"No incident in {judged:,} judged events: {view.state.get('reason', '')}." if judged else "Not judged yet.")
-    for number, incident in list(enumerate(incidents, 1))[: -_MAX_CARDS - 1 : -1]:
-        show(part("incident_card", incident, number))
+    standing = {one.index for one in view.alerts}
+    latest = list(enumerate(incidents, 1))[: -_MAX_CARDS - 1 : -1]
+    order = sorted(latest, key=lambda pair: (pair[1].index not in standing, pair[1].severity != "critical", -pair[1].index))
+    for place, (number, incident) in enumerate(order):
+        show(part("incident_card", incident, number, view.story(incident), "", view.acknowledgement(incident)))
+        if place == 0 or st.toggle(f"Curves of incident {number}", key=f"rldk_curves_{view.key}_{number}"):
+            draw_plots(view, evidence_panels(view, incident, number), f"alerts-{number}")
     if len(incidents) > _MAX_CARDS:
         note(f"{len(incidents) - _MAX_CARDS} earlier incidents are not shown; the table below has their anomalies.")
-    if incidents:
-        anomalies = view.state.get("anomalies") or []
-        types = [anomaly["type"] for anomaly in anomalies if anomaly["step"] >= incidents[-1].step]
-        draw_plots(view, panels_for(view, only={"reward", *panels_showing(types)}), "alerts")
     _draw_tables(view)
 
 

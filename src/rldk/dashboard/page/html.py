@@ -13,7 +13,7 @@ from rldk.core.text import ago, counted
 from rldk.present.html import Table, asset, part, templates, text
 from rldk.present.palette import DARK, LIGHT
 
-__all__ = ["facts", "lines", "message", "note", "piece", "rules", "show", "style", "table"]
+__all__ = ["lines", "message", "note", "piece", "rules", "show", "style", "table"]
 
 
 @cache
@@ -53,11 +53,6 @@ def note(sentence: str) -> None:
 def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int] = ()) -> None:
     """A table that scrolls; the columns in `numbers` are aligned to the right."""
     show(part("table", Table(caption, headings, rows, numbers)))
-
-
-def facts(rows: Sequence[Sequence[str]]) -> None:
-    """Names with their values, in as many columns as there is room for."""
-    show(piece("facts", rows))
 
 
 @cache

@@ -12,10 +12,12 @@ from markupsafe import Markup
 from rldk.core.text import short_number
 from rldk.dashboard.client import Client, ReaderEnded
 from rldk.dashboard.page.alerts import toast_new_incidents
+from rldk.dashboard.page.banner import draw_banner, mark_tab
+from rldk.dashboard.page.browser_alerts import offer_browser_alerts
 from rldk.dashboard.page.html import message, note, piece, show, style
 from rldk.dashboard.page.panels import RunView
 from rldk.dashboard.page.plots import SPAN
-from rldk.dashboard.page.sidebar import choose_axis, choose_runs, remarks
+from rldk.dashboard.page.sidebar import choose_axis, choose_runs, notification_remarks, remarks
 from rldk.dashboard.page.summary import draw_header
 from rldk.dashboard.page.views import VIEWS
 from rldk.present.html import text
@@ -50,7 +52,7 @@ def draw_page(client: Client, seconds: float) -> None:
         if seconds > 0:
             follow = st.toggle("Live updates", value=True, key="rldk_follow", help="Update the page while runs are written")
         st.button("Refresh", key="rldk_refresh", width="stretch")
-        for remark in remarks(listing):
+        for remark in [*remarks(listing), *notification_remarks(client.folder)]:
             st.caption(remark)
     is_live = key is not None and files[key][2] < _STILL_SECONDS
     st.fragment(_check_folder, run_every=1.0 if follow else None)(client, key, is_live)
@@ -104,7 +106,10 @@ def _draw_run(client: Client, settings: dict[str, Any]) -> None:
     axis = settings["axis"] if all(one.get("timed") for one in (state, *(other for _, other in others))) else "step"
     span = st.session_state.get(SPAN) if axis == settings["axis"] else None
     view = RunView(client, key, state, others, span, settings["smoothing"], settings["dark"], axis)
+    mark_tab(view)
+    draw_banner(view)
     draw_header(view, settings["view"])
+    offer_browser_alerts(view)
     toast_new_incidents(view)
     with st.container():  # an empty container keeps its place, so that what follows does not move
         _choose_run_in_file(view)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from rldk.core.anomaly import Anomaly
 from rldk.core.text import clean
 from rldk.dashboard.client import Client, RemoteRun
 from rldk.judge.incidents.incident import Incident
-from rldk.present.incidents import marks_of
+from rldk.present.incidents import ALWAYS_SHOWN, Moment, evidence_keys, marks_of, panels_showing, worst_incident
 from rldk.present.plots.build import other_panels, panels_of
 from rldk.present.plots.panel import Curve, FloatArray, Mark, Panel
 
-__all__ = ["RunView", "overview_panels", "panels_for", "smoothed"]
+__all__ = ["RunView", "evidence_panels", "overview_panels", "panels_for", "smoothed"]
 
 _MAX_MARKS = 12
 _OVERVIEW = ("reward", "kl", "entropy", "gradients", "length", "losses", "margin", "accuracy")
@@ -54,6 +55,24 @@ class RunView:
         """What went wrong so far, the earliest first."""
         return msgspec.convert(self.state.get("incidents") or [], list[Incident])
 
+    def acknowledgement(self, incident: Incident) -> dict[str, Any] | None:
+        """The acknowledgement of an incident, if someone has accepted it."""
+        known = self.state.get("acknowledged") or []
+        place = next((n for n, one in enumerate(self.state.get("incidents") or []) if one["index"] == incident.index), -1)
+        return known[place] if 0 <= place < len(known) else None
+
+    def story(self, incident: Incident) -> list[Moment]:
+        """What was seen in an incident, in the order in which it began; empty for one of long ago."""
+        stories = self.state.get("stories") or []
+        latest = (self.state.get("incidents") or [])[-len(stories) :] if stories else []
+        told = next((told for one, told in zip(latest, stories, strict=True) if one["index"] == incident.index), [])
+        return [Moment(Anomaly.from_dict(one["anomaly"]), one["began"], one["first"]) for one in told]
+
+    @property
+    def alerts(self) -> list[Incident]:
+        """The incidents that stand now and that nobody has acknowledged."""
+        return [one for one in self.incidents if one.recovered_step is None and self.acknowledgement(one) is None]
+
     @property
     def range_name(self) -> str:
         """The unit of the axis, as the name of a range."""
@@ -89,10 +108,11 @@ class RunView:
 
 
 def panels_for(
-    view: RunView, only: Collection[str] | None = None, groups: Collection[str] | None = None, others: bool = False
-) -> list[Panel]:
+    view: RunView, only: Collection[str] | None = None, groups: Collection[str] | None = None, others: bool = False,
+    marks: Sequence[Mark] | None = None,
+) -> list[Panel]:  # fmt: skip
     """The standard panels of a run in the chosen range; with `others`, also the metrics that have no panel of their own."""
-    runs, span, marks = view.runs(), view.span, view.marks()
+    runs, span, marks = view.runs(), view.span, view.marks() if marks is None else marks
     panels = panels_of(list(runs), buckets=BUCKETS, span=span, marks=marks, only=only)
     if others:
         panels += other_panels(runs[0], buckets=BUCKETS, marks=marks)
@@ -102,8 +122,21 @@ def panels_for(
 
 
 def overview_panels(view: RunView) -> list[Panel]:
-    """The most important curves; the first few of all if the run has none of them."""
-    return panels_for(view, only=_OVERVIEW) or panels_for(view, others=True)[:6]
+    """The curves that show the worst incident, then the most important ones; the first few of all if the run has none of them."""
+    worst = worst_incident(view.alerts or view.incidents)
+    types = [] if worst is None else [moment.anomaly.type for moment in view.story(worst)]
+    by_key = {panel.key: panel for panel in panels_for(view, only={*panels_showing(types), *_OVERVIEW})}
+    guilty = evidence_keys(types, by_key) if types else []
+    shown = [*guilty, *(key for key in _OVERVIEW if key in by_key and key not in guilty)]
+    return [by_key[key] for key in shown] or panels_for(view, others=True)[:6]
+
+
+def evidence_panels(view: RunView, incident: Incident, number: int) -> list[Panel]:
+    """The panels that show one incident, chosen as in the report: what moved first comes first, and only it is marked."""
+    types = [moment.anomaly.type for moment in view.story(incident)]
+    found = panels_for(view, only={*panels_showing(types), *ALWAYS_SHOWN}, marks=marks_of([incident], number))
+    by_key = {panel.key: panel for panel in found}
+    return [by_key[key] for key in evidence_keys(types, by_key)]
 
 
 def smoothed(panel: Panel, weight: float) -> Panel:

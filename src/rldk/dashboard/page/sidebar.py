@@ -7,9 +7,10 @@ from typing import Any
 import streamlit as st
 
 from rldk.core.text import ago, clean, counted
+from rldk.dashboard.client import ReaderEnded, notifier_of
 from rldk.dashboard.page.plots import SPAN
 
-__all__ = ["choose_axis", "choose_runs", "file_size", "remarks"]
+__all__ = ["choose_axis", "choose_runs", "file_size", "notification_remarks", "remarks"]
 
 _MAX_COMPARED = 5
 _RUN = "rldk_run"
@@ -85,6 +86,19 @@ def remarks(listing: dict[str, Any]) -> list[str]:
     if listing["outside"]:
         found.append(f"{counted(listing['outside'], 'link')} to outside this folder ignored.")
     return found
+
+
+def notification_remarks(folder: str) -> list[str]:
+    """Where incidents are reported to, and what has failed; nothing where no notifications are wanted."""
+    client = notifier_of(folder)
+    if client is None:
+        return []
+    try:
+        told = client.ask("status")
+    except ReaderEnded:
+        return ["The process that sends notifications has ended and is being restarted."]
+    said = [clean(line, 300) for line in told["said"]]
+    return [f"Notifications: {', '.join(told['to']) or 'none left'}; {counted(told['followed'], 'live log')} followed.", *said]
 
 
 def file_size(size: int) -> str:

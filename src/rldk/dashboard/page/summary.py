@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from rldk.core.text import counted, in_words, sentence
 from rldk.dashboard.client import Client
+from rldk.dashboard.page.banner import banner
 from rldk.dashboard.page.html import piece, rules, show
 from rldk.dashboard.page.panels import RunView, overview_panels
 from rldk.judge.scores.alarms import tone_of
@@ -75,7 +76,7 @@ def worst_incident_card(view: RunView) -> Markup:
         return Markup("")
     more = len(incidents) - 1
     rest = Markup('<p class="soft">{} more under Alerts.</p>').format(more) if more else Markup("")
-    return part("incident_card", worst, incidents.index(worst) + 1) + rest
+    return part("incident_card", worst, incidents.index(worst) + 1, (), "", view.acknowledgement(worst)) + rest
 
 
 def first_picture(client: Client, wanted: str | None) -> str:
@@ -92,7 +93,8 @@ def first_picture(client: Client, wanted: str | None) -> str:
     if not panels:
         return ""
     drawn = "".join(svg(panel, _WIDTH, _HEIGHT) for panel in panels)
-    inside = f'{_head(view)}{scores(view)}{worst_incident_card(view)}<div class="panels">{drawn}</div>'
+    top = Markup("").join((*banner(view), _head(view), scores(view), worst_incident_card(view)))
+    inside = f'{top}<div class="panels">{drawn}</div>'
     dark = f"@media (prefers-color-scheme: dark) {{ #rldk-first {{ {DARK.variables()} }} html {{ background: {DARK.paper}; }} }}"
     style = f"#rldk-first {{ {LIGHT.variables()} }} {dark} {rules()} {asset('rldk.dashboard.page', 'first_picture.css')}"
     return f'<style>{style}</style><div id="rldk-first" data-rldk="first"><div class="rldk">{inside}</div></div>'

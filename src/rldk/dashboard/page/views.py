@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import streamlit as st
 
-from rldk.core.text import counted, in_words, short_number
+from rldk.core.text import counted, short_number
 from rldk.dashboard.page.alerts import draw_alerts
+from rldk.dashboard.page.analytics import draw_analytics
+from rldk.dashboard.page.checkpoints import draw_checkpoints
+from rldk.dashboard.page.comparison import draw_comparison
 from rldk.dashboard.page.export import draw_export
-from rldk.dashboard.page.html import facts, lines, note, piece, show, table
+from rldk.dashboard.page.html import lines, note, piece, show
+from rldk.dashboard.page.machine import draw_machine
 from rldk.dashboard.page.panels import RunView, overview_panels, panels_for
 from rldk.dashboard.page.plots import draw_plots
 from rldk.dashboard.page.summary import scores, worst_incident_card
 from rldk.present.plots.standard import GROUPS
-from rldk.present.verdicts import MAIN_SCORES, verdict_words
 
 __all__ = ["VIEWS"]
 
-_ANALYTICS = {
-    "kl_schedule": ("KL and its coefficient", ("kl", "kl_coef")),
-    "gradient_norms": ("Gradients", ("gradients", "gradient_ratio")),
-    "advantage_statistics": ("Advantages", ("advantages", "advantage_std", "advantage_shape")),
-    "length_bias": ("Length bias", ("length", "length_bias")),
-}
-_SHOWN_ELSEWHERE = frozenset({"step", "values", "updates"})  # the head of the page has them, and the tiles have the scores
 _SAMPLES_PER_PAGE = 10
 
 
@@ -36,23 +31,13 @@ def draw_overview(view: RunView) -> None:
             show(tiles)
     with st.container():
         if view.others:
-            _draw_comparison(view)
+            draw_comparison(view)
         if card := worst_incident_card(view):
             show(card)
+    with st.container():
+        if sentences := view.ask("outlook").get("sentences"):
+            show(piece("outlook", sentences), "outlook")
     draw_plots(view, overview_panels(view), "overview", "This run has not logged a number yet.")
-
-
-def _draw_comparison(view: RunView) -> None:
-    """The compared runs as a table."""
-    rows = []
-    for key, state in [(view.key, view.state), *view.others]:
-        incident = next(iter(state.get("incidents") or ()), None)
-        cause = f"step {incident['step']:,}: {incident['title']}" if incident else state.get("reason", "")
-        health = [short_number((state.get("scores") or {}).get(name)) for name in MAIN_SCORES]
-        verdict, last = verdict_words(state.get("verdict", "no_data")), state.get("last_step")
-        rows.append([str(state.get("run_id") or key), verdict, "–" if last is None else f"{last:,}", *health, str(cause)])
-    headings = ["run", "verdict", "last step", *map(in_words, MAIN_SCORES), "first incident"]
-    table("Comparison", headings, rows, numbers=(2, 3, 4, 5))
 
 
 def draw_curves(view: RunView) -> None:
@@ -63,72 +48,6 @@ def draw_curves(view: RunView) -> None:
     groups = None if chosen in (None, "All") else {chosen}
     panels = panels_for(view, groups=groups, others=groups is None or "Other" in groups)
     draw_plots(view, panels, "curves", "This run has no metric of this group.")
-
-
-def draw_analytics(view: RunView) -> None:
-    """What the trackers measured, and which detectors are inactive."""
-    found = view.ask("analysis")
-    trackers = found.get("trackers") or {}
-    shown = False
-    for name, (title, keys) in _ANALYTICS.items():
-        measured, panels = _measured(trackers.get(name)), panels_for(view, only=keys)
-        if panels or measured:
-            shown = True
-            st.subheader(title, anchor=False)
-            if measured:
-                facts(measured)
-            draw_plots(view, panels, f"analytics-{name}")
-    if not shown:
-        note("There is nothing to analyse: this run logs neither KL nor gradients, advantages or lengths.")
-    inactive = found.get("inactive") or []
-    if inactive:
-        with st.expander(f"{counted(len(inactive), 'detector')} inactive: metrics are not logged"):
-            rows = [[in_words(one["detector"]), ", ".join(one["missing"])] for one in inactive]
-            table("Inactive detectors", ["detector", "not logged"], rows)
-
-
-def _measured(given: Any, prefix: str = "") -> list[list[str]]:
-    """The numbers of a tracker's summary, nested ones by their path."""
-    rows: list[list[str]] = []
-    for name, value in (given or {}).items() if isinstance(given, dict) else ():
-        label = f"{prefix}{in_words(str(name))}"
-        if isinstance(value, dict):
-            rows += _measured(value, f"{label} · ")
-        elif isinstance(value, (int, float)) and value == value and "score" not in label and label not in _SHOWN_ELSEWHERE:
-            rows.append([label, ("yes" if value else "no") if isinstance(value, bool) else short_number(value)])
-    return rows
-
-
-def draw_checkpoints(view: RunView) -> None:
-    """The table of checkpoints beside the log."""
-    found = view.client.ask("checkpoints", key=view.key)
-    rows = found.get("rows")
-    if not rows:
-        note(
-            found.get("problem")
-            or "No checkpoint has been checked. CheckpointMonitor, ComprehensivePPOMonitor and `rldk checkpoints` write a table "
-            "of them beside the log."
-        )
-        return
-    st.caption(f"{counted(len(rows), 'checkpoint')}, the latest first")
-    numeric = [place for place in range(len(found["columns"])) if all(_is_number(row[place]) for row in rows)]
-    shown = [[short_number(float(cell)) if cell and _is_number(cell) else cell for cell in row] for row in reversed(rows)]
-    table("Checkpoints", [in_words(name) for name in found["columns"]], shown, numbers=numeric)
-    draw_plots(view, panels_for(view, only=("reward", "losses")), "checkpoints")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell or "nan")
-    except ValueError:
-        return False
-    return True
-
-
-def draw_machine(view: RunView) -> None:
-    """Throughput, memory and time."""
-    otherwise = "This run logs nothing about its machine (tokens_per_second, memory_usage, step_time, mfu …)."
-    draw_plots(view, panels_for(view, groups={"Machine"}), "machine", otherwise)
 
 
 def draw_samples(view: RunView) -> None:

@@ -1,0 +1,64 @@
+"""Notifications about runs that are followed from outside: by `rldk watch`, `rldk run` and the dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+from rldk.core.anomaly import Anomaly
+from rldk.core.text import clean
+from rldk.monitor.outputs.incident_messages import IncidentNotification
+from rldk.monitor.outputs.notifications import Notification
+from rldk.monitor.outputs.services import notifications
+
+__all__ = ["Alarms"]
+
+
+class Alarms:
+    """Reports each anomaly once, however often a log is read again.
+
+    Args:
+        notify: the names or addresses of the notifications.
+        severity: how severe an anomaly must be.
+        say: called with what there is to say about a notification that failed.
+    """
+
+    def __init__(self, notify: Sequence[str], severity: str, say: Callable[[str], None]) -> None:
+        self._outputs = notifications(notify, severity)
+        self._say = say
+        self._told: set[tuple[str, str, int]] = set()
+
+    @property
+    def keys(self) -> list[str]:
+        """The notifications that are in use, by names that hold no secrets."""
+        return [output.key for output in self._outputs]
+
+    def fresh(self, run_id: str, anomalies: Iterable[Anomaly]) -> list[Anomaly]:
+        """Those that have not been told yet; they are posted, unless they are over already."""
+        anomalies = list(anomalies)
+        found = [one for one in anomalies if (run_id, one.type, one.step) not in self._told]
+        self._told.update((run_id, one.type, one.step) for one in found)
+        standing = [one for one in found if one.cleared_index is None]
+        for output in self._outputs:
+            if isinstance(output, IncidentNotification):
+                self._attempt(output, partial(output.follow, run_id, anomalies))
+            else:
+                self.send(output, run_id, standing)
+        return found
+
+    def send(self, output: Notification, run_id: str, anomalies: list[Anomaly]) -> None:
+        """Hand anomalies to an output; a failure is said, and ends the output."""
+        if anomalies:
+            self._attempt(output, lambda: output.notify(anomalies, run_id))
+
+    def close(self, *others: Notification) -> None:
+        """Wait a few seconds for what is still to be sent."""
+        for output in (*self._outputs, *others):
+            self._attempt(output, output.close)
+
+    def _attempt(self, output: Notification, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001  of the user's address or command, whatever it is
+            self._outputs = [one for one in self._outputs if one is not output]
+            self._say(f"{clean(output.key, 200)} failed: {clean(error, 300)}")
