@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, MutableMapping
+from collections.abc import Callable, Collection, Iterable, MutableMapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 __all__ = ["PLOTLY", "HttpFront"]
 
@@ -43,10 +43,15 @@ class HttpFront:
         hosts: the host names that are served. A foreign page whose name resolves to this machine must not read it.
         script: the file of Plotly's script. The browser fetches it right after the picture, seconds before the first
             plot needs it.
+        parts: further scripts of the page, which the browser fetches while it runs the first ones.
     """
 
-    def __init__(self, app: Any, draw: Callable[[str | None], str], hosts: Collection[str], script: Path) -> None:
+    def __init__(
+        self, app: Any, draw: Callable[[str | None], str], hosts: Collection[str], script: Path, parts: Iterable[str] = ()
+    ) -> None:
         self.app, self._draw, self._hosts, self._script = app, draw, frozenset(hosts), script
+        links = [f'<link rel="modulepreload" fetchpriority="low" href="./{quote(part)}">' for part in parts]
+        self._head = "".join(links).encode() + _HEAD
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         if scope["type"] in ("http", "websocket") and not (self._is_ours(scope) and _is_same_origin(scope)):
@@ -105,7 +110,7 @@ class HttpFront:
 
     def _filled(self, page: bytes, picture: str) -> bytes:
         page = page.replace(b"<title>Streamlit</title>", b"<title>rldk</title>", 1)
-        page = page.replace(b"</head>", _HEAD, 1)
+        page = page.replace(b"</head>", self._head, 1)
         return page.replace(b"</body>", f"{picture}</body>".encode(), 1)
 
 

@@ -216,7 +216,7 @@ def serve(reader: Answering, questions: BinaryIO, answers: BinaryIO) -> None:
 def serve_pipes(reader: Answering, at_end: Callable[[], None] = lambda: None) -> None:
     """Serve the process at the other end of standard input and output, and end with it."""
     if os.name == "posix":
-        os.nice(5)  # training and browser come first
+        os.nice(10)  # training and browser come first
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not get among the answers
     with contextlib.suppress(BrokenPipeError):

@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ __all__ = ["main", "settings"]
 APP = Path(__file__).with_name("app.py")
 _MAX_SEARCHES = 20
 _CHECK_SECONDS = 5.0
+_WIDGETS = ("Html", "BidiComponent", "ButtonGroup", "Selectbox", "Multiselect", "Slider", "Checkbox", "Button")
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _UPGRADE = "pip install --upgrade 'rldk[dashboard]'"
 
@@ -80,7 +83,9 @@ def main(argv: list[str]) -> None:
     known = config.get_config_options()
     options = {name: value for name, value in settings(host, int(port)).items() if name in known}
     sys.argv = [str(APP), folder, seconds]
-    _application(folder, host).run(config=options)
+    application = _application(folder, host)
+    threading.Thread(target=_load_page, daemon=True).start()
+    application.run(config=options)
 
 
 def _make_ready(folder: str) -> None:
@@ -95,6 +100,12 @@ def _make_ready(folder: str) -> None:
             client.ask("state", key=key)
 
 
+def _load_page() -> None:
+    """Load what the first page needs, while nobody waits for it: the page's modules, and what Streamlit draws an icon with."""
+    for name in ("rldk.dashboard.page.main", "PIL.Image", "numpy.ma"):
+        import_module(name)
+
+
 def _keep_notifying(folder: str) -> None:
     """Start the process that sends notifications, where they are wanted, and start it again should it end."""
     client = notifier_of(folder)
@@ -106,7 +117,6 @@ def _keep_notifying(folder: str) -> None:
 
 def _application(folder: str, host: str) -> Any:
     """The page, behind the front that puts the first picture into it."""
-    import plotly
     import streamlit
     from starlette.middleware import Middleware
     from streamlit import starlette
@@ -115,10 +125,19 @@ def _application(folder: str, host: str) -> Any:
 
     if not hasattr(starlette.App, "run"):
         raise SystemExit(f"The dashboard needs Streamlit 1.60 or newer; {streamlit.__version__} is installed: {_UPGRADE}")
-    script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    spec = find_spec("plotly")
+    assert spec is not None and spec.origin is not None
+    script = Path(spec.origin).parent / "package_data" / "plotly.min.js"
     hosts = _LOCAL if host in _LOCAL else ("*",)
-    front = Middleware(HttpFront, draw=partial(first_picture, reader_of(folder)), hosts=hosts, script=script)
+    parts = _parts(Path(streamlit.__file__).parent / "static")
+    front = Middleware(HttpFront, draw=partial(first_picture, reader_of(folder)), hosts=hosts, script=script, parts=parts)
     return starlette.App(APP, middleware=[front])
+
+
+def _parts(static: Path) -> list[str]:
+    """The scripts of the widgets on the page: Streamlit's page asks for each only when it is to be shown."""
+    found = [path for name in _WIDGETS for path in (static / "static" / "js").glob(f"{name}.*.js")]
+    return [path.relative_to(static).as_posix() for path in found]
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ from rldk.core.text import counted, duration, short_number
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.outlook import outlook
 from rldk.judge.result import Result
+from rldk.present.checkpoints import checkpoint_panel
 from rldk.present.incidents import Moment, evidence_keys, marks_of, story
 from rldk.present.plots.build import finish, other_panels, panels_of
 from rldk.present.plots.panel import Panel
 from rldk.present.plots.source import RunSource
-from rldk.report.checkpoints import checkpoint_panel, checkpoint_rows
+from rldk.report.checkpoints import checkpoint_rows
 from rldk.runs.columns import NUMBER
 
 __all__ = ["BUCKETS", "Case", "Passed"]

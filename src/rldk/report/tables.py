@@ -8,11 +8,11 @@ from markupsafe import Markup
 
 from rldk.core.jsonio import to_number
 from rldk.core.text import clean, short_number
+from rldk.present.checkpoints import SHOWN
 from rldk.present.html import Table, badge, code, text
 from rldk.present.incidents import recovered
 from rldk.present.palette import LIGHT
 from rldk.report.case import Case, Passed
-from rldk.report.checkpoints import SHOWN
 
 __all__ = ["anomalies", "checkpoints", "comparison", "inactive", "metrics", "settings", "unread"]
 

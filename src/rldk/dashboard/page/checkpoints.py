@@ -9,10 +9,10 @@ from rldk.core.text import counted, in_words, short_number
 from rldk.dashboard.page.html import note, table
 from rldk.dashboard.page.panels import RunView, panels_for
 from rldk.dashboard.page.plots import draw_plots
+from rldk.present.checkpoints import SHOWN, checkpoint_panel
 from rldk.present.html import badge
 from rldk.present.plots.build import finish
 from rldk.present.verdicts import VERDICTS
-from rldk.report.checkpoints import SHOWN, checkpoint_panel
 
 __all__ = ["PROBLEMS", "draw_checkpoints", "ordered"]
 

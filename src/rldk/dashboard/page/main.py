@@ -109,7 +109,9 @@ def _draw_run(client: Client, settings: dict[str, Any]) -> None:
     mark_tab(view)
     draw_banner(view)
     draw_header(view, settings["view"])
-    offer_browser_alerts(view)
+    with st.container():
+        if state.get("live"):
+            offer_browser_alerts(view)
     toast_new_incidents(view)
     with st.container():  # an empty container keeps its place, so that what follows does not move
         _choose_run_in_file(view)

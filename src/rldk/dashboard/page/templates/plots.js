@@ -28,6 +28,11 @@ const pointer = { down: false };
 window.addEventListener('pointerdown', () => { pointer.down = true; }, true);
 for (const kind of ['pointerup', 'pointercancel', 'blur']) window.addEventListener(kind, () => { pointer.down = false; }, true);
 
+function isInSight(plot) {
+  const { top, bottom } = plot.getBoundingClientRect();
+  return bottom > 0 && top < window.innerHeight;
+}
+
 const rest = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 class Place {
@@ -40,6 +45,7 @@ class Place {
     this.closed = false;
     this.seen = new IntersectionObserver((entries) => {
       for (const entry of entries) entry.target.rldkNear = entry.isIntersecting;
+      this.looked = true;
       this.work();
     }, { rootMargin: NEAR, scrollMargin: NEAR });
     this.sized = new ResizeObserver((entries) => {
@@ -83,8 +89,10 @@ class Place {
     plot.remove();
   }
 
+  // The next plot to draw: one in sight, then one that a little scrolling brings into sight.
   waiting() {
-    return [...this.plots.values()].find((plot) => plot.rldkFigure && plot.rldkNear);
+    const near = [...this.plots.values()].filter((plot) => plot.rldkFigure && plot.rldkNear);
+    return near.find((plot) => isInSight(plot)) ?? near[0];
   }
 
   // One plot after the other, with time for the rest of the page in between, and none while the mouse button is down. All
@@ -102,10 +110,13 @@ class Place {
           plot.rldkFigure = null;
           await this.draw(Plotly, plot, spec);
           await rest(0);
+          const next = this.waiting();
+          if (!next || !isInSight(next)) this.grid.dataset.rldk = 'drawn';
         }
-        Object.assign(this.grid.dataset, { rldk: 'drawn', took: Math.round(performance.now() - begun) });
+        this.grid.dataset.took = Math.round(performance.now() - begun);
         await Promise.race([rest(Math.min(2000, performance.now() - begun)), new Promise((done) => { this.hurry = done; })]);
       }
+      if (this.looked) this.grid.dataset.rldk = 'drawn'; // also where all plots lie below the window
     } finally {
       this.working = false;
     }
