@@ -108,6 +108,7 @@ bench: $(VENV)/.installed chromium
 	@$(BIN)/python benchmarks/trl/overhead.py
 	@$(BIN)/python benchmarks/trl/faults.py
 	@$(BIN)/python benchmarks/dashboard/page.py
+	@$(BIN)/python benchmarks/dashboard/runs.py
 
 # The plain table, a page of plots with every miss, and the figures as JSON.
 bench-detection: $(VENV)/.installed

@@ -251,7 +251,7 @@ def measure_picker(folder: Path, runs: int) -> None:
         write_run(folder / f"run{number:03}_events.jsonl", 300)
     with Dashboard(folder, port=0) as dashboard, browser() as chromium:
         page = new_page(chromium)
-        page.goto(dashboard.url, wait_until="commit")
+        page.goto(f"{dashboard.url}/?run=run000_events.jsonl", wait_until="commit")
         page.wait_for_selector(DRAWN, state="attached")
         begun = time.monotonic()
         page.get_by_test_id("stSelectbox").first.locator("input").click()

@@ -1,7 +1,8 @@
 """The dashboard: a page that follows the runs of a folder. Starting it needs the extra `dashboard`.
 
-There are three processes. The user's own has a `Dashboard` (`server.py`), which starts the one that serves the page
-(`web_process.py`, `page/`). That one asks a third, which reads and judges the logs (`client.py`, `reader_process.py`).
+There are four processes. The user's own has a `Dashboard` (`server.py`), which starts the one that serves the page
+(`web_process.py`, `page/`). That one asks two others (`client.py`): one reads and judges the logs of the runs that are open
+(`reader_process.py`), the other knows the table of all runs (`workbench/`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from rldk.dashboard.processes import numbers, receive, send
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import Span
 
-__all__ = ["Client", "ReaderEnded", "RemoteRun", "notifier_of", "reader_of"]
+__all__ = ["Client", "ReaderEnded", "RemoteRun", "notifier_of", "reader_of", "workbench_of"]
 
 
 class ReaderEnded(RLDKError):
@@ -35,7 +35,7 @@ class Client:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """The answer to a question (see `RunReader`); starts the process if it does not run."""
+        """The answer to a question (see `RunReader` and `Workbench`); starts the process if it does not run."""
         with self._lock:
             process = self._process
             if process is None or process.poll() is not None:
@@ -90,6 +90,12 @@ def notifier_of(folder: str) -> Client | None:
     """The client of the process that sends notifications; `None` where there are none."""
     notify, _ = options_of(os.environ)
     return Client(folder, "rldk.dashboard.notifier_process") if notify else None
+
+
+@cache
+def workbench_of(folder: str) -> Client:
+    """The client of the process that knows the table of all runs."""
+    return Client(folder, "rldk.dashboard.workbench.process")
 
 
 class RemoteRun:

@@ -73,8 +73,12 @@ class Folder:
 
     def _listed(self, log: FoundLog) -> ListedLog:
         key = log.path.relative_to(self.path).as_posix()
+        return ListedLog(key, self.name_of(key), log.size, log.modified)
+
+    def name_of(self, key: str) -> str:
+        """The name that the log of a key is shown by."""
         name = self.path.name if key == "." else _EVENTS.sub("", key).removesuffix("/")
-        return ListedLog(key, name or key, log.size, log.modified)
+        return name or key
 
     def find(self, key: str) -> Path:
         """The log of a key that `list` gave; `ReadError` for anything else."""
@@ -91,6 +95,11 @@ class Folder:
             if found.is_file() and self.contains(found):
                 return found
         return None
+
+    def final_report(self, path: Path) -> bool:
+        """Whether a run has written its last report beside its log, and so has come to its end."""
+        stem = _EVENTS.sub("", str(path))
+        return os.path.exists(f"{stem}_final_report.json") or os.path.exists(path.with_name("final_report.json"))  # noqa: PTH110
 
     def contains(self, path: Path) -> bool:
         """Whether a path, and all that is below it, lies in the folder with all links followed."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rldk.core.errors import RLDKError
-from rldk.dashboard.client import notifier_of, reader_of
+from rldk.dashboard.client import notifier_of, reader_of, workbench_of
 from rldk.dashboard.http_front import HttpFront
 from rldk.dashboard.processes import end_with_parent
 from rldk.dashboard.server import shown_host
@@ -76,8 +76,8 @@ def main(argv: list[str]) -> None:
     for name in [name for name in os.environ if name.startswith("STREAMLIT_")]:
         del os.environ[name]  # settings meant for another app must not apply here
     os.chdir(APP.parent)  # nor a settings file in the current folder
-    threading.Thread(target=_make_ready, args=(folder,), daemon=True).start()
-    threading.Thread(target=_keep_notifying, args=(folder,), daemon=True).start()
+    for work in (_read_table, _read_newest, _keep_notifying):
+        threading.Thread(target=work, args=(folder,), daemon=True).start()
     from streamlit import config
 
     known = config.get_config_options()
@@ -88,7 +88,13 @@ def main(argv: list[str]) -> None:
     application.run(config=options)
 
 
-def _make_ready(folder: str) -> None:
+def _read_table(folder: str) -> None:
+    """Start the process of the table and let it read the index before a page asks for it."""
+    with contextlib.suppress(RLDKError):
+        workbench_of(folder).ask("table")
+
+
+def _read_newest(folder: str) -> None:
     """Start the reader and let it read the newest run before a page asks for it."""
     client = reader_of(folder)
     with contextlib.suppress(RLDKError):
@@ -121,7 +127,7 @@ def _application(folder: str, host: str) -> Any:
     from starlette.middleware import Middleware
     from streamlit import starlette
 
-    from rldk.dashboard.page.summary import first_picture
+    from rldk.dashboard.page.first_table import first_answer
 
     if not hasattr(starlette.App, "run"):
         raise SystemExit(f"The dashboard needs Streamlit 1.60 or newer; {streamlit.__version__} is installed: {_UPGRADE}")
@@ -130,7 +136,8 @@ def _application(folder: str, host: str) -> Any:
     script = Path(spec.origin).parent / "package_data" / "plotly.min.js"
     hosts = _LOCAL if host in _LOCAL else ("*",)
     parts = _parts(Path(streamlit.__file__).parent / "static")
-    front = Middleware(HttpFront, draw=partial(first_picture, reader_of(folder)), hosts=hosts, script=script, parts=parts)
+    draw = partial(first_answer, reader_of(folder), workbench_of(folder))
+    front = Middleware(HttpFront, draw=draw, hosts=hosts, script=script, parts=parts)
     return starlette.App(APP, middleware=[front])
 
 

@@ -10,13 +10,16 @@ import streamlit as st
 from markupsafe import Markup
 
 from rldk.core.text import short_number
-from rldk.dashboard.client import Client, ReaderEnded
+from rldk.dashboard.client import Client, ReaderEnded, workbench_of
+from rldk.dashboard.page import address
 from rldk.dashboard.page.alerts import toast_new_incidents
 from rldk.dashboard.page.banner import draw_banner, mark_tab
 from rldk.dashboard.page.browser_alerts import offer_browser_alerts
 from rldk.dashboard.page.html import message, note, piece, show, style
 from rldk.dashboard.page.panels import RunView
 from rldk.dashboard.page.plots import SPAN
+from rldk.dashboard.page.run_rows import rows_of
+from rldk.dashboard.page.runs_page import draw_runs_page
 from rldk.dashboard.page.sidebar import choose_axis, choose_runs, notification_remarks, remarks
 from rldk.dashboard.page.summary import draw_header
 from rldk.dashboard.page.views import VIEWS
@@ -35,7 +38,12 @@ def draw_page(client: Client, seconds: float) -> None:
     """Draw everything once; the folder and the run are then checked again every so many seconds (0: only on request)."""
     dark = getattr(getattr(st.context, "theme", None), "type", None) == "dark"
     st.html(style(dark))
+    address.load()
     try:
+        bench = workbench_of(client.folder)
+        if _shows_table(bench):
+            draw_runs_page(bench, seconds, dark)
+            return
         listing = client.ask("list")
     except ReaderEnded as error:
         message(str(error))
@@ -46,8 +54,11 @@ def draw_page(client: Client, seconds: float) -> None:
     with st.sidebar:
         name = text(Path(client.folder).name or client.folder, 80)
         show(Markup('<h1>rldk</h1><p class="soft">{}</p>').format(name))
+        if files and st.button("All runs", key="rldk_all_runs", icon=":material/table_rows:", width="stretch"):
+            st.session_state.update(rldk_run=None, rldk_table_page="runs", rldk_span=None)
+            st.rerun()
         key, compared = choose_runs(files)
-        smoothing = st.slider("Smoothing", 0.0, 0.99, 0.0, 0.01, key="rldk_smoothing")
+        smoothing = st.slider("Smoothing", 0.0, 0.99, step=0.01, key="rldk_smoothing")
         axis = choose_axis()
         if seconds > 0:
             follow = st.toggle("Live updates", value=True, key="rldk_follow", help="Update the page while runs are written")
@@ -59,11 +70,20 @@ def draw_page(client: Client, seconds: float) -> None:
     if key is None:
         _say_no_runs(client.folder, listing)
         return
-    view = st.segmented_control(
-        "View", list(VIEWS), default="Overview", required=True, key="rldk_view", label_visibility="collapsed"
-    )
+    if st.session_state["rldk_view"] not in VIEWS:
+        st.session_state["rldk_view"] = "Overview"
+    view = st.segmented_control("View", list(VIEWS), required=True, key="rldk_view", label_visibility="collapsed")
+    address.write(address.RUN_PAGE)
     settings = {"key": key, "compared": compared, "smoothing": smoothing, "dark": dark, "view": view or "Overview", "axis": axis}
     st.fragment(_draw_run_or_message, run_every=pause(seconds, is_live) if follow else None)(client, settings)
+
+
+def _shows_table(bench: Client) -> bool:
+    """Whether the table of runs is to be shown: unless a run was chosen, or there is none to choose from."""
+    if st.session_state["rldk_run"] is not None:
+        return False
+    found = rows_of(bench)
+    return len(found.rows) + found.about.get("unopened", 0) > 1 or bool(st.session_state["rldk_table_page"])
 
 
 def pause(seconds: float, is_live: bool) -> float:
@@ -97,7 +117,7 @@ def _draw_run_or_message(client: Client, settings: dict[str, Any]) -> None:
 
 def _draw_run(client: Client, settings: dict[str, Any]) -> None:
     key = settings["key"]
-    state = client.ask("state", key=key, run=st.session_state.get(f"rldk_part_{key}"))
+    state = client.ask("state", key=key, run=st.session_state.get(f"rldk_part_{key}") or st.session_state["rldk_part"])
     if not state.get("rows") and not state.get("sketched"):
         _say_nothing_yet(state)
         return
@@ -106,6 +126,8 @@ def _draw_run(client: Client, settings: dict[str, Any]) -> None:
     axis = settings["axis"] if all(one.get("timed") for one in (state, *(other for _, other in others))) else "step"
     span = st.session_state.get(SPAN) if axis == settings["axis"] else None
     view = RunView(client, key, state, others, span, settings["smoothing"], settings["dark"], axis)
+    st.session_state["rldk_part"] = view.run if len(state.get("runs") or ()) > 1 else None
+    address.write(address.RUN_PAGE)
     mark_tab(view)
     draw_banner(view)
     draw_header(view, settings["view"])

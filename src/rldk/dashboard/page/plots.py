@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from math import log10
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -17,12 +18,12 @@ import streamlit as st
 from rldk.core.files import file_name
 from rldk.dashboard.http_front import PLOTLY
 from rldk.dashboard.page.html import note
-from rldk.dashboard.page.panels import RunView, smoothed
+from rldk.dashboard.page.panels import smoothed
 from rldk.present.html import asset
 from rldk.present.plots.panel import Panel
 from rldk.present.plots.plotly_figure import plotly_spec
 
-__all__ = ["SPAN", "draw_plots", "figure_of", "packed"]
+__all__ = ["SPAN", "PlotView", "draw_plots", "figure_of", "packed"]
 
 SPAN = "rldk_span"
 _HEIGHT = 290
@@ -33,16 +34,43 @@ _CSS = """
 .rldk-plots > div:only-child { grid-column: 1 / -1; }
 .rldk-plots > div:fullscreen { background: var(--rldk-paper); }
 @media (max-width: 900px) { .rldk-plots { grid-template-columns: minmax(0, 1fr); } }
+.rldk-legend { display: flex; flex-wrap: wrap; gap: 0.2rem 0.4rem; max-height: 7.2rem; overflow-y: auto; margin-bottom: 0.6rem; }
+.rldk-legend button { display: inline-flex; align-items: center; gap: 0.4rem; max-width: 22rem; padding: 0.1rem 0.5rem;
+  font: inherit; font-size: 0.85rem; color: var(--rldk-ink); background: none; border: 1px solid var(--rldk-grid);
+  border-radius: 0.8rem; cursor: pointer; }
+.rldk-legend button > span { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; direction: rtl; }
+.rldk-legend button > i { flex: none; width: 0.9rem; height: 0.25rem; border-radius: 2px; }
+.rldk-legend button[aria-pressed=false] { opacity: 0.45; text-decoration: line-through; }
+.rldk-cross { position: absolute; width: 0; border-left: 1px dashed var(--rldk-soft); pointer-events: none; z-index: 2; }
 """
 
 _encode = msgspec.json.Encoder().encode
 
 
-def draw_plots(view: RunView, panels: Sequence[Panel], place: str, otherwise: str = "") -> None:
+class PlotView(Protocol):
+    """How plots are to be drawn: the range of the x axis, the smoothing, the colours, and what a zoom belongs to."""
+
+    @property
+    def span(self) -> tuple[float, float] | None: ...
+    @property
+    def smoothing(self) -> float: ...
+    @property
+    def dark(self) -> bool: ...
+    @property
+    def revision(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+
+
+def draw_plots(
+    view: PlotView, panels: Sequence[Panel], place: str, otherwise: str = "", *,
+    legend: Sequence[dict[str, str]] = (), on_pin: Callable[[str], None] | None = None,
+) -> None:  # fmt: skip
     """Draw panels as smooth as the user wants them; without any, say `otherwise`.
 
     `place` distinguishes the plots of one part of the page from those of another. A range that the user zooms to is kept
-    in the session.
+    in the session. With a `legend` (the `run` of curves, a label and a colour for each), the plots have this one in common.
+    `on_pin` is called with the key of a panel whose pin was clicked.
     """
     if not panels:
         if otherwise:
@@ -51,8 +79,15 @@ def draw_plots(view: RunView, panels: Sequence[Panel], place: str, otherwise: st
     script = asset("rldk.dashboard.page", "plots.js")
     component = st.components.v2.component("rldk_plots", css=_CSS, js=script, isolate_styles=False)
     key = f"rldk_plots_{place}"
-    figures = [figure_of(view, smoothed(panel, view.smoothing)) for panel in panels]
-    component(key=key, data=_encode({"address": f".{PLOTLY}", "figures": figures}), on_span_change=lambda: _zoomed(key))
+    figures = [figure_of(view, smoothed(panel, view.smoothing), shared_legend=bool(legend)) for panel in panels]
+    data = {"address": f".{PLOTLY}", "figures": figures, "legend": list(legend), "pins": on_pin is not None}
+
+    def pinned() -> None:
+        given = getattr(st.session_state.get(key), "pin", None)
+        if on_pin is not None and isinstance(given, str):
+            on_pin(given)
+
+    component(key=key, data=_encode(data), on_span_change=lambda: _zoomed(key), on_pin_change=pinned)
 
 
 def _zoomed(key: str) -> None:
@@ -63,13 +98,20 @@ def _zoomed(key: str) -> None:
     st.session_state[SPAN] = (low, high) if low is not None and high is not None and high > low else None
 
 
-def figure_of(view: RunView, panel: Panel) -> dict[str, Any]:
+def figure_of(view: PlotView, panel: Panel, *, shared_legend: bool = False) -> dict[str, Any]:
     """A panel as the browser takes it; while its `stamp` is the same, the browser does not draw it again."""
     spec = plotly_spec(panel, dark=view.dark, height=_HEIGHT, revision=view.revision)
     layout = spec["layout"]
     layout["dragmode"], layout["font"]["family"], layout["yaxis"]["fixedrange"] = "zoom", _FONT, True
     if view.span is not None:
-        layout["xaxis"]["range"] = list(view.span)
+        layout["xaxis"]["range"] = _range(view.span, panel)
+    if panel.x_label == "time":
+        layout["xaxis"]["type"] = "date"
+    if shared_legend:
+        layout["showlegend"], layout["margin"]["b"], layout["hovermode"] = False, 30, "closest"
+        for trace in spec["data"]:
+            if trace.get("hovertemplate"):
+                trace["hovertemplate"] = "%{fullData.name}<br>%{x}: %{y:.5g}<extra></extra>"
     for trace in spec["data"]:
         trace["x"], trace["y"] = packed(trace["x"]), packed(trace["y"], exact=False)
     spec["config"] = {
@@ -81,6 +123,15 @@ def figure_of(view: RunView, panel: Panel) -> dict[str, Any]:
     }
     text = _encode(spec)
     return {"key": panel.key, "alt": panel.alt, "stamp": zlib.crc32(text), "spec": msgspec.Raw(text)}
+
+
+def _range(span: tuple[float, float], panel: Panel) -> list[float]:
+    """A range in the terms of Plotly's axis: exponents of a logarithmic one, milliseconds of one of dates."""
+    if panel.x_label == "time":
+        return [1000.0 * end for end in span]
+    if panel.x_log:
+        return [log10(max(end, 1e-9)) for end in span]
+    return list(span)
 
 
 def packed(values: np.ndarray[Any, np.dtype[np.float64]], *, exact: bool = True) -> dict[str, str]:

@@ -22,17 +22,17 @@ def choose_runs(files: dict[str, tuple[str, int, float]]) -> tuple[str | None, l
     if not files:
         return None, []
     keys, labels = list(files), _labels(files)
-    chosen = st.session_state.get(_RUN) or st.query_params.get("run")
+    chosen = st.session_state.get(_RUN)
     key = chosen if chosen in files else keys[0]
     own = f"rldk_pick_{hash(tuple(keys))}"  # Streamlit forgets the choice of a widget whose options change
 
     def picked() -> None:
         st.session_state[_RUN] = st.session_state[own]
-        st.session_state[SPAN] = None
+        st.session_state[SPAN] = st.session_state["rldk_part"] = None
 
     title = f"Run ({len(files)})"
     st.selectbox(title, keys, keys.index(key), format_func=labels.__getitem__, key=own, on_change=picked)
-    st.session_state[_RUN] = st.query_params["run"] = key
+    st.session_state[_RUN] = key
     st.caption(f"{file_size(files[key][1])}, changed {ago(files[key][2])}")
     return key, _choose_compared([other for other in keys if other != key], labels)
 
@@ -64,17 +64,18 @@ def _labels(files: dict[str, tuple[str, int, float]]) -> dict[str, str]:
     return labels
 
 
-def choose_axis() -> str:
+def choose_axis(with_time: bool = False) -> str:
     """The axis along which curves are drawn; a range on one axis means nothing on the other."""
 
     def picked() -> None:
         st.session_state[SPAN] = None
 
-    names = {"step": "Steps", "hours": "Hours"}
+    names = {"step": "Steps", "hours": "Hours", **({"time": "Time"} if with_time else {})}
+    if st.session_state.get("rldk_axis") not in names:
+        st.session_state["rldk_axis"] = "step"
     chosen = st.segmented_control(
-        "X axis", list(names), default="step", required=True, format_func=names.__getitem__, key="rldk_axis", on_change=picked,
-        width="stretch",
-    )  # fmt: skip
+        "X axis", list(names), required=True, format_func=names.__getitem__, key="rldk_axis", on_change=picked, width="stretch"
+    )
     return str(chosen or "step")
 
 

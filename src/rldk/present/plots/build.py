@@ -13,9 +13,12 @@ from rldk.present.plots.panel import STYLES, Band, Curve, FloatArray, Level, Mar
 from rldk.present.plots.source import DERIVED, Source, Span
 from rldk.present.plots.standard import STANDARD, CurveSpec, PanelSpec
 
-__all__ = ["finish", "other_panels", "panel_of", "panels_of"]
+__all__ = ["KL_TITLE", "finish", "needs_log", "other_panels", "panel_of", "panels_of", "unit_of"]
 
 BUCKETS = 700
+KL_TITLE = "KL from the reference"
+"""The title of the KL where there is no target to show."""
+
 _FAR_ABOVE = 200.0
 _SETTINGS = frozenset({"settings", "optimisation"})
 
@@ -28,6 +31,7 @@ def panels_of(
     marks: Sequence[Mark] = (),
     kl_target: float | None = None,
     only: Collection[str] | None = None,
+    x_log: bool = False,
 ) -> list[Panel]:
     """The standard panels that these runs have metrics for; several runs are drawn over each other.
 
@@ -37,6 +41,7 @@ def panels_of(
         marks: moments to mark in every panel, each given by its step.
         kl_target: the KL target, if the log does not have it.
         only: the keys of the panels to draw; by default all.
+        x_log: a logarithmic x axis, for runs of very different lengths.
     """
     runs = [sources] if not isinstance(sources, Sequence) else list(sources)
     if not runs:
@@ -50,12 +55,14 @@ def panels_of(
                 if spec.key == "kl" and kl_target is not None and not any(curve.metric == "target_kl" for curve in panel.curves):
                     panel.levels.append(Level(kl_target, "target"))
                 if spec.key == "kl" and not _has_target(panel):
-                    panel.title = "KL from the reference"
+                    panel.title = KL_TITLE
     families = _family_panel(runs, buckets, span) if only is None or "reward_functions" in only else None
     if families is not None:
         place = next((number for number, panel in enumerate(made) if panel.group != "Reward"), len(made))
         made.insert(place, families)
     finish(made, runs[0], marks)
+    for panel in made:
+        panel.x_log = x_log
     return made
 
 
@@ -93,8 +100,8 @@ def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, sp
                 curves.append(made)
     if not curves:
         return None
-    panel = Panel(spec.key, spec.group, spec.title, _unit(spec, curves, runs), curves, levels, limits=spec.limits)
-    panel.log = spec.log and _needs_log(panel)
+    panel = Panel(spec.key, spec.group, spec.title, unit_of(spec, curves, runs), curves, levels, limits=spec.limits)
+    panel.log = spec.log and needs_log(panel)
     return panel
 
 
@@ -125,7 +132,7 @@ def _band(choices: str, run: Source) -> tuple[str, str, str] | None:
     return None
 
 
-def _unit(spec: PanelSpec, curves: Sequence[Curve], runs: Sequence[Source]) -> str:
+def unit_of(spec: PanelSpec, curves: Sequence[Curve], runs: Sequence[Source]) -> str:
     """The unit; for a KL also per token or per response, where that is known."""
     if spec.key != "kl":
         return spec.unit
@@ -135,7 +142,7 @@ def _unit(spec: PanelSpec, curves: Sequence[Curve], runs: Sequence[Source]) -> s
     return spec.unit + reduction
 
 
-def _needs_log(panel: Panel) -> bool:
+def needs_log(panel: Panel) -> bool:
     """Whether no value is negative and the maximum is far above the median, so that a linear axis would show a flat line."""
     values = [value[np.isfinite(value)] for curve in panel.curves for value in (curve.y,)]
     joined = np.concatenate(values) if values else np.zeros(0)
@@ -178,7 +185,7 @@ def other_panels(run: Source, *, buckets: int = BUCKETS, max_panels: int = 12, m
         if len(made) == max_panels:
             break
     for panel in made:
-        panel.log = _needs_log(panel)
+        panel.log = needs_log(panel)
     finish(made, run, marks)
     return made
 

@@ -77,7 +77,7 @@ class Panel:
     """One plot: what a renderer needs to know.
 
     `limits` are the bounds of the quantity, and so of the axis (a share is in 0 to 1); `log` asks for a logarithmic axis,
-    with values of 0 at its lower end.
+    with values of 0 at its lower end, and `x_log` for a logarithmic x axis.
     """
 
     key: str
@@ -90,6 +90,7 @@ class Panel:
     limits: tuple[float, float] | None = None
     log: bool = False
     x_label: str = "step"
+    x_log: bool = False
 
     @property
     def alt(self) -> str:

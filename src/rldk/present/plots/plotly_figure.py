@@ -89,7 +89,7 @@ def _trace(panel: Panel, curve: Curve, palette: Palette) -> dict[str, Any]:
     finite = np.isfinite(curve.y) & ((curve.y > 0) | (not panel.log))
     width = 1.2 if curve.style == "faint" else 1.8
     return {
-        "type": "scatter", "x": curve.x, "y": np.where(finite, curve.y, np.nan), "name": _name(curve),
+        "type": "scatter", "x": curve.x, "y": np.where(finite, curve.y, np.nan), "name": _name(curve), "legendgroup": curve.run,
         "mode": "lines" if len(curve.x) > 1 else "markers", "connectgaps": False, "hovertemplate": "%{y:.5g}",
         "line": {"color": palette.curve(curve.colour), "width": width, "dash": _DASHES[curve.style]},
     }  # fmt: skip
@@ -98,6 +98,7 @@ def _trace(panel: Panel, curve: Curve, palette: Palette) -> dict[str, Any]:
 def _band_traces(curve: Curve, number: int, label: str, palette: Palette) -> list[dict[str, Any]]:
     band = curve.bands[number]
     shared = {"type": "scatter", "x": curve.x, "mode": "lines", "line": {"width": 0}, "showlegend": False, "connectgaps": False}
+    shared["legendgroup"] = curve.run
     low = {**shared, "y": np.where(np.isfinite(band.low), band.low, np.nan), "hoverinfo": "skip"}
     high = {
         **shared, "y": np.where(np.isfinite(band.high), band.high, np.nan), "name": _text(label), "hovertemplate": "%{y:.5g}",
@@ -118,7 +119,7 @@ def _broken(panel: Panel, curve: Curve, places: Any, palette: Palette) -> dict[s
     height = float(finite.max()) if len(finite) else 1.0
     return {
         "type": "scatter", "x": places, "y": np.full(len(places), height), "mode": "markers", "showlegend": False,
-        "name": f"{_name(curve)}: not finite", "hovertemplate": "not a finite number",
+        "name": f"{_name(curve)}: not finite", "legendgroup": curve.run, "hovertemplate": "not a finite number",
         "marker": {"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": palette.critical}},
     }  # fmt: skip
 
@@ -138,7 +139,9 @@ def _layout(panel: Panel, palette: Palette, height: int, revision: str, titled: 
         "margin": {"l": 48, "r": 12, "t": 44 if titled else 18, "b": 54 if several else 30, "autoexpand": len(panel.curves) > 3},
         "legend": {"orientation": "h", "y": -0.16, "x": 0, "font": {"size": 11}},
         "hoverlabel": {"bgcolor": palette.paper, "font": {"color": palette.ink}},
-        "xaxis": {**axis, "ticksuffix": " h" if panel.x_label == "hours" else ""},
+        "xaxis": {
+            **axis, "ticksuffix": " h" if panel.x_label == "hours" else "", **({"type": "log"} if panel.x_log else {}),
+        },
         "yaxis": {**axis, "type": "log" if panel.log else "linear"},
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": palette.soft, "activecolor": palette.ink},
         "meta": {"key": panel.key},

@@ -8,6 +8,9 @@ const ENLARGE = {
   path: 'M4 10V4h6v2H6v4zM14 4h6v6h-2V6h-4zM4 14h2v4h4v2H4zM18 14h2v6h-6v-2h4z',
 };
 
+const PIN = { width: 24, height: 24, path: 'M15 3l6 6-4 1-3.5 3.5.5 4.5-2 2-4-4-5 5-1-1 5-5-4-4 2-2 4.5.5L14 6z' };
+const ALL = new Set();
+
 let library;
 
 function plotly(address) {
@@ -37,6 +40,12 @@ const rest = (milliseconds) => new Promise((done) => setTimeout(done, millisecon
 
 class Place {
   constructor(parent) {
+    ALL.add(this);
+    this.hidden = new Set();
+    this.legend = document.createElement('div');
+    this.legend.className = 'rldk-legend';
+    this.legend.hidden = true;
+    parent.append(this.legend);
     this.grid = document.createElement('div');
     this.grid.className = 'rldk-plots';
     parent.append(this.grid);
@@ -55,8 +64,10 @@ class Place {
     document.addEventListener('fullscreenchange', this.enlarged);
   }
 
-  take({ address, figures }) {
+  take({ address, figures, legend = [], pins = false }) {
     this.address = address;
+    this.pins = pins;
+    this.list(legend);
     const kept = new Set(figures.map((figure) => figure.key));
     for (const [key, plot] of this.plots) if (!kept.has(key)) this.remove(key, plot);
     figures.forEach((figure, number) => {
@@ -87,6 +98,50 @@ class Place {
     this.sized.unobserve(plot);
     window.Plotly?.purge(plot);
     plot.remove();
+  }
+
+  // The runs of all plots in one legend: a click hides or shows one, a double click shows that one alone, or all again.
+  list(legend) {
+    const stamp = JSON.stringify(legend);
+    if (stamp === this.listed) return;
+    this.listed = stamp;
+    this.legend.hidden = legend.length === 0;
+    this.legend.replaceChildren(...legend.map(({ run, label, colour }) => {
+      const button = Object.assign(document.createElement('button'), { type: 'button', title: label });
+      const line = document.createElement('i');
+      const name = document.createElement('span');
+      line.style.background = colour;
+      name.append(Object.assign(document.createElement('bdi'), { textContent: label }));
+      button.dataset.run = run;
+      button.append(line, name);
+      button.addEventListener('click', () => this.toggle(run));
+      button.addEventListener('dblclick', () => this.isolate(run, legend));
+      return button;
+    }));
+    this.mark();
+  }
+
+  toggle(run) {
+    if (!this.hidden.delete(run)) this.hidden.add(run);
+    this.mark();
+  }
+
+  isolate(run, legend) {
+    const others = legend.map((one) => one.run).filter((one) => one !== run);
+    const alone = others.every((one) => this.hidden.has(one)) && !this.hidden.has(run);
+    this.hidden = new Set(alone ? [] : others);
+    this.mark();
+  }
+
+  mark() {
+    for (const button of this.legend.children) button.setAttribute('aria-pressed', String(!this.hidden.has(button.dataset.run)));
+    for (const plot of this.plots.values()) {
+      if (plot.rldkHeight && plot.data) window.Plotly.restyle(plot, { visible: plot.data.map((trace) => this.shows(trace)) });
+    }
+  }
+
+  shows(trace) {
+    return this.hidden.has(trace.legendgroup) ? 'legendonly' : true;
   }
 
   // The next plot to draw: one in sight, then one that a little scrolling brings into sight.
@@ -127,13 +182,19 @@ class Place {
     plot.rldkHeight = spec.layout.height;
     if (document.fullscreenElement === plot) spec.layout.height = window.innerHeight;
     const enlarge = { name: 'Fullscreen', title: 'Fullscreen', icon: ENLARGE, click: () => this.enlarge(plot) };
-    const config = { ...spec.config, modeBarButtonsToAdd: [enlarge] };
+    const pin = { name: 'Pin', title: 'Pin or unpin this panel', icon: PIN, click: () => this.pin(plot.dataset.panel) };
+    const config = { ...spec.config, modeBarButtonsToAdd: this.pins ? [pin, enlarge] : [enlarge] };
+    if (this.hidden.size) for (const trace of spec.data) trace.visible = this.shows(trace);
     if (TOUCH.matches) { // a finger on a plot scrolls the page; buttons zoom
       spec.layout.dragmode = false;
       config.modeBarButtonsToRemove = [...config.modeBarButtonsToRemove, 'toImage', 'zoom2d', 'pan2d'];
     }
     await Plotly.react(plot, spec.data, spec.layout, config);
-    if (isNew) plot.on('plotly_relayout', (event) => this.told(event));
+    if (isNew) {
+      plot.on('plotly_relayout', (event) => this.told(plot, event));
+      plot.on('plotly_hover', (event) => cross(event.points[0]));
+      plot.on('plotly_unhover', () => cross(null));
+    }
   }
 
   enlarge(plot) {
@@ -149,16 +210,40 @@ class Place {
     if (width !== before || plot.layout?.height !== height) window.Plotly.relayout(plot, { height, autosize: true });
   }
 
-  told(event) {
+  told(plot, event) {
     this.hurry?.();
     if (event['xaxis.autorange']) { this.say({ all: true }); return; }
     const range = event['xaxis.range'] || [event['xaxis.range[0]'], event['xaxis.range[1]']];
-    const [low, high] = range.map(Number); // a relayout of something else gives NaN
+    const axis = plot._fullLayout.xaxis;
+    const unit = axis.type === 'date' ? 1000 : 1;
+    const [low, high] = range.map((end) => (end === undefined ? NaN : Number(axis.r2c(end)) / unit)); // NaN: something else
     if (Number.isFinite(low) && Number.isFinite(high) && high > low) this.say({ low, high });
+  }
+
+  // A line where the mouse is in one of the plots.
+  cross(point) {
+    for (const plot of this.plots.values()) {
+      const { xaxis, yaxis } = plot._fullLayout ?? {};
+      if (!xaxis || !plot.rldkHeight) continue;
+      const place = point && point.xaxis.type === xaxis.type ? xaxis.d2p(point.x) : NaN;
+      const shown = place >= 0 && place <= xaxis._length;
+      if (shown && !plot.rldkCross) {
+        plot.rldkCross = Object.assign(document.createElement('div'), { className: 'rldk-cross' });
+        plot.style.position = 'relative';
+        plot.append(plot.rldkCross);
+      }
+      if (!plot.rldkCross) continue;
+      plot.rldkCross.hidden = !shown;
+      if (!shown) continue;
+      const where = { left: xaxis._offset + place, top: yaxis._offset, height: yaxis._length };
+      for (const [name, pixels] of Object.entries(where)) plot.rldkCross.style[name] = `${pixels}px`;
+    }
   }
 
   close() {
     this.closed = true;
+    ALL.delete(this);
+    this.legend.remove();
     document.removeEventListener('fullscreenchange', this.enlarged);
     this.seen.disconnect();
     this.sized.disconnect();
@@ -167,10 +252,16 @@ class Place {
   }
 }
 
+// All plots of the page share the crosshair.
+function cross(point) {
+  for (const place of ALL) place.cross(point);
+}
+
 export default function ({ data, parentElement, setTriggerValue }) {
   let place = PLACES.get(parentElement);
   if (!place) PLACES.set(parentElement, place = new Place(parentElement));
   place.say = (span) => setTriggerValue('span', span);
+  place.pin = (key) => setTriggerValue('pin', key);
   place.take(JSON.parse(new TextDecoder().decode(data)));
   return () => { place.close(); PLACES.delete(parentElement); };
 }

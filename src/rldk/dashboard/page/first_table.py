@@ -1,0 +1,55 @@
+"""The first answer of the server: the table of runs as plain HTML, or the picture of the run that the address names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from rldk.dashboard.client import Client
+from rldk.dashboard.page.html import piece, rules
+from rldk.dashboard.page.run_rows import RunRows, rows_of, short_names
+from rldk.dashboard.page.summary import first_picture
+from rldk.present.html import asset
+from rldk.present.palette import DARK, LIGHT
+
+__all__ = ["first_answer"]
+
+_MAX_ROWS = 30
+_WIDTH, _HEIGHT = 110, 22
+
+
+def first_answer(client: Client, bench: Client, wanted: str | None) -> str:
+    """What is painted before any script has loaded; empty if there is nothing to show."""
+    if wanted is None:
+        found = rows_of(bench)
+        if len(found.rows) > 1:
+            return _first_table(found)
+    return first_picture(client, wanted)
+
+
+def _first_table(found: RunRows) -> str:
+    rows, _ = found.chosen("", (), "newest")
+    names, now = short_names(rows), time.time()
+    shown = [
+        {**row, "name": name, "age": max(0.0, now - row["changed"]), "points": _points(row["reward_curve"])}
+        for row, name in zip(rows[:_MAX_ROWS], names, strict=False)
+    ]
+    live = sum(row["status"] == "live" for row in rows)
+    inside = piece("runs_table", shown, len(rows), live)
+    dark = f"@media (prefers-color-scheme: dark) {{ #rldk-first {{ {DARK.variables()} }} html {{ background: {DARK.paper}; }} }}"
+    style = f"#rldk-first {{ {LIGHT.variables()} }} {dark} {rules()} {asset('rldk.dashboard.page', 'first_picture.css')}"
+    body = Markup('<div id="rldk-first" class="runs" data-rldk="first"><div class="rldk">{}</div></div>').format(inside)
+    return f"<style>{style}</style>{body}"
+
+
+def _points(curve: Sequence[float | None] | None) -> str:
+    """The points of a small line, as SVG takes them; empty for fewer than two."""
+    values = [value for value in curve or () if value is not None]
+    if len(values) < 2:
+        return ""
+    low, high = min(values), max(values)
+    scale = (_HEIGHT - 2) / (high - low) if high > low else 0.0
+    step = _WIDTH / (len(values) - 1)
+    return " ".join(f"{step * place:.1f},{_HEIGHT - 1 - scale * (value - low):.1f}" for place, value in enumerate(values))

@@ -1,0 +1,82 @@
+"""The page of all runs: the table, and below it the selected runs over each other or compared."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from markupsafe import Markup
+
+from rldk.core.text import counted
+from rldk.dashboard.client import Client, ReaderEnded
+from rldk.dashboard.page.comparison_view import draw_comparison
+from rldk.dashboard.page.html import message, show
+from rldk.dashboard.page.overlay_view import BEHIND, draw_overlay
+from rldk.dashboard.page.run_rows import RunRows, rows_of
+from rldk.dashboard.page.runs_table import DRAWN, draw_table
+from rldk.dashboard.page.sidebar import choose_axis
+from rldk.present.html import text
+
+__all__ = ["draw_runs_page"]
+
+logger = logging.getLogger("rldk")
+
+_TABLE_PAUSE = 3.0
+_MANY = 50
+
+
+def draw_runs_page(client: Client, seconds: float, dark: bool) -> None:
+    """Draw the table and what is selected in it; both are refreshed by themselves while runs are written."""
+    found = rows_of(client)
+    st.session_state[DRAWN] = list(st.session_state["rldk_selected"])
+    follow = seconds > 0
+    with st.sidebar:
+        show(Markup('<h1>rldk</h1><p class="soft">{}</p>').format(text(Path(client.folder).name or client.folder, 80)))
+        st.slider("Smoothing", 0.0, 0.99, step=0.01, key="rldk_smoothing")
+        choose_axis(with_time=True)
+        if seconds > 0:
+            follow = st.toggle("Live updates", value=True, key="rldk_follow", help="Update the page while runs are written")
+        st.button("Refresh", key="rldk_refresh", width="stretch")
+        for remark in _remarks(found):
+            st.caption(remark)
+    show(Markup("<h1>Runs</h1>"), "runs")
+    pause = max(seconds, _TABLE_PAUSE)
+    st.fragment(_guarded, run_every=pause if follow else None)(draw_table, client)
+    known = found.by_id
+    selected = [known[one] for one in st.session_state["rldk_selected"] if one in known]
+    if not selected:
+        return
+    moving = any(row["status"] == "live" for row in selected) or st.session_state.get(BEHIND)
+    tab = st.segmented_control(
+        "Selected runs", ["Curves", "Compare"], required=True, key="rldk_tab", label_visibility="collapsed"
+    )
+    draw = draw_comparison if tab == "Compare" else draw_overlay
+    st.fragment(_guarded, run_every=max(seconds, 1.0) if follow and moving else None)(draw, client, dark)
+
+
+def _remarks(found: RunRows) -> list[str]:
+    about = found.about
+    made = [str(one) for one in about.get("remarks", ())]
+    if not about.get("indexed") and len(found.rows) > _MANY:
+        made.append("`rldk index` keeps the verdicts of many runs, so that they need not be judged at each start.")
+    if about.get("parts"):
+        made.append(f"{counted(about['parts'], 'checkpoint')} not listed: the beginning of a run that is.")
+    if about.get("outside"):
+        made.append(f"{counted(about['outside'], 'link')} to outside this folder ignored.")
+    return made
+
+
+def _guarded(draw: Callable[..., None], client: Client, *arguments: Any) -> None:
+    """No error in a part of the page may break the rest of it."""
+    try:
+        draw(client, *arguments)
+    except ReaderEnded as error:
+        message(str(error))
+    except Exception as error:
+        if type(error).__module__.startswith("streamlit"):  # Streamlit restarts the script by an exception
+            raise
+        logger.exception("The table of runs could not be drawn")
+        message(f"This part of the page cannot be drawn ({type(error).__name__}). See the terminal of the dashboard for details.")

@@ -1,0 +1,180 @@
+"""The table of runs: search, filter, selection, tags and notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+from markupsafe import Markup
+
+from rldk.core.text import clean, counted
+from rldk.dashboard.client import Client
+from rldk.dashboard.page import address
+from rldk.dashboard.page.html import note, show
+from rldk.dashboard.page.run_rows import ORDERS, SHOWN, Row, RunRows, columns_of, rows_of, setting_column
+from rldk.present.html import text
+
+__all__ = ["DRAWN", "draw_table", "open_run"]
+
+DRAWN = "rldk_drawn_selection"
+"""The selection that the rest of the page was drawn for."""
+
+_TABLE = "rldk_runs"
+_SHOWN_IDS = "rldk_shown_ids"
+_MAX_SETTINGS = 8
+_ROW_PIXELS, _MAX_PIXELS = 35, 460
+_COLOURS = {"critical": "red", "warning": "orange", "healthy": "green", "no data": "gray", "not judged yet": "gray"}
+
+
+def draw_table(client: Client) -> None:
+    """The controls and the table; a change of the selection draws the whole page again."""
+    found = rows_of(client)
+    pattern, order = _controls()
+    shown = st.session_state["rldk_shown"]
+    rows, problem = found.chosen(pattern, shown, order)
+    if problem:
+        note(problem)
+    _caption(found, rows)
+    if rows:
+        _draw_rows(found, rows)
+    else:
+        note("No run matches. Clear the search or the filter." if found.rows else "There is no run in this folder yet.")
+    _actions(client, found)
+    address.write(address.TABLE_PAGE)
+    if st.session_state[DRAWN] != st.session_state["rldk_selected"]:
+        st.rerun()
+
+
+def _controls() -> tuple[str, str]:
+    left, middle, right = st.columns([3, 3, 1.2], vertical_alignment="bottom")
+    pattern = left.text_input(
+        "Search", key="rldk_search", placeholder="Search: a regular expression", max_chars=300,
+        help="In name, log, framework, cause, settings (`lr=1e-05`), tags and notes. `a|b` finds either, `^seed` the beginning.",
+    )  # fmt: skip
+    known = [one for one in st.session_state["rldk_shown"] if one in SHOWN]
+    if known != st.session_state["rldk_shown"]:
+        st.session_state["rldk_shown"] = known
+    middle.pills("Show", SHOWN, selection_mode="multi", key="rldk_shown", help="Without a choice, all runs are shown.")
+    if st.session_state["rldk_order"] not in ORDERS:
+        st.session_state["rldk_order"] = "newest"
+    order = right.selectbox("Order", list(ORDERS), key="rldk_order", help="Or click the head of a column.")
+    return pattern or "", order or "newest"
+
+
+def _caption(found: RunRows, rows: list[Row]) -> None:
+    selected = [one for one in st.session_state["rldk_selected"] if one in found.by_id]
+    hidden = len(set(selected) - {row["id"] for row in rows})
+    parts = [counted(len(found.rows), "run") if len(rows) == len(found.rows) else f"{len(rows):,} of {len(found.rows):,} runs"]
+    parts += [f"{sum(row['status'] == 'live' for row in rows):,} live"]
+    if found.about.get("waiting"):
+        parts.append(f"{found.about['waiting']:,} being judged")
+    if selected:
+        parts.append(f"{len(selected):,} selected" + (f", {hidden:,} of them not in the table below" if hidden else ""))
+    show(Markup('<p class="soft">{}</p>').format(" · ".join(parts)), "count", runs=str(len(rows)))
+
+
+def _draw_rows(found: RunRows, rows: list[Row]) -> None:
+    ids = [row["id"] for row in rows]
+    selected = set(st.session_state["rldk_selected"])
+    wanted = [place for place, one in enumerate(ids) if one in selected]
+    state = st.session_state.get(_TABLE)
+    shown = list(state["selection"]["rows"]) if state else []
+    on_name = state is not None and any(column == "run" for _, column in state["selection"]["cells"])
+    if sorted(shown) != wanted or on_name:  # a name that was clicked can be clicked again
+        st.session_state[_TABLE] = {"selection": {"rows": wanted, "columns": [], "cells": []}}
+    st.session_state[_SHOWN_IDS] = ids
+    settings = [setting_column(name) for name in found.settings]
+    order = ["verdict", "run", "status", "changed", "steps", "reward", "KL", "curve", "cause", *settings[:_MAX_SETTINGS]]
+    st.dataframe(
+        columns_of(rows, found.settings), key=_TABLE, on_select=_picked, selection_mode=["multi-row", "single-cell"],
+        column_order=[*order, "tags", "note", "framework"], column_config=_column_config(found),
+        hide_index=True, height=min(_MAX_PIXELS, _ROW_PIXELS * (len(rows) + 1) + 3), row_height=_ROW_PIXELS,
+        placeholder="–",
+    )  # fmt: skip
+
+
+def _column_config(found: RunRows) -> dict[str, Any]:
+    column = st.column_config
+    made: dict[str, Any] = {
+        "verdict": column.MultiselectColumn(
+            "verdict", options=list(_COLOURS), color=list(_COLOURS.values()), width=110, help="The worst that was found."
+        ),
+        "run": column.TextColumn("run", width=230, pinned=True, help="Click a name to open the run."),
+        "status": column.TextColumn("status", width=80, help="live: the log is being written; finished: the run has ended."),
+        "changed": column.DatetimeColumn("age", format="distance", width=110, help="Since the last line of the log."),
+        "steps": column.NumberColumn("steps", format="%d", width=70),
+        "reward": column.NumberColumn("reward", format="%.4g", width=80, help="The last value."),
+        "KL": column.NumberColumn("KL", format="%.4g", width=80, help="The last value."),
+        "curve": column.LineChartColumn("reward", width=130, help="The reward over the whole run."),
+        "cause": column.TextColumn("cause", width=230, help="The probable cause of the worst incident."),
+        "framework": column.TextColumn("framework", width=100),
+        "tags": column.ListColumn("tags", width=130),
+        "note": column.TextColumn("note", width=200),
+        "log": column.TextColumn("log", width=250),
+    }
+    for name in found.settings:
+        values = [row["config"].get(name) for row in found.rows]
+        label = clean(name, 60)
+        is_number = all(value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)) for value in values)
+        made[setting_column(name)] = column.NumberColumn(label, format="%.4g") if is_number else column.Column(label)
+    return made
+
+
+def _picked() -> None:
+    """Take the selection of the table: rows that are not shown stay selected, and a click on a name opens that run."""
+    ids = st.session_state.get(_SHOWN_IDS, [])
+    state = st.session_state[_TABLE]["selection"]
+    for place, column in state["cells"]:
+        if column == "run" and 0 <= place < len(ids):
+            st.session_state["rldk_to_open"] = ids[place]
+    chosen = [ids[place] for place in state["rows"] if 0 <= place < len(ids)]
+    before = [one for one in st.session_state["rldk_selected"] if one not in ids or one in chosen]
+    st.session_state["rldk_selected"] = [*before, *(one for one in chosen if one not in before)]
+
+
+def open_run(row: Row) -> None:
+    """Show the page of a run from now on."""
+    st.session_state.update(rldk_run=row["key"], rldk_part=row["part"], rldk_table_page="", rldk_span=None)
+    st.session_state.pop(f"rldk_part_{row['key']}", None)
+
+
+def _actions(client: Client, found: RunRows) -> None:
+    """What can be done with the selection."""
+    by_id = found.by_id
+    if (to_open := st.session_state.pop("rldk_to_open", None)) in by_id:
+        open_run(by_id[to_open])
+        st.rerun()
+    selected = [by_id[one] for one in st.session_state["rldk_selected"] if one in by_id]
+    if not selected:
+        st.caption("Select runs on the left edge of the table to draw them over each other; click a name to open that run.")
+        return
+    left, middle, right, _ = st.columns([1.2, 1.2, 1.4, 3], vertical_alignment="center")
+    if left.button("Open", key="rldk_open", disabled=len(selected) != 1, width="stretch", help="Open the selected run"):
+        open_run(selected[0])
+        st.rerun()
+    if middle.button("Clear selection", key="rldk_clear", width="stretch"):
+        st.session_state["rldk_selected"] = []
+        st.rerun()
+    with right.popover("Tags and notes", width="stretch"):
+        _annotate(client, found, selected)
+
+
+def _annotate(client: Client, found: RunRows, selected: list[Row]) -> None:
+    one = selected[0] if len(selected) == 1 else None
+    shared = [tag for tag in selected[0]["tags"] if all(tag in row["tags"] for row in selected)]
+    show(text(one["name"], 80) if one else text(counted(len(selected), "selected run"), 80), "annotated")
+    own = hash((tuple(row["id"] for row in selected), tuple(shared), one["note"] if one else ""))
+    tags = st.multiselect(
+        "Tags", sorted({*found.tags, *shared}), shared, key=f"rldk_tags_{own}", accept_new_options=True, placeholder="Add a tag",
+        help="A tag that you remove here is removed from all selected runs.",
+    )  # fmt: skip
+    written = st.text_area("Note", one["note"], key=f"rldk_note_{own}", max_chars=2000) if one else None
+    if st.button("Save", key="rldk_save_notes", width="stretch"):
+        ids = [row["id"] for row in selected]
+        add = [tag for tag in tags if tag not in shared]
+        answer = client.ask("annotate", runs=ids, add=add, remove=[tag for tag in shared if tag not in tags], note=written)
+        if answer.get("problem"):
+            note(str(answer["problem"]))
+        else:
+            st.rerun()
+    st.caption("Kept in .rldk/notes.json of the folder.")
