@@ -45,6 +45,7 @@ def write_runs(folder: Path, runs: int, rows: int) -> None:
         path.parent.mkdir(exist_ok=True)
         with path.open("wb") as file:
             for place, row in enumerate(bases[number % len(bases)]):
+                row["metrics"]["reward_mean"] += 1e-3  # two runs that are the same would be one
                 row["wall_time"] = 1.7e9 + 3600.0 * number + 2.0 * place
                 row["model_info"] = {"run_id": name, **({} if place else {"config": config})}
                 file.write(encode(row) + b"\n")
