@@ -12,7 +12,7 @@ import pytest
 from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.monitor import Monitor
-from rldk.monitor.outputs import Command
+from rldk.monitor.outputs import Command, EventLog
 
 
 def observe(monitor: Monitor, steps: range) -> None:
@@ -56,6 +56,42 @@ def test_a_scan_of_the_log_finds_the_alert_and_when_it_was_over(late: bool, tmp_
     assert incident["recovered_step"] == (None if late else 26)
     assert judged["verdict"] == "critical" and judged["state"] == ("critical" if late else "recovered")
     assert judged["events"] == monitor.forensics.engine.events == (21 if late else 40)
+
+
+def test_what_is_found_after_the_last_event_is_in_the_log(tmp_path: Path, scan: Any) -> None:
+    """As an alert about a score, which is looked at after each event."""
+    with Monitor(tmp_path, run_id="run") as monitor:
+        observe(monitor, range(1, 20))
+        monitor.alert(19, "policy_collapse_risk", "The risk of a collapse is high.", "warning", family="scores")
+        monitor.observe(Event(20, {"reward_mean": 0.5, "kl_mean": 0.1}, notes=["a note of the training"]))
+        monitor.alert(20, "low_training_stability", "The stability is low.", "warning", family="scores")
+    judged = scan(tmp_path / "run_events.jsonl")
+    assert judged["anomalies"] == [strict(one.to_dict()) for one in monitor.anomalies]
+    assert [(one["type"], one["step"], one["index"]) for one in judged["anomalies"]] == [
+        ("policy_collapse_risk", 19, 18), ("low_training_stability", 20, 19),
+    ]  # fmt: skip
+    assert judged["events"] == monitor.forensics.engine.events == 20 and judged["verdict"] == "warning"
+    last = json.loads((tmp_path / "run_events.jsonl").read_text().splitlines()[-1])
+    assert (last["step"], last["notes"]) == (20, ["a note of the training", "The stability is low."])
+
+
+def test_a_run_that_resumes_finds_what_came_after_its_last_event(tmp_path: Path) -> None:
+    with Monitor(tmp_path, run_id="run") as first:
+        observe(first, range(1, 21))
+        first.alert(20, "low_training_stability", "The stability is low.", "warning", family="scores")
+    with Monitor(tmp_path, run_id="run", resume_step=20) as second:
+        second.start()
+        assert [one.to_dict() for one in second.anomalies] == [one.to_dict() for one in first.anomalies]
+        assert second.forensics.engine.events == 20
+
+
+def test_a_log_of_some_events_has_all_alerts(tmp_path: Path, scan: Any) -> None:
+    log = EventLog(tmp_path / "log.jsonl", every=10)
+    with Monitor(run_id="run", outputs=[log]) as monitor:
+        observe(monitor, range(1, 14))
+        monitor.alert(13, "low_training_stability", "The stability is low.", "warning", family="scores")
+        observe(monitor, range(14, 16))
+    assert [one["type"] for one in scan(tmp_path / "log.jsonl")["anomalies"]] == ["low_training_stability"]
 
 
 def test_an_alert_that_lasts_does_not_pass(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Alerts: what a probe or a limit saw between two events. They are anomalies, and travel in the log with the next event."""
+"""Alerts: what a probe or a limit saw between two events. They are anomalies, and in the log with the next event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rldk.core.event import Event
 __all__ = ["ALERTS", "PASSING", "Alert", "alerts_in", "alerts_text"]
 
 ALERTS = "alerts"
-"""Under this name of its `model_info` an event holds the alerts that came before it."""
+"""Under this name of its `model_info` an event holds the alerts that came before it; after the last event, a row of its own."""
 
 PASSING = 5
 """Events after which an alert that has not come again is over; as long as most detectors wait."""

@@ -58,6 +58,7 @@ class Engine:
         self.events = 0
         self.first_step: int | None = None
         self.last_step: int | None = None
+        self._last_index = 0
         self.failed: Callable[[Detector, BaseException], None] | None = None  # called when a detector raises
         self._faults: dict[str, tuple[int, int]] = {}  # how often each detector has raised, and the last such event
         self._steps: deque[int] = deque(maxlen=_BACK)
@@ -123,18 +124,21 @@ class Engine:
         self.events = index + 1
         if self.first_step is None:
             self.first_step = event.step
-        self.last_step = event.step
+        self.last_step, self._last_index = event.step, index
         self._steps.append(event.step)
         return [*alerted, *raised] if alerted else raised
 
     def alert(self, found: Alert) -> Anomaly | None:
-        """Take what was seen between two events, as an anomaly of the next; `None` where the same already stands."""
+        """Take what was seen between two events; `None` where the same already stands.
+
+        It is an anomaly of the last event where it has that step, and else of the next.
+        """
         if not found.lasting:
             self._passing[found.key] = self.events
         if any(found.severity in (one.severity, "warning") for one in self._open.get(found.key, ())):
             return None
-        anomaly = found.anomaly(self.events)
-        anomaly.last_good_step = self.last_step
+        anomaly = found.anomaly(self._last_index if found.step == self.last_step else self.events)
+        anomaly.last_good_step = next((step for step in reversed(self._steps) if step != found.step), None)
         self._open.setdefault(found.key, []).append(anomaly)
         self.anomalies.append(anomaly)
         return anomaly
@@ -254,6 +258,7 @@ class Engine:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the engine that gave `state` was; the results are the same as without the break."""
         self.events, self.first_step, self.last_step = state["events"], state["first_step"], state["last_step"]
+        self._last_index = max(0, self.events - 1)
         self.context, self.reductions = dict(state["context"]), dict(state["reductions"])
         series = SeriesByName()
         for name, saved in state["series"].items():

@@ -111,6 +111,8 @@ class Monitor:
         self.stopper = Stopper(stop_on, confirm, dry_run)
         self.sources: dict[str, str] = {}
         self._pending: list[Alert] = []
+        self._last_alerts: list[Alert] = []  # those in the last event
+        self._last_notes: list[str] = []
         self._record: ComprehensivePPOMetrics | None = None
         self._canonicaliser = Canonicaliser(framework)
         self._sanitizer = Sanitizer()
@@ -227,13 +229,14 @@ class Monitor:
 
     def _with_alerts(self, event: Event) -> Event:
         """The event with the alerts that came before it, for all logs; the engine has had those."""
-        if not self._pending:
+        self._last_alerts, self._pending = self._pending, []
+        if not self._last_alerts:
             return event
-        given, self._pending = self._pending, []
-        return replace(event, model_info={**event.model_info, ALERTS: alerts_text(given)})
+        return replace(event, model_info={**event.model_info, ALERTS: alerts_text(self._last_alerts)})
 
     def _write(self, event: Event) -> None:
         """Log an event before anything else is done with it."""
+        self._last_notes = event.notes
         if self.log is not None:
             self.guard.attempt("event log", self.log.write, event)
             if (error := self.log.error) is not None:
@@ -265,8 +268,8 @@ class Monitor:
         """Report at once what was seen between two events, such as a gradient that is not finite, before the weights change.
 
         An alert is an anomaly: it counts for the verdict, the scores and the decision to stop, and reaches every output. It is
-        cleared when it has not come again for five events, unless it is `lasting`. The log holds it with the next event, so
-        that a scan of the log finds it too.
+        cleared when it has not come again for five events, unless it is `lasting`. The log holds it with the next event, or after
+        the last one, so that a scan of the log finds it too.
         """
         if self.main_process and not self._closed:
             with self._lock:
@@ -285,16 +288,21 @@ class Monitor:
             output.alert(anomaly)
 
     def _log_last_alerts(self) -> None:
-        """A critical alert without a later event, as in a crash, is logged with its own event."""
-        last = self.forensics.engine.last_step
-        late = [one for one in self._pending if one.severity == "critical" and (last is None or one.step > last)]
-        if late:
-            event = self._completed(Event(late[-1].step, {"alert_count": float(len(late))}, notes=[one.message for one in late]))
-            event = self._with_alerts(event)
-            self._write(event)
-            for output in self.outputs:
-                if isinstance(output, EventLog):
-                    self.guard.call(output.key, output.write, event)
+        """Alerts after which no event came are logged with one of their own.
+
+        It has the step of the last event, to which a reader then adds it, or that of the alerts where it is later, as in a crash.
+        """
+        last, late = self.forensics.engine.last_step, self._pending
+        step = max(one.step for one in late) if last is None else max(last, *(one.step for one in late))
+        notes = [one.message for one in late]
+        if step == last:  # of two rows of a step, a reader takes what the later one says
+            notes, self._pending = [*self._last_notes, *notes], [*self._last_alerts, *late]
+        event = self._with_alerts(self._completed(Event(step, {"alert_count": float(len(late))}, notes=notes)))
+        self._write(event)
+        for output in self.outputs:
+            if isinstance(output, EventLog):
+                self.guard.call(output.key, output.write, event)
+        if step != last:
             self.forensics.take_measured(event)
 
     def saved(self, step: int) -> None:

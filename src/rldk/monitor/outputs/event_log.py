@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
+from rldk.judge.alerts import ALERTS
 from rldk.log import EventReader, EventWriter
 from rldk.monitor.outputs.base import FileOutput
 
@@ -23,7 +24,7 @@ class EventLog(FileOutput):
     Args:
         path: the log; missing folders are made when the first event comes.
         resume_step: the last step of the checkpoint that the run resumes from; later rows are removed.
-        every: write one event in so many, and each event with a note. A scan of the log then sees less than the monitor.
+        every: write one event in so many, and each with a note or an alert. A scan of the log then sees less than the monitor.
     """
 
     name: ClassVar[str] = "event log"
@@ -48,7 +49,7 @@ class EventLog(FileOutput):
     def write(self, event: Event) -> None:
         """Append the event; while the log cannot be opened, events wait here."""
         self._count += 1
-        if self._count % self.every == 0 or self._count == 1 or event.notes:
+        if self._count % self.every == 0 or self._count == 1 or event.notes or ALERTS in event.model_info:
             self._waiting.append(event)
             self._flush()
 
