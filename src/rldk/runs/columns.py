@@ -33,7 +33,7 @@ class Column:
     codes: npt.NDArray[np.int32] | None = None
     words: tuple[str, ...] = ()
 
-    def take(self, rows: Rows) -> Column:
+    def take(self, rows: Rows | slice) -> Column:
         """The column of some of the rows."""
         return Column(self.values[rows], self.state[rows], None if self.codes is None else self.codes[rows], self.words)
 
@@ -100,9 +100,12 @@ class Table:
     shapes: npt.NDArray[np.int32]
     dropped_columns: int
     _chunks: dict[str, list[Chunk]] = field(repr=False)
+    _columns: dict[str, Column] = field(default_factory=dict, repr=False)
 
     def cells_of(self, name: str) -> int:
         """In how many rows a key has a cell."""
+        if name in self._columns:
+            return int((self._columns[name].state != ABSENT).sum())
         return sum(len(chunk.rows) for chunk in self._chunks.get(name, ()))
 
     @property
@@ -111,8 +114,17 @@ class Table:
         return tuple(self._chunks)
 
     def column(self, name: str) -> Column:
-        """One key's cells over all rows."""
-        chunks = self._chunks.get(name, [])
+        """One key's cells over all rows; the numbers are the table's own, unless there are words among them."""
+        made = self._columns.get(name)
+        if made is None:
+            made = self._made(self._chunks.get(name, []))
+            if name in self._chunks:
+                self._columns[name] = made
+                self._chunks[name] = []  # the cells are held once, and not as chunks too
+        values = made.values if made.codes is None else made.values.copy()
+        return Column(values, made.state.copy(), None if made.codes is None else made.codes.copy(), made.words)
+
+    def _made(self, chunks: list[Chunk]) -> Column:
         if (numbers := _all_numbers(chunks, self.rows)) is not None:
             return Column(numbers, np.full(self.rows, NUMBER, dtype=np.uint8))
         column = Column(np.empty(self.rows), np.zeros(self.rows, dtype=np.uint8))

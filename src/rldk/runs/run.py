@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Coverage", "Run", "Runs", "frame_of"]
 
 _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
+_AT_ONCE = 4096  # rows that are made into events together: as objects they take many times the memory of the arrays
 
 
 @dataclass(slots=True)
@@ -117,31 +118,34 @@ class Run:
         info = {"run_id": self.run_id}
         if reductions := {name: per for name, per in self.coverage.reductions.items() if name == "kl_mean"}:
             info["reductions"] = reductions  # type: ignore[assignment]
-        times = self.wall_time.tolist()
-        phases = self.phases().tolist()
-        labels = [(LABEL_KEYS[name][0], column.cells()) for name, column in self.labels.items() if name in LABEL_KEYS]
-        for row, (step, (metrics, nulls)) in enumerate(zip(self.steps.tolist(), self._cells(), strict=True)):
-            event = Event(step, metrics, None if times[row] != times[row] else times[row], nulls=nulls)
-            event.model_info = {**info, "phase": phases[row]}
-            if row == 0 and self.config:
-                event.model_info["config"] = self.config.to_dict()
-            for key, cells in labels:
-                if (cell := cells[row]) is not None:
-                    _put(event, key, cell)
-            yield event
+        phases = self.phases()
+        named = [(LABEL_KEYS[name][0], column) for name, column in self.labels.items() if name in LABEL_KEYS]
+        for begin in range(0, len(self), _AT_ONCE):
+            rows = slice(begin, begin + _AT_ONCE)
+            times, said = self.wall_time[rows].tolist(), phases[rows].tolist()
+            labels = [(key, column.take(rows).cells()) for key, column in named]
+            for row, (step, (metrics, nulls)) in enumerate(zip(self.steps[rows].tolist(), self._cells(rows), strict=True)):
+                event = Event(step, metrics, None if times[row] != times[row] else times[row], nulls=nulls)
+                event.model_info = {**info, "phase": said[row]}
+                if begin + row == 0 and self.config:
+                    event.model_info["config"] = self.config.to_dict()
+                for key, cells in labels:
+                    if (cell := cells[row]) is not None:
+                        _put(event, key, cell)
+                yield event
 
-    def _cells(self) -> Iterator[tuple[dict[str, float], tuple[str, ...]]]:
+    def _cells(self, rows: slice) -> Iterator[tuple[dict[str, float], tuple[str, ...]]]:
         """Row by row the metrics that were logged, and the names of those logged as null.
 
         Most rows of a log hold the same metrics: which ones is worked out once for all rows that are alike.
         """
         names, count = tuple(self.columns), len(self.columns)
         if not count:
-            yield from (({}, ()) for _ in range(len(self)))
+            yield from (({}, ()) for _ in self.steps[rows])
             return
-        states = np.stack([column.state for column in self.columns.values()], axis=1).astype(np.uint8).tobytes()
+        states = np.stack([column.state[rows] for column in self.columns.values()], axis=1).astype(np.uint8).tobytes()
         shapes: dict[bytes, tuple[tuple[str, ...], list[bool], tuple[str, ...]]] = {}
-        for row, values in enumerate(zip(*(column.values.tolist() for column in self.columns.values()), strict=True)):
+        for row, values in enumerate(zip(*(column.values[rows].tolist() for column in self.columns.values()), strict=True)):
             state = states[row * count : (row + 1) * count]
             if (shape := shapes.get(state)) is None:
                 given = [cell == NUMBER for cell in state]

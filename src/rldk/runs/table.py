@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import compress, islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,12 @@ _MAX_COLUMNS = 4096
 _MAX_DEPTH = 8
 _MAX_DROPPED = 100_000
 _MAX_LEAVES = 256
-_FLUSH_CELLS = 1_000_000
+_FLUSH_CELLS = 250_000
+_MAX_WIDTH = 2 * _MAX_COLUMNS  # keys of a row, or of an object in it
+_MAX_OPEN_KEYS = 500_000  # of all shapes together
+_MANY_SHAPES = 32
 _MAX_ROWS = 2_000_000
-_MAX_CELLS = 64_000_000
+_MAX_CELLS = 40_000_000
 
 
 def _key_set(keys: tuple[str, ...], inner: tuple[str, ...]) -> frozenset[str]:
@@ -55,7 +59,7 @@ class TableBuilder:
         self._words = frozenset(words)
         self._max_columns = max_columns
         self._rows = 0
-        self._flushed = self._waiting = self._cells = 0
+        self._flushed = self._waiting = self._cells = self._open_keys = 0
         self._open: dict[tuple[tuple[str, ...], tuple[str, ...]], Shape] = {}
         self._chunks: dict[str, list[Chunk]] = {}
         self._shapes: list[npt.NDArray[np.int32]] = []
@@ -66,17 +70,31 @@ class TableBuilder:
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add one row, which must not change afterwards."""
+        if len(row) > _MAX_WIDTH:
+            row = self._narrowed(row)
         inner = row.get(self.lift) if self.lift is not None else None
+        if type(inner) is dict and len(inner) > _MAX_WIDTH:
+            inner = self._narrowed(inner)
         shape = self.shape(tuple(row), tuple(inner)) if type(inner) is dict else self.shape(tuple(row))
         shape.cells.extend(row.values())
         if type(inner) is dict:
             shape.inner_cells.extend(inner.values())
         shape.rows.append(self._rows)
         self._rows += 1
-        self._waiting += len(row)
+        self._waiting += len(row) + (len(inner) if type(inner) is dict else 0)
         if self._rows - self._flushed >= _FLUSH_ROWS or self._waiting > _FLUSH_CELLS:
             self._flush()
             self._check_room()
+
+    def _narrowed(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The first keys of a row that has more than there are columns, and those that place it; the others are counted."""
+        kept = dict(islice(row.items(), _MAX_WIDTH))
+        for key in islice(row, _MAX_WIDTH, None):
+            if self._keeps_words(key):
+                kept[key] = row[key]
+            elif len(self._dropped) < _MAX_DROPPED:
+                self._dropped.add(hash(key))
+        return kept
 
     def add_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add many rows."""
@@ -89,6 +107,7 @@ class TableBuilder:
         found = self._open.get((keys, inner))
         if found is None:
             found = self._open[keys, inner] = Shape(self._number(keys, inner), keys, inner)
+            self._open_keys += len(keys) + len(inner)
         found.pinned |= pinned
         return found
 
@@ -132,6 +151,12 @@ class TableBuilder:
                 self._store(name, Chunk(where, arrays[name], NUMBER))
             elif (there := ~gaps[name]).any():
                 self._store(name, Chunk(where[there], arrays[name][there], NUMBER))
+
+    def set_numbers(self, name: str, numbers: Sequence[float]) -> None:
+        """Give all rows these numbers under a key, in place of what they had there."""
+        self._flush()
+        where = np.arange(self._rows, dtype=np.intp)
+        self._chunks[name] = [Chunk(where, np.array(numbers, dtype=np.float64), NUMBER)]
 
     def _shapes_of(self, names: tuple[str, ...], gaps: Mapping[str, npt.NDArray[np.bool_]], rows: int) -> npt.NDArray[np.int32]:
         """The number of each row's shape: which of the columns it has a cell in."""
@@ -180,19 +205,41 @@ class TableBuilder:
         if not total:
             return
         numbers = np.zeros(total, dtype=np.int32)
-        for shape in self._open.values():
-            if shape.rows:
+        filled = [shape for shape in self._open.values() if shape.rows]
+        for shape in filled:
+            numbers[np.array(shape.rows, dtype=np.intp) - self._flushed] = shape.number
+        if len(filled) > _MANY_SHAPES:
+            self._take_scattered([(shape.inner, shape.rows, shape.inner_cells, None) for shape in filled if shape.inner], 1)
+            self._take_scattered(
+                [(shape.keys, shape.rows, shape.cells, self.lift if shape.inner else None) for shape in filled], 0
+            )
+        for shape in filled:
+            if len(filled) <= _MANY_SHAPES:
                 where = np.array(shape.rows, dtype=np.intp)
-                numbers[where - self._flushed] = shape.number
                 if shape.inner:  # first, since a key of the row itself wins over one of the same name in the lifted object
                     self._take_block(shape.inner, where, shape.inner_cells, 1)
                 self._take_block(shape.keys, where, shape.cells, 0, skip=self.lift if shape.inner else None)
-                shape.clear()
+            shape.clear()
         self._shapes.append(numbers)
         self._flushed, self._waiting = self._rows, 0
-        if len(self._open) > _MAX_COLUMNS:
+        if len(self._open) > _MAX_COLUMNS or self._open_keys > _MAX_OPEN_KEYS:
             self._open = {keys: shape for keys, shape in self._open.items() if shape.pinned}
+            self._open_keys = sum(len(keys) + len(inner) for keys, inner in self._open)
             self._numbers = {_key_set(*keys): shape.number for keys, shape in self._open.items()}
+
+    def _take_scattered(
+        self, blocks: list[tuple[tuple[str, ...], list[int], list[Any], str | None]], depth: int, prefix: str = ""
+    ) -> None:
+        """Few rows each of many shapes: the cells of a key together, since a block for each row takes much more memory."""
+        found: dict[str, list[tuple[int, Any]]] = {}
+        for keys, rows, cells, skip in blocks:
+            for position, name in enumerate(keys):
+                if name != skip:
+                    found.setdefault(name, []).extend(zip(rows, cells[position :: len(keys)], strict=True))
+        for name, pairs in found.items():
+            pairs.sort(key=itemgetter(0))
+            where, values = zip(*pairs, strict=True)
+            self._take(prefix + name, np.array(where, dtype=np.intp), values, depth)
 
     def _take_block(
         self, keys: tuple[str, ...], where: Rows, cells: list[Any], depth: int, prefix: str = "", skip: str | None = None
@@ -301,9 +348,15 @@ class TableBuilder:
         blocks: dict[tuple[str, ...], tuple[list[int], list[Any]]] = {}
         for position, cell in enumerate(cells):
             if type(cell) is dict:
+                cell = cell if len(cell) <= _MAX_WIDTH else self._narrowed(cell)
                 positions, values = blocks.setdefault(tuple(cell), ([], []))
                 positions.append(position)
                 values.extend(cell.values())
+        if len(blocks) > _MANY_SHAPES:
+            rows = where.tolist()
+            scattered = [(keys, [rows[at] for at in positions], values, None) for keys, (positions, values) in blocks.items()]
+            self._take_scattered(scattered, depth + 1, f"{name}/")
+            return
         for keys, (positions, values) in blocks.items():
             inner = where if len(positions) == len(cells) else where[np.array(positions, dtype=np.intp)]
             self._take_block(keys, inner, values, depth + 1, f"{name}/")
