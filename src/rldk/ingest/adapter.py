@@ -15,7 +15,7 @@ from rldk.ingest.run_settings import settings_beside
 from rldk.ingest.source import Source
 from rldk.ingest.unmapped_keys import guesses_of
 from rldk.log.blocks import Progress
-from rldk.log.problems import LineProblems
+from rldk.log.problems import LineProblems, TooManyProblems
 from rldk.runs.build import build_runs
 from rldk.runs.run import Run, frame_of
 from rldk.runs.table import TableBuilder, TableFull
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Adapter"]
 
 logger = logging.getLogger("rldk")
+
+_MAX_SKIPPED = 1_000_000
 
 
 class Adapter(ABC):
@@ -55,7 +57,7 @@ class Adapter(ABC):
         self.field_map = dict(field_map or {})
         check_field_map(self.field_map)
         self.progress = progress
-        self.problems = LineProblems()
+        self.problems = LineProblems(most=_MAX_SKIPPED)
         self.notes: list[str] = []
         self.settings: dict[str | None, Mapping[str, Any]] = {}
         self.why = ""
@@ -79,6 +81,8 @@ class Adapter(ABC):
             self.fill(builder)
         except TableFull:
             self.notes.append(f"the log is too large to be read as a whole: its first {builder.rows:,} rows are judged")
+        except TooManyProblems:
+            self.notes.append(f"more than {_MAX_SKIPPED:,} lines cannot be used: the rest was not read, the others are judged")
         table = builder.finish()
         runs = build_runs(
             table,

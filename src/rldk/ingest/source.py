@@ -15,13 +15,19 @@ from rldk.log.blocks import Progress, check_readable, iter_blocks
 from rldk.log.lines import MAX_LINE_BYTES, LineSplitter, iter_lines
 from rldk.log.problems import LineProblems
 
-__all__ = ["MAX_DOCUMENT_BYTES", "Source"]
+__all__ = ["MAX_DOCUMENT_BYTES", "DocumentTooLarge", "Source"]
 
 HEAD_BYTES = 256 << 10
 WIDE_HEAD_BYTES = 8 << 20
 MOST_SEARCHED_BYTES = 1 << 30
 _MAX_KEYS = 4096  # of an object at the beginning: enough to see what it is
 MAX_DOCUMENT_BYTES = 128 << 20  # a document takes several times its size in memory
+_MAX_UNFOLDED = 700 << 20
+_BYTES_OF_OBJECT, _BYTES_OF_VALUE = 150, 40  # what they take in memory, without their text
+
+
+class DocumentTooLarge(ReadError):
+    """A document that would fill the memory; its first rows can still be read."""
 
 
 class Source:
@@ -46,10 +52,10 @@ class Source:
 
         Of a file that begins with a line longer than that, those after it: one long line is skipped, not the whole file.
         """
-        head = self._first(HEAD_BYTES)
+        head = self.first(HEAD_BYTES)
         if len(head) < HEAD_BYTES or b"\n" in head:
             return head
-        head = self._first(WIDE_HEAD_BYTES)
+        head = self.first(WIDE_HEAD_BYTES)
         if len(head) < WIDE_HEAD_BYTES or b"\n" in head:
             return head
         return (b"" if b"\0" in head else self._after_first_line(HEAD_BYTES)) or head
@@ -57,9 +63,10 @@ class Source:
     @cached_property
     def wide_head(self) -> bytes:
         """Many more of the first bytes: a console prints much before the first row, and never in a known place."""
-        return self._first(WIDE_HEAD_BYTES) if len(self.head) == HEAD_BYTES else self.head
+        return self.first(WIDE_HEAD_BYTES) if len(self.head) == HEAD_BYTES else self.head
 
-    def _first(self, size: int) -> bytes:
+    def first(self, size: int) -> bytes:
+        """So many bytes from the beginning, decompressed; none of a folder."""
         if self.is_folder:
             return b""
         check_readable(self.path)
@@ -141,10 +148,17 @@ class Source:
             text += block
             if len(text) > MAX_DOCUMENT_BYTES:
                 limit = MAX_DOCUMENT_BYTES >> 20
-                raise ReadError(f"{self.path} is one JSON document of more than {limit} MiB: write it as JSON lines.")
+                raise DocumentTooLarge(f"{self.path} is one JSON document of more than {limit} MiB: write it as JSON lines.")
+        if _unfolded(text) > _MAX_UNFOLDED:
+            raise DocumentTooLarge(f"{self.path} is one JSON document of too many values: write it as JSON lines.")
         if text.startswith(b"\xef\xbb\xbf"):
             del text[:3]
         try:
             return loads(text)
         except ValueError as error:
             raise ReadError(f"{self.path} is not a complete JSON document ({error}): it may be cut off.") from None
+
+
+def _unfolded(text: bytearray) -> int:
+    """About how many bytes a JSON text takes in memory as objects, at most."""
+    return len(text) + _BYTES_OF_OBJECT * (text.count(b"{") + text.count(b"[")) + _BYTES_OF_VALUE * text.count(b",")

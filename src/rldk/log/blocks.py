@@ -125,8 +125,8 @@ def _decompress(
                 except broken as error:
                     problems.damage = f"the compressed data is damaged: {error}"
                     return
-                if content:
-                    yield content
+                for begin_at in range(0, len(content), BLOCK_BYTES):  # a few bytes may have unfolded to megabytes
+                    yield content[begin_at : begin_at + BLOCK_BYTES]
                 data = stream.unused_data if stream.eof else b""
     if not stream.eof:
         problems.damage = "the compressed data ends too early: the file was cut off, or is still being written"

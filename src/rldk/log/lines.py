@@ -15,6 +15,7 @@ MAX_LINE_BYTES = 16 << 20
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b"\0 \t\r\v\f"
 _EMPTY = b"\n \t\r\v\f"
+_QUIET_LINES, _QUIET_BYTES = 500_000, 64 << 20
 
 
 def iter_lines(
@@ -38,7 +39,14 @@ def iter_lines(
 
 
 def _lines(path: Path, splitter: LineSplitter, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
-    for block in iter_blocks(path, splitter.problems, progress):
+    problems = splitter.problems
+    quiet, last = 0, problems.last_row
+    for block in iter_blocks(path, problems, progress):
+        if problems.last_row is not None:
+            quiet, last = (quiet + len(block) if problems.last_row == last else 0), problems.last_row
+            if quiet > _QUIET_BYTES or (quiet and splitter.number - problems.last_row > _QUIET_LINES):
+                problems.damage = f"no row came for very long after line {last}: what follows line {splitter.number} was not read"
+                return
         yield from splitter.feed(block)
     yield from splitter.finish()
 

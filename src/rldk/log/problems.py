@@ -5,7 +5,11 @@ from __future__ import annotations
 from bisect import insort
 from dataclasses import dataclass, field
 
-__all__ = ["LineProblems"]
+__all__ = ["LineProblems", "TooManyProblems"]
+
+
+class TooManyProblems(Exception):
+    """So many lines could not be used that reading on is not worth the time."""
 
 
 @dataclass(slots=True)
@@ -16,6 +20,9 @@ class LineProblems:
     that a file of garbage costs no memory. `damage` says what is wrong with the file as a whole: compressed data that
     ends too early, a disk that cannot be read. `unterminated` is the number of a last line without its newline, and
     `torn` is true where that line could not be used either: a writer died in the middle of it, or is still writing it.
+
+    With `most`, one line more than so many raises `TooManyProblems`. A reader of a console keeps the number of the last line that
+    was a row in `last_row`, from 0 on; of a file in which no row comes for very long, the rest is not read.
     """
 
     limit: int = 100
@@ -24,6 +31,8 @@ class LineProblems:
     damage: str | None = None
     unterminated: int | None = None
     torn: bool = False
+    most: int | None = None
+    last_row: int | None = None
 
     def add(self, line: int, reason: str) -> None:
         """Record a skipped line and the reason."""
@@ -33,6 +42,8 @@ class LineProblems:
         self.total += 1
         if len(self.skipped) < self.limit:
             insort(self.skipped, (line, reason))  # a splitter is a block ahead of its consumer
+        if self.most is not None and self.total > self.most:
+            raise TooManyProblems
 
     def summary(self, shown: int = 3) -> str:
         """One sentence for people, naming the first few lines; empty where there is nothing to say."""

@@ -25,6 +25,8 @@ _COUNTER = re.compile(rb"(?:^|\])\s*(?:\d+%\|[^|]*\|\s*)?(\d+)/(\d+) \[\d+:\d\d[
 """The same where the bar itself was left out or several stand one after the other, as copied logs have them."""
 _ANNOUNCED = re.compile(rb"(Num Epochs|Total (?:optimization )?steps) = (\d[\d,]*)")
 _MOST_ENDS = 16
+_MOST_REDRAWS = 1_000_000
+_MOST_LAUNCHES = 10_000
 _ROUNDED = 0.0051
 """The trainer prints epochs with two decimals, and newer ones with more."""
 
@@ -62,7 +64,7 @@ class _ProgressBar:
         if match is None or piece.find(b"%|", match.end()) >= 0:
             return b"/" in piece and self._see_counters(piece)
         drawn = int(match[1]), int(match[2])
-        if self._wiped and (self._row >= 0 or drawn == self.last):
+        if self._wiped and (self._row >= 0 or drawn == self.last) and len(self.redraws) < _MOST_REDRAWS:
             self.redraws.append(_Redraw(*drawn, self._row))
         if drawn[1] != self.last[1]:
             self._leave()
@@ -131,6 +133,7 @@ class TrainerSteps:
         self._rows = 0
         self._launches: list[_Launch] = []
         self._announced = (0, 0)
+        self._latest: dict[int, int] = {}
 
     def see(self, piece: bytes) -> None:
         """Take a piece of a line that is not a row: a bar, or what the trainer announces when it begins."""
@@ -144,14 +147,17 @@ class TrainerSteps:
         """Take the next row."""
         last = self._launches[-1] if self._launches else None
         here = epoch if epoch is not None else (last.epochs[-1] if last else 0.0)
-        if last is None or here < last.epochs[-1] or (last.kinds[-1] == SUMMARY and here <= last.epochs[-1]):
+        begins = last is None or here < last.epochs[-1] or (last.kinds[-1] == SUMMARY and here <= last.epochs[-1])
+        if last is None or (begins and len(self._launches) < _MOST_LAUNCHES):
             last = _Launch(self._rows, *self._announced)
             self._launches.append(last)
         last.kinds.append(kind)
         last.epochs.append(here)
         last.counters.append(self._bar.last)
         if kind != TRAIN:
-            last.latest[len(last.kinds) - 1] = self._bar.latest()
+            latest = self._bar.latest()
+            self._latest = self._latest if latest == self._latest else latest  # one object, however often it is kept
+            last.latest[len(last.kinds) - 1] = self._latest
         self._bar.add_row(self._rows)
         self._rows += 1
 
@@ -167,6 +173,8 @@ class TrainerSteps:
         return self._by_count(), how + "rows are numbered from 1" + " in each launch" * (len(self._launches) > 1)
 
     def _by_redraws(self) -> list[int] | None:
+        if len(self._bar.redraws) >= _MOST_REDRAWS:
+            return None
         redraws = self._bar.redraws_by_launch()
         if not self._launches or len(redraws) != len(self._launches):
             return None

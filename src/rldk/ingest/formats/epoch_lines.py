@@ -30,14 +30,15 @@ from rldk.runs.table import TableBuilder
 
 __all__ = ["MARK", "EpochLinesAdapter", "MiniMindAdapter", "TrainerConsoleAdapter", "form_of", "keys_of", "lines_of"]
 
-MARK = re.compile(rb"[Ee]poch\s*(?::|\xef\xbc\x9a)?\s*[\[(]?\d")
+MARK = re.compile(rb"[Ee]poch\s{0,20}(?::|\xef\xbc\x9a)?\s{0,20}[\[(]?\d")
 _WIDE = str.maketrans("：，；（）［］％　", ":,;()[]% ")
-_BEFORE_EPOCH = re.compile(r"epoch\s*:?\s*[\[(]?$", re.IGNORECASE)
+_BEFORE_EPOCH = re.compile(r"epoch\s{0,20}:?\s{0,20}[\[(]?$", re.IGNORECASE)
 _BEFORE_STEP = re.compile(r"\]?\s*\(")
 _STEP_BY_NAME = re.compile(r"\s*,\s*step\s*:\s*", re.IGNORECASE)
 _OWN = frozenset({"KL_ref", "Avg Response Len", "Actor LR", "Critic LR"})
 _CUT = re.compile(r"[,;|:\])]\s*|^\S+\s+")
 _NAME = re.compile(r"[A-Za-z_][\w/ .()-]*")
+_MAX_BYTES = 1 << 16  # no row is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def lines_of(
 ) -> Iterator[Line]:
     """The lines that are rows; others are passed over in silence."""
     forms = Forms(partial(form_of, framework=framework))
+    problems.last_row = 0
     for number, line in source.lines(problems, progress):
         if b"poch" not in line:
             continue
@@ -74,6 +76,7 @@ def lines_of(
         values, words, form = forms.read(text)
         if form is None or not all(values[at].isdecimal() for at in (form.epoch, form.step, form.step + 1)):
             continue
+        problems.last_row = number
         if number == problems.unterminated:
             cells = complete_cells(form.cells, words, problems, notes)
             if not cells:
@@ -84,7 +87,7 @@ def lines_of(
 
 def _narrow(line: bytes) -> str:
     """The line without colours, its full-width punctuation made plain, and only what was last written into it."""
-    text = strip_colours(line).rstrip(b"\r").rsplit(b"\r", 1)[-1].decode("utf-8", "replace")
+    text = strip_colours(line).rstrip(b"\r").rsplit(b"\r", 1)[-1][:_MAX_BYTES].decode("utf-8", "replace")
     return text if text.isascii() else text.translate(_WIDE)
 
 

@@ -11,6 +11,7 @@ from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import delimited, json_document, json_lines
 from rldk.ingest.formats.json_lines import fill_json_lines, flatten, iter_json_lines
+from rldk.ingest.source import DocumentTooLarge
 from rldk.ingest.unmapped_keys import MAX_SUGGESTED, explain, listed, placeable, suggest
 from rldk.runs.run import Run
 from rldk.runs.table import TableBuilder
@@ -66,7 +67,10 @@ class FlexibleAdapter(Adapter):
     def read(self) -> Iterator[Mapping[str, Any]]:
         layout = self._layout()
         if layout == "document":
-            return json_document.iter_rows(self.source.document(self.problems), self.notes)
+            try:
+                return json_document.iter_rows(self.source.document(self.problems), self.notes)
+            except DocumentTooLarge as error:
+                return json_document.rows_of_beginning(self.source, self.notes, error)
         if layout == "lines":
             return iter_json_lines(self)
         header = delimited.header_of(self.source) if layout == "table" else None

@@ -134,6 +134,7 @@ def _position(names: list[tuple[str, bool]], wanted: frozenset[str]) -> int | No
     return next((position for position in found if names[position][1]), found[0] if found else None)
 
 
+@lru_cache(maxsize=4096)
 def _key(before: str, first: bool) -> tuple[str, bool]:
     """The name before a number, and whether `=` or `:` says that the number is its value."""
     text = before.rstrip()
@@ -143,7 +144,8 @@ def _key(before: str, first: bool) -> tuple[str, bool]:
     phrase = text.rstrip("=:[(#").rstrip().rstrip("\"'")
     if not first:
         phrase = _GLUED.sub("", phrase, count=1) if _GLUED.match(phrase) else phrase
-    phrase = _LEVEL.sub("", _CUT.sub("", phrase).strip())
+    cut = _CUT.match(phrase)
+    phrase = _LEVEL.sub("", phrase[cut.end() if cut else 0 :].strip())
     if not _NAME.fullmatch(phrase):
         return "", False
     return _shortest_known(phrase, said), said
@@ -161,7 +163,7 @@ def _shortest_known(phrase: str, said: bool) -> str:
 
 
 _CANDIDATE = re.compile(rb"[A-Za-z)\]\"'] ?[=: ] ?[-+.]?(?:\d|nan|inf|NaN)")
-_BAR = re.compile(r"\d+%\|[^|]*\|[^\[]*\[[^\],]*,[^\],]*(?:it/s|s/it|\?)(?:, ([^\]]*))?\]")
+_BAR = re.compile(r"(?<!\d)\d{1,9}%\|[^|]{0,500}\|[^\[]{0,500}\[[^\],]{0,200},[^\],]{0,200}(?:it/s|s/it|\?)(?:, ([^\]]*))?\]")
 _HEAD_LINES = 20000
 _MAX_CHARS = 1 << 16  # no row is longer
 
@@ -228,6 +230,7 @@ class KeyValueAdapter(Adapter):
         blocks = getattr(self, "_blocks", None) or self._find_blocks()
         spread = SpreadRows(blocks) if blocks is not None else None
         previous = ""
+        self.problems.last_row = 0
         for number, line in self.source.lines(self.problems, self.progress):
             for text in _texts(line):
                 if text == previous and text.startswith("\r"):
@@ -236,7 +239,9 @@ class KeyValueAdapter(Adapter):
                 time, rest = console.split_stamp(text)
                 values, words, form = forms.read(rest)
                 if spread is not None and spread.takes(form, words, values, time):
-                    yield from spread.ready()
+                    for row in spread.ready():
+                        self.problems.last_row = number
+                        yield row
                     continue
                 if spread is not None and form.step is not None and not form.is_row:
                     if (count := parse_count(values[form.step])) is not None:
@@ -246,6 +251,7 @@ class KeyValueAdapter(Adapter):
                 if not form.is_row or (counts and not form.counts):
                     banner.see(words)
                     continue
+                self.problems.last_row = number
                 if number == self.problems.unterminated:
                     places = (form.step, form.total, form.epoch)
                     cells = complete_cells(form.cells, words, self.problems, self.notes, places)
@@ -275,6 +281,7 @@ class KeyValueAdapter(Adapter):
 def _texts(line: bytes) -> list[str]:
     """What is to be read of a line: itself, or what each progress bar in it says after the pace."""
     text = console.strip_colours(line).decode("utf-8", "replace")
+    pieces = [piece for piece in text.split("\r") if len(piece) <= _MAX_CHARS]
     if "%|" not in text:
-        return [piece for piece in text.split("\r") if len(piece) <= _MAX_CHARS]
-    return ["\r" + match.group(1) for piece in text.split("\r") if (match := _BAR.search(piece)) and match.group(1)]
+        return pieces
+    return ["\r" + match.group(1) for piece in pieces if (match := _BAR.search(piece)) and match.group(1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 from rldk.core.catalog import identify, is_measured, locate
@@ -17,7 +18,8 @@ from rldk.ingest.formats.event_log import fill_events, is_event, iter_events
 from rldk.ingest.formats.json_lines import fill_json_lines, iter_json_lines
 from rldk.ingest.formats.python_dicts import parse_dict
 from rldk.ingest.run_settings import document_settings
-from rldk.runs.table import TableBuilder, no_garbage_collection
+from rldk.ingest.source import DocumentTooLarge
+from rldk.runs.table import TableBuilder
 
 __all__ = ["HFConsoleAdapter", "TRLAdapter"]
 
@@ -66,7 +68,10 @@ class TRLAdapter(Adapter):
         if layout == "events":
             return iter_events(self)
         if layout == "document":
-            whole = self.source.document(self.problems)
+            try:
+                whole = self.source.document(self.problems)
+            except DocumentTooLarge as error:
+                return json_document.rows_of_beginning(self.source, self.notes, error)
             self.settings[None] = document_settings(whole)
             return json_document.iter_rows(whole)
         return iter_json_lines(self)
@@ -84,6 +89,7 @@ class TRLAdapter(Adapter):
 Shapes = dict[tuple[str, ...], int | None]
 _START = re.compile(rb"""\{(?:'[^'\\\r{}]{1,200}'|"[^"\\\r{}]{1,200}"): """)
 _MOST_FAILURES = 64
+_LOOKED_AT = 100
 _TORN = re.compile(rb"\{'[\w/]+': [^{]*'(?:loss|epoch|reward|learning_rate)'")
 
 
@@ -111,9 +117,10 @@ class HFConsoleAdapter(Adapter):
         self._steps = TrainerSteps()
         see = self._steps.see
         shapes: Shapes = {}
+        self.problems.last_row = 0
         for number, line in self.source.lines(self.problems, self.progress):
             if (row := _whole(line)) is not None:
-                yield from self._kept(row, shapes)
+                yield from self._kept(number, row, shapes)
                 continue
             if b"{" not in line and b"|" not in line and b"\r" not in line:
                 if b"/" in line or b" = " in line:
@@ -128,15 +135,16 @@ class HFConsoleAdapter(Adapter):
                 if at > 0:
                     see(piece[:at])
                 elif (row := _whole(piece)) is not None:
-                    yield from self._kept(row, shapes)
+                    yield from self._kept(number, row, shapes)
                     continue
                 yield from self._rows_of(number, piece, shapes)
 
-    def _kept(self, row: dict[str, Any], shapes: Shapes) -> tuple[dict[str, Any], ...]:
+    def _kept(self, number: int, row: dict[str, Any], shapes: Shapes) -> tuple[dict[str, Any], ...]:
         """The row, if it is one."""
         kind = _kind_of(row, shapes)
         if kind is None:
             return ()
+        self.problems.last_row = number
         self._steps.add(kind, to_number(row.get("epoch")))
         return (row,)
 
@@ -147,6 +155,7 @@ class HFConsoleAdapter(Adapter):
         found = False
         for row in _rows(piece, shapes):
             found = True
+            self.problems.last_row = number
             self._steps.add(_kind_of(row, shapes) or TRAIN, to_number(row.get("epoch")))
             if time is not None:
                 row["wall_time"] = time
@@ -155,16 +164,18 @@ class HFConsoleAdapter(Adapter):
             self.problems.add(number, "an incomplete Python dict")
 
     def fill(self, builder: TableBuilder) -> None:
-        """Rows are held until the last one is read: only then it is sure that the bar's steps are theirs."""
-        with no_garbage_collection():
-            rows = list(self.read())
-        if rows and not any(key in row for row in rows[:100] for key in STEP_KEYS[:3]):
+        """Steps are filled in after the last row is read: only then it is sure that the bar's steps are theirs."""
+        rows = self.read()
+        first = list(islice(rows, _LOOKED_AT))
+        if not first or any(key in row for row in first for key in STEP_KEYS[:3]):
+            builder.add_all(chain(first, rows))
+            return
+        try:
+            builder.add_all({**row, "step": 0} for row in chain(first, rows))
+        finally:
             steps, how = self._steps.steps()
             self.notes.append(how)
-            for row, step in zip(rows, steps, strict=True):
-                row["step"] = step
-        rows.reverse()
-        builder.add_all(rows.pop() for _ in range(len(rows)))
+            builder.set_numbers("step", steps[: builder.rows])
 
 
 def _whole(text: bytes) -> dict[str, Any] | None:

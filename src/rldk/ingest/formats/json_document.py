@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 from rldk.core.catalog import is_measured
@@ -15,12 +15,15 @@ from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats.json_lines import flatten
 from rldk.ingest.formats.json_rows import rows_anywhere
 from rldk.ingest.run_settings import document_settings
-from rldk.ingest.source import HEAD_BYTES, Source
+from rldk.ingest.source import HEAD_BYTES, DocumentTooLarge, Source
 from rldk.ingest.unmapped_keys import placeable
 from rldk.log.problems import LineProblems
 from rldk.runs.table import TableBuilder
 
-__all__ = ["JsonDocumentAdapter", "fill_rows", "head_keys", "head_rows", "iter_rows", "looks_like_document", "rows_of"]
+__all__ = [
+    "JsonDocumentAdapter", "fill_rows", "head_keys", "head_rows", "iter_rows", "looks_like_document", "rows_of",
+    "rows_of_beginning",
+]  # fmt: skip
 
 HISTORY_KEYS = ("log_history", "history", "logs", "metrics", "rows", "steps", "step_logs", "training_history", "data")
 _STEPS = frozenset({*STEP_KEYS, "steps", "iterations", "iters", "global_steps"})
@@ -28,6 +31,7 @@ _NAME = re.compile(r'"((?:[^"\\]|\\.){0,256})"\s*:')  # bounded: without an end 
 _FIRST_ROW = re.compile(r"\[\s*\{")
 _NEXT_ROW = re.compile(r"\s*,\s*\{")
 _MAX_DEPTH = 6
+_BEGINNING = 32 << 20
 Lists = dict[str, list[Any]]
 
 
@@ -130,18 +134,29 @@ def fill_rows(document: Any, builder: TableBuilder, notes: list[str]) -> None:
 
 def head_rows(head: bytes, most: int = 20) -> list[Mapping[str, Any]]:
     """The first objects of a JSON list of which only the beginning is at hand, by itself or under `log_history`."""
-    text = head.decode("utf-8", "replace")
+    return list(islice(_objects_in(head.decode("utf-8", "replace")), most))
+
+
+def _objects_in(text: str) -> Iterator[Mapping[str, Any]]:
     decoder = json.JSONDecoder()
-    rows: list[Mapping[str, Any]] = []
     begin = _FIRST_ROW.search(text)
-    while begin is not None and len(rows) < most:
+    while begin is not None:
         try:
             row, position = decoder.raw_decode(text, begin.end() - 1)
         except (ValueError, RecursionError):
-            break
-        rows.append(row)
+            return
+        yield row
         begin = _NEXT_ROW.match(text, position)
-    return rows
+
+
+def rows_of_beginning(source: Source, notes: list[str], error: DocumentTooLarge) -> Iterator[Mapping[str, Any]]:
+    """The rows at the beginning of a document that is too large to be read as a whole; where it has none, that is an error."""
+    rows = _objects_in(source.first(_BEGINNING).decode("utf-8", "replace"))
+    first = next(rows, None)
+    if first is None:
+        raise error
+    notes.append(f"the document is too large to be read as a whole: the rows in its first {_BEGINNING >> 20} MiB are judged")
+    return chain((first,), rows)
 
 
 def head_keys(source: Source) -> list[str]:
@@ -176,10 +191,18 @@ class JsonDocumentAdapter(Adapter):
         return bool(known)
 
     def read(self) -> Iterator[Mapping[str, Any]]:
-        return iter_rows(self._document(), self.notes)
+        try:
+            return iter_rows(self._document(), self.notes)
+        except DocumentTooLarge as error:
+            return rows_of_beginning(self.source, self.notes, error)
 
     def fill(self, builder: TableBuilder) -> None:
-        fill_rows(self._document(), builder, self.notes)
+        try:
+            document = self._document()
+        except DocumentTooLarge as error:
+            builder.add_all(rows_of_beginning(self.source, self.notes, error))
+        else:
+            fill_rows(document, builder, self.notes)
 
     def _document(self) -> Any:
         whole = self.source.document(self.problems)

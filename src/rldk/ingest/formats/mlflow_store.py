@@ -26,7 +26,7 @@ from rldk.log.problems import LineProblems
 
 __all__ = ["MLflowAdapter", "StoredRun", "find_runs", "points_of_run"]
 
-_FIELD = re.compile(rb"^(\w+):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE)
+_FIELD = re.compile(rb"^(\w{1,100}):(.*)$", re.MULTILINE)
 _META_BYTES = 64 << 10
 _MOST_KEYS = 20_000
 _AT_ONCE = 65_536
@@ -80,7 +80,7 @@ def _folders_with_meta(folder: Path) -> Iterator[Path]:
 def _read_run(folder: Path) -> StoredRun | None:
     """The run of a folder; `None` where its `meta.yaml` is not that of a run."""
     text = first_bytes(folder / "meta.yaml", _META_BYTES)
-    fields = {key.decode(): value.strip(b"'\"").decode("utf-8", "replace") for key, value in _FIELD.findall(text)}
+    fields = {key.decode(): value.strip(b" \t\r").strip(b"'\"").decode("utf-8", "replace") for key, value in _FIELD.findall(text)}
     run_id = fields.get("run_id") or fields.get("run_uuid")
     if not run_id or not (folder / "metrics").is_dir():
         return None

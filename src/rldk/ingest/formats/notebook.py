@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar
 
 from rldk.core.catalog import is_measured
@@ -22,28 +23,51 @@ __all__ = ["NotebookAdapter", "Table", "tables_in"]
 Table = list[list[str]]
 """A table's rows of cells; the first has the names of the columns."""
 
-_TABLE = re.compile(r"<table\b[^>]*>(.*?)(</table>|\Z)", re.DOTALL | re.IGNORECASE)
-_ROW = re.compile(r"<tr\b[^>]*>(.*?)(?:</tr>|\Z)", re.DOTALL | re.IGNORECASE)
-_CELL = re.compile(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(r"<[^>]*>")
+_MARK = re.compile(r"<(/?)(table|tr|t[hd])\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"<[^<>]*>")
 _RULE = re.compile(r"\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?")
 
 
 def tables_in(text: str) -> Iterator[tuple[Table, bool]]:
     """The tables of a text, those of HTML first, and whether each is whole or was cut off."""
-    for table, end in _TABLE.findall(text):
-        rows = [[_plain(cell) for cell in _CELL.findall(row)] for row in _ROW.findall(table)]
-        yield [row for row in rows if row], bool(end)
+    yield from _of_marks(text)
     for rows in _of_pipes(text):
         yield rows, len(rows[-1]) == len(rows[0])
+
+
+def _of_marks(text: str) -> Iterator[tuple[Table, bool]]:
+    """The tables of HTML, in one pass: a row ends with its table, and a cell that no mark ends is incomplete."""
+    table: Table | None = None
+    row: list[str] | None = None
+    cell = -1
+    for mark in _MARK.finditer(text):
+        closes, name = bool(mark[1]), mark[2].lower()
+        if table is None:
+            table = [] if name == "table" and not closes else None
+        elif closes and name == "table":
+            yield [*table, *([row] if row else [])], True
+            table, row, cell = None, None, -1
+        elif name == "tr" and closes != (row is None):
+            table += [row] if row else []
+            row, cell = None if closes else [], -1
+        elif name in ("td", "th") and row is not None and closes == (cell >= 0):
+            if closes:
+                row.append(_plain(text[cell : mark.start()]))
+            cell = -1 if closes else mark.end()
+        if table is not None and len(table) > _MAX_ROWS:
+            break
+    if table is not None:
+        yield [*table, *([row] if row else [])], False
 
 
 def _of_pipes(text: str) -> Iterator[Table]:
     """Lines of cells between pipes, under a line of names and a rule; a cell that no pipe ends is incomplete."""
     table: Table = []
     before, closed = "", False
-    for line in (*text.splitlines(), ""):
+    for line in chain(text.splitlines(), ("",)):
         line = line.strip()
+        if len(table) > _MAX_ROWS:
+            continue
         if table and "|" in line:
             cells = _cells_of_line(line)
             table.append(cells if line.endswith("|") or not closed else cells[:-1])
@@ -64,8 +88,12 @@ def _plain(cell: str) -> str:
 
 
 _CELLS = re.compile(rb'"cell_type"\s*:')
-_STEP_COLUMN = re.compile(rb"<th[^>]*>\s*(?:global_)?step\s*</th>|^\s*\|?\s*(?:global_)?step\s*\|.*\n\s*\|?\s*:?--", re.I | re.M)
-_MAX_BYTES = 256 << 20
+_STEP_COLUMN = re.compile(
+    rb"<th[^<>]*>\s*(?:global_)?step\s*</th>"
+    rb"|^[ \t]*(?:\|[ \t]*)?(?:global_)?step[ \t]*\|.*\n[ \t]*(?:\|[ \t]*)?:?--", re.I | re.M
+)  # fmt: skip
+_MAX_BYTES = 32 << 20
+_MAX_ROWS = 500_000
 _FEWEST_ROWS = 2
 
 
@@ -128,8 +156,9 @@ class NotebookAdapter(Adapter):
             for block in iter_blocks(self.source.path, self.problems):
                 blocks += block
                 if len(blocks) > _MAX_BYTES:
-                    raise ReadError(f"{self.source.path} is a page of more than {_MAX_BYTES >> 20} MiB.")
-            yield blocks.decode("utf-8", "replace")
+                    self.notes.append(f"the page is too large to be read as a whole: its first {_MAX_BYTES >> 20} MiB are judged")
+                    break
+            yield blocks[:_MAX_BYTES].decode("utf-8", "replace")
             return
         document = self.source.document(self.problems)
         cells = document.get("cells") if isinstance(document, dict) else None

@@ -43,6 +43,7 @@ _ANY = re.compile(
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _RUNS_ON = re.compile(r"[.\w+-]|$")  # words that could be taken for a part of the number before them
 _AFTER_NUMBER = re.compile(r"[\s,;|\])}]")
+_MOST_WORDS = 200_000  # of all forms that are remembered
 _OFTEN = 8  # an expression takes milliseconds to make
 Plan = TypeVar("Plan")
 Split = Callable[[str], tuple[list[str], tuple[str, ...]]]
@@ -106,6 +107,7 @@ class Forms(Generic[Plan]):
     """
 
     def __init__(self, make: Callable[[tuple[str, ...]], Plan], split: Split | None = None, most: int = 4096) -> None:
+        self._size = 0
         self._make = make
         self._split = split or split_numbers
         self._most = most
@@ -126,8 +128,10 @@ class Forms(Generic[Plan]):
             return values, *self._last
         plan = self._known.get(words)
         if plan is None:
-            if len(self._known) >= self._most:
+            if len(self._known) >= self._most or self._size >= _MOST_WORDS:
                 self._known.clear()
+                self._size = 0
+            self._size += len(words)
             plan = self._known[words] = self._make(words)
         if plan:  # a line that is not a row does not separate two that are
             self._last, self._again, self._repeats = (words, plan), None, 0

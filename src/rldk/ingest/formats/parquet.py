@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from rldk.core.catalog import is_known
 from rldk.core.catalog.axes import TIME_KEYS, is_axis
 from rldk.core.errors import ReadError, require
 from rldk.core.jsonio import to_number
@@ -22,6 +24,8 @@ Numbers = np.ma.MaskedArray[Any, np.dtype[np.float64]]
 Cells = Numbers | list[str | None]
 """Numbers, of which the empty ones are masked, or words."""
 _MAX_DEPTH = 8
+_MAX_WORD = 4096  # characters
+_MAX_COLUMNS = 8192
 
 
 def is_of_use(pyarrow: Any, name: str, first: Any) -> bool:
@@ -31,7 +35,7 @@ def is_of_use(pyarrow: Any, name: str, first: Any) -> bool:
     if types.is_nested(kind):
         return bool(types.is_struct(kind))
     if _is_text(pyarrow, kind):
-        cells = [cell for cell in first.to_pylist() if cell is not None]
+        cells = [cell for cell in _words(pyarrow, first) if cell is not None]
         return is_axis(name) or not cells or any(to_number(cell) is not None for cell in cells)
     return not (types.is_null(kind) or types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
 
@@ -50,7 +54,7 @@ def columns_of_batch(pyarrow: Any, batch: Any) -> dict[str, Cells]:
 def _leaves(pyarrow: Any, path: str, values: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if isinstance(values, pyarrow.ExtensionArray):
         values = values.storage
-    if pyarrow.types.is_dictionary(values.type):
+    if pyarrow.types.is_dictionary(values.type) and not _is_text(pyarrow, values.type.value_type):
         values = values.dictionary_decode()
     if not pyarrow.types.is_struct(values.type):
         yield path, values
@@ -62,8 +66,8 @@ def _leaves(pyarrow: Any, path: str, values: Any, depth: int) -> Iterator[tuple[
 def _cells(pyarrow: Any, name: str, values: Any) -> Cells | None:
     """Numbers with their gaps, or words; `None` where an array has neither."""
     types, kind = pyarrow.types, values.type
-    if _is_text(pyarrow, kind):
-        words: list[str | None] = values.to_pylist()
+    if types.is_dictionary(kind) or _is_text(pyarrow, kind):
+        words = _words(pyarrow, values)
         return words if is_axis(name) and name not in TIME_KEYS else _numbers_in(words, name in TIME_KEYS)
     scale = 1.0
     if types.is_timestamp(kind) or types.is_date(kind):
@@ -75,6 +79,16 @@ def _cells(pyarrow: Any, name: str, values: Any) -> Cells | None:
     there = np.asarray(values.is_valid())
     numbers = np.asarray(values.cast(pyarrow.float64(), safe=False).fill_null(np.nan), dtype=np.float64)
     return _masked(numbers * scale if scale != 1.0 else numbers, there)
+
+
+def _words(pyarrow: Any, values: Any) -> list[str | None]:
+    """The words of an array, long ones cut off; those that stand in many rows are there once."""
+    if pyarrow.types.is_string_view(values.type):
+        values = values.cast(pyarrow.large_string())
+    if not pyarrow.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    found: list[str | None] = [None if word is None else word[:_MAX_WORD] for word in values.dictionary.to_pylist()]
+    return [None if place is None else found[place] for place in values.indices.to_pylist()]
 
 
 def _is_text(pyarrow: Any, kind: Any) -> bool:
@@ -134,7 +148,9 @@ class ParquetAdapter(Adapter):
         path, damage = self.source.path, (pyarrow.ArrowException, OSError, ValueError)
         with _frugal(pyarrow), contextlib.ExitStack() as stack:
             try:
-                file = stack.enter_context(parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False))
+                texts = _columns_of_text(pyarrow, parquet.read_schema(path))
+                options = {"buffer_size": 1 << 20, "pre_buffer": False, "read_dictionary": texts}
+                file = stack.enter_context(parquet.ParquetFile(path, **options))
             except damage as error:
                 raise ReadError(f"{path} is not a complete parquet file ({_first_line(error)}): it may be cut off.") from None
             total, done, size = file.metadata.num_rows, 0, path.stat().st_size
@@ -154,18 +170,27 @@ class ParquetAdapter(Adapter):
 
     def _columns_of_use(self, pyarrow: Any, file: Any, damage: tuple[type[Exception], ...]) -> list[str]:
         """The names of the columns to read; the rest is never taken from the disk."""
+        names = file.schema_arrow.names
+        wanted = (name for n, name in enumerate(names) if n < _MAX_COLUMNS or is_axis(name) or is_known(name))
+        looked_at = list(islice(wanted, 2 * _MAX_COLUMNS))
         chosen = []
-        for name in file.schema_arrow.names:
+        for name in looked_at:
             try:
                 batch = next(file.iter_batches(_FEWEST_ROWS, columns=[name], use_threads=False), None)
             except damage:
                 batch = None
             if batch is not None and batch.num_columns and is_of_use(pyarrow, name, batch.column(0)):
                 chosen.append(name)
-        left = len(file.schema_arrow.names) - len(chosen)
-        if left:
+        if left := len(looked_at) - len(chosen):
             self.notes.append(f"{left} column(s) of words, lists or bytes left out")
+        if left := len(names) - len(looked_at):
+            self.notes.append(f"more than {_MAX_COLUMNS:,} columns: {left} of them were left out")
         return chosen
+
+
+def _columns_of_text(pyarrow: Any, schema: Any) -> list[str]:
+    """The columns that are read as a list of words and the places where each stands: one long word may stand in all rows."""
+    return [field.name for field in schema if _is_text(pyarrow, field.type)]
 
 
 @contextlib.contextmanager

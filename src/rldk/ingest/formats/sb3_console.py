@@ -51,6 +51,7 @@ class SB3ConsoleAdapter(Adapter):
         table: list[bytes] = []
         opened = 0
         read_table = _Tables()
+        self.problems.last_row = 0
         for number, raw in self.source.lines(self.problems, self.progress):
             line = console.strip_colours(raw).rstrip(b"\r")
             whole = number != self.problems.unterminated
@@ -60,6 +61,7 @@ class SB3ConsoleAdapter(Adapter):
                 if table:
                     row = read_table(table, len(line))
                     if row is not None:
+                        self.problems.last_row = number
                         yield row
                     else:
                         self.problems.add(opened, "an incomplete table")

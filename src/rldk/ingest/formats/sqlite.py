@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -18,6 +19,7 @@ MAGIC = b"SQLite format 3\0"
 _WAL_MODE = 2
 _TRIES = 5
 _PATIENCE = 1.0
+_MAX_CELL_BYTES = 16 << 20
 
 
 @contextmanager
@@ -44,7 +46,8 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
 
 def columns_of(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     """The columns of a table; none where there is no such table (a view is not one: it would run what it likes)."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
+    stored = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' AND name = ?"
+    found = connection.execute(stored, (table,)).fetchone()
     return frozenset(row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')) if found else frozenset()
 
 
@@ -65,6 +68,8 @@ def _connect(uri: str) -> Iterator[sqlite3.Connection]:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA query_only = ON")
+        if sys.version_info >= (3, 11):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_CELL_BYTES)  # of a cell, stored or computed
         yield connection
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,7 @@ Point = tuple[int, float, str, float]
 """A step, the time in seconds, a key and its value."""
 
 _OWN = frozenset({"step", "wall_time", "run_id"})
+_MAX_KEYS = 20_000  # of a row; further ones make another row of the same step
 
 
 def gather(points: Iterable[Point], run_id: str | None) -> Iterator[dict[str, Any]]:
@@ -106,7 +107,7 @@ def gather(points: Iterable[Point], run_id: str | None) -> Iterator[dict[str, An
     row: dict[str, Any] = {}
     at: int | None = None
     for step, time, key, value in points:
-        if step != at or key in row:
+        if step != at or key in row or len(row) >= _MAX_KEYS:
             if key in _OWN:
                 continue
             if row:
@@ -122,6 +123,5 @@ def gather(points: Iterable[Point], run_id: str | None) -> Iterator[dict[str, An
 
 def unique_names(names: dict[str, str | None]) -> dict[str, str]:
     """What to call each run, by its id: its name, with the id where several have that name, or else the id alone."""
-    given = [name for name in names.values() if name]
-    shared = {name for name in given if given.count(name) > 1} if len(set(given)) < len(given) else set()
-    return {key: f"{name} ({key[:8]})" if name in shared else name or key for key, name in names.items()}
+    given = Counter(name for name in names.values() if name)
+    return {key: f"{name} ({key[:8]})" if name and given[name] > 1 else name or key for key, name in names.items()}

@@ -38,7 +38,7 @@ class TableConsoleAdapter(Adapter):
 
     def read(self) -> Iterator[Mapping[str, Any]]:
         table: dict[str, Any] | None = None
-        opened = 0
+        opened = self.problems.last_row = 0
         for number, raw in self.source.lines(self.problems, self.progress):
             line = console.strip_colours(raw).strip()
             if number == self.problems.unterminated:
@@ -46,6 +46,7 @@ class TableConsoleAdapter(Adapter):
                 table = None
             elif len(line) >= 8 and not line.strip(b"-"):
                 if table:
+                    self.problems.last_row = number
                     yield self._row(table)
                     table = None
                 else:

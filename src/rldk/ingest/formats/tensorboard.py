@@ -22,8 +22,8 @@ from rldk.log.problems import LineProblems
 __all__ = ["TensorBoardAdapter", "iter_records", "starts_with_event"]
 
 _HEADER = struct.Struct("<QI")
-_LEAST, _MOST = 9, 64 << 20
-"""The bytes of an event: no less than its wall time, and no more than any that is worth waiting for."""
+_LEAST, _MOST, _LONGEST = 9, 16 << 20, 4 << 30
+"""The bytes of an event: no less than its wall time, no more than scalars can need, and no more than can be skipped."""
 
 
 def starts_with_event(head: bytes) -> bool:
@@ -43,18 +43,29 @@ def starts_with_event(head: bytes) -> bool:
 
 
 def iter_records(blocks: Iterable[bytes], problems: LineProblems) -> Iterator[bytes]:
-    """Give the sound records in order. A damaged one is left out; after a damaged header nothing can be found again."""
+    """Give the sound records in order. A damaged one is left out; after a damaged header nothing can be found again.
+
+    One that is too large for scalars is skipped, and not held.
+    """
     held = b""
-    number = offset = 0
+    number = offset = skipped = 0
     for block in blocks:
+        if skipped:
+            offset += min(skipped, len(block))
+            skipped, block = max(0, skipped - len(block)), block[skipped:]
         held += block
         place = 0
         while len(held) - place >= _HEADER.size:
             length, check = _HEADER.unpack_from(held, place)
-            if not _LEAST <= length <= _MOST or _checksum_of_length(length) != check:
+            if not _LEAST <= length <= _LONGEST or _checksum_of_length(length) != check:
                 problems.damage = f"damaged at byte {offset + place}: what follows cannot be read"
                 return
             start, end = place + _HEADER.size, place + _HEADER.size + length
+            if length > _MOST:
+                number += 1
+                problems.add(number, f"a record of more than {_MOST >> 20} MiB was left out")
+                skipped, place = max(0, end + 4 - len(held)), min(end + 4, len(held))
+                continue
             if end + 4 > len(held):
                 break
             record, place = held[start:end], end + 4
@@ -65,7 +76,7 @@ def iter_records(blocks: Iterable[bytes], problems: LineProblems) -> Iterator[by
                 problems.add(number, "the record is damaged: its checksum does not fit")
         offset += place
         held = held[place:]
-    if held and problems.damage is None:
+    if (held or skipped) and problems.damage is None:
         problems.damage = f"the last record is cut off after {len(held)} bytes: its writer died or is still writing"
 
 

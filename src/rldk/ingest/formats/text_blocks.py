@@ -18,6 +18,7 @@ __all__ = ["Blocks", "SpreadRows", "find_blocks", "loose_keys"]
 _LOOKED_AT = 600
 _FEWEST = 3
 _MOST_VALUES = 6
+_MOST_HELD = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,12 @@ class SpreadRows:
         if form.step is not None or self._blocks.keys.isdisjoint(loose_keys(form, words)):
             return False
         if form not in self._forms:
+            if len(self._forms) >= _MOST_HELD:
+                self._forms.clear()
             cells = tuple(cell for cell in form.cells if cell[1] in self._blocks.keys)
             self._forms[form] = replace(form, cells=cells, is_row=True)
-        self._held.append((self._forms[form], list(values), time))
+        if len(self._held) < _MOST_HELD:
+            self._held.append((self._forms[form], list(values), time))
         return True
 
     def ready(self) -> Iterator[Line]:

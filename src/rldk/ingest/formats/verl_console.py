@@ -20,6 +20,9 @@ _BEFORE_STEP = re.compile(r"(?:^|[\s)\]])step:")
 _KEY = re.compile(r"(?:\)|,[^)]*\))? - (\S.*?):(?:(?:(?:np|numpy|torch)\.\w+|tensor|array)\()?")
 
 
+_MAX_BYTES = 1 << 20  # no row is longer
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """Which value of a line is the step, and the keys of those that follow it."""
@@ -99,12 +102,14 @@ class VerlAdapter(Adapter):
 
     def _lines(self) -> Iterator[Line]:
         forms = Forms(form_of, split_values)
+        self.problems.last_row = 0
         for number, line in self.source.lines(self.problems, self.progress):
-            if b"step:" not in line:
+            if b"step:" not in line or len(line) > _MAX_BYTES:
                 continue
             values, _, form = forms.read(console.strip_colours(line).decode("utf-8", "replace"))
             if form is None:
                 continue
+            self.problems.last_row = number
             if form.step > 0:
                 self.problems.add(number, "two rows in one line: the first was left out")
             if number == self.problems.unterminated:

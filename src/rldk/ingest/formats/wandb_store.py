@@ -32,7 +32,7 @@ _BLOCK = 32 << 10
 _CHUNK = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _SEEDS = {kind: zlib.crc32(bytes([kind])) for kind in (_FULL, _FIRST, _MIDDLE, _LAST)}
-_MAX_RECORD_BYTES = 64 << 20
+_MAX_RECORD_BYTES = 16 << 20
 _CUT_OFF = "the end of the file is cut off: its writer died or is still writing"
 
 
@@ -88,7 +88,7 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 _BY_KEY = itemgetter(0)
-_MOST_SETTINGS = 40
+_MOST_SETTINGS, _MOST_KEPT = 40, 5_000
 
 
 class RunInfo:
@@ -96,21 +96,29 @@ class RunInfo:
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
-        self.note = ""
         self.settings: dict[str, Any] = {}
+        self._names: list[str] = []
+        self._known = False
 
     def take(self, run: Any) -> None:
         """Learn from the record of the run."""
         self.run_id = run.run_id or self.run_id
         for update in run.config.update:
             key = "/".join(update.nested_key) or update.key
-            if key != "_wandb":
+            if key != "_wandb" and (key in self.settings or len(self.settings) < _MOST_KEPT):
                 self.settings[key] = _parse(update.value_json)
+        self._names = [run.display_name and f"named {run.display_name!r}", run.project and f"of the project {run.project!r}"]
+        self._known = True
+
+    @property
+    def note(self) -> str:
+        """What the file says of its run, for people; empty where it says nothing."""
+        if not self._known:
+            return ""
         plain = {key: value for key, value in clean_settings(self.settings).items() if isinstance(value, (str, int, float))}
         settings = dict(islice(plain.items(), _MOST_SETTINGS))
-        names = [run.display_name and f"named {run.display_name!r}", run.project and f"of the project {run.project!r}"]
         said = ", ".join(f"{key}={value!s:.80}" for key, value in settings.items())
-        self.note = " ".join(filter(None, [f"W&B run {self.run_id}", *names])) + (f" with {said}" if said else "")
+        return " ".join(filter(None, [f"W&B run {self.run_id}", *self._names])) + (f" with {said}" if said else "")
 
 
 def iter_history(records: Iterable[bytes], info: RunInfo, problems: LineProblems) -> Iterator[dict[str, Any]]:
