@@ -99,16 +99,19 @@ def zero_bytes(folder: Path, share: float) -> Path:
     return folder / "log.jsonl"
 
 
+_ROWS = b"".join(b'{"step": %d, "loss": 0.5}\n' % n for n in range(300))
+
+
 def zero_lines(folder: Path, share: float) -> Path:
-    return packed(folder / "log.jsonl.gz", b"\0\n", GIB * share, head=b'{"step": 1, "loss": 0.5}\n')
+    return packed(folder / "log.jsonl.gz", b"\0\n", GIB * share, head=_ROWS)
 
 
 def short_lines(folder: Path, share: float) -> Path:
-    return packed(folder / "log.jsonl.gz", b"a\n", GIB * share, head=b'{"step": 1, "loss": 0.5}\n')
+    return packed(folder / "log.jsonl.gz", b"a\n", GIB * share, head=_ROWS)
 
 
 def broken_rows(folder: Path, share: float) -> Path:
-    return packed(folder / "log.jsonl.gz", b'{"step": 1, "loss": }\n', GIB * share, head=b'{"step": 1, "loss": 0.5}\n')
+    return packed(folder / "log.jsonl.gz", b'{"step": 1, "loss": }\n', GIB * share, head=_ROWS)
 
 
 def rows_without_end(folder: Path, share: float) -> Path:

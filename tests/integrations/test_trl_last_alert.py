@@ -18,7 +18,8 @@ def train(folder: Path, updates: int) -> Any:
 
     from rldk.integrations.trl import RLDKCallback
 
-    watched = RLDKCallback(folder, run_id="run", terminal=False, enable_resource_monitoring=False)
+    options = {"terminal": False, "enable_resource_monitoring": False, "skip_nonfinite_steps": True}
+    watched = RLDKCallback(folder, run_id="run", **options)
     reward = trl_tiny.RuleReward("nan", onset=2)
     trl_tiny.ppo_trainer(folder / "model", [watched], updates, reward=reward, per_device_train_batch_size=8).train()
     return watched

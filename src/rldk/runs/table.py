@@ -228,7 +228,7 @@ class TableBuilder:
             self._numbers = {_key_set(*keys): shape.number for keys, shape in self._open.items()}
 
     def _take_scattered(
-        self, blocks: list[tuple[tuple[str, ...], list[int], list[Any], str | None]], depth: int, prefix: str = ""
+        self, blocks: Sequence[tuple[tuple[str, ...], list[int], list[Any], str | None]], depth: int, prefix: str = ""
     ) -> None:
         """Few rows each of many shapes: the cells of a key together, since a block for each row takes much more memory."""
         found: dict[str, list[tuple[int, Any]]] = {}

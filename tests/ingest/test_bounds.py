@@ -1,0 +1,95 @@
+"""Inputs that want more time or memory than any log needs: a limit that is hit is named, and what was read is judged."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rldk.core.errors import ReadError
+from rldk.ingest import read_runs
+from rldk.ingest.formats import json_document, stores
+from rldk.ingest.formats.notebook import tables_in
+from rldk.log import lines
+from rldk.log.problems import LineProblems
+from rldk.runs import table
+
+
+def read(path: Path, content: bytes) -> Any:
+    path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
+    (run,) = read_runs(path).runs
+    return run
+
+
+def test_a_new_key_in_each_row_costs_no_more_than_the_keys_that_are_kept(tmp_path: Path) -> None:
+    form = b'{"step": %d, "loss": 0.5, "reward": 0.25, "in": {"a": 1, "key_%d": 1}, "key_%d": 1}\n'
+    rows = (form % (n, n, n) for n in range(9000))
+    run = read(tmp_path / "log.jsonl", b"".join(rows))
+    assert len(run) == 9000 and (run.columns["loss"].values == 0.5).all() and (run.columns["in/a"].values == 1.0).all()
+    assert any("different keys" in note for note in run.notes) and len(run.columns) < 5000
+    assert sum(1 for _ in run.events()) == 9000
+
+
+def test_of_a_row_with_very_many_keys_the_first_and_those_that_place_it_are_kept(tmp_path: Path) -> None:
+    keys = b", ".join(b'"k%d": 1' % n for n in range(table._MAX_WIDTH + 100))
+    rows = b"".join(b'{"loss": 0.5, %s, "step": %d}\n' % (keys, n) for n in (3, 5, 8))
+    run = read(tmp_path / "log.jsonl", rows)
+    assert run.steps.tolist() == [3, 5, 8] and any("different keys" in note for note in run.notes)
+
+
+def test_events_are_the_same_however_many_are_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"step": n, "loss": n / 7, **({"reward": 1.0} if n % 3 else {}), "notes": f"at {n}"} for n in range(60)]
+    run = read(tmp_path / "log.jsonl", "\n".join(map(json.dumps, rows)).encode())
+    whole = [event.to_dict() for event in run.events()]
+    monkeypatch.setattr("rldk.runs.run._AT_ONCE", 7)
+    assert [event.to_dict() for event in run.events()] == whole and whole[4]["notes"] == ["at 4"]
+
+
+def test_lines_that_cannot_be_used_end_the_reading_at_some_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rldk.ingest.adapter._MAX_SKIPPED", 1000)
+    rows = b"".join(b'{"step": %d, "loss": 0.5, "reward": 0.1}\n' % n for n in range(300))
+    run = read(tmp_path / "log.jsonl.gz", rows + b"a\n" * 5000 + rows)
+    assert len(run) == 300 and any("more than 1,000 lines cannot be used" in note for note in run.notes)
+
+
+def test_text_without_rows_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_QUIET_LINES", 1000)
+    rows = b"".join(b"step=%d loss=0.5 reward=0.1\n" % n for n in range(1, 31))
+    path = tmp_path / "run.log"
+    path.write_bytes(rows + b"nothing of use in this line\n" * 200_000 + rows)
+    (report,) = read_runs(path).files
+    assert len(report.runs[0]) == 30 and "no row came for very long after line 30" in report.problems.summary()
+
+
+def test_of_a_document_that_is_too_large_the_first_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rldk.ingest.source._MAX_UNFOLDED", 100_000)
+    monkeypatch.setattr(json_document, "_BEGINNING", 50_000)
+    history = [{"step": n, "loss": 0.5, "reward": 0.1, "epoch": 0.5, "learning_rate": 1e-5} for n in range(3000)]
+    run = read(tmp_path / "trainer_state.json", json.dumps({"log_history": history, "total_flos": 1}).encode())
+    assert 500 < len(run) < 3000 and any("too large to be read as a whole" in note for note in run.notes)
+    with pytest.raises(ReadError, match="too many values"):
+        read(tmp_path / "lists.json", json.dumps({"step": [*range(60_000)], "loss": [0.5] * 60_000}).encode())
+
+
+def test_a_store_of_endless_keys_makes_rows_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "_MAX_KEYS", 100)
+    rows = list(stores.gather(((1, 0.0, f"key{n}", 0.5) for n in range(1000)), "a"))
+    assert max(map(len, rows)) <= 101 and sum(len(row) - 3 for row in rows) == 1000 and {row["step"] for row in rows} == {1}
+
+
+def test_tables_of_pages_are_found_in_one_pass() -> None:
+    page = "<TABLE class='a'><tr><th>Step</th><th>Loss</th></tr><tr><td><b>1</b></td><td>0.5</td></tr><tr><td>2</td><td>0.4"
+    assert list(tables_in(page + "</table> <td>3</td>")) == [([["Step", "Loss"], ["1", "0.5"], ["2"]], True)]
+    assert list(tables_in(page)) == [([["Step", "Loss"], ["1", "0.5"], ["2"]], False)]
+    assert list(tables_in("<table>" + "<tr><td>" * 200_000)) == [([], False)]
+    assert list(tables_in("<table" * 200_000 + "<" * 200_000)) == []
+
+
+def test_a_small_file_that_unfolds_comes_in_small_blocks(tmp_path: Path) -> None:
+    from rldk.log.blocks import BLOCK_BYTES, iter_blocks
+
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"a\n" * (8 << 20)))
+    assert max(map(len, iter_blocks(tmp_path / "a.gz", LineProblems()))) <= BLOCK_BYTES
