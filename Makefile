@@ -99,6 +99,7 @@ interpreters:
 bench: $(VENV)/.installed chromium
 	@$(BIN)/python benchmarks/run.py
 	@$(BIN)/python benchmarks/speed/engine.py
+	@$(BIN)/python benchmarks/hostile/run.py
 	@$(BIN)/python benchmarks/detection/simulated.py
 	@$(BIN)/python benchmarks/detection/real.py
 	@$(BIN)/python benchmarks/detection/seeds.py

@@ -33,7 +33,7 @@ _FLUSH_CELLS = 250_000
 _MAX_WIDTH = 2 * _MAX_COLUMNS  # keys of a row, or of an object in it
 _MAX_OPEN_KEYS = 500_000  # of all shapes together
 _MANY_SHAPES = 32
-_MAX_ROWS = 2_000_000
+_MAX_ROWS = 1 << 20
 _MAX_CELLS = 40_000_000
 
 
