@@ -50,8 +50,11 @@ def main(out: Path, seconds: float) -> int:
         print(f"{stage:9} {reward:17} {gain:17} {shares[0]:6.0%} {shares[1]:8.0%} {shares[2]:8.0%}  {found_by_rldk}")
     print("answers, endings: share of them that differ; the gain is over the stage before, with its standard error")
     print(f"processor time: {seconds:.0f} s (user and system), the budget is {BUDGET:.0f} s")
-    for sentence in (wrong := faults(found)):
+    wrong = faults(found)
+    for sentence in wrong:
         print(sentence, file=sys.stderr)
+    if not wrong:
+        print("the held-out reward rose at every stage, by more than its standard error at SFT, DPO and PPO")
     return 1 if wrong else 0
 
 

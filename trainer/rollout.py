@@ -1,8 +1,9 @@
 """Rollouts: prompts in, sampled responses out.
 
-The prompts go through the model once, and then one token at a time by the model's own forward and cache. `model.generate`
-would do the same with more overhead between the passes. The noise is given, one number for each sample and token, so that a
-response does not depend on which batch or process its prompt was in, nor on what was drawn before.
+The prompts go through the model once (a prompt with several responses, too), and then one token at a time by the model's own
+forward and cache. `model.generate` would do the same with more overhead between the passes. The noise is given, one number for
+each sample and token, so that a response does not depend on which batch or process its prompt was in, nor on what was drawn
+before.
 """
 
 from __future__ import annotations
@@ -70,22 +71,16 @@ def generate(
     from transformers import DynamicCache
 
     batch, width = prompts.shape
-    length = noise.shape[1]
     noise = noise.to(prompts.device)
     stops = torch.tensor(list(ends), device=prompts.device, dtype=prompts.dtype)
-    attention = torch.cat([prompt_mask, prompt_mask.new_ones(batch, length)], dim=1)
+    attention = torch.cat([prompt_mask, prompt_mask.new_ones(batch, noise.shape[1])], dim=1)
     positions = (attention.cumsum(1) - 1).clamp(min=0)
     cache = DynamicCache(config=model.config)
-    token, begin = prompts, 0
+    logits = read_prompts(model, prompts, prompt_mask, cache)
     tokens, chances = [], []
     ended = torch.zeros(batch, 1, dtype=torch.bool, device=prompts.device)
-    last, on_cpu = length - 1, prompts.device.type == "cpu"
+    last, on_cpu = noise.shape[1] - 1, prompts.device.type == "cpu"
     for t, drawn in enumerate(noise.split(1, dim=1)):
-        upto = width + t
-        logits = model(
-            input_ids=token, attention_mask=attention[:, :upto], position_ids=positions[:, begin:upto], past_key_values=cache,
-            use_cache=True, logits_to_keep=1,
-        ).logits[:, -1]  # fmt: skip
         chance = (logits.float() if temperature == 1.0 else logits.float() / temperature).softmax(-1)
         below = chance.cumsum(-1)
         token = torch.searchsorted(below, drawn * below[:, -1:], right=True).clamp_(max=chance.shape[-1] - 1)
@@ -94,7 +89,8 @@ def generate(
         ended.logical_or_((token == stops).any(1, keepdim=True))
         if t == last or ((on_cpu or t % 8 == 7) and bool(ended.all())):
             break  # a GPU is queried only occasionally, because a query makes it wait
-        begin = upto
+        upto = width + t + 1
+        logits = next_logits(model, token, attention[:, :upto], positions[:, upto - 1 : upto], cache)
     responses = torch.cat(tokens, dim=1)
     is_end = (responses[..., None] == stops).any(-1).long()
     before_end = (is_end.cumsum(1) - is_end) == 0
@@ -103,6 +99,23 @@ def generate(
     responses = responses.masked_fill(~before_end, pad)
     whole = torch.cat([prompts, responses], dim=1)
     return Rollout(whole, torch.cat([prompt_mask, mask], dim=1), responses, mask, logprobs, ended.squeeze(1))
+
+
+def read_prompts(model: Any, prompts: Tensor, mask: Tensor, cache: Any) -> Tensor:
+    """The logits after each prompt, with its keys and values in the cache. A prompt of neighbouring rows is read once."""
+    distinct, where = torch.cat([prompts, mask], dim=1).unique_consecutive(dim=0, return_inverse=True)
+    ids, real = distinct.chunk(2, dim=1)
+    logits = next_logits(model, ids, real, (real.cumsum(1) - 1).clamp(min=0), cache)
+    if len(distinct) == len(prompts):
+        return logits
+    cache.reorder_cache(where)
+    return logits[where]
+
+
+def next_logits(model: Any, tokens: Tensor, attention: Tensor, positions: Tensor, cache: Any) -> Tensor:
+    """The logits after the last of these tokens; the cache has what came before them, and gets them, too."""
+    given = {"input_ids": tokens, "attention_mask": attention, "position_ids": positions}
+    return model(**given, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
 
 
 def joined(rolls: list[Rollout], pad: int) -> Rollout:

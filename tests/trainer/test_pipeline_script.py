@@ -69,6 +69,7 @@ def test_every_stage_starts_from_the_weights_of_the_one_before(pipeline: Pipelin
         (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"{stage} ")]
         assert f"{gain:+.3f} ± " in line and line.endswith(("healthy", "no_data"))
     assert re.search(r"processor time: \d+ s \(user and system\), the budget is 250 s", done.stdout)
+    assert "the held-out reward rose at every stage, by more than its standard error at SFT, DPO and PPO" in done.stdout
     trained = {words[0].removeprefix("trainer/train_").removesuffix(".py"): words[1:] for words in commands}
     assert [name for name in trained if name in STAGES] == STAGES
     for before, stage in pairwise(STAGES):
@@ -80,6 +81,7 @@ def test_every_stage_starts_from_the_weights_of_the_one_before(pipeline: Pipelin
 def test_a_reward_that_did_not_rise_enough_is_a_failure(pipeline: Pipeline, stage: str, gain: float) -> None:
     done, _ = pipeline(RISING | {stage: gain})
     assert done.returncode == 1 and f"the held-out reward did not rise enough in {stage}" in done.stderr
+    assert "reward rose at every stage" not in done.stdout
 
 
 def test_a_stage_that_fails_ends_the_pipeline(pipeline: Pipeline) -> None:

@@ -74,6 +74,24 @@ def test_a_response_does_not_depend_on_the_batch_it_is_in() -> None:
         assert alone.responses[0, :length].tolist() == whole.responses[row, :length].tolist()
 
 
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_a_prompt_with_several_responses_is_read_once(kind) -> None:
+    from rollout import generate, sampling_noise
+
+    model = small(kind, 2 if kind == "gpt2" else 1)
+    ids, mask = (one[torch.tensor([0, 0, 1, 2, 2, 2])] for one in prompts())
+    noise, read = sampling_noise(3, 1, 6, 10), []
+    model.register_forward_pre_hook(lambda _, args, named: read.append(tuple(named["input_ids"].shape)), with_kwargs=True)
+    whole = generate(model, ids, mask, noise, 1.0, [2], 0)
+    assert read[0] == (3, 4) and set(read[1:]) == {(6, 1)}
+    assert len({tuple(row) for row in whole.responses[3:].tolist()}) == 3  # each has noise of its own
+    for row in range(6):
+        alone = generate(model, ids[row : row + 1], mask[row : row + 1], noise[row : row + 1], 1.0, [2], 0)
+        length = int(whole.mask[row].sum())
+        assert alone.responses[0, :length].tolist() == whole.responses[row, :length].tolist()
+        assert torch.allclose(alone.logprobs[0, :length], whole.logprobs[row, :length], atol=1e-5)
+
+
 def test_any_of_several_end_tokens_ends_a_response() -> None:
     from rollout import generate, sampling_noise
 
