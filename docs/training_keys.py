@@ -52,7 +52,7 @@ OWN = {  # not in the catalogue, or with another meaning here: meaning, unit
     "perplexity": ("e to the loss", "1"),
     "entropy": ("mean entropy of what the model predicts, over the tokens that are learnt or were written", "nats"),
     "reward": ("mean score of the responses, without the KL penalty", "reward"),
-    "kl": ("KL from the policy before the updates to the one after them (k3), on eight or more responses", "nats"),
+    "kl": ("KL from the policy before the updates to the one after them (k3), on every eighth response, at least four", "nats"),
     "num_tokens_generated": ("tokens written so far", "tokens"),
     "eval_reward": ("mean score of the answers to the held-out prompts", "reward"),
     "eval_reward_sem": ("its standard error, over prompts", "reward"),

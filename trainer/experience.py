@@ -14,7 +14,7 @@ from ppo_models import Learners
 from rldk.functional.policy import update_kl
 from rollout import Rollout
 
-KL_RESPONSES = 8  # of a step on which the KL after its updates is measured
+KL_SHARE, KL_RESPONSES = 8, 4  # the KL after the updates is measured on every 8th response of a step, and on 4 at least
 
 
 @dataclass
@@ -94,10 +94,10 @@ def kl_after(
 ) -> float:
     """KL per token from the policy before the updates to the one after the last of them (k3).
 
-    Measured on every k-th response of the step, at least eight of them, the same ones however many processes share it: a pass
-    over all of them would cost a sixth of an update. `lengths` are the tokens of all responses, a row for each process.
+    Measured on every eighth response of the step, at least four of them, the same ones however many processes share it: a pass
+    over all would cost a sixth of an update. `lengths` are the tokens of all responses, a row for each process.
     """
-    every = max(lengths.numel() // KL_RESPONSES, 1)
+    every = max(min(KL_SHARE, lengths.numel() // KL_RESPONSES), 1)
     first = accelerator.process_index * lengths.shape[1]
     rows = torch.arange(-first % every, lengths.shape[1], every, device=accelerator.device)
     total = torch.zeros((), device=accelerator.device)

@@ -213,6 +213,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         place = save_weights(accelerator, model, tokenizer, args)
         logger.say(f"{args.stage}: weights in {place}")
     logger.close()
+    stopper.close()
     accelerator.wait_for_everyone()  # a process that leaves while another still sends ends that one too
     accelerator.end_training()
     return stopper.exit_code or (1 if ended else 0)

@@ -236,6 +236,7 @@ def main(argv: list[str] | None = None) -> int:
     engine.close()
     logger.close()
     stopper.close()
+    accelerator.wait_for_everyone()  # a process that leaves while another still sends ends that one too
     accelerator.end_training()
     return stopper.exit_code or (1 if stopped else 0)
 
