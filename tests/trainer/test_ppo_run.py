@@ -235,8 +235,8 @@ def test_kl_is_that_of_the_policy_after_the_last_update(world, tmp_path: Path, m
 
     before, after = logp(world / "model"), logp(tmp_path / "ppo")
     expected, tokens = 0.0, 0
-    for row, real in enumerate(roll.mask.tolist()):
-        for place in range(sum(real)):
+    for row in range(0, 8, 2):  # four of the eight responses
+        for place in range(int(roll.mask[row].sum())):
             d = float(before[row, place] - after[row, place])
             expected += math.exp(-d) - 1 + d
             tokens += 1
