@@ -2,7 +2,7 @@
 
     python benchmarks/training/beside_trl.py            three seeds each, as `make bench` does
     python benchmarks/training/beside_trl.py --quick    a few updates, to see that it runs; the numbers mean nothing
-    python benchmarks/training/beside_trl.py --only speed
+    python benchmarks/training/beside_trl.py --only speed --size 14      # of models of 14 million parameters
 
 PPO is compared with the TRL of the development environment (1.12), the last with a PPOTrainer, and GRPO with 1.16 of
 `.venvs/trl-1.16.0`. How well GRPO learns beside TRL's is in arithmetic.py.
@@ -13,11 +13,12 @@ less too: where every answer scores 1, whitened advantages are noise, and since 
 by their KL, neither does the other here, and a run may fall back. That both take the same step
 from the same rollouts is a test: tests/trainer/test_ppo_same_as_trl.py.
 
-Speed is judged in the first updates, where answers are as long as they may be and both write as many tokens, in both
-shapes: that of learning, where the updates weigh most, and a smaller batch of longer answers. One thread each, and by CPU
-second, so that what else the machine does matters less. It still matters: a core that is shared does less in its second.
-So each seed is run twice by both, in turns, and of both the faster run counts. TRL is measured after `gc.freeze()`, which
-makes its two garbage collections per update cheap; without it TRL is several times slower.
+Speed is judged in the first updates, where answers are as long as they may be and both write as many tokens, in shapes that
+weigh updates and generation differently. One thread each, and by CPU second, so that what else the machine does matters less.
+It still matters: a core that is shared does less in its second. So ours and TRL's run in turns, the speed of a run is the
+median of its updates', and the ratio is the median over pairs of neighbouring runs, shown with the smallest and the largest.
+TRL is measured after `gc.freeze()`, which makes its two garbage collections per update cheap; without it TRL is several times
+slower.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ LEARNING = {**BOTH, "batch": 32, "response": 24}
 SPEED = {**BOTH, "updates": 16}
 GRPO = {**SPEED, "epochs": 1, "generations": 8, "grad_clip": 1.0, "reward": "world:reward"}
 TRL_116 = HERE.parents[1] / ".venvs/trl-1.16.0/bin/python"
-SHAPES = (((96, 3), 32, 24), ((96, 3), 8, 48), ((224, 3), 8, 24), ((480, 5), 8, 24))  # 0.4, 0.4, 2 and 14 million parameters
+SIZES = {"0.4": (96, 3), "2": (224, 3), "14": (480, 5)}  # hidden size and layers, by million parameters
+SHAPES = (("0.4", 32, 24), ("0.4", 8, 48), ("2", 8, 24), ("14", 8, 24))  # size, responses, tokens of each
 
 
 def child(script: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
@@ -57,21 +59,23 @@ def child(script: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def speed(found: dict[str, Any]) -> float:
-    return found["tokens"] / found["cpu"]
+Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 
 
-def in_turns(folder: Path, settings: dict[str, Any], rounds: int, peer: str = "peer_trl.py") -> list[dict[str, Any]]:
-    """The fastest of as many runs of ours, and of TRL's."""
-    turns = [[child(script, folder, settings) for script in ("ours.py", peer)] for _ in range(rounds)]
-    return [max(runs, key=speed) for runs in zip(*turns, strict=True)]
+def in_turns(folder: Path, settings: dict[str, Any], seeds: int, rounds: int, peer: str = "peer_trl.py") -> Pairs:
+    """Runs of ours, each with one of TRL's right after it."""
+    every = [{**settings, "seed": seed} for _ in range(rounds) for seed in range(seeds)]
+    return [(child("ours.py", folder, one), child(peer, folder, one)) for one in every]
 
 
-def compared(name: str, pairs: list[tuple[float, float]]) -> Row:
-    """One row of speeds, ours and TRL's; the ratio is the middle one of the seeds'."""
-    ours, theirs = (statistics.median(values) for values in zip(*pairs, strict=True))
-    ratio = statistics.median(mine / peer for mine, peer in pairs)
-    return Row(name, f"{ours:.0f} / {theirs:.0f} = {ratio:.2f} x", ">= 0.95 x", ratio >= 0.95)
+def compared(name: str, pairs: Pairs) -> Row:
+    """One row of tokens per CPU second, ours and TRL's."""
+    speeds = [[statistics.median(run["speeds"]) for run in pair] for pair in pairs]
+    ours, theirs = (statistics.median(values) for values in zip(*speeds, strict=True))
+    ratios = sorted(mine / peer for mine, peer in speeds)
+    ratio = statistics.median(ratios)
+    shown = f"{ours:.0f} / {theirs:.0f} = {ratio:.2f} x ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+    return Row(name, shown, ">= 0.95 x", ratio >= 0.95)
 
 
 def learning(report: Report, seeds: int, updates: int) -> list[dict[str, Any]]:
@@ -95,34 +99,33 @@ def learning(report: Report, seeds: int, updates: int) -> list[dict[str, Any]]:
     return ours
 
 
-def speeds(report: Report, seeds: int, rounds: int) -> list[dict[str, Any]]:
-    """Tokens a CPU second in each shape; our runs."""
+def speeds(report: Report, sizes: list[str], seeds: int, rounds: int) -> list[dict[str, Any]]:
+    """Tokens per CPU second in each shape; our runs."""
     ours = []
-    report.begin("PPO beside TRL after gc.freeze(), speed: tokens a CPU second in the first updates")
-    for (hidden, layers), batch, response in SHAPES:
+    report.begin("PPO beside TRL after gc.freeze(), speed: tokens per CPU second in the first updates")
+    for size, batch, response in (shape for shape in SHAPES if shape[0] in sizes):
         with tempfile.TemporaryDirectory(prefix="rldk-bench-") as made:
-            folder = world.build(Path(made), 0, hidden, layers)
+            folder = world.build(Path(made), 0, *SIZES[size])
             settings = {**SPEED, "batch": batch, "response": response}
-            turns = [in_turns(folder, {**settings, "seed": seed}, rounds) for seed in range(seeds)]
-            ours += [turn[0] for turn in turns]
-            name = f"{batch} x {response} tokens, {layers} layers of {hidden}"
-            report.add(compared(name, [(speed(mine), speed(peer)) for mine, peer in turns]))
+            pairs = in_turns(folder, settings, seeds, rounds)
+            ours += [pair[0] for pair in pairs]
+            name = f"{size} M parameters, {batch} x {response} tokens"
+            report.add(compared(name, pairs))
             if response == 48:
                 as_it_is = child("peer_trl.py", folder, {**settings, "seed": 0, "freeze": False})
-                report.add(compared(f"{name}; TRL as it is", [(speed(turns[0][0]), speed(as_it_is))]))
+                report.add(compared(f"{name}; TRL as it is", [(pairs[0][0], as_it_is)]))
     return ours
 
 
-def grpo_speeds(report: Report, seeds: int, rounds: int) -> None:
+def grpo_speeds(report: Report, sizes: list[str], seeds: int, rounds: int) -> None:
     """The same for GRPO: eight responses to each prompt."""
-    report.begin("GRPO beside TRL 1.16 after gc.freeze(), speed: tokens a CPU second in the first updates")
-    for hidden, layers in ((96, 3), (224, 3), (480, 5)):
+    report.begin("GRPO beside TRL 1.16 after gc.freeze(), speed: tokens per CPU second in the first updates")
+    for size in sizes:
         with tempfile.TemporaryDirectory(prefix="rldk-bench-") as made:
-            folder = world.build(Path(made), 0, hidden, layers)
+            folder = world.build(Path(made), 0, *SIZES[size])
             settings = {**GRPO, "batch": 16, "response": 24}
-            turns = [in_turns(folder, {**settings, "seed": seed}, rounds, "peer_grpo.py") for seed in range(seeds)]
-            pairs = [(speed(mine), speed(peer)) for mine, peer in turns]
-            report.add(compared(f"16 x 24 tokens, {layers} layers of {hidden}", pairs))
+            pairs = in_turns(folder, settings, seeds, rounds, "peer_grpo.py")
+            report.add(compared(f"{size} M parameters, 16 x 24 tokens", pairs))
 
 
 def main() -> int:
@@ -130,14 +133,16 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a few updates of one seed")
     parser.add_argument("--updates", type=int, default=100, help="updates of each run that learns")
     parser.add_argument("--only", choices=("learning", "speed"), help="one of the two parts")
+    parser.add_argument("--size", choices=SIZES, help="speed at one size alone, in million parameters")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each comparison")
     args = parser.parse_args()
     seeds, rounds, updates = (1, 1, 6) if args.quick else (args.seeds, 2, args.updates)
     report = Report(judging=not args.quick)
     ours = learning(report, seeds, updates) if args.only != "speed" else []
-    ours += speeds(report, seeds, rounds) if args.only != "learning" else []
+    sizes = [args.size] if args.size else list(SIZES)
+    ours += speeds(report, sizes, seeds, rounds) if args.only != "learning" else []
     if args.only != "learning" and TRL_116.is_file():
-        grpo_speeds(report, seeds, rounds)
+        grpo_speeds(report, sizes, seeds, rounds)
     cost = statistics.median(run["watching"] for run in ours)
     report.add(Row("event log and monitor, of a step", f"{cost:.2%}", "<= 2 %", cost <= 0.02))
     report.finish()

@@ -6,14 +6,17 @@ import contextlib
 import gc
 import io
 import json
+import os
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "trainer"), str(Path(__file__).parent)]
 
 import torch  # noqa: E402
+import world  # noqa: E402
 
 import train_ppo  # noqa: E402
 
@@ -24,6 +27,7 @@ def main() -> None:
     rows: list[dict[str, float]] = []
     marks: list[tuple[float, float]] = []
     watching: list[float] = []
+    firsts: list[float] = []
     log = train_ppo.Logger.log
 
     def noted(self, step, metrics, *rest):
@@ -31,6 +35,7 @@ def main() -> None:
         log(self, step, metrics, *rest)  # event, event log and monitor, and a line now and then
         watching.append(time.process_time() - before)
         marks.append((time.perf_counter(), time.process_time()))
+        firsts.append(sum(os.times()[:4]))
         rows.append(metrics)
 
     train_ppo.Logger.log = noted
@@ -47,13 +52,14 @@ def main() -> None:
         }  # fmt: skip
         if "generations" in given:
             words |= {"advantage": "grpo", "num_generations": given["generations"]}
-        train_ppo.main([f"--{key}={value}" for key, value in words.items()])
+        begun = sum(os.times()[:4])
+        train_ppo.main([*(f"--{key}={value}" for key, value in words.items()), *given.get("flags", [])])
     skip = given["warmup"]
-    updates = len(marks) - 1 - skip
-    tokens = rows[-1]["num_tokens_generated"] - rows[skip]["num_tokens_generated"]
-    wall, cpu = (marks[-1][clock] - marks[skip][clock] for clock in (0, 1))
-    found = {"wall": wall / updates, "cpu": cpu / updates, "tokens": tokens / updates, "rewards": [row["reward"] for row in rows]}
-    found["watching"] = sum(watching[skip + 1 :]) / cpu
+    counts = [row["num_tokens_generated"] for row in rows]
+    found = world.measured(marks, [after - before for before, after in pairwise([0, *counts])], skip)
+    found["first"] = firsts[skip] - begun  # CPU seconds up to the end of the first updates, of compilers too
+    found["rewards"] = [row["reward"] for row in rows]
+    found["watching"] = sum(watching[skip + 1 :]) / (marks[-1][1] - marks[skip][1])
     print(json.dumps(found))
 
 

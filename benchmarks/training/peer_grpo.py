@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
 import trl
+import world
 from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback, logging
 from trl import GRPOConfig, GRPOTrainer
@@ -76,11 +77,8 @@ def main() -> None:
         if given.get("save"):
             trainer.model.save_pretrained(given["save"])
             tokenizer.save_pretrained(given["save"])
-    skip, last = given["warmup"], len(clock.marks) - 1
-    wall, cpu = (clock.marks[-1][i] - clock.marks[skip][i] for i in (0, 1))
-    updates = last - skip
-    tokens = sum(row["completions/mean_length"] for row in clock.rows[skip + 1 :]) * given["batch"] / updates
-    found = {"wall": wall / updates, "cpu": cpu / updates, "tokens": tokens, "rewards": [row["reward"] for row in clock.rows]}
+    tokens = [row["completions/mean_length"] * given["batch"] for row in clock.rows]
+    found = world.measured(clock.marks, tokens, given["warmup"]) | {"rewards": [row["reward"] for row in clock.rows]}
     print(json.dumps({**found, "trl": trl.__version__}))
 
 

@@ -102,12 +102,8 @@ def main() -> None:
         keep, sys.stdout = sys.stdout, sys.stderr
         trainer.train()
         sys.stdout = keep
-    skip, last = given["warmup"], len(clock.marks) - 1
-    wall, cpu = (clock.marks[-1][i] - clock.marks[skip][i] for i in (0, 1))
-    updates = last - skip
-    tokens = sum(reward.model.tokens[skip + 1 :]) / updates
-    rewards = [row["objective/scores"] for row in clock.rows]
-    print(json.dumps({"wall": wall / updates, "cpu": cpu / updates, "tokens": tokens, "rewards": rewards}))
+    found = world.measured(clock.marks, reward.model.tokens, given["warmup"])
+    print(json.dumps({**found, "rewards": [row["objective/scores"] for row in clock.rows]}))
 
 
 if __name__ == "__main__":

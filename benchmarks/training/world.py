@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import random
+import statistics
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 WORDS = 252
@@ -25,6 +28,20 @@ def reward(prompts: list[str], responses: list[str]) -> list[float]:
         words = response.split()
         scores.append(sum(word in GOOD_WORDS for word in words) / max(len(words), 1))
     return scores
+
+
+def measured(marks: list[tuple[float, float]], tokens: list[float], warmup: int) -> dict[str, Any]:
+    """Means over the updates after the first ones, and the tokens per CPU second of each.
+
+    Args:
+        marks: wall clock and CPU seconds at the end of each update.
+        tokens: that each update has generated.
+    """
+    spans = [(end[0] - begin[0], end[1] - begin[1]) for begin, end in pairwise(marks[warmup:])]
+    made = tokens[warmup + 1 :]
+    wall, cpu = (statistics.mean(span[clock] for span in spans) for clock in (0, 1))
+    speeds = [count / span[1] for count, span in zip(made, spans, strict=True)]
+    return {"wall": wall, "cpu": cpu, "tokens": statistics.mean(made), "speeds": speeds}
 
 
 def build(folder: Path, seed: int, hidden: int = 32, layers: int = 2) -> Path:
