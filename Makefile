@@ -124,7 +124,7 @@ corpus: $(VENV)/.installed $(MATRIX)
 
 MINUTES ?= 60
 soak: $(VENV)/.installed
-	@$(BIN)/python benchmarks/soak/run.py --minutes $(MINUTES) --json out/soak.json
+	@$(BIN)/python benchmarks/soak/run.py --minutes $(MINUTES) --results out/soak.json
 
 docs: $(VENV)/.installed
 	@$(BIN)/python docs/generate.py

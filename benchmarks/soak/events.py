@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-import json
 import logging
 import random
 import resource
 import shutil
 import signal
-import sys
-import tempfile
-import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
+from parts import Account, leftovers, private_folder
 
 from rldk.core.event import Event
 from rldk.log import EventReader, EventWriter
@@ -54,30 +48,30 @@ class Bad(Output):
 
 
 def main() -> None:
-    seconds, seed = float(sys.argv[1]), int(sys.argv[2])
+    account = Account()
     logging.getLogger("rldk").setLevel(logging.CRITICAL + 1)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    chance, counts, broken = random.Random(f"events {seed}"), Counter[str](), []
+    chance = random.Random(f"events {account.seed}")
+    account.count(exceptions_into_training=0, events_lost=0, leftovers=0)
     streams = [healthy("ppo", steps=STEPS, seed=1), faulty("kl_explosion", steps=STEPS, onset=20, seed=1)]
-    began = time.monotonic()
-    early = 0
-    while (now := time.monotonic() - began) < seconds:
-        if not early and now > min(seconds / 2, 600.0):
-            early = _memory()
-        with tempfile.TemporaryDirectory() as folder:
+    with private_folder() as work:
+        while account.going:
+            folder = work / "run"
             try:
-                broken += watch_one(Path(folder) / "run", chance, chance.choice(streams), counts)
+                watch_one(folder, chance, chance.choice(streams), account)
             except BaseException as error:  # noqa: BLE001  this is what must never happen
-                broken.append(f"{type(error).__name__} into training: {error}")
-                counts["exceptions_into_training"] += 1
-    left = [one.name for one in threading.enumerate() if one.name.startswith("rldk")]
-    broken += [f"threads left over: {left}"] if left else []
-    growth = _memory() / early - 1.0 if early else 0.0
-    print(json.dumps({**counts, "most_memory_growth": round(growth, 4), "broken": broken[:20]}))
+                account.break_("exceptions_into_training", f"{type(error).__name__} into training: {error}")
+            if account.counts["monitors"] % 20 == 0:
+                for what in leftovers(work):
+                    account.break_("leftovers", f"left over by a monitor: {what}")
+                account.grown("monitor")
+                account.tell()
+            shutil.rmtree(folder, ignore_errors=True)
+    account.tell()
 
 
-def watch_one(folder: Path, chance: random.Random, events: list[Event], counts: Counter[str]) -> list[str]:
-    """One run with everything against it; what was broken."""
+def watch_one(folder: Path, chance: random.Random, events: list[Event], account: Account) -> None:
+    """One run with everything against it."""
     acknowledged: list[int] = []
     real = EventWriter.write
 
@@ -90,28 +84,28 @@ def watch_one(folder: Path, chance: random.Random, events: list[Event], counts: 
     EventWriter.write = write  # type: ignore[method-assign]
     kept = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
-        outputs = [Bad(chance, chance.random() < 0.5) for _ in range(2)]
+        outputs = [Bad(random.Random(chance.random()), chance.random() < 0.5) for _ in range(2)]
         with Monitor(folder, run_id="run", actions=outputs, stop_on="critical", limits={"reward_mean": 1e9}) as monitor:
             for event in events:
                 given = event
                 throw = chance.random()
                 if throw < 0.2:
                     given = Event(event.step, {**event.metrics, "own": chance.choice(BAD)})
-                    counts["bad_events"] += 1
+                    account.count(bad_events=1)
                 elif throw < 0.25:
                     given = Event(chance.choice(BAD), event.metrics)
-                    counts["bad_events"] += 1
+                    account.count(bad_events=1)
                 elif throw < 0.26:
                     shutil.rmtree(folder, ignore_errors=True)
                     acknowledged.clear()
-                    counts["deleted_folders"] += 1
+                    account.count(deleted_folders=1)
                 elif throw < 0.28:
                     resource.setrlimit(resource.RLIMIT_FSIZE, (chance.randrange(1, 30_000), kept[1]))
-                    counts["full_disks"] += 1
+                    account.count(full_disks=1)
                 elif throw < 0.34:
                     resource.setrlimit(resource.RLIMIT_FSIZE, kept)
                 monitor.observe(given)
-                counts["events_observed"] += 1
+                account.count(events_observed=1)
                 if throw > 0.95:
                     monitor.saved(event.step)
                     monitor.alert(chance.choice([event.step, *BAD]), "own", "Something.", chance.choice(["critical", "odd"]))
@@ -119,16 +113,11 @@ def watch_one(folder: Path, chance: random.Random, events: list[Event], counts: 
     finally:
         EventWriter.write = real  # type: ignore[method-assign]
         resource.setrlimit(resource.RLIMIT_FSIZE, kept)
-    counts["monitors"] += 1
+    account.count(monitors=1)
     there = {event.step for event in EventReader(folder / "run_events.jsonl")}
     lost = [step for step in acknowledged if step not in there]
-    counts["events_lost"] += len(lost)
-    return [f"{len(lost)} acknowledged events lost"] if lost else []
-
-
-def _memory() -> int:
-    gc.collect()
-    return int(psutil.Process().memory_info().rss)
+    if lost:
+        account.break_("events_lost", f"a monitor lost {len(lost)} acknowledged events", len(lost))
 
 
 if __name__ == "__main__":

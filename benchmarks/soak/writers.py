@@ -2,45 +2,47 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import os
 import random
 import resource
 import shutil
 import signal
 import struct
-import sys
-import tempfile
 import time
-from collections import Counter
 from pathlib import Path
+
+from parts import Account, private_folder
 
 from rldk.core.event import Event
 from rldk.log import EventReader, EventWriter
 
-_MOST_SECONDS = 0.08
+_MAX_SECONDS = 0.08
 
 
 def main() -> None:
-    seconds, seed = float(sys.argv[1]), int(sys.argv[2])
-    chance, counts, broken = random.Random(f"writers {seed}"), Counter[str](), []
-    end = time.monotonic() + seconds
-    with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < end:
+    account = Account()
+    logging.getLogger("rldk").setLevel(logging.CRITICAL + 1)
+    chance = random.Random(f"writers {account.seed}")
+    account.count(events_lost=0)
+    with private_folder() as folder:
+        while account.going:
             kind = chance.choice(["kills", "kills", "kills", "kills with a full disk", "kills with a deleted folder"])
-            found = kill_one(Path(folder) / f"r{counts['writers']}", kind, chance)
-            counts.update({"writers": 1, f"writer {kind}": 1})
-            counts.update({"events acknowledged by writers": found[0], "events lost": found[1]})
-            if found[1]:
-                broken.append(f"{kind}: {found[1]} of {found[0]} acknowledged events lost")
-    print(json.dumps({**{name.replace(" ", "_"): value for name, value in counts.items()}, "broken": broken[:20]}))
+            acknowledged, lost = kill_one(folder / f"r{account.counts['writers']}", kind, chance)
+            account.count(writers=1, writers_killed=int(acknowledged > 0), events_acknowledged_by_writers=acknowledged)
+            account.count(**{f"writer {kind}".replace(" ", "_"): int(acknowledged > 0)})
+            if lost:
+                account.break_("events_lost", f"writer {kind}: {lost} of {acknowledged} acknowledged events lost", lost)
+            if account.counts["writers"] % 50 == 0:
+                account.tell()
+    account.tell()
 
 
 def kill_one(folder: Path, kind: str, chance: random.Random) -> tuple[int, int]:
     """How many events a writer acknowledged before it was killed, and how many of them are not in its log."""
     path = folder / "run_events.jsonl"
     read, write = os.pipe()
-    seed, wait = chance.random(), chance.uniform(0.001, _MOST_SECONDS)
+    seed, wait = chance.random(), chance.uniform(0.001, _MAX_SECONDS)
     child = os.fork()
     if not child:
         os.close(read)
@@ -63,8 +65,7 @@ def kill_one(folder: Path, kind: str, chance: random.Random) -> tuple[int, int]:
             if when <= deleted:
                 gone.add(step)  # acknowledged before somebody deleted it
     EventWriter(path).close()  # repairs what the kill has left
-    reader = EventReader(path)
-    there = {event.step for event in reader}
+    there = {event.step for event in EventReader(path)}
     lost = [step for step in acknowledged if step not in there and step not in gone]
     shutil.rmtree(folder, ignore_errors=True)
     return len(acknowledged), len(lost)
