@@ -86,3 +86,28 @@ def test_a_short_look_leaves_files_for_the_next(tmp_path: Path) -> None:
     finder = LogFinder(tmp_path)
     assert finder.find(seconds=-1.0) == [] and finder.pending == 1
     assert len(finder.find()) == 1 and finder.pending == 0
+
+
+def test_a_folder_that_cannot_be_listed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "good.jsonl")
+    write(tmp_path / "bad/run.jsonl")
+    real = os.scandir
+
+    def scandir(path: object = ".") -> object:
+        if str(path).endswith("bad"):
+            raise OSError(5, "Input/output error", str(path))
+        return real(path)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    skipped: list[tuple[Path, str]] = []
+    assert [path.name for path in candidates(tmp_path, on_skipped=lambda *one: skipped.append(one))] == ["good.jsonl"]
+    assert skipped == [(tmp_path / "bad", "cannot be read: Input/output error.")]
+    finder = LogFinder(tmp_path)
+    assert [log.path.name for log in finder.find()] == ["good.jsonl"] and finder.skipped == skipped
+
+
+def test_what_a_search_leaves_out_by_its_name_is_not_reported(tmp_path: Path) -> None:
+    for name in (".hidden.jsonl", "page.html", ".git"):
+        (tmp_path / name).symlink_to("nowhere")
+    skipped: list[tuple[Path, str]] = []
+    assert list(candidates(tmp_path, on_skipped=lambda *one: skipped.append(one))) == [] == skipped

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from math import isfinite
 
 __all__ = [
-    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "in_words", "near_names", "sentence", "short_number",
-    "writable",
+    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "escaped", "in_words", "near_names", "sentence",
+    "short_number", "unescaped", "writable",
 ]  # fmt: skip
 
+_MAX_FLOAT = int(sys.float_info.max)
 _CONTROL = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
 )
@@ -19,6 +21,20 @@ _CONTROL = re.compile(
 def writable(text: str) -> str:
     """The text with each half of a surrogate pair, which JSON and names of files may hold and no encoder writes, as `?`."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+_ESCAPED_HALF = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
+
+
+def escaped(text: str) -> str:
+    """The text with each half of a surrogate pair as `\\udcff`: it can be written and stays unique; see `unescaped`."""
+    return text if text.isascii() else _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def unescaped(text: str) -> str:
+    """The text that `escaped` was given."""
+    return _ESCAPED_HALF.sub(lambda half: chr(int(half[1], 16)), text) if "\\ud" in text else text
 
 
 def clean(text: object, most: int = 200) -> str:
@@ -57,6 +73,8 @@ def short_number(value: float | None, digits: int = 4) -> str:
     """A number in few characters: `1234`, `0.0123`, `1.2e-05`, `nan`; a dash for `None`."""
     if value is None:
         return "–"
+    if isinstance(value, int) and abs(value) > _MAX_FLOAT:
+        return "inf" if value > 0 else "-inf"
     if not isfinite(value):
         return str(value)
     if value == int(value) and abs(value) < 1e7:

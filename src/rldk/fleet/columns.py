@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rldk.core.errors import require
+from rldk.core.jsonio import MAX_STEP, to_number
+from rldk.core.text import escaped
 from rldk.fleet.row import CONFIG
 
 __all__ = ["COLUMNS", "to_columns"]
@@ -29,11 +31,20 @@ def to_columns(rows: Sequence[Mapping[str, Any]]) -> Any:
         "string": arrow.string(), "int32": arrow.int32(), "int64": arrow.int64(), "double": arrow.float64(),
         "list": arrow.list_(arrow.float32()), "names": arrow.list_(arrow.string()), "marks": arrow.list_(arrow.uint32()),
     }  # fmt: skip
-    data = {name: arrow.array([row.get(name) for row in rows], types[kind]) for name, kind in COLUMNS.items()}
+    data = {name: arrow.array([_storable(row.get(name)) for row in rows], types[kind]) for name, kind in COLUMNS.items()}
     for name in sorted({name for row in rows for name in row.get("config") or {}}):
-        values = [(row.get("config") or {}).get(name) for row in rows]
-        data[CONFIG + name] = arrow.array(*_one_type(values, arrow))
+        values = [_storable((row.get("config") or {}).get(name)) for row in rows]
+        data[CONFIG + escaped(name)] = arrow.array(*_one_type(values, arrow))
     return arrow.table(data)
+
+
+def _storable(value: Any) -> Any:
+    """A value as a column takes it: text that is not Unicode is escaped, and a whole number beyond 64 bits is a float."""
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return [escaped(one) for one in value]
+    return to_number(value) if isinstance(value, int) and abs(value) > MAX_STEP else value
 
 
 def _one_type(values: list[Any], arrow: Any) -> tuple[list[Any], Any]:

@@ -15,12 +15,11 @@ from rldk.core.errors import ReadError, RLDKError, UsageError, require
 from rldk.core.files import replacing
 from rldk.fleet.columns import to_columns
 from rldk.fleet.parts import mark_parts, name_rows
-from rldk.fleet.row import index_file, unread_row
+from rldk.fleet.row import index_file, name_of, unread_row
 from rldk.fleet.scan import Engine, choose_jobs, in_processes
 from rldk.fleet.work import Reading
 from rldk.ingest.discovery import candidates, size_and_change
 from rldk.ingest.read import LogFile, reason_for
-from rldk.storage.places import shown
 
 __all__ = ["Index", "Update", "index_path", "read_index", "update_index"]
 
@@ -85,7 +84,9 @@ def update_index(
     parquet = require("pyarrow.parquet", extra="fleet", purpose="The index")
     begun = time.monotonic()
     target = path or index_path(store)
-    places = {shown(found): found for found in candidates(store, reading.adapter_hint)}
+    skipped: list[tuple[str, str]] = []
+    found_logs = candidates(store, reading.adapter_hint, lambda path, why: skipped.append((name_of(path), why)))
+    places = {name_of(found): found for found in found_logs}
     stamps = {name: stamp for name, found in places.items() if (stamp := _stamp_of(found)) is not None}
     settings = _settings_of(reading)
     known = _known_rows(target, settings, parquet)
@@ -94,8 +95,8 @@ def update_index(
     used = engine or in_processes(choose_jobs(logs, jobs))
     new: dict[str, list[dict[str, Any]]] = {}
     for log, rows in _judged(used, reading, logs):
-        size, changed = stamps[shown(log.path)]
-        new[shown(log.path)] = [{**row, "file_bytes": size, "file_changed": changed} for row in rows]
+        size, changed = stamps[name_of(log.path)]
+        new[name_of(log.path)] = [{**row, "file_bytes": size, "file_changed": changed} for row in rows]
         if on_log is not None:
             on_log(log.path, size, rows)
     rows = [row for name in stamps for row in new.get(name) or fresh[name]]
@@ -105,7 +106,7 @@ def update_index(
     if new or len(fresh) != len(known) or not target.exists():
         with replacing(target) as part:
             parquet.write_table(table, part, compression="zstd")
-    unread = [(row["path"], row["error"]) for row in rows if row.get("error")]
+    unread = [*((row["path"], row["error"]) for row in rows if row.get("error")), *skipped]
     done = Update(len(new), len(fresh), len(known.keys() - stamps.keys()), unread, time.monotonic() - begun)
     return Index(target, table), done
 

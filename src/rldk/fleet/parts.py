@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from rldk.core.errors import RLDKError
+from rldk.fleet.row import path_of
 from rldk.ingest.duplicates import begins, name_apart
 from rldk.ingest.read import LogFile, read_log
 from rldk.runs.run import Run
-from rldk.storage.places import folder_of
 
 __all__ = ["mark_parts", "name_rows"]
 
@@ -46,7 +46,7 @@ def _is_beginning(longer: Row, row: Row) -> bool:
 
 
 def _whole(row: Row) -> Run:
-    return read_log(LogFile(folder_of(row["path"]))).runs[row["number"]]
+    return read_log(LogFile(path_of(row["path"]))).runs[row["number"]]
 
 
 def name_rows(rows: Sequence[Row]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rldk.core.knobs import flat_settings
+from rldk.core.text import escaped, unescaped
 from rldk.fleet.head import thinned
 from rldk.fleet.work import Reading, on_this_machine
 from rldk.ingest.read import LogFile, read_log
@@ -17,9 +18,9 @@ from rldk.judge.result import Result
 from rldk.judge.results import judge_report
 from rldk.runs.run import Run
 from rldk.runs.table import NUMBER
-from rldk.storage.places import shown
+from rldk.storage.places import folder_of, shown
 
-__all__ = ["CONFIG", "SPARKLINE_CELLS", "index_file", "row_of", "unread_row"]
+__all__ = ["CONFIG", "SPARKLINE_CELLS", "index_file", "name_of", "path_of", "row_of", "unread_row"]
 
 CONFIG = "config."
 """What the columns of the configuration begin with."""
@@ -37,7 +38,18 @@ def index_file(reading: Reading, log: LogFile) -> list[dict[str, Any]]:
 
 def unread_row(path: Path, reason: str) -> dict[str, Any]:
     """The row of a file that holds no run: it is not read again until it changes."""
-    return {"path": shown(path), "number": 0, "error": reason}
+    return {"path": name_of(path), "number": 0, "error": reason}
+
+
+def name_of(path: Path) -> str:
+    """A path as the index holds it: a name that is not UTF-8 is escaped."""
+    return escaped(shown(path))
+
+
+def path_of(name: str) -> Path:
+    """The path that the index holds under a name."""
+    path = folder_of(name)
+    return path if path.exists() else folder_of(unescaped(name))
 
 
 def row_of(result: Result, number: int) -> dict[str, Any]:
@@ -46,7 +58,7 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
     stop = result.would_stop
     reward = next((name for name in _REWARDS if name in run.columns), None)
     return {
-        "path": shown(run.path),
+        "path": name_of(run.path),
         "number": number,
         "run_id": run.run_id,
         "verdict": result.verdict,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rldk.core.errors import ReadError
 from rldk.ingest.discovery import candidates
+from rldk.ingest.source import why_not_readable
 from rldk.storage.places import OnBytes, is_archive, is_url
 
 __all__ = ["PathsLike", "expand", "size_of"]
@@ -50,6 +51,8 @@ def _matches(item: str | os.PathLike[str]) -> list[Path]:
     path = Path(item).expanduser()
     if path.exists():
         return [path]
+    if os.path.lexists(path):
+        raise ReadError(f"{path} {why_not_readable(path)}")
     if not glob.has_magic(str(item)):
         raise ReadError(f"{path} does not exist.")
     matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207  an absolute pattern

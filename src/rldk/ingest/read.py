@@ -13,7 +13,7 @@ from rldk.core.catalog import CATALOG, check_field_map
 from rldk.core.errors import MissingDependencyError, ReadError, RLDKError
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.choose import choose
-from rldk.ingest.discovery import candidates
+from rldk.ingest.discovery import OnSkipped, candidates
 from rldk.ingest.duplicates import drop_prefixes, name_apart
 from rldk.ingest.formats.flexible import FlexibleAdapter
 from rldk.ingest.paths import PathsLike, expand
@@ -120,7 +120,7 @@ def read_runs(
     """
     check_field_map(field_map or {})
     result = Ingested()
-    groups = [(path, logs_at(path, adapter_hint)) for path in expand(source)]
+    groups = [(path, logs_at(path, adapter_hint, lambda one, why: _pass_over(result, one, why))) for path in expand(source)]
     read = read_files or partial(read_in_turn, adapter_hint=adapter_hint, field_map=field_map, progress=progress)
     outcomes = iter(read([log for _, logs in groups for log in logs]))
     for path, logs in groups:
@@ -129,7 +129,7 @@ def read_runs(
         except (ReadError, MissingDependencyError) as error:
             if not lenient or len(groups) == 1:
                 raise
-            _pass_over(result, path, error)
+            _pass_over(result, path, reason_for(error, path))
             result.unread.append(path)
     result.runs, dropped = drop_prefixes([run for report in result.files for run in report.runs])
     result.passed_over += dropped
@@ -139,9 +139,11 @@ def read_runs(
     return result
 
 
-def logs_at(path: Path, hint: str | None = None) -> list[LogFile]:
-    """The files to read at a path: itself, or what may be a log below a folder."""
-    return [LogFile(found, searching=True) for found in candidates(path, hint)] if path.is_dir() else [LogFile(path)]
+def logs_at(path: Path, hint: str | None = None, on_skipped: OnSkipped | None = None) -> list[LogFile]:
+    """The files to read at a path: itself, or what may be a log below a folder. What cannot be opened there is reported."""
+    if not path.is_dir():
+        return [LogFile(path)]
+    return [LogFile(found, searching=True) for found in candidates(path, hint, on_skipped)]
 
 
 def _take(path: Path, logs: Sequence[LogFile], outcomes: Iterator[FileReport | RLDKError], result: Ingested) -> None:
@@ -152,7 +154,7 @@ def _take(path: Path, logs: Sequence[LogFile], outcomes: Iterator[FileReport | R
             result.files.append(outcome)
             found = True
         elif log.searching:
-            _pass_over(result, log.path, outcome)
+            _pass_over(result, log.path, reason_for(outcome, log.path))
         else:
             raise outcome
     if not found and not result.passed_over:
@@ -180,8 +182,12 @@ def read_log(
     """Read the runs of one file."""
     path = log.path
     told = None if progress is None else lambda done, total: progress(path, done, total)
-    adapter = _adapter(Source(path), hint, field_map, told, log.searching)
-    runs = adapter.runs()
+    try:
+        adapter = _adapter(Source(path), hint, field_map, told, log.searching)
+        runs = adapter.runs()
+    except OSError as error:  # of a store: one of its files
+        where = f" ({error.filename})" if error.filename not in (None, str(path)) else ""
+        raise ReadError(f"{path} cannot be read: {error.strerror or error}{where}.") from error
     if not runs:
         raise ReadError(f"{path} has no row with a metric. {_hint(adapter)}")
     if log.searching and not any(_measures(run) for run in runs):
@@ -207,9 +213,9 @@ def _adapter(
         return flexible
 
 
-def _pass_over(result: Ingested, path: Path, error: Exception) -> None:
-    result.passed_over.append((path, reason_for(error, path)))
-    logger.debug("%s was passed over: %s", path, reason_for(error, path))
+def _pass_over(result: Ingested, path: Path, reason: str) -> None:
+    result.passed_over.append((path, reason))
+    logger.debug("%s was passed over: %s", path, reason)
 
 
 def _debug(report: FileReport) -> None:

@@ -99,7 +99,7 @@ def _parse(path: Path, text: bytes) -> Any:
 def printed_settings(text: str) -> dict[str, Any]:
     """The settings in a text that a tracker was given: JSON, or a table in Markdown with a name and a value in each line."""
     try:
-        found = loads(text.encode())
+        found = loads(text.encode("utf-8", "replace"))
     except ValueError:
         rows = (line.strip().strip("|").split("|", 1) for line in text.splitlines() if line.strip().startswith("|"))
         return {cells[0].strip(): cells[1].strip() for cells in rows if len(cells) == 2 and cells[0].strip(" -:") not in _HEADS}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
@@ -15,7 +17,7 @@ from rldk.log.blocks import Progress, check_readable, iter_blocks
 from rldk.log.lines import MAX_LINE_BYTES, LineSplitter, iter_lines
 from rldk.log.problems import LineProblems
 
-__all__ = ["MAX_DOCUMENT_BYTES", "DocumentTooLarge", "Source"]
+__all__ = ["MAX_DOCUMENT_BYTES", "DocumentTooLarge", "Source", "why_not_readable"]
 
 HEAD_BYTES = 256 << 10
 WIDE_HEAD_BYTES = 8 << 20
@@ -30,17 +32,33 @@ class DocumentTooLarge(ReadError):
     """A document that would fill the memory; its first rows can still be read."""
 
 
+def why_not_readable(path: Path) -> str:
+    """Why a path is neither a file nor a folder that can be opened, as a sentence that follows its name; empty where it is."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116  `Path.stat` is slower, and this is called for each entry of a folder
+        if stat.S_ISDIR(mode):
+            os.scandir(path).close()
+            return ""
+    except FileNotFoundError:
+        return "is a link to something that does not exist." if os.path.islink(path) else "does not exist."  # noqa: PTH114
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "is a link that leads in a circle."
+        return f"cannot be read: {error.strerror}."
+    if stat.S_ISFIFO(mode):
+        return "is a pipe, and a log is read more than once: write it to a file first."
+    if not stat.S_ISREG(mode):
+        return "is a device or a socket, and not a file."
+    return "" if os.access(path, os.R_OK) else "may not be read by this user: check its permissions (ls -l)."
+
+
 class Source:
     """A path, with its first bytes (decompressed) and its first lines for those who want to know what it is."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        if not os.path.exists(self.path):  # noqa: PTH110  `Path.exists` raises for a loop of links
-            raise ReadError(f"{self.path} does not exist.")
-        if self.path.is_fifo():
-            raise ReadError(f"{self.path} is a pipe, and a log is read more than once: write it to a file first.")
-        if not self.path.is_file() and not self.path.is_dir():
-            raise ReadError(f"{self.path} is a device or a socket, and not a file.")
+        if why := why_not_readable(self.path):
+            raise ReadError(f"{self.path} {why}")
 
     @property
     def is_folder(self) -> bool:

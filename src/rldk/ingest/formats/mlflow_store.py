@@ -5,6 +5,7 @@ The file store has one line `timestamp value step` for each value, in `<experime
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from array import array
@@ -51,7 +52,7 @@ class StoredRun:
     def params(self) -> dict[str, str]:
         """What the run was started with, as texts."""
         root = self.folder / "params"
-        files = list(islice(walk_files(root, depth=8, most=_MOST_KEYS), _MOST_PARAMS)) if root.is_dir() else []
+        files = list(islice(walk_files(root, depth=8, most=_MOST_KEYS), _MOST_PARAMS)) if os.path.isdir(root) else []  # noqa: PTH112
         return {
             path.relative_to(root).as_posix(): first_bytes(path, _PARAM_BYTES).decode("utf-8", "replace").strip()
             for path in files
@@ -64,7 +65,7 @@ def find_runs(root: Path) -> Iterator[StoredRun]:
     if run is not None:
         yield run
         return
-    for inner in [root] if (root / "meta.yaml").is_file() else _folders_with_meta(root):
+    for inner in [root] if _has_meta(root) else _folders_with_meta(root):
         for folder in _folders_with_meta(inner):
             run = _read_run(folder)
             if run is not None:
@@ -73,8 +74,12 @@ def find_runs(root: Path) -> Iterator[StoredRun]:
 
 def _folders_with_meta(folder: Path) -> Iterator[Path]:
     for entry in list_folder(folder):
-        if entry.is_dir() and (Path(entry.path) / "meta.yaml").is_file():
+        if entry.is_dir() and _has_meta(Path(entry.path)):
             yield Path(entry.path)
+
+
+def _has_meta(folder: Path) -> bool:
+    return os.path.isfile(folder / "meta.yaml")  # noqa: PTH113  `Path.is_file` raises where it may not look
 
 
 def _read_run(folder: Path) -> StoredRun | None:
@@ -82,7 +87,7 @@ def _read_run(folder: Path) -> StoredRun | None:
     text = first_bytes(folder / "meta.yaml", _META_BYTES)
     fields = {key.decode(): value.strip(b" \t\r").strip(b"'\"").decode("utf-8", "replace") for key, value in _FIELD.findall(text)}
     run_id = fields.get("run_id") or fields.get("run_uuid")
-    if not run_id or not (folder / "metrics").is_dir():
+    if not run_id or not os.path.isdir(folder / "metrics"):  # noqa: PTH112
         return None
     tag = first_bytes(folder / "tags" / "mlflow.runName", 250).decode("utf-8", "replace").strip()
     started = fields.get("start_time", "")

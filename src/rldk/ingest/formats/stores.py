@@ -51,8 +51,10 @@ def walk_files(root: Path, *, depth: int, most: int = MOST_ENTRIES) -> Iterator[
 
 
 def first_bytes(path: Path, size: int) -> bytes:
-    """The beginning of a file; empty where it cannot be read."""
+    """The beginning of a file; empty where it cannot be read, or is a pipe, which would be waited for."""
     try:
+        if not path.is_file():
+            return b""
         with path.open("rb") as file:
             return file.read(size)
     except OSError:

@@ -170,7 +170,7 @@ def _is_media(value: Any) -> bool:
 def _parse(text: str) -> Any:
     """The value of a JSON text; `None` where it is not JSON."""
     try:
-        return loads(text.encode())
+        return loads(text.encode("utf-8", "replace"))
     except ValueError:
         return None
 
