@@ -136,5 +136,5 @@ def read_samples(folders: Folders, path: str, most: int = 5) -> dict[str, Any]:
         column = run.labels.get("samples")
         for step, cell in zip(run.steps.tolist(), column.cells() if column is not None else [], strict=False):
             if isinstance(cell, str):
-                found.append({"run_id": run.run_id, "step": step, "samples": loads(cell.encode())})
+                found.append({"run_id": run.run_id, "step": step, "samples": loads(cell.encode("utf-8", "replace"))})
     return {"samples": found[-max(1, min(most, MOST_SAMPLES)) :]}

@@ -36,7 +36,11 @@ def write_json(path: str | os.PathLike[str], value: Any) -> Path:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write `text` as UTF-8; a reader sees the old file or the new one, never a half."""
+    """Write `text` as UTF-8; a reader sees the old file or the new one, never a half. A pipe or device is written to as it is."""
+    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113
+        with open(path, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123  renaming over /dev/null would replace it
+            file.write(text)
+        return Path(path)
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8", newline="")
     return Path(path)

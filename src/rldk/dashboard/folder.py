@@ -7,12 +7,14 @@ import json
 import os
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rldk.core.errors import ReadError
-from rldk.core.text import clean
+from rldk.core.jsonio import MAX_STEP, to_number
+from rldk.core.text import clean, escaped, unescaped
 from rldk.ingest.discovery import FoundLog, LogFinder, newest_first
 
 __all__ = ["Folder", "ListedLog", "Listing", "read_alerts", "read_checkpoints"]
@@ -23,6 +25,8 @@ _EVENTS = re.compile(r"(_?events)?\.(jsonl|ndjson)$", re.IGNORECASE)
 _MAX_ALERT_BYTES = 8 << 20
 _MAX_CHECKPOINTS = 2000
 _MAX_ALERTS = 500
+_MAX_LINE = 1 << 16
+_MAX_SKIPPED = 200
 
 
 @dataclass(slots=True)
@@ -37,12 +41,16 @@ class ListedLog:
 
 @dataclass(slots=True)
 class Listing:
-    """The logs of the folder, the newest first; how many are not listed (yet), and how many links lead out of it."""
+    """The logs of the folder, the newest first; how many are not listed (yet), and how many links lead out of it.
+
+    `skipped` has what cannot be opened (pipes, devices, links in a circle, folders without permission), with the reason.
+    """
 
     logs: list[ListedLog] = field(default_factory=list)
     problem: str = ""
     not_listed: int = 0
     outside: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Folder:
@@ -69,10 +77,15 @@ class Folder:
             else:
                 listing.not_listed += 1
         listing.not_listed += self._finder.pending
+        listing.skipped = [(self._key(path), why) for path, why in self._finder.skipped[:_MAX_SKIPPED]]
         return listing
 
+    def _key(self, path: Path) -> str:
+        """The path below the folder, as text that can be sent and is unique: a name need not be UTF-8."""
+        return escaped(path.relative_to(self.path).as_posix())
+
     def _listed(self, log: FoundLog) -> ListedLog:
-        key = log.path.relative_to(self.path).as_posix()
+        key = self._key(log.path)
         return ListedLog(key, self.name_of(key), log.size, log.modified)
 
     def name_of(self, key: str) -> str:
@@ -83,6 +96,8 @@ class Folder:
     def find(self, key: str) -> Path:
         """The log of a key that `list` gave; `ReadError` for anything else."""
         path = self.path.joinpath(*key.split("/")) if key and "\0" not in key else None
+        if path is not None and "\\ud" in key and not os.path.lexists(path):
+            path = self.path.joinpath(*unescaped(key).split("/"))
         if path is None or ".." in key.split("/") or Path(key).is_absolute() or not self.contains(path):
             raise ReadError("There is no such run in this folder.")
         return path
@@ -116,7 +131,7 @@ def read_checkpoints(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {"columns": [], "rows": []}
     with path.open(newline="", encoding="utf-8", errors="replace") as file:
-        table = csv.reader(line.replace("\0", "") for line in file)
+        table = csv.reader(line.replace("\0", "") for line in iter(partial(file.readline, _MAX_LINE), ""))
         columns = [clean(name, 60) for name in next(table, [])][:60]
         rows = [[clean(cell, 300) for cell in row[: len(columns)]] for row in islice(table, _MAX_CHECKPOINTS)]
     return {"columns": columns, "rows": [row + [""] * (len(columns) - len(row)) for row in rows]}
@@ -124,8 +139,10 @@ def read_checkpoints(path: Path | None) -> dict[str, Any]:
 
 def read_alerts(path: Path | None) -> dict[str, Any]:
     """The last alerts of a file."""
-    if path is None or path.stat().st_size > _MAX_ALERT_BYTES:
+    if path is None:
         return {"alerts": []}
+    if path.stat().st_size > _MAX_ALERT_BYTES:
+        return {"alerts": [], "problem": f"{path.name} is larger than {_MAX_ALERT_BYTES >> 20} MB and is not shown."}
     try:
         given = json.loads(path.read_text(encoding="utf-8", errors="replace"))
     except (ValueError, RecursionError):
@@ -136,4 +153,7 @@ def read_alerts(path: Path | None) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else clean(value, 500)
+    """A value as a table shows it: a number that no column holds is infinite, and nothing else is longer than a few lines."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value if abs(value) < MAX_STEP else to_number(value)
+    return clean(value, 500)

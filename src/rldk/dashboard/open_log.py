@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ import numpy as np
 
 from rldk.core.errors import RLDKError
 from rldk.core.event import Event
+from rldk.core.jsonio import MAX_STEP
+from rldk.core.text import escaped
 from rldk.dashboard.shown_run import ShownRun
 from rldk.ingest.follow import RereadLog, run_name
 from rldk.judge.follow import LogFollower
@@ -23,9 +26,12 @@ from rldk.runs.canonical import Canonicaliser, prefix_held_out
 
 __all__ = ["PAUSE", "OpenLog", "sketch"]
 
+logger = logging.getLogger("rldk")
+
 PAUSE = 0.2
 """Seconds until a log that has not grown is checked again."""
 
+_PAUSE_AFTER_FAILURE = 5.0
 _JUDGED_AT_ONCE = 100  # about 10 ms, after which a page is answered
 _LARGE = 256 << 20
 _SKETCHED_FROM = 16 << 20
@@ -48,6 +54,7 @@ class OpenLog:
         self.asked = time.monotonic()
         self.restarts = 0
         self._next_read = 0.0
+        self._failure, self._may_pass = "", False
         self._begin()
 
     def _begin(self) -> None:
@@ -64,8 +71,8 @@ class OpenLog:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be read; empty while it can."""
-        return self._follower.problem
+        """Why it, or part of it, cannot be read; empty while it can."""
+        return self._follower.problem or self._failure
 
     @property
     def skipped(self) -> str:
@@ -79,6 +86,24 @@ class OpenLog:
         now = time.monotonic()
         if now < self._next_read:
             return False
+        try:
+            busy = self._work(now)
+        except Exception as error:  # noqa: BLE001  one log that cannot be shown must not take the others with it
+            self._fail(error)
+            return False
+        if self._may_pass:
+            self._failure = ""
+        return busy
+
+    def _fail(self, error: Exception) -> None:
+        """Say what went wrong, once, and try again later. What could not be shown stays said, unless it was the disk."""
+        failure = f"Part of it cannot be shown: {type(error).__name__}: {error}."
+        if failure != self._failure:
+            logger.error("The dashboard could not show all of %s", escaped(str(self.path)), exc_info=error)
+        self._failure, self._may_pass, self.progress = failure, isinstance(error, OSError), 1.0
+        self._next_read = time.monotonic() + _PAUSE_AFTER_FAILURE
+
+    def _work(self, now: float) -> bool:
         busy = False
         if self._follower.open():
             busy = self._reread() if isinstance(self._follower.log, RereadLog) else self._draw_new() or self._judge_new()
@@ -167,6 +192,8 @@ def _parse(number: int, line: bytes, problems: LineProblems) -> Event | None:
     try:
         read = _decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return parse_event(number, line, problems)
+    if abs(read.step) > MAX_STEP:
         return parse_event(number, line, problems)
     info = {name: value for name, value in (("run_id", read.model_info.run_id), ("phase", read.model_info.phase)) if value}
     return Event(read.step, read.metrics, read.wall_time, model_info=info)

@@ -6,16 +6,21 @@ import os
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import IO, Any, BinaryIO
 
 import msgspec
 import numpy as np
 
+from rldk.core.jsonio import to_number
+from rldk.core.text import escaped
+
 __all__ = ["end_with_parent", "is_orphan", "numbers", "receive", "send"]
 
 _LENGTH = struct.Struct("<Q")
 _MAX_BYTES = 1 << 31
+_MAX_DEPTH = 60
 _LOOK_SECONDS = 0.25
 _STARTED_BY = os.getppid()
 
@@ -33,10 +38,31 @@ _decode = msgspec.msgpack.Decoder().decode
 
 
 def send(pipe: IO[bytes], message: Any) -> None:
-    """Write a message, preceded by its length; arrays become bytes, which `numbers` reads. Nothing in it can be executed."""
-    text = _encode(message)
+    """Write a message, preceded by its length; arrays become bytes, which `numbers` reads. Nothing in it can be executed.
+
+    Logs hold text and numbers that no message can: half a surrogate pair is escaped, and a whole number beyond 64 bits becomes
+    a float.
+    """
+    try:
+        text = _encode(message)
+    except (UnicodeError, OverflowError, ValueError, TypeError, RecursionError):
+        text = _encode(_sendable(message))
     pipe.write(_LENGTH.pack(len(text)) + text)
     pipe.flush()
+
+
+def _sendable(value: Any, depth: int = 0) -> Any:
+    if depth > _MAX_DEPTH:
+        return "…"
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, dict):
+        return {escaped(str(key)): _sendable(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, deque)):
+        return [_sendable(inner, depth + 1) for inner in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return to_number(value)
+    return value if value is None or isinstance(value, (bool, int, float, bytes, np.ndarray, np.generic)) else escaped(str(value))
 
 
 def receive(pipe: IO[bytes]) -> Any:

@@ -6,6 +6,7 @@ It is not the process of the page, so that a page does not wait while a million 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import queue
 import sys
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from rldk.core.errors import ReadError, RLDKError
-from rldk.core.text import clean
+from rldk.core.text import clean, escaped, unescaped
 from rldk.dashboard.folder import Folder, read_alerts, read_checkpoints
 from rldk.dashboard.open_log import OpenLog
 from rldk.dashboard.processes import is_orphan, receive, send
@@ -28,6 +29,8 @@ from rldk.judge.acknowledgements import FILE, acknowledgements_of
 from rldk.present.plots.source import check_axis
 
 __all__ = ["Answering", "RunReader", "main", "serve", "serve_pipes"]
+
+logger = logging.getLogger("rldk")
 
 _MAX_OPEN = 8
 _MAX_ACK_BYTES = 1 << 20
@@ -55,18 +58,26 @@ class RunReader:
             "analysis": self.analysis, "samples": self.samples, "checkpoints": self.checkpoints, "alerts": self.alerts,
             "levels": self.levels, "outlook": self.outlook, "compare": self.compare,
         }  # fmt: skip
+        nothing = {"files": [], "not_listed": 0, "outside": 0} if name == "list" else {}
         try:
-            return questions[name](**arguments)
+            return questions[name](**_unescaped(arguments))
         except RLDKError as error:
-            return {"problem": clean(error, 1000)}
+            return {**nothing, "problem": clean(error, 1000)}
         except OSError as error:
-            return {"problem": f"The file cannot be read: {error.strerror or error}."}
+            return {**nothing, "problem": f"The file cannot be read: {error.strerror or error}."}
+        except Exception as error:  # a file that nobody thought of: this run is not shown, the others are
+            logger.exception("The dashboard could not answer %s of %s", name, escaped(str(arguments.get("key"))))
+            return {**nothing, "problem": f"It cannot be shown: {type(error).__name__}: {clean(error, 500)}"}
 
     def listing(self) -> dict[str, Any]:
         """The logs of the folder."""
         listing, now = self.folder.list(), time.time()
         files = [[log.key, clean(log.name, 200), log.size, now - log.modified] for log in listing.logs]
-        return {"files": files, "problem": listing.problem, "not_listed": listing.not_listed, "outside": listing.outside}
+        skipped = [[clean(name), clean(why)] for name, why in listing.skipped]
+        return {
+            "files": files, "problem": listing.problem, "not_listed": listing.not_listed, "outside": listing.outside,
+            "skipped": skipped,
+        }  # fmt: skip
 
     def _log(self, key: str) -> OpenLog:
         found = self._open.get(key)
@@ -176,6 +187,18 @@ class RunReader:
     def alerts(self, key: str) -> dict[str, Any]:
         """The alerts that the run itself wrote, by its own limits."""
         return read_alerts(self.folder.beside(key, "_alerts.json"))
+
+
+def _unescaped(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What a page asks for by names that an earlier answer gave it; the key is left to the folder."""
+    made = {}
+    for name, value in arguments.items():
+        if isinstance(value, str) and name != "key":
+            value = unescaped(value)
+        elif isinstance(value, list):
+            value = [unescaped(one) if isinstance(one, str) else one for one in value]
+        made[name] = value
+    return made
 
 
 class Answering(Protocol):

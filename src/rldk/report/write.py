@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rldk.core.errors import UsageError
 from rldk.core.files import file_name, replacing, write_text
+from rldk.core.text import writable
 from rldk.present.plots.build import panels_of
 from rldk.present.plots.svg import png
 from rldk.report.case import Case
@@ -22,7 +23,7 @@ def write_report(path: str | Path, content: str) -> Path:
             f"Expected a file to write to, got the folder {target}; name one in it, such as {target / 'report.html'}."
         )
     try:
-        return write_text(target, content)
+        return write_text(target, writable(content))  # names of files and keys of logs may hold half a surrogate pair
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error
 

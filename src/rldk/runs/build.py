@@ -98,7 +98,7 @@ def _config_of(settings: Column | None) -> RunConfig:
     """The settings that the events of one run hold; those of its last start, where it was resumed."""
     if settings is None or settings.codes is None or not (settings.codes >= 0).any():
         return RunConfig()
-    found = loads(settings.words[settings.codes[settings.codes >= 0][-1]].encode())
+    found = loads(settings.words[settings.codes[settings.codes >= 0][-1]].encode("utf-8", "replace"))
     return RunConfig.of(found, "the event log") if isinstance(found, dict) else RunConfig()
 
 

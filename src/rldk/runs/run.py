@@ -84,7 +84,8 @@ class Run:
         if len(self) < 2:
             return frozenset()
         pairs = [("", self.steps[:2].tolist()), *((name, column.values[:2].tolist()) for name, column in self.columns.items())]
-        return frozenset(crc32(f"{name} {first + 0.0!r} {second + 0.0!r}".encode()) for name, (first, second) in pairs)
+        texts = (f"{name} {first + 0.0!r} {second + 0.0!r}" for name, (first, second) in pairs)
+        return frozenset(crc32(text.encode("utf-8", "surrogatepass")) for text in texts)
 
     @property
     def kind(self) -> str:

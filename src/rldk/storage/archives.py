@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tarfile
 import tempfile
@@ -27,7 +28,7 @@ _BLOCK = 1 << 20
 def unpack(path: Path) -> Path:
     """The folder with what an archive holds; one that has not changed is unpacked once."""
     known = path.stat()
-    key = hashlib.sha256(f"{path.absolute()} {known.st_size} {known.st_mtime_ns}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(os.fsencode(f"{path.absolute()} {known.st_size} {known.st_mtime_ns}")).hexdigest()[:16]
     target = cache_folder() / ARCHIVES / key
     if target.exists():
         return target
@@ -35,7 +36,7 @@ def unpack(path: Path) -> Path:
     part = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=target.parent))
     try:
         _unpack_into(part, path, max(_SMALL, known.st_size * MAX_RATIO))
-        (part / ".source").write_text(str(path), encoding="utf-8")
+        (part / ".source").write_bytes(os.fsencode(path))
         part.rename(target)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
         if not target.exists():  # else another process was quicker

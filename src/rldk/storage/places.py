@@ -70,7 +70,7 @@ def url_of(path: Path) -> str | None:
         return None
     if scheme == ARCHIVES and rest:
         source = cache_folder() / ARCHIVES / rest[0] / _SOURCE
-        return "/".join((source.read_text(encoding="utf-8"), *rest[1:])) if source.exists() else None
+        return "/".join((os.fsdecode(source.read_bytes()), *rest[1:])) if source.exists() else None
     return f"{scheme}://{'/'.join(rest)}" if scheme in SCHEMES and rest else None
 
 

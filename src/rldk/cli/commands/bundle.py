@@ -102,7 +102,7 @@ def _without(keys: dict[str, str], content: bytes) -> bytes:
     text = content.decode()
     for key in sorted(keys, key=len, reverse=True):
         text = text.replace(key, keys[key])
-    return text.encode()
+    return text.encode("utf-8", "replace")
 
 
 _TEXTS = ("run_id", "path", "notes", "acknowledged")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import streamlit as st
@@ -13,6 +14,7 @@ from rldk.dashboard.page.plots import SPAN
 __all__ = ["choose_axis", "choose_runs", "file_size", "notification_remarks", "remarks"]
 
 _MAX_COMPARED = 5
+_MAX_SKIPPED = 5
 _RUN = "rldk_run"
 _COMPARED = "rldk_compared"
 
@@ -86,6 +88,10 @@ def remarks(listing: dict[str, Any]) -> list[str]:
         found.append(f"{counted(listing['not_listed'], 'more file')} not listed yet.")
     if listing["outside"]:
         found.append(f"{counted(listing['outside'], 'link')} to outside this folder ignored.")
+    if skipped := listing.get("skipped"):
+        first = "; ".join(_plain(f"{name} {why.rstrip('.')}") for name, why in skipped[:_MAX_SKIPPED])
+        more = f"; and {len(skipped) - _MAX_SKIPPED} more" if len(skipped) > _MAX_SKIPPED else ""
+        found.append(f"{len(skipped)} skipped: {first}{more}.")
     return found
 
 
@@ -100,6 +106,11 @@ def notification_remarks(folder: str) -> list[str]:
         return ["The process that sends notifications has ended and is being restarted."]
     said = [clean(line, 300) for line in told["said"]]
     return [f"Notifications: {', '.join(told['to']) or 'none left'}; {counted(told['followed'], 'live log')} followed.", *said]
+
+
+def _plain(text: str) -> str:
+    """Text of a file's name that Markdown must not read as its own."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
 
 
 def file_size(size: int) -> str:

@@ -131,7 +131,7 @@ class Webhook(Notification):
     def send(self, message: dict[str, Any]) -> None:
         said = "; ".join(f"{one['severity']} {one['type']}: {one['message']}" for one in message["anomalies"])
         types = ",".join(one["type"] for one in message["anomalies"])
-        name = hashlib.sha256(f"{message['run_id']} {message['step']} {types}".encode()).hexdigest()[:16]
+        name = hashlib.sha256(f"{message['run_id']} {message['step']} {types}".encode("utf-8", "replace")).hexdigest()[:16]
         text = message.get("text") or f"rldk, run {message['run_id']}, step {message['step']}: {said}"
         body = json.dumps({"id": name, **message, "text": text}).encode()
         request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})

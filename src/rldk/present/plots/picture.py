@@ -75,7 +75,8 @@ class Picture:
             if len(self.panels) != 1:
                 raise UsageError(f"Expected one panel to write to {target}, got {len(self.panels)}; name it, or give a folder.")
             panel = self.panels[0]
-            target.write_bytes(png(panel) if target.suffix.lower() == ".png" else svg(panel, palette=LIGHT).encode())
+            is_png = target.suffix.lower() == ".png"
+            target.write_bytes(png(panel) if is_png else svg(panel, palette=LIGHT).encode("utf-8", "replace"))
             return target
         target.mkdir(parents=True, exist_ok=True)
         for panel in self.panels:

@@ -63,7 +63,7 @@ def digests_of_group(trainer: Any) -> list[int]:
     """A number for each prompt of the last batch of GRPO and RLOO, in all processes."""
     held = getattr(trainer, "_logs", None)
     found = held.get("prompt") if isinstance(held, Mapping) else None
-    return [digest(str(prompt).encode()) for prompt in found or ()]
+    return [digest(str(prompt).encode("utf-8", "replace")) for prompt in found or ()]
 
 
 def _parts(trainer: Any) -> list[Mapping[str, Any]]:

@@ -136,4 +136,4 @@ def distinct_share(data: Any, tokenised: bool) -> float | None:
         return None
     rows = range(0, len(data), -(-len(data) // _MAX_ROWS))
     prompts = data.select(rows)[column]
-    return DistinctCount().add(digest(str(prompt).encode()) for prompt in prompts) / len(rows)
+    return DistinctCount().add(digest(str(prompt).encode("utf-8", "replace")) for prompt in prompts) / len(rows)
