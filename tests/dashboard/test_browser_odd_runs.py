@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -50,7 +52,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (runs / "broken_events.jsonl").write_bytes(b"\x00\xff\xfe" * 2000)
     (runs / "cut_events.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00garbage")
     (runs / "link_events.jsonl").symlink_to(root / "secret.jsonl")
+    _write_what_is_not_text(runs)
     return runs
+
+
+def _write_what_is_not_text(runs: Path) -> None:
+    """Names, keys, ids and samples that are not Unicode, steps and numbers beyond 64 bits, and a pipe."""
+    halves = [
+        {"step": n, "metrics": {"reward_mean": 0.1 * n, "\ud800": 1.0}, "model_info": {"run_id": "half\udfff"},
+         "samples": [{"prompt": "\ud83d", "completion": "x"}]} for n in range(9)
+    ]  # fmt: skip
+    lines = [json.dumps(line) for line in halves] + [f'{{"step": {10**30}, "metrics": {{"reward_mean": {10**400}}}}}']
+    name = Path(os.fsdecode(os.fsencode(runs) + b"/\xff_events.jsonl"))
+    name.write_text("\n".join(lines) + "\n")
+    alerts = [{"step": 10**30, "message": "\ud800 kl", "value": 10**400}]
+    name.with_name(name.name.replace("events.jsonl", "alerts.json")).write_text(json.dumps(alerts))
+    os.mkfifo(runs / "pipe_[x](http:..y)_events.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +121,18 @@ def test_a_file_that_is_not_a_log_is_not_offered(visits: tuple[Any, str]) -> Non
         visit.check()
     visit.page.get_by_test_id("stSelectbox").first.locator("input").click()
     visit.page.get_by_role("option").first.wait_for()
-    assert sorted(visit.page.get_by_role("option").all_inner_texts())[1:] == ["half", "one", "plain"]
+    assert sorted(visit.page.get_by_role("option").all_inner_texts())[1:] == ["\\udcff", "half", "one", "plain"]
+    visit.close()
+
+
+def test_what_is_not_text_is_shown_and_what_is_no_file_is_listed(visits: tuple[Any, str]) -> None:
+    visit = open_run(visits, "\\udcff_events.jsonl", ".js-plotly-plot .main-svg")
+    assert "half\\udfff" in visit.text("[data-rldk=header]") or "half?" in visit.text("[data-rldk=header]")
+    visit.page.get_by_text("1 skipped: pipe_[x](http:..y)_events.jsonl is a pipe").wait_for()
+    for view, shown in (("Samples", "[data-rldk=sample]"), ("Alerts", "text=Alerts written by the run itself")):
+        visit.view(view)
+        visit.page.wait_for_selector(shown)
+        visit.check()
     visit.close()
 
 

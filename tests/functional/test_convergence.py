@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rldk.functional.convergence import predict_convergence
+from rldk.functional.convergence import forecast, predict_convergence
 
 STEPS = np.arange(0, 400, 2)
 
@@ -58,3 +58,10 @@ def test_it_does_not_depend_on_the_units_of_the_metric(shift: float, scale: floa
     plain, changed = predict_convergence(STEPS, values), predict_convergence(STEPS, shift + scale * values)
     assert changed.plateau_step == pytest.approx(plain.plateau_step)
     assert changed.level == pytest.approx(shift + scale * plain.level)
+
+
+def test_values_that_have_no_square_are_left_out() -> None:
+    steps = np.arange(60.0)
+    values = np.where(steps % 3 == 0, 1e300, steps / 60)
+    kept = steps % 3 != 0
+    assert forecast(steps, values, 100.0) == forecast(steps[kept], values[kept], 100.0) is not None

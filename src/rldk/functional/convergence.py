@@ -17,6 +17,7 @@ TRIED = 60
 SETTLED = 0.95  # share of the way to its level at which a curve counts as settled
 SHARE, FEWEST = 5, 5  # the level now is the mean of the last fifth of the points, at least five
 OF_SPREAD, OF_WAY = 0.25, 0.1  # what is added to the error: shares of the spread so far, and of the way that the curve still has
+LARGEST = 1e150  # values beyond it have no square that is a number, and count as not finite
 BELOW, ABOVE = 0.0, 2.8
 """The 80 % interval of a curve that moves, in standard errors from the level now, in the direction of its course: healthy runs
 go on more often than they stop. Quantiles of the healthy runs of the tune split; `benchmarks/detection/forecast.py` checks them
@@ -87,7 +88,7 @@ def forecast(steps: Sequence[float], values: Sequence[float], at: float) -> Fore
 
 def _finite(steps: Sequence[float], values: Sequence[float]) -> tuple[Any, Any]:
     t, y = np.asarray(steps, float), np.asarray(values, float)
-    kept = np.isfinite(t) & np.isfinite(y)
+    kept = np.isfinite(t) & (np.abs(y) < LARGEST)
     return t[kept], y[kept]
 
 
