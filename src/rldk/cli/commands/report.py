@@ -87,8 +87,9 @@ def judge_what_can_be_read(args: argparse.Namespace) -> Results:
             missing.append((Path(path), str(error)))
     try:
         judged = judge_given(args, existing) if existing else Results()
-    except ReadError:
-        judged = Results(passed_over=[(Path(path), _reason(args, path)) for path in existing])
+    except ReadError as error:
+        reasons = [str(error)] if len(existing) == 1 else [_reason(args, path) for path in existing]
+        judged = Results(passed_over=[(Path(path), why) for path, why in zip(existing, reasons, strict=True)])
     judged.passed_over += missing
     return judged
 

@@ -149,7 +149,7 @@ def needs_log(panel: Panel) -> bool:
     positive = joined[joined > 0]
     if not len(positive) or (joined < 0).any() or len(positive) < 0.5 * len(joined):
         return False
-    return bool(positive.max() > _FAR_ABOVE * np.median(positive))
+    return bool(positive.max() / _FAR_ABOVE > np.median(positive))
 
 
 def _family_panel(runs: Sequence[Source], buckets: int, span: Span) -> Panel | None:
