@@ -148,3 +148,17 @@ def test_what_one_place_does_not_say_another_may() -> None:
 def test_an_empty_config_says_nothing() -> None:
     assert not RunConfig() and len(RunConfig()) == 0 and RunConfig().get("kl_coef") is None
     assert RunConfig.of({"strange": 1}) and not len(RunConfig.of({"strange": 1}))
+
+
+def test_settings_that_hold_themselves_or_unfold_without_end_are_cut() -> None:
+    circle: list[object] = [1]
+    circle.append(circle)
+    fold: list[object] = ["x"]
+    for _ in range(12):
+        fold = [fold] * 9  # 9 to the power of 12 in all
+    wide: dict[str, object] = {"x": 1}
+    for _ in range(6):
+        wide = {f"k{n}": wide for n in range(100)}
+    config = RunConfig.of({"learning_rate": 1e-5, "circle": circle, "fold": fold, "wide": wide, "beta": 0.1})
+    assert dict(config) == {"learning_rate": 1e-5, "kl_coef": 0.1}
+    assert config.raw["circle"][0] == 1 and len(str(config.raw)) < 10_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -20,6 +20,7 @@ SCAN_KEYS = ("detectors", "limits", "kl_target", "kl_target_tolerance", "sensiti
 
 _OWN = "rldk"
 _MAX_TEXT, _MAX_ITEMS, _MAX_KEYS, _MAX_DEPTH = 200, 20, 500, 6
+_MAX_VALUES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class RunConfig(Mapping[str, Any]):
 
 def clean_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that may be written down: no secrets, nothing empty, long texts and lists shortened, plain values only."""
-    found = _clean(settings, 0)
+    found = _Cleaner().clean(settings)
     return found if isinstance(found, dict) else {}
 
 
@@ -125,31 +126,43 @@ def _is_secret(key: str, value: Any) -> bool:
     return words[-1:] in (["token"], ["tokens"]) and isinstance(value, str) and not _TOKEN_IDS.intersection(words)
 
 
-def _clean(value: Any, depth: int) -> Any:
-    if isinstance(value, Enum):
-        value = value.value
-    if isinstance(value, (bool, int, float)) or value is None:
-        return value
-    if isinstance(value, str):
-        return value if len(value) <= _MAX_TEXT else f"{value[: _MAX_TEXT - 1]}…"
-    if isinstance(value, Mapping):
-        return _clean_mapping(value, depth)
-    if isinstance(value, (list, tuple, set, frozenset)):
-        items = [_clean(one, depth + 1) for one in list(value)[:_MAX_ITEMS] if not _is_secret("", one)]
+class _Cleaner:
+    """Makes values plain and short. YAML may hold lists of lists of lists that are one list, or that hold themselves: what is
+    nested deeply, and what comes after very many values, is left out."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_VALUES
+
+    def clean(self, value: Any, depth: int = 0) -> Any:
+        self._left -= 1
+        if isinstance(value, Enum):
+            value = value.value
+        if isinstance(value, (bool, int, float)) or value is None:
+            return value
+        if isinstance(value, str):
+            return value if len(value) <= _MAX_TEXT else f"{value[: _MAX_TEXT - 1]}…"
+        if isinstance(value, Mapping):
+            return self._mapping(value, depth)
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return self._items(value, depth)
+        text = str(value)
+        return None if _SECRET_TEXT.search(text) else self.clean(text, depth)
+
+    def _items(self, value: Collection[Any], depth: int) -> list[Any]:
+        if depth > _MAX_DEPTH or self._left < 0:
+            return []
+        items = [self.clean(one, depth + 1) for one in list(value)[:_MAX_ITEMS] if not _is_secret("", one)]
         return items if len(value) <= _MAX_ITEMS else [*items, f"… {len(value)} in all"]
-    text = str(value)
-    return None if _SECRET_TEXT.search(text) else _clean(text, depth)
 
-
-def _clean_mapping(value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if depth > _MAX_DEPTH:
+    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if depth > _MAX_DEPTH or self._left < 0:
+            return found
+        for name, inner in value.items():
+            key = str(name)
+            if _is_secret(key, inner) or len(found) >= _MAX_KEYS:
+                continue
+            cleaned = self.clean(inner, depth + 1)
+            if cleaned is not None and cleaned != "" and cleaned != {} and cleaned != []:
+                found[key[:_MAX_TEXT]] = cleaned
         return found
-    for name, inner in value.items():
-        key = str(name)
-        if _is_secret(key, inner) or len(found) >= _MAX_KEYS:
-            continue
-        cleaned = _clean(inner, depth + 1)
-        if cleaned is not None and cleaned != "" and cleaned != {} and cleaned != []:
-            found[key[:_MAX_TEXT]] = cleaned
-    return found
