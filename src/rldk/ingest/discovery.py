@@ -189,7 +189,7 @@ def size_and_change(path: Path) -> tuple[int, int]:
     if not path.is_dir():
         known = path.stat()
         return known.st_size, known.st_mtime_ns
-    stats = [known for one in path.rglob("*") if (known := _stat_of(one)) is not None]
+    stats = [found for one in path.rglob("*") if (found := _stat_of(one)) is not None]
     return sum(one.st_size for one in stats), max((one.st_mtime_ns for one in stats), default=0)
 
 
