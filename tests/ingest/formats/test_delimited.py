@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rldk.core.errors import ReadError
 from rldk.ingest.choose import choose
+from rldk.ingest.formats.console import is_console
 from rldk.ingest.formats.delimited import DelimitedAdapter
+from rldk.ingest.source import Source
 
 
 def table(names: list[str], rows: list[list[Any]], separator: str = ",") -> str:
@@ -217,3 +220,12 @@ def test_a_known_column_of_words_is_said_to_be_left_out(text_log: Any) -> None:
     assert [note for note in run.notes if "no numbers" in note] == [
         "column 'entropy' has no numbers but words such as '1.2 nats', and was left out"
     ]
+
+
+def test_few_of_very_many_columns_decide_whether_a_console_wrote_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("rldk.ingest.formats.console.is_measured", lambda key: bool(asked.append(key)))
+    names = ["step", *(f"c{n}" for n in range(20_000))]
+    path = tmp_path / "m.csv"
+    path.write_text(table(names, [[1] * len(names)] * 2))
+    assert is_console(Source(path)) and len(asked) == 4096

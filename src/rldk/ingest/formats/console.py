@@ -13,6 +13,7 @@ from rldk.ingest.source import Source
 
 __all__ = ["is_console", "iter_head", "split_stamp", "strip_colours"]
 
+_MAX_NAMES = 4096  # of a table: all readers of consoles ask, and a known name comes before that
 _COLOUR = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
 _FRACTION = re.compile(r"[.,](\d+)")
@@ -23,7 +24,7 @@ def is_console(source: Source) -> bool:
     if not source.is_text or source.head.lstrip()[:2] in (b'{"', b"[{", b"[\n", b"{\n"):
         return False
     header = header_of(source)
-    return header is None or not any(map(is_measured, header.names))
+    return header is None or not any(map(is_measured, header.names[:_MAX_NAMES]))
 
 
 def iter_head(source: Source, mark: re.Pattern[bytes]) -> Iterator[bytes]:
