@@ -15,9 +15,12 @@ import pytest
 
 from rldk.core.event import Event
 from rldk.dashboard.client import Client, RemoteRun
+from rldk.dashboard.folder import Folder
 from rldk.dashboard.open_log import OpenLog
+from rldk.dashboard.processes import encoded
 from rldk.dashboard.reader_process import RunReader
 from rldk.dashboard.shown_run import ShownRun
+from rldk.dashboard.workbench.process import Workbench
 
 from .conftest import settle, work_until, write
 
@@ -117,6 +120,18 @@ def test_huge_numbers_in_the_files_beside_a_run_are_infinite(client: Client) -> 
     table = client.ask("checkpoints", key="numbers_events.jsonl")
     assert table.get("problem") or len(table["columns"]) == 2
     assert shown(client, GOOD)["rows"] == 30 and client.pid == pid
+
+
+def test_the_table_of_runs_has_all_of_them_and_what_was_skipped(folder: Path) -> None:
+    bench = Workbench(Folder(folder))
+    work_until(bench, lambda: not bench.answer("table", {})["waiting"])  # type: ignore[arg-type]
+    found = bench.answer("table", {})
+    keys = {row["key"] for row in found["rows"]}
+    assert keys >= {GOOD, "half_events.jsonl", "steps_events.jsonl", "numbers_events.jsonl"}
+    assert encoded(found)  # as it is sent
+    if sys.platform == "linux":
+        assert {"\\udcff\\udcfe_events.jsonl", "\\udc80/m.csv"} <= keys
+        assert {name for name, _ in found["skipped"]} == {"pipe.jsonl", "self.jsonl"}
 
 
 def test_a_run_that_fails_is_a_sentence_and_the_others_live(

@@ -77,15 +77,15 @@ class Folder:
             else:
                 listing.not_listed += 1
         listing.not_listed += self._finder.pending
-        listing.skipped = [(self._key(path), why) for path, why in self._finder.skipped[:_MAX_SKIPPED]]
+        listing.skipped = [(self.key_of(path), why) for path, why in self._finder.skipped[:_MAX_SKIPPED]]
         return listing
 
-    def _key(self, path: Path) -> str:
+    def key_of(self, path: Path) -> str:
         """The path below the folder, as text that can be sent and is unique: a name need not be UTF-8."""
         return escaped(path.relative_to(self.path).as_posix())
 
     def _listed(self, log: FoundLog) -> ListedLog:
-        key = self._key(log.path)
+        key = self.key_of(log.path)
         return ListedLog(key, self.name_of(key), log.size, log.modified)
 
     def name_of(self, key: str) -> str:

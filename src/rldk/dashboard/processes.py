@@ -16,7 +16,7 @@ import numpy as np
 from rldk.core.jsonio import to_number
 from rldk.core.text import escaped
 
-__all__ = ["end_with_parent", "is_orphan", "numbers", "receive", "send"]
+__all__ = ["encoded", "end_with_parent", "is_orphan", "numbers", "receive", "send"]
 
 _LENGTH = struct.Struct("<Q")
 _MAX_BYTES = 1 << 31
@@ -38,17 +38,19 @@ _decode = msgspec.msgpack.Decoder().decode
 
 
 def send(pipe: IO[bytes], message: Any) -> None:
-    """Write a message, preceded by its length; arrays become bytes, which `numbers` reads. Nothing in it can be executed.
-
-    Logs hold text and numbers that no message can: half a surrogate pair is escaped, and a whole number beyond 64 bits becomes
-    a float.
-    """
-    try:
-        text = _encode(message)
-    except (UnicodeError, OverflowError, ValueError, TypeError, RecursionError):
-        text = _encode(_sendable(message))
+    """Write a message, preceded by its length; arrays become bytes, which `numbers` reads. Nothing in it can be executed."""
+    text = encoded(message)
     pipe.write(_LENGTH.pack(len(text)) + text)
     pipe.flush()
+
+
+def encoded(message: Any) -> bytes:
+    """A message as bytes. Logs hold text and numbers that no message can: half a surrogate pair is escaped, and a whole number
+    beyond 64 bits becomes a float."""
+    try:
+        return _encode(message)
+    except (UnicodeError, OverflowError, ValueError, TypeError, RecursionError):
+        return _encode(_sendable(message))
 
 
 def _sendable(value: Any, depth: int = 0) -> Any:

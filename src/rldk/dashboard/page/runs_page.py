@@ -17,7 +17,7 @@ from rldk.dashboard.page.html import message, show
 from rldk.dashboard.page.overlay_view import BEHIND, draw_overlay
 from rldk.dashboard.page.run_rows import RunRows, rows_of
 from rldk.dashboard.page.runs_table import DRAWN, draw_table
-from rldk.dashboard.page.sidebar import choose_axis
+from rldk.dashboard.page.sidebar import choose_axis, skipped_remark
 from rldk.present.html import text
 
 __all__ = ["draw_runs_page"]
@@ -66,7 +66,7 @@ def _remarks(found: RunRows) -> list[str]:
         made.append(f"{counted(about['parts'], 'checkpoint')} not listed: the beginning of a run that is.")
     if about.get("outside"):
         made.append(f"{counted(about['outside'], 'link')} to outside this folder ignored.")
-    return made
+    return made + skipped_remark(about.get("skipped"))
 
 
 def _guarded(draw: Callable[..., None], client: Client, *arguments: Any) -> None:

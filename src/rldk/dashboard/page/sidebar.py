@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -11,7 +12,7 @@ from rldk.core.text import ago, clean, counted
 from rldk.dashboard.client import ReaderEnded, notifier_of
 from rldk.dashboard.page.plots import SPAN
 
-__all__ = ["choose_axis", "choose_runs", "file_size", "notification_remarks", "remarks"]
+__all__ = ["choose_axis", "choose_runs", "file_size", "notification_remarks", "remarks", "skipped_remark"]
 
 _MAX_COMPARED = 5
 _MAX_SKIPPED = 5
@@ -88,11 +89,16 @@ def remarks(listing: dict[str, Any]) -> list[str]:
         found.append(f"{counted(listing['not_listed'], 'more file')} not listed yet.")
     if listing["outside"]:
         found.append(f"{counted(listing['outside'], 'link')} to outside this folder ignored.")
-    if skipped := listing.get("skipped"):
-        first = "; ".join(_plain(f"{name} {why.rstrip('.')}") for name, why in skipped[:_MAX_SKIPPED])
-        more = f"; and {len(skipped) - _MAX_SKIPPED} more" if len(skipped) > _MAX_SKIPPED else ""
-        found.append(f"{len(skipped)} skipped: {first}{more}.")
-    return found
+    return found + skipped_remark(listing.get("skipped"))
+
+
+def skipped_remark(skipped: Sequence[tuple[str, str]] | None) -> list[str]:
+    """What cannot be opened as a log, such as a pipe, and why."""
+    if not skipped:
+        return []
+    first = "; ".join(_plain(f"{name} {why.rstrip('.')}") for name, why in skipped[:_MAX_SKIPPED])
+    more = f"; and {len(skipped) - _MAX_SKIPPED} more" if len(skipped) > _MAX_SKIPPED else ""
+    return [f"{len(skipped)} skipped: {first}{more}."]
 
 
 def notification_remarks(folder: str) -> list[str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 import zlib
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from rldk.core.errors import RLDKError
 from rldk.core.text import clean
 from rldk.dashboard.folder import Folder
+from rldk.dashboard.processes import encoded
 from rldk.dashboard.reader_process import serve_pipes
 from rldk.dashboard.workbench.comparer import Comparer
 from rldk.dashboard.workbench.notes import Notes
@@ -29,7 +29,7 @@ _SENT = (
     "reward_curve", "cause_title",
 )  # fmt: skip
 
-_encode = msgspec.msgpack.Encoder(enc_hook=str).encode
+logger = logging.getLogger("rldk")
 
 
 class Workbench:
@@ -59,6 +59,9 @@ class Workbench:
             return {"problem": clean(error, 1000)}
         except OSError as error:
             return {"problem": f"The file cannot be read: {error.strerror or error}."}
+        except Exception as error:
+            logger.exception("The dashboard could not answer %s", name)
+            return {"problem": f"It cannot be shown: {type(error).__name__}: {clean(error, 500)}"}
 
     def rows(self, since: int = 0) -> dict[str, Any]:
         """The rows of the table; without them if they are those of the version `since`."""
@@ -81,7 +84,7 @@ class Workbench:
             kept["config"] = {name: row["config"][name] for name in settings if name in row["config"]}
             rows.append({**kept, **self.notes.of(_note_name(row))})
         return {
-            "version": zlib.crc32(_encode([rows, settings])),
+            "version": zlib.crc32(encoded([rows, settings])),
             "rows": rows,
             "settings": settings,
             "waiting": self.table.waiting,
@@ -90,6 +93,7 @@ class Workbench:
             "remarks": [one for one in (self.table.index.problem, self.notes.problem) if one],
             "parts": self.table.parts,
             "outside": self.table.outside,
+            "skipped": [[clean(name), clean(why)] for name, why in self.table.skipped],
         }
 
     def annotate(self, runs: list[str], add: list[str], remove: list[str], note: str | None) -> dict[str, Any]:

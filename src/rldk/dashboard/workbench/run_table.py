@@ -25,6 +25,7 @@ __all__ = ["KnownLog", "RunTable"]
 logger = logging.getLogger("rldk")
 
 _MAX_ROWS = 10_000
+_MAX_SKIPPED = 200
 _LOOK_SECONDS = 1.0
 _LOOK_SHARE = 10  # a folder that takes a second to walk is walked every ten
 _KEPT_OPEN_SECONDS = 600.0
@@ -70,6 +71,7 @@ class RunTable:
     Attributes:
         version: changes with every change of the rows.
         outside: how many links lead out of the folder.
+        skipped: what cannot be opened, such as a pipe, with the reason.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -77,6 +79,7 @@ class RunTable:
         self.index = IndexRows(folder)
         self.version = 0
         self.outside = 0
+        self.skipped: list[tuple[str, str]] = []
         self._logs: dict[str, KnownLog] = {}
         self._next_look = 0.0
 
@@ -101,17 +104,21 @@ class RunTable:
     def _stamps(self) -> dict[str, tuple[Path, tuple[int, int]]]:
         """What may be a log, by its path below the folder."""
         found: dict[str, tuple[Path, tuple[int, int]]] = {}
-        self.outside = 0
-        for path in candidates(self.folder.path):
+        self.outside, self.skipped = 0, []
+        for path in candidates(self.folder.path, on_skipped=self._skip):
             try:
                 stamp = size_and_change(path)
                 if (path.is_symlink() or path.is_dir()) and not self.folder.contains(path):
                     self.outside += 1
                 elif stamp[0]:
-                    found[path.relative_to(self.folder.path).as_posix()] = (path, stamp)
+                    found[self.folder.key_of(path)] = (path, stamp)
             except OSError:
-                continue  # gone since, or a link to nothing
+                continue  # gone since
         return found
+
+    def _skip(self, path: Path, why: str) -> None:
+        if len(self.skipped) < _MAX_SKIPPED:
+            self.skipped.append((self.folder.key_of(path), why))
 
     def _updated(self, key: str, path: Path, stamp: tuple[int, int], known: KnownLog | None) -> KnownLog:
         rows = self.index.of(key, stamp)
@@ -242,7 +249,7 @@ class RunTable:
 
 def _without_events(folder: Folder, path: Path, why: str) -> Row:
     """The row of a log without a run: what is wrong with it stands in place of a cause."""
-    name = folder.name_of(path.relative_to(folder.path).as_posix())
+    name = folder.name_of(folder.key_of(path))
     return {**_NOT_JUDGED, "run_id": name, "verdict": "no_data", "cause_title": clean(why, 300)}
 
 
