@@ -20,9 +20,9 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
+import hostile_files as hostile
 from parts import Account, private_folder
 
-import hostile
 import rldk.cli.main
 from rldk.dashboard.folder import Folder
 from rldk.dashboard.processes import send
