@@ -250,6 +250,15 @@ def test_measures_have_units_and_what_is_abnormal_comes_first() -> None:
     assert rows[0][1:3] == ("0.9", "of 1") and rows[2][1:4] == ("0.5", "nats", "logged last") and rows[0][4] == "critical"
 
 
+def test_of_each_type_the_most_severe_finding_is_shown_critical_ones_first() -> None:
+    from rldk.dashboard.page.analytics import most_severe
+
+    found = [{"type": kind, "severity": severity, "step": step} for step, (kind, severity) in enumerate(
+        [("kl_trend", "warning"), ("kl_explosion", "warning"), ("kl_explosion", "critical"), ("target", "warning")]
+    )]  # fmt: skip
+    assert [one["step"] for one in most_severe(found)] == [2, 0, 3]
+
+
 def test_hostile_names_stay_text(reader: RunReader, tmp_path: Path) -> None:
     from rldk.dashboard.page.banner import banner, title_of
     from rldk.dashboard.page.browser_alerts import browser_alerts

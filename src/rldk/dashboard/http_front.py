@@ -17,13 +17,27 @@ PLOTLY = "/rldk/plotly.js"
 """The address of Plotly's script, which this server delivers from the installed package."""
 
 _MAX_SECONDS = 1.5
+_PATIENCE = 5000  # milliseconds until Plotly is run although no connection was seen
 _DROPPED_REQUEST_HEADERS = (b"if-none-match", b"if-modified-since", b"accept-encoding", b"range")
 _DROPPED_ANSWER_HEADERS = (b"content-length", b"etag", b"last-modified", b"accept-ranges", b"cache-control")
 
-_HEAD = (  # after the picture is painted: loading the script must not delay it
-    "<script>requestAnimationFrame(() => setTimeout(() => document.head.append(Object.assign(document.createElement('script'), "
-    f"{{src: '.{PLOTLY}', id: 'rldk-plotly'}}))))</script></head>"
-).encode()
+_HEAD = f"""<script>
+// Plotly is fetched when the first picture is painted, and run when the page has asked the server for the run: the answer takes
+// as long as that. Run earlier, it would delay the question.
+(() => {{
+  const add = (kind, given) => document.head.append(Object.assign(document.createElement(kind), given));
+  const seen = new MutationObserver(() => document.querySelector('[data-test-connection-state=CONNECTED]') && setTimeout(run));
+  const run = () => {{
+    seen.disconnect();
+    if (!document.getElementById('rldk-plotly')) add('script', {{ src: '.{PLOTLY}', id: 'rldk-plotly' }});
+  }};
+  requestAnimationFrame(() => setTimeout(() => {{
+    add('link', {{ rel: 'preload', as: 'script', href: '.{PLOTLY}', fetchPriority: 'low' }});
+    seen.observe(document.body, {{ childList: true, subtree: true, attributeFilter: ['data-test-connection-state'] }});
+    setTimeout(run, {_PATIENCE});
+  }}));
+}})();
+</script></head>""".encode()
 
 _PROTECTION = (  # of every answer: nothing from elsewhere, in no foreign frame. Streamlit and Plotly need inline code and eval
     (b"content-security-policy", b"default-src 'self' data: blob:; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "

@@ -13,7 +13,7 @@ from rldk.dashboard.page.panels import RunView, panels_for
 from rldk.dashboard.page.plots import draw_plots
 from rldk.present.tracker_words import MEASURES, Measure, tone_of_measure
 
-__all__ = ["draw_analytics", "measured"]
+__all__ = ["draw_analytics", "measured", "most_severe"]
 
 _SECTIONS = {
     "kl_schedule": ("KL and its coefficient", "kl_schedule", ("kl", "kl_coef")),
@@ -64,12 +64,18 @@ def _urgency(anomalies: list[dict[str, Any]]) -> int:
 
 def _draw_head(title: str, standing: list[dict[str, Any]]) -> None:
     st.subheader(title, anchor=False)
-    by_severity = sorted(standing, key=lambda one: SEVERITIES.index(one["severity"]))
-    worst = list({one["type"]: one for one in by_severity}.values())[::-1]  # of each type the most severe
-    if worst:
-        show(piece("findings", worst[:5]))
+    if standing:
+        show(piece("findings", most_severe(standing)[:5]))
     else:
         note("Nothing abnormal stands.")
+
+
+def most_severe(anomalies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each type the most severe anomaly, critical ones first."""
+    by_type: dict[str, dict[str, Any]] = {}
+    for one in sorted(anomalies, key=lambda one: SEVERITIES.index(one["severity"])):
+        by_type[one["type"]] = one
+    return sorted(by_type.values(), key=lambda one: -SEVERITIES.index(one["severity"]))
 
 
 def measured(given: Any) -> list[tuple[str, str, str, str, str]]:

@@ -18,7 +18,7 @@ function plotly(address) {
     if (window.Plotly) { done(window.Plotly); return; }
     let script = document.getElementById('rldk-plotly');
     if (!script) {
-      script = Object.assign(document.createElement('script'), { src: address });
+      script = Object.assign(document.createElement('script'), { src: address, id: 'rldk-plotly' });
       document.head.append(script);
     }
     script.addEventListener('load', () => done(window.Plotly));
