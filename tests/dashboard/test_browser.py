@@ -47,7 +47,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory, browser: Any, sick_event
 
 @pytest.fixture
 def visit(browser: Any, dashboard: Dashboard) -> Iterator[Visit]:
-    made = Visit(browser, dashboard.url, accept_downloads=True)
+    made = Visit(browser, dashboard.url, accept_downloads=True, viewport={"width": 1280, "height": 1400})
     yield made
     made.check()
     made.close()
@@ -73,6 +73,9 @@ def test_a_run_is_shown_with_its_verdict_its_story_and_its_curves(visit: Visit, 
     assert "CRITICAL" in head.upper() and "last line" in head and f"step {sick_events[-1].step}" in head
     assert "What to do" in visit.text("[data-rldk=incident]")
     visit.until(ALL_DRAWN)
+    assert visit.plots()[0]["key"] == "kl"  # what moved first
+    visit.page.locator("[data-panel=entropy]").scroll_into_view_if_needed()
+    visit.page.wait_for_selector("[data-panel=entropy] .main-svg")
     assert {"reward", "kl", "entropy", "gradients"} <= {plot["key"] for plot in visit.plots()}
     assert all(plot["last"] == sick_events[-1].step for plot in visit.plots() if plot["key"] == "kl")
 
