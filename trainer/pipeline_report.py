@@ -20,6 +20,8 @@ def gains(out: Path) -> dict[str, dict[str, float]]:
     """The evaluation of each stage's weights. The gain of the first is over the model that it began with."""
     found = {Path(one["weights"]).name: one for one in json.loads((out / "evaluation.json").read_text())["models"]}
     first = json.loads((out / "pretrain_events.jsonl").read_text().splitlines()[0])["metrics"]
+    if "eval_reward_mean" not in first:
+        sys.exit("The first stage was not evaluated before its first step: run the pipeline with an --eval_interval above 0.")
     start, error = first["eval_reward_mean"], first["eval_reward_sem"]
     found["pretrain"] |= {"gain": found["pretrain"]["eval_reward"] - start, "gain_sem": error}
     return {stage: found[stage] for stage in STAGES}
