@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -26,6 +27,7 @@ APP = Path(__file__).with_name("app.py")
 _MAX_SEARCHES = 20
 _CHECK_SECONDS = 5.0
 _WIDGETS = ("Html", "BidiComponent", "ButtonGroup", "Selectbox", "Multiselect", "Slider", "Checkbox", "Button")
+_TABLE_WIDGETS = ("DataFrame", "arrowFormatUtils", "TextInput")  # which the page of one run does not have
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _UPGRADE = "pip install --upgrade 'rldk[dashboard]'"
 
@@ -135,15 +137,15 @@ def _application(folder: str, host: str) -> Any:
     assert spec is not None and spec.origin is not None
     script = Path(spec.origin).parent / "package_data" / "plotly.min.js"
     hosts = _LOCAL if host in _LOCAL else ("*",)
-    parts = _parts(Path(streamlit.__file__).parent / "static")
-    draw = partial(first_answer, reader_of(folder), workbench_of(folder))
-    front = Middleware(HttpFront, draw=draw, hosts=hosts, script=script, parts=parts)
+    static = Path(streamlit.__file__).parent / "static"
+    draw = partial(first_answer, reader_of(folder), workbench_of(folder), _parts(static, _TABLE_WIDGETS))
+    front = Middleware(HttpFront, draw=draw, hosts=hosts, script=script, parts=_parts(static, _WIDGETS))
     return starlette.App(APP, middleware=[front])
 
 
-def _parts(static: Path) -> list[str]:
-    """The scripts of the widgets on the page: Streamlit's page asks for each only when it is to be shown."""
-    found = [path for name in _WIDGETS for path in (static / "static" / "js").glob(f"{name}.*.js")]
+def _parts(static: Path, widgets: Sequence[str]) -> list[str]:
+    """The scripts of widgets: Streamlit's page asks for each only when it is to be shown."""
+    found = [path for name in widgets for path in (static / "static" / "js").glob(f"{name}.*.js")]
     return [path.relative_to(static).as_posix() for path in found]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from markupsafe import Markup
 
@@ -20,12 +21,15 @@ _MAX_ROWS = 30
 _WIDTH, _HEIGHT = 110, 22
 
 
-def first_answer(client: Client, bench: Client, wanted: str | None) -> str:
-    """What is painted before any script has loaded; empty if there is nothing to show."""
+def first_answer(client: Client, bench: Client, parts: Sequence[str], wanted: str | None) -> str:
+    """What is painted before any script has loaded; empty if there is nothing to show.
+
+    `parts` are the scripts of the interactive table, which the browser may fetch while it starts.
+    """
     if wanted is None:
         found = rows_of(bench)
         if len(found.rows) > 1:
-            return _first_table(found)
+            return "".join(f'<link rel="modulepreload" href="./{quote(part)}">' for part in parts) + _first_table(found)
     return first_picture(client, wanted)
 
 

@@ -29,6 +29,11 @@ _COLOURS = {"critical": "red", "warning": "orange", "healthy": "green", "no data
 def draw_table(client: Client) -> None:
     """The controls and the table; a change of the selection draws the whole page again."""
     found = rows_of(client)
+    if (to_open := st.session_state.pop("rldk_to_open", None)) in found.by_id:
+        open_run(found.by_id[to_open])
+        st.rerun()
+    if st.session_state[DRAWN] != st.session_state["rldk_selected"]:
+        st.rerun()
     pattern, order = _controls()
     shown = st.session_state["rldk_shown"]
     rows, problem = found.chosen(pattern, shown, order)
@@ -41,8 +46,6 @@ def draw_table(client: Client) -> None:
         note("No run matches. Clear the search or the filter." if found.rows else "There is no run in this folder yet.")
     _actions(client, found)
     address.write(address.TABLE_PAGE)
-    if st.session_state[DRAWN] != st.session_state["rldk_selected"]:
-        st.rerun()
 
 
 def _controls() -> tuple[str, str]:
@@ -141,9 +144,6 @@ def open_run(row: Row) -> None:
 def _actions(client: Client, found: RunRows) -> None:
     """What can be done with the selection."""
     by_id = found.by_id
-    if (to_open := st.session_state.pop("rldk_to_open", None)) in by_id:
-        open_run(by_id[to_open])
-        st.rerun()
     selected = [by_id[one] for one in st.session_state["rldk_selected"] if one in by_id]
     if not selected:
         st.caption("Select runs on the left edge of the table to draw them over each other; click a name to open that run.")
