@@ -45,3 +45,33 @@ def test_the_penalty_and_the_kl_tell_the_coefficient(told):
     assert told(KlPenaltyTooStrong(), strong) == [(3, "warning", "strong"), (18, "critical", "holds_back")]
     assert told(KlPenaltyTooStrong(), {"kl_mean": kl, "kl_penalty_reward": -0.05 * kl, "reward_mean": FLAT}) == []
     assert told(KlPenaltyTooStrong(), {**strong, "kl_mean": np.full(ROWS, 0.01)}) == []
+
+
+def group_method(beta: float, noise: float = 0.1, seed: int = 0) -> dict[str, np.ndarray]:
+    """A log without the coefficient: the loss is the coefficient times the KL, and the noise of the policy's part."""
+    chance = np.random.default_rng(seed)
+    kl = chance.lognormal(-4.0, 1.0, ROWS)
+    return {"kl_mean": kl, "loss": beta * kl + chance.normal(0.0, noise, ROWS), "reward_std": np.full(ROWS, 0.5)}
+
+
+def test_loss_and_kl_of_a_group_method_imply_the_coefficient(told):
+    found = told(KlPenaltyTooStrong(), {**group_method(20.0), "reward_mean": FLAT}, {"kl_mean": "token"})
+    assert {clause for *_, clause in found} == {"strong", "holds_back"}
+    assert {clause for *_, clause in told(KlPenaltyTooStrong(), {**group_method(20.0), "reward_mean": RISING})} == {"strong"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("beta", [0.0, 0.04, 0.5])
+def test_the_loss_of_a_usual_coefficient_implies_nothing(told, beta, seed):
+    assert told(KlPenaltyTooStrong(), {**group_method(beta, seed=seed), "reward_mean": FLAT}) == []
+
+
+def test_a_loss_with_a_value_function_in_it_implies_nothing(told):
+    value = {"value_loss": np.ones(ROWS)}
+    assert told(KlPenaltyTooStrong(), {**group_method(20.0), **value, "reward_mean": FLAT}) == []
+
+
+def test_a_coefficient_that_becomes_huge_is_critical_once_the_reward_has_fallen(told):
+    rows = {"kl_coef": np.where(AT < 50, 0.05, 20.0), "reward_mean": np.where(AT < 60, RISING, RISING[60] - 0.02 * (AT - 60))}
+    found = {clause: index for index, _, clause in told(KlPenaltyTooStrong(), rows)}
+    assert 50 <= found["strong"] < 60 < found["holds_back"] < 90

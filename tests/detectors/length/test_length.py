@@ -186,3 +186,23 @@ def test_a_length_that_varies_as_much_from_row_to_row_is_silent(where):
     length = np.where(np.arange(ROWS) < 5, 20.0, np.exp(rng.normal(5.5, 0.8, ROWS)))  # one question a row
     reward = rng.binomial(8, 0.6, ROWS) / 8
     assert where(LengthRunaway(), {"rollout_length_mean": length, "reward_mean": reward}) == []
+
+
+def never_ending(expected):
+    """Responses that never end while the reward rises; the probe sees the first eight rows."""
+    rows = 30
+    return {
+        "eos_frac": [0.0] * rows,
+        "reward_mean": [0.02 * row for row in range(rows)],
+        "eos_expected": [expected] * 8 + [None] * (rows - 8),
+    }
+
+
+def test_responses_that_should_end_and_do_not_are_critical_though_the_reward_rises(told):
+    clauses = {clause: severity for _, severity, clause in told(EosStarvation(), never_ending(1.0))}
+    assert clauses == {"blocked": "critical"}
+
+
+@pytest.mark.parametrize("expected", [0.01, None])
+def test_a_model_that_gives_the_end_token_no_chance_is_not_blocked(expected, told):
+    assert "blocked" not in {clause for *_, clause in told(EosStarvation(), never_ending(expected))}

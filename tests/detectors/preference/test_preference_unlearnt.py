@@ -48,3 +48,10 @@ def test_pairs_that_are_told_apart_are_silent(told):
 def test_a_beta_that_no_recipe_uses(told, beta, found):
     said = told(PreferenceUnlearnt(), {"preference_accuracy": np.full(20, 0.8), "kl_coef": np.full(20, beta)})
     assert [clause for *_, clause in said] == ([found] if found else [])
+
+
+@pytest.mark.parametrize("beta", [10.0, 50.0])
+def test_a_beta_beyond_every_recipe_is_critical(told, beta):
+    found = told(PreferenceUnlearnt(), {"kl_coef": np.full(ROWS, beta), "preference_accuracy": 0.7 + NOISE})
+    absurd = (1, "warning", "beta_absurd")
+    assert found == ([absurd] if beta < 20.0 else [absurd, (7, "critical", "beta_beyond_recipes")])

@@ -56,7 +56,9 @@ def test_no_gain_in_four_hundred_rewards(judge, reward):
 
 
 def test_a_policy_that_has_left_its_reference_for_nothing(clauses):
-    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.4)}, TOKEN) == [(44, "warning", "drifts")]
+    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.4)}, TOKEN) == [
+        (44, "warning", "drifts"), (72, "critical", "gains_nothing")
+    ]  # fmt: skip
     far = {"reward_mean": STILL, "kl_mean": np.minimum(0.02 * AT, 1.0)}
     assert clauses(Plateau(), far, TOKEN) == [(44, "warning", "drifts"), (57, "critical", "drifts_far")]
 
@@ -96,3 +98,37 @@ def test_it_is_taken_back_where_the_reward_rises_after_all(where):
     late = np.where(AT < 700, 0.3, 0.3 + 0.01 * (AT - 700)) + noise(0.1, 2)
     assert where(Plateau(), {"reward_mean": late[:690]}) == [(403, "warning")]
     assert where(Plateau(), {"reward_mean": late}) == []
+
+
+MOVED = {"kl_mean": np.full(ROWS, 0.28)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("logged", [True, False], ids=["spread logged", "spread not logged"])
+def test_a_reward_that_cannot_have_risen_while_the_policy_moves_is_critical(told, seed, logged):
+    """Rewards of sixteen responses with a spread of 0.4: each row is off by 0.1."""
+    rows = {"reward_mean": (0.3 + noise(0.1, seed))[:200], **{name: values[:200] for name, values in MOVED.items()}}
+    if logged:
+        rows["reward_std"] = np.full(200, 0.4)
+    found = {clause: index for index, _, clause in told(Plateau(), rows, TOKEN)}
+    assert 60 <= found["gains_nothing"] <= 200
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_slow_rise_is_not_ruled_out(told, seed):
+    rising = {"reward_mean": (0.3 + 0.2 * AT / 100.0 + noise(0.1, seed))[:100], "reward_std": np.full(100, 0.4)}
+    clauses = {clause for *_, clause in told(Plateau(), {**rising, "kl_mean": np.full(100, 0.28)}, TOKEN)}
+    assert "gains_nothing" not in clauses
+
+
+def test_a_reward_that_was_redefined_has_not_stood_still(told):
+    """A fall by many spreads is for other detectors."""
+    rows = {"reward_mean": (np.where(AT < 50, 3.0, -5.0) + noise(0.1))[:150], "reward_std": np.full(150, 0.4)}
+    clauses = {clause for *_, clause in told(Plateau(), {**rows, "kl_mean": np.full(150, 0.28)}, TOKEN)}
+    assert not clauses & {"wanders", "gains_nothing"}
+
+
+@pytest.mark.parametrize(("change", "found"), [(3e-6, True), (1e-4, False)])
+def test_weights_that_hardly_move_are_critical_without_a_trend(told, change, found):
+    rows = {"reward_mean": (0.3 + noise(0.1, 2))[:150], "weight_change": np.full(150, change)}
+    assert ("hardly_moves" in {clause for *_, clause in told(Plateau(), rows)}) == found

@@ -198,6 +198,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     metric("eos_frac", "length", "share of responses that ended with the end token", "fraction", "sequence", "low", aliases="eos_rate contain_eos"),
     metric("eos_count", "length", "how many end tokens the batch holds", "count", "batch", "low", aliases="num_eos_tokens"),
+    metric("eos_expected", "length", "end tokens that a response should have by the probabilities of the policy, in the first updates", "count", "sequence"),
     metric("prompt_length_mean", "length", "mean length of the prompts", "tokens", "sequence", aliases="prompt_length"),
     metric("total_length_mean", "length", "mean length of prompt and response together", "tokens", "sequence", aliases="total_length tot_len"),
     metric("turns_mean", "length", "mean number of turns of an episode", "count", "sequence", aliases="num_turns"),

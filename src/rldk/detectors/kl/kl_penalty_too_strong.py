@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rldk.core.stats.pairs import RollingPairs
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.reward import score_of
 
 __all__ = ["KlPenaltyTooStrong"]
 
 MEASURABLE = 0.02  # smallest KL at which penalty / KL gives the coefficient
+PAIRS = 100  # rows of loss and KL from which the coefficient is taken
+LINE = 0.9  # correlation of loss and KL from which the KL term is the loss
 
 
 class KlPenaltyTooStrong(Detector):
     """The KL coefficient is many times what published recipes use.
 
-    What it catches: a KL coefficient of 2 or more, as configured or as the penalty and the KL in the log imply; from 5 on
-        it is critical if the reward does not rise.
+    What it catches: a KL coefficient of 2 or more, as configured, as the penalty and the KL in the log imply, or as the loss
+        and the KL of a group method do; from 5 on it is critical if the reward does not rise.
     Why it matters: the noise of the penalty drowns the reward, and each step away from the reference costs more than
         any reward can make up for.
     When it misfires: adaptive controllers reach 1 to 2 for a while; DPO's beta is not judged, because it does not weigh a
@@ -26,12 +29,12 @@ class KlPenaltyTooStrong(Detector):
     References: Ziegler et al. 2019 (0.03 to 0.2); TRL's defaults 0.05 (PPO) and 0 to 0.04 (GRPO).
     """
 
-    __slots__ = ("strong",)
+    __slots__ = ("_pairs", "strong")
     type: ClassVar[str] = "kl_penalty_too_strong"
     family: ClassVar[str] = "kl_schedule"
-    needs: ClassVar = (("reward_mean",), ("kl_coef", "kl_penalty_reward"))
+    needs: ClassVar = (("reward_mean",), ("kl_coef", "kl_penalty_reward", "loss"))
     panels: ClassVar = ("kl", "kl_coef", "reward")
-    reads: ClassVar = ("kl_mean",)
+    reads: ClassVar = ("kl_mean", "loss", "value_loss", "reward_std")
     advice: ClassVar[str] = "Lower the KL coefficient (`kl_coef`, `beta`) to 0.01 to 0.1."
     clear: ClassVar[int] = 5
     clauses: ClassVar = {
@@ -45,6 +48,11 @@ class KlPenaltyTooStrong(Detector):
     }  # fmt: skip
     settings: ClassVar = {"strong": Setting(2.0, "KL coefficient that is too strong", min=0.0)}
     strong: float
+    _pairs: RollingPairs
+
+    def reset(self) -> None:
+        super().reset()
+        self._pairs = RollingPairs(PAIRS)
 
     def find(self, view: View) -> Sequence[Finding]:
         coef = self._coefficient(view) if score_of(view).n else 0.0
@@ -52,17 +60,27 @@ class KlPenaltyTooStrong(Detector):
             return ()
         message = f"The KL coefficient is {coef:.3g}; recipes use 0 to 0.5."
         found = [Finding("", coef, self.strong, message, {"coef": coef}, clause="strong")]
-        if coef >= 2.5 * self.strong and score_of(view).n >= 10 and not view.reward.trend > 2.0:
-            text = f"{message[:-1]}, and the reward has no upward trend."
+        if coef >= 2.5 * self.strong and score_of(view).n >= 10 and not view.reward.improves(score_of(view)):
+            text = f"{message[:-1]}, and the reward does not rise."
             found.append(Finding("", coef, self.strong, text, {"coef": coef}, clause="holds_back"))
         return found
 
-    @staticmethod
-    def _coefficient(view: View) -> float:
+    def _coefficient(self, view: View) -> float:
         coef = view.get("kl_coef")
         if coef.n:
             return coef.level
         penalty, kl = view.get("kl_penalty_reward"), view.get("kl_mean")
+        if not penalty.n:
+            return self._from_loss(view)
         if penalty.n < 3 or penalty.index != kl.index or not abs(kl.last) > MEASURABLE:
             return 0.0
         return -penalty.last / kl.last
+
+    def _from_loss(self, view: View) -> float:
+        """The coefficient of a group method: its advantages add up to 0, so that its loss is the coefficient times the KL."""
+        kl, loss = view.get("kl_mean"), view.get("loss")
+        if kl.index != view.index or loss.index != view.index or view.get("value_loss").n or not view.get("reward_std").n:
+            return 0.0
+        self._pairs.update(kl.last, loss.last)
+        line = self._pairs
+        return line.slope if line.count >= 8 and line.correlation > LINE else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -11,6 +12,8 @@ from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EosStarvation"]
 
+EXPECTED = 0.5  # end tokens per response, by the policy's own probabilities, that cannot all be missing
+SEEN = 0.2  # share of the responses that should end, below which something keeps them from it
 MOSTLY_CUT = 0.25  # share of responses that end below which most are truncated
 
 
@@ -18,7 +21,8 @@ class EosStarvation(Detector):
     """Responses no longer emit the end token, or never did.
 
     What it catches: the share of responses that emit the end token falls from most of them to hardly any, whatever the reward
-        does; or no response has ended since the first row.
+        does; or no response has ended since the first row. It is critical if the policy gives the end token enough
+        probability: then something outside the policy keeps its responses from ending.
     Why it matters: a response that is cut off is scored on half an answer. A policy that stops ending its responses has learnt
         that length is rewarded, or has lost the end token.
     When it misfires: base models and tasks with a fixed length fill the limit from the start and may learn anyway: while the
@@ -34,7 +38,7 @@ class EosStarvation(Detector):
     family: ClassVar[str] = "length"
     needs: ClassVar = (("eos_frac", "eos_count", "truncated_frac"),)
     panels: ClassVar = ("truncated", "length")
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "eos_expected")
     advice: ClassVar[str] = "Raise the length limit, check stop tokens and chat template, or start from a model tuned to stop."
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
@@ -46,6 +50,11 @@ class EosStarvation(Detector):
         "fewer": Clause(
             "half of the responses that ended no longer do", "warning",
             "corpus: 95 % of 86 sound runs keep three quarters of their endings; the lowest keeps 31 %", persist=12, min_rows=3,
+        ),
+        "blocked": Clause(
+            "the policy would end its responses, but hardly any ends", "critical",
+            "definition: of 64 responses with half an end token each, chance leaves a fifth of those that should end once in 1e8",
+            persist=3, min_rows=2,
         ),
         "never": Clause(
             "no response has ended since the first row, and the reward does not rise", "critical",
@@ -80,6 +89,7 @@ class EosStarvation(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         now, best = ending_share(view)
         evidence = {"ending": now, "ending_best": best}
+        blocked = _blocked(view, now, best)
         if best <= 0.02:
             message = "No response has emitted the end token since the first row."
             score = score_of(view)
@@ -89,7 +99,9 @@ class EosStarvation(Detector):
             clauses = ("never_yet", "never") if not works else ("never_yet",) if counted else ("fills_limit",)
             if stuck and not works:
                 clauses = (*clauses, "never_and_stuck")
-            return [Finding("", now, self.share, message, evidence, clause=clause) for clause in clauses]
+            return [*blocked, *(Finding("", now, self.share, message, evidence, clause=clause) for clause in clauses)]
+        if blocked:
+            return blocked
         if now < MOSTLY_CUT and _first_share(view) < MOSTLY_CUT and not view.reward.improves(score_of(view)):
             message = f"Only {now:.0%} of the responses end, as in the first rows; the others are truncated."
             return [Finding("", now, MOSTLY_CUT, message, evidence, clause=clause) for clause in ("mostly_cut", "cut_and_stuck")]
@@ -103,6 +115,16 @@ class EosStarvation(Detector):
         others = [sign for sign in damage(view) if sign.channel not in ("ending", "length", "spread")]
         severity = "warning" if thrives and not others and best < 0.8 else ""
         return (fewer, Finding(severity, now, self.share, message, evidence, clause="stopped"))
+
+
+def _blocked(view: View, now: float, best: float) -> list[Finding]:
+    """Whether far fewer responses end than the policy's own probabilities of the end token say."""
+    expected = view.get("eos_expected")
+    share = 1.0 - exp(-expected.level) if expected.n >= 2 and expected.level > EXPECTED else 0.0
+    if not max(now, best) < SEEN * share:
+        return []
+    message = f"By the policy's own probabilities {share:.0%} of the responses should end; {now:.0%} do."
+    return [Finding("", now, SEEN * share, message, {"ending": now, "expected": share}, clause="blocked")]
 
 
 def _first_share(view: View) -> float:

@@ -67,7 +67,7 @@ class PreferenceDegenerate(Detector):
 
     def check(self, view: View) -> Finding | None:
         margin, accuracy = view.get("preference_margin"), view.get("preference_accuracy")
-        if margin.n < 10 or margin.level < self.margin or (accuracy.ready and accuracy.level < self.accuracy):
+        if margin.n < view.rows(10, 4) or margin.level < self.margin or (accuracy.ready and accuracy.level < self.accuracy):
             return None
         pull = view.first("grad_norm", "loss")
         flat = 0.0 <= view.get("loss").level < FLAT

@@ -11,12 +11,15 @@ from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
 
 __all__ = ["PreferenceUnlearnt"]
 
+BEYOND_RECIPES = 20.0
+
 
 class PreferenceUnlearnt(Detector):
     """Chosen answers become unlikely, or are never ordered above rejected ones.
 
     What it catches: chosen answers whose log-probability has doubled in size since the start: the model unlearns what it should
-        prefer. A share of correctly ordered pairs that stays near one half after many updates. A beta of 2 or more.
+        prefer. A share of correctly ordered pairs that stays near one half after many updates. A beta of 5 or
+        more, critical from 20 on.
     Why it matters: the loss falls while the model forgets how to write, or there is nothing in the pairs to learn.
     When it misfires: a moderate fall of chosen answers is normal in DPO and is not reported. Hard pairs take a long time.
     What to do: lower the learning rate, raise beta, or add a supervised term on the chosen answers; if nothing is learnt,
@@ -53,6 +56,11 @@ class PreferenceUnlearnt(Detector):
             "beta is 5 or more", "warning", "ten times the largest value of recipes: the loss is flat after one step",
             persist=2, min_rows=1,
         ),
+        "beta_beyond_recipes": Clause(
+            "beta is 20 or more", "critical",
+            "twice the largest value of any recipe (SimPO: 2 to 10, DPO: 0.01 to 0.5): margins grow while the policy stays",
+            persist=8, min_rows=2,
+        ),
         "beta_tiny": Clause("beta is below 0.002", NOTE, "nothing keeps the policy near its reference", persist=1, min_rows=1),
     }  # fmt: skip
     settings: ClassVar = {"lost": Setting(1.0, "share of its size by which the log-probability must have fallen", min=0.1)}
@@ -79,7 +87,10 @@ class PreferenceUnlearnt(Detector):
     def _beta(view: View) -> list[Finding]:
         beta = view.get("kl_coef").last
         message = f"Beta is {beta:.3g}; recipes use 0.01 to 0.5."
-        clauses = {"beta_absurd": (ABSURD_BETA, inf), "beta_huge": (2.0, ABSURD_BETA), "beta_tiny": (1e-12, 2e-3)}
+        clauses = {
+            "beta_beyond_recipes": (BEYOND_RECIPES, inf), "beta_absurd": (ABSURD_BETA, inf), "beta_huge": (2.0, ABSURD_BETA),
+            "beta_tiny": (1e-12, 2e-3),
+        }  # fmt: skip
         return [
             Finding("", beta, high if high < 1.0 else low, message, {"beta": beta}, clause=clause)
             for clause, (low, high) in clauses.items()

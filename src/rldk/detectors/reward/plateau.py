@@ -11,8 +11,8 @@ from rldk.signals.reward import score_of
 
 __all__ = ["Plateau"]
 
-WANDERS, MOVED, FAR = 0.12, 0.3, 0.6
-"""KL (nats per token) from which the policy has moved, and has moved far. Healthy runs of the corpus that moved that far had a
+WANDERS, AWAY, MOVED, FAR = 0.12, 0.25, 0.3, 0.6
+"""KL (nats per token) from which the policy has moved, three times, and has moved far. Healthy runs of the corpus that moved that far had a
 reward whose trend was beyond chance (t above 2) by the fiftieth update."""
 STILL = 5e-4
 """KL (nats per token) after fifty updates below which the policy has not moved."""
@@ -21,6 +21,12 @@ SMALL = 0.15
 PREDICTED = 0.85
 """Share of the variance of returns from which the values count as predicting them. A judgement, above the 0.8 that
 single rows of sound runs of the corpus reach."""
+STAYED = 1e-3
+"""Relative change of the weights, summed over all updates, below which a policy is what it was. At a learning rate of 1e-6, the
+lowest of recipes, sixty updates of a language model (weights of about 0.02) come to three times that."""
+RULED_OUT, FALL = 0.33, 2.0
+"""Shares of the spread between responses: a rise that would be worth having, and a fall that is more than standing still."""
+SMALL_BATCH = 16  # responses per row, if their spread is not logged: a row's noise is the spread divided by the root of that
 NO_UPDATE = 1e-7
 """KL of an update with several optimizer steps below which nothing changed; healthy updates have 1e-4 to 0.02."""
 
@@ -30,7 +36,8 @@ class Plateau(Detector):
 
     What it catches: a linear trend over all rewards that rises no more than chance explains (t below 2): after fifty updates if
         the policy has left its reference (it moves, but not towards the reward) or has not moved at all, and after four
-        hundred in any case.
+        hundred in any case. It is critical if the policy is far away, if a rise worth having can be ruled out, or if the
+        weights have hardly moved.
     Why it matters: a run that changes nothing wastes its compute.
     When it misfires: a reward that is high from the start has little to gain and is not judged. Slow tasks learn late: the
         anomaly is withdrawn as soon as the reward rises.
@@ -47,7 +54,7 @@ class Plateau(Detector):
     panels: ClassVar = ("reward", "losses")
     reads: ClassVar = (
         "policy_lr", "lr", "kl_mean", "rollout_length_mean", "kl_update", "kl_coef", "target_kl", "reward_std",
-        "explained_variance", "entropy_sequence", "entropy_mean",
+        "explained_variance", "entropy_sequence", "entropy_mean", "weight_change",
     )
     advice: ClassVar[str] = (
         "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and that the reward "
@@ -73,6 +80,16 @@ class Plateau(Detector):
         "wanders": Clause(
             "after sixty updates the policy has moved, and the reward has not improved", "warning",
             "corpus: random and shuffled rewards at 0.12 nats per token; healthy runs show a trend by then",
+            persist=8, min_rows=4,
+        ),
+        "gains_nothing": Clause(
+            "the policy has moved, and a rise of a third of the rewards' spread can be ruled out", "critical",
+            "two standard errors of the trend; corpus: random, noisy and shuffled rewards, and no sound run",
+            persist=8, min_rows=4,
+        ),
+        "hardly_moves": Clause(
+            "the weights have moved by less than a thousandth, and the reward has no trend", "critical",
+            "corpus: 0.0004 in 120 updates at a thousandth of the learning rate; sound runs move their weights by 0.03 or more",
             persist=8, min_rows=4,
         ),
         "predictable": Clause(
@@ -120,8 +137,12 @@ class Plateau(Detector):
         moved = self._moved(view)
         if moved > MOVED and view.reward.trend < self.t:
             found += ["drifts", *(["drifts_far"] if moved > FAR and view.reward.trend < 1.5 else [])]
-        if moved > WANDERS and rows >= view.rows(1.5 * self.rows, 20):
+        rise = view.reward.rise / self._spread(view)
+        if moved > WANDERS and rows >= view.rows(1.5 * self.rows, 20) and rise > -FALL:
             found.append("wanders")
+            sure = view.reward.sure_trend(score_of(view))
+            if moved > AWAY and sure and rise * (1.0 + 2.0 / sure) < RULED_OUT:
+                found.append("gains_nothing")
         explained = view.get("explained_variance")
         if explained.n >= 20 and explained.slow > PREDICTED:
             found.append("predictable")
@@ -132,6 +153,8 @@ class Plateau(Detector):
                 found.append("frozen")
             if idle or rows >= view.rows(3 * self.rows, 30):
                 found.append("still")
+        if rows >= view.rows(1.5 * self.rows, 20) and self._weights_stay(view):
+            found.append("hardly_moves")
         if self._is_long(view, rows) and not self._was_lost(view):
             found.append("flat")
         return found
@@ -139,6 +162,18 @@ class Plateau(Detector):
     def _is_long(self, view: View, rows: int) -> bool:
         """Whether the run is long enough for a trend to show; a reward that is not in every row needs sixty rows of its own."""
         return (rows if rows < 60 else view.index + 1) >= view.rows(self.lasting, 30)
+
+    @staticmethod
+    def _spread(view: View) -> float:
+        """The spread between the rewards of a row, or what the noise of the rows says about it."""
+        std = view.get("reward_std")
+        return std.slow if std.ready and std.slow > 0.0 else SMALL_BATCH**0.5 * score_of(view).noise
+
+    @staticmethod
+    def _weights_stay(view: View) -> bool:
+        """Whether all updates together cannot have moved the weights by a thousandth of their size."""
+        change = view.get("weight_change")
+        return change.ready and change.slow * (view.index + 1) * view.steps_per_row < STAYED
 
     @staticmethod
     def _moved(view: View) -> float:

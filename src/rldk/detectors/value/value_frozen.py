@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
-from rldk.signals.reward import SCORES, score_of
+from rldk.detectors.base import Clause, Detector, Finding, View
 
 __all__ = ["ValueFrozen"]
-
-ROWS = 40  # rows in which the policy may still learn
 
 
 class ValueFrozen(Detector):
     """The weights of the value function do not change.
 
-    What it catches: a value function without trainable parameters, or whose weights do not change from update to update. While
-        the reward rises anyway it is a note; if forty rows show no trend it is a warning.
+    What it catches: a value function without trainable parameters, or whose weights do not change from update to update,
+        whatever the reward does.
     Why it matters: the values do not predict the returns, so the advantages are as noisy as without a value function.
     When it misfires: a value function that was trained before and is frozen on purpose.
     What to do: check that the value function's parameters require gradients and belong to the optimizer, and that its
@@ -30,7 +27,6 @@ class ValueFrozen(Detector):
     family: ClassVar[str] = "value"
     needs: ClassVar = (("value_trainable_params", "weight_change_value"),)
     panels: ClassVar = ("value_loss", "explained_variance", "value")
-    reads: ClassVar = SCORES
     advice: ClassVar[str] = (
         "Check that the value function's parameters require gradients and belong to the optimizer, and that its learning "
         "rate is not 0."
@@ -38,10 +34,9 @@ class ValueFrozen(Detector):
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
         "still": Clause(
-            "the value function does not change, and the reward does not rise", "warning",
+            "the value function does not change", "warning",
             "definition: no trainable parameters, or a relative change of exactly 0", persist=6, min_rows=3,
         ),
-        "unused": Clause("the value function does not change", NOTE, "as above", persist=6, min_rows=3),
     }  # fmt: skip
 
     def find(self, view: View) -> Sequence[Finding]:
@@ -49,6 +44,4 @@ class ValueFrozen(Detector):
         frozen = view.get("value_trainable_params").last == 0.0
         if not frozen and not (change.n >= 3 and change.last == 0.0 and (not change.ready or change.high == 0.0)):
             return ()
-        score = score_of(view)
-        clause = "still" if score.n >= view.rows(ROWS, 12) and not view.reward.improves(score) else "unused"
-        return (Finding("", 0.0, 0.0, "The weights of the value function do not change.", clause=clause),)
+        return (Finding("", 0.0, 0.0, "The weights of the value function do not change.", clause="still"),)

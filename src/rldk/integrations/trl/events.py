@@ -138,6 +138,8 @@ class EventMaker:
             session.updated()  # its `on_step_end` comes after the log
         if session.weights is not None:
             probed |= guard.call("the probe of weights", session.weights.read) or {}
+        if session.endings is not None:
+            probed |= guard.call("the probe of endings", session.endings.read) or {}
         if session.resources is not None:
             probed |= guard.call("the probe of resources", session.resources.latest) or {}
         if {"policy_loss", "value_loss"} <= event.metrics.keys() and hasattr(session.args, "vf_coef"):

@@ -14,10 +14,12 @@ from rldk.integrations.trl.build_monitors import build_monitors
 from rldk.integrations.trl.events import EventMaker
 from rldk.integrations.trl.options import merged
 from rldk.integrations.trl.probes import (
+    EndingProbe,
     GradientProbe,
     WeightProbe,
     describe_run,
     describe_settings,
+    end_tokens,
     find_trainer,
     memory_use,
     savings,
@@ -58,6 +60,7 @@ class Session:
         self.closed = self.ending = False
         self.gradients: GradientProbe | None = None
         self.weights: WeightProbe | None = None
+        self.endings: EndingProbe | None = None
         self.resources: ResourceSampler | None = None
         self.maker: EventMaker | None = None
         self.trainer: Any = lambda: None
@@ -122,6 +125,8 @@ class Session:
         _log.debug("rldk attached to %s; monitors: %s", found, [f"{one.run_id} in {one.output_dir}" for one in self.monitors])
         guard.call("the probe of gradients", self._watch_gradients)
         self.weights = guard.call("the probe of weights", WeightProbe, self._model, self.optimizer) if self.main else None
+        if self.main and "max_response_length" in facts:
+            self.endings = guard.call("the probe of endings", self._watch_endings, tokenizer, int(facts["max_response_length"]))
         if self.options.resources and self.main:
             self.resources = ResourceSampler(path=getattr(self.args, "output_dir", None))
             guard.call("the probe of resources", self.resources.start)
@@ -135,6 +140,11 @@ class Session:
         due = self._flow_due if self.options.gradient_flow else None
         self.gradients = GradientProbe(self._model, self.is_ppo, skip, self._on_nonfinite, self.guard, agree, due)
         self.gradients.attach(self.optimizer)
+
+    def _watch_endings(self, tokenizer: Any, limit: int) -> EndingProbe:
+        inner = getattr(self._model, "module", self._model)
+        policy = getattr(inner, "policy", inner)
+        return EndingProbe(policy, end_tokens(policy, tokenizer), limit, self.guard)
 
     def _flow_due(self) -> bool:
         """Whether the step being made is one after which a checkpoint is saved, as far as that is known beforehand."""
@@ -228,6 +238,8 @@ class Session:
             ends.insert(0, ("the probe of resources", self.resources.stop))
         if self.gradients is not None:
             ends.insert(0, ("the probe of gradients", self.gradients.detach))
+        if self.endings is not None:
+            ends.insert(0, ("the probe of endings", self.endings.detach))
         self.guard.each(ends)
 
     def raise_stop(self, step: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rldk.integrations.trl.probes.ending import EndingProbe
 from rldk.integrations.trl.probes.group import completion_lengths, digests_of_group, group_statistics, responses_of_group
 from rldk.integrations.trl.probes.memory import memory_use, savings
 from rldk.integrations.trl.probes.optimizer import GradientProbe, WeightProbe
@@ -14,11 +15,12 @@ from rldk.integrations.trl.probes.rollout import (
     texts_of,
     thinned,
 )
-from rldk.integrations.trl.probes.settings import describe_run, describe_settings, kl_coefficient
+from rldk.integrations.trl.probes.settings import describe_run, describe_settings, end_tokens, kl_coefficient
 from rldk.integrations.trl.probes.slots import filled_share, undiluted
 from rldk.integrations.trl.probes.stack import find_trainer, rollout_of
 
 __all__ = [
+    "EndingProbe",
     "GradientProbe",
     "WeightProbe",
     "completion_lengths",
@@ -26,6 +28,7 @@ __all__ = [
     "describe_settings",
     "digests_of_group",
     "digests_of_rollout",
+    "end_tokens",
     "filled_share",
     "find_trainer",
     "group_statistics",

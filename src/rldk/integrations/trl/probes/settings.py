@@ -8,7 +8,7 @@ from typing import Any
 
 from rldk.functional.preflight import DistinctCount, digest, shares_weights
 
-__all__ = ["describe_run", "describe_settings", "distinct_share", "kl_coefficient"]
+__all__ = ["describe_run", "describe_settings", "distinct_share", "end_tokens", "kl_coefficient"]
 
 _PROMPT_COLUMNS = ("prompt", "prompt_ids", "prompt_input_ids", "query", "question")
 _MAX_ROWS = 1024
@@ -74,6 +74,13 @@ def describe_settings(trainer: Any, args: Any, model: Any) -> dict[str, Any]:
         "versions": packages,
         **given,
     }
+
+
+def end_tokens(policy: Any, tokenizer: Any) -> list[int]:
+    """The tokens that end a response, by the tokenizer and by the model's settings for generation."""
+    own = getattr(getattr(policy, "generation_config", None), "eos_token_id", None)
+    found = [getattr(tokenizer, "eos_token_id", None), *(own if isinstance(own, (list, tuple)) else [own])]
+    return sorted({one for one in found if isinstance(one, int)})
 
 
 def _samples(args: Any) -> bool:
