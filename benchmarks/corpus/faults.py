@@ -411,7 +411,7 @@ FAULTS: dict[str, Fault] = {
     "advantages_unscaled": Fault(("grpo", "ours"), ("advantages", "gradients"), "advantages_unscaled", _unscaled),
     "batch_of_two": Fault(ONLINE, ("reward", "gradients", "advantages"), "batch_too_small", _batch_of_two, judge_only=True),
     # The data.
-    "two_prompts": Fault(EVERY, ("reward", "policy"), "too_few_prompts", _few_prompts, judge_only=True),
+    "two_prompts": Fault(EVERY, ("reward", "policy", "run"), "too_few_prompts", _few_prompts, judge_only=True),
     "data_switched": Fault(("ppo", "grpo", "rloo"), ("reward", "length", "policy"), "data_changed", _switched_data, mid=True, judge_only=True),
     "labels_swapped": Fault(("dpo",), ("preference", "reward"), "labels_swapped", _swapped(1.0), hidden=True),
     "labels_random": Fault(("dpo",), ("preference", "reward"), "labels_noisy", _swapped(0.5)),

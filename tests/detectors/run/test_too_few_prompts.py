@@ -23,3 +23,12 @@ def test_a_data_set_that_repeats_itself_is_a_note(told):
     assert told(TooFewPrompts(), data(0.02, 1000.0)) == [(0, "note", "repeated")]
     assert told(TooFewPrompts(), data(0.06, 1000.0)) == []
     assert told(TooFewPrompts(), data(0.02, 10.0)) == []
+
+
+def test_a_whole_data_set_of_a_few_prompts_is_a_warning_at_once(told):
+    def data(count: float, size: float) -> dict[str, np.ndarray]:
+        return {"distinct_prompts_frac": np.full(5, count / size), "dataset_size": np.full(5, size)}
+
+    assert [said for _, *said in told(TooFewPrompts(), data(2.0, 144.0))] == [["warning", "few"]]
+    assert told(TooFewPrompts(), data(5.0, 60.0)) == []
+    assert [said for _, *said in told(TooFewPrompts(), data(20.0, 10_000.0))] == [["note", "repeated"]]  # only some were looked at

@@ -12,8 +12,8 @@ from rldk.signals.reward import score_of
 __all__ = ["Plateau"]
 
 WANDERS, AWAY, MOVED, FAR = 0.12, 0.25, 0.3, 0.6
-"""KL (nats per token) from which the policy has moved, three times, and has moved far. Healthy runs of the corpus that moved that far had a
-reward whose trend was beyond chance (t above 2) by the fiftieth update."""
+"""KL (nats per token) from which the policy has moved, three degrees of it, and has moved far. Healthy runs of the corpus that
+moved that far had a reward whose trend was beyond chance (t above 2) by the fiftieth update."""
 STILL = 5e-4
 """KL (nats per token) after fifty updates below which the policy has not moved."""
 SMALL = 0.15
@@ -23,7 +23,7 @@ PREDICTED = 0.85
 single rows of sound runs of the corpus reach."""
 STAYED = 1e-3
 """Relative change of the weights, summed over all updates, below which a policy is what it was. At a learning rate of 1e-6, the
-lowest of recipes, sixty updates of a language model (weights of about 0.02) come to three times that."""
+lowest of recipes, forty updates of a language model (weights of about 0.02) come to twice that."""
 RULED_OUT, FALL = 0.33, 2.0
 """Shares of the spread between responses: a rise that would be worth having, and a fall that is more than standing still."""
 SMALL_BATCH = 16  # responses per row, if their spread is not logged: a row's noise is the spread divided by the root of that
@@ -153,7 +153,7 @@ class Plateau(Detector):
                 found.append("frozen")
             if idle or rows >= view.rows(3 * self.rows, 30):
                 found.append("still")
-        if rows >= view.rows(1.5 * self.rows, 20) and self._weights_stay(view):
+        if self._weights_stay(view):
             found.append("hardly_moves")
         if self._is_long(view, rows) and not self._was_lost(view):
             found.append("flat")

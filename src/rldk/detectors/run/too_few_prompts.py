@@ -10,13 +10,14 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 __all__ = ["TooFewPrompts"]
 
 ROWS = 10  # rows after which the number of prompts is judged
+MIN_RECORDS, MAX_RECORDS = 20, 1024  # records of a data set that is more than a handful, and that was looked at as a whole
 
 
 class TooFewPrompts(Detector):
     """The policy sees the same few prompts over and over.
 
-    What it catches: after ten rows, no more than four different prompts; or a data set in which less than a twentieth of the
-        records have different prompts.
+    What it catches: no more than four different prompts, in ten rows or in the whole data set; or a data set in which less
+        than a twentieth of the records have different prompts.
     Why it matters: the policy learns these answers by heart, the reward rises, and nothing transfers to other prompts.
     When it misfires: a test of the set-up on a single prompt does this on purpose.
     What to do: check how the data set is built and shuffled, and that the right column is used as prompt.
@@ -33,7 +34,7 @@ class TooFewPrompts(Detector):
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
         "few": Clause(
-            "no more than four different prompts were seen", "warning", "definition: there is nothing to generalise from",
+            "there are no more than four different prompts", "warning", "definition: there is nothing to generalise from",
         ),
         "repeated": Clause(
             "less than a twentieth of the records have different prompts", NOTE,
@@ -48,7 +49,11 @@ class TooFewPrompts(Detector):
         if prompts.n >= ROWS and prompts.last <= self.few:
             message = f"The run has seen {prompts.last:.0f} different prompts in {prompts.n} rows."
             return (Finding("", prompts.last, self.few, message, clause="few"),)
-        if share < 0.05 and view.get("dataset_size").last >= 20:
+        size = view.get("dataset_size").last
+        if MIN_RECORDS <= size <= MAX_RECORDS and share * size <= self.few + 0.5:
+            message = f"The data set has {share * size:.0f} different prompts in {size:.0f} records."
+            return (Finding("", share * size, self.few, message, clause="few"),)
+        if share < 0.05 and size >= MIN_RECORDS:
             message = f"{share:.1%} of the records of the data set have different prompts."
             return (Finding("", share, 0.05, message, clause="repeated"),)
         return ()
