@@ -31,4 +31,4 @@ def test_a_whole_data_set_of_a_few_prompts_is_a_warning_at_once(told):
 
     assert [said for _, *said in told(TooFewPrompts(), data(2.0, 144.0))] == [["warning", "few"]]
     assert told(TooFewPrompts(), data(5.0, 60.0)) == []
-    assert [said for _, *said in told(TooFewPrompts(), data(20.0, 10_000.0))] == [["note", "repeated"]]  # only some were looked at
+    assert [said for _, *said in told(TooFewPrompts(), data(20.0, 10_000.0))] == [["note", "repeated"]]  # not all were seen

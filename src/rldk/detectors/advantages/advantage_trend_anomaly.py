@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from itertools import pairwise
 from typing import ClassVar
 
 from rldk.detectors.advantages.kind import KIND, judges_mean
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.drift import BLOCK, BlockDrift
 
 __all__ = ["AdvantageTrend"]
-
-BLOCK = 25
-BLOCKS = 5
-EARLY = 2
 
 
 class AdvantageTrend(Detector):
@@ -30,7 +25,7 @@ class AdvantageTrend(Detector):
     References: Schulman et al. 2016, High-Dimensional Continuous Control Using Generalized Advantage Estimation.
     """
 
-    __slots__ = ("blocks", "count", "moved", "seen", "spreads", "total")
+    __slots__ = ("_drift", "moved", "spreads")
     type: ClassVar[str] = "advantage_trend_anomaly"
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean",), ("advantage_std",))
@@ -50,43 +45,27 @@ class AdvantageTrend(Detector):
     }  # fmt: skip
     settings: ClassVar = {"spreads": Setting(0.5, "distance that the mean must have moved, in standard deviations", min=0.0)}
     spreads: float
-    blocks: deque[float]
-    count: int
-    seen: int
-    total: float
     moved: float
+    _drift: BlockDrift
 
     def reset(self) -> None:
         super().reset()
-        self.blocks = deque(maxlen=BLOCKS)
-        self.count = self.seen = 0
-        self.total = self.moved = 0.0
+        self._drift = BlockDrift()
+        self.moved = 0.0
 
     def check(self, view: View) -> Finding | None:
-        self.total += view.get("advantage_mean").level / BLOCK
-        self.count += 1
-        if self.count >= BLOCK:
-            self._close(view)
+        drift = self._drift
+        if drift.add(view.get("advantage_mean").level):
+            self.moved = self._moved(view)
         if not self.moved:
             return None
-        before, after = self.blocks[0], self.blocks[-1]
-        message = f"The mean advantage went from {before:.3g} to {after:.3g} in {BLOCK * 4} rows, in one direction."
-        return Finding(
-            "warning", self.moved, self.spreads, message, {"mean": after, "mean_before": before, "spreads": self.moved}
-        )
+        message = f"The mean advantage went from {drift.before:.3g} to {drift.after:.3g} in {BLOCK * 4} rows, in one direction."
+        evidence = {"mean": drift.after, "mean_before": drift.before, "spreads": self.moved}
+        return Finding("warning", self.moved, self.spreads, message, evidence)
 
-    def _close(self, view: View) -> None:
-        """End a block and check whether the last ones all moved the same way."""
-        self.seen += 1
-        if self.seen > EARLY and self.total - self.total == 0.0:
-            self.blocks.append(self.total)
-        self.total, self.count, self.moved = 0.0, 0, 0.0
-        blocks, std = list(self.blocks), view.get("advantage_std").level
-        if len(blocks) < BLOCKS or not std > 0.0:
-            return
-        away = blocks[-1] - blocks[0]
-        steps = [after - before for before, after in pairwise(blocks)]
-        steady = all(step > 0.1 * away for step in steps) if away > 0.0 else all(step < 0.1 * away for step in steps)
-        far = abs(away) > self.spreads * std and abs(blocks[-1]) > abs(blocks[0])
-        if steady and far and judges_mean(view):
-            self.moved = abs(away) / std
+    def _moved(self, view: View) -> float:
+        """How many spreads the mean has moved away from 0, block by block; 0 if it has not."""
+        drift, std = self._drift, view.get("advantage_std").level
+        way = abs(drift.way())
+        far = std > 0.0 and way > self.spreads * std and abs(drift.after) > abs(drift.before)
+        return way / std if far and judges_mean(view) else 0.0

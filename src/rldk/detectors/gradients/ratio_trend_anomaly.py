@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
-from itertools import pairwise
 from math import exp, log
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.drift import BLOCK, BlockDrift
 
 __all__ = ["RatioTrend"]
 
-BLOCK = 25
-BLOCKS = 5
-EARLY = 2
+EVEN = 0.6  # share of the whole way that one block may make: more is a jump
 EXTREME = 100.0  # above this ratio it is `gradient_imbalance_anomaly`
 
 
@@ -30,7 +27,7 @@ class RatioTrend(Detector):
     References: Andrychowicz et al. 2021, What Matters in On-Policy Reinforcement Learning?
     """
 
-    __slots__ = ("blocks", "count", "factor", "seen", "total", "trend")
+    __slots__ = ("_drift", "factor", "trend")
     type: ClassVar[str] = "ratio_trend_anomaly"
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
@@ -46,41 +43,23 @@ class RatioTrend(Detector):
     }  # fmt: skip
     settings: ClassVar = {"factor": Setting(10.0, "factor by which the ratio must have moved over four blocks", min=1.0)}
     factor: float
-    blocks: deque[float]
-    count: int
-    seen: int
-    total: float
     trend: float
+    _drift: BlockDrift
 
     def reset(self) -> None:
         super().reset()
-        self.blocks = deque(maxlen=BLOCKS)
-        self.count = self.seen = 0
-        self.total = self.trend = 0.0
+        self._drift = BlockDrift()
+        self.trend = 0.0
 
     def check(self, view: View) -> Finding | None:
         p, v = view.get("policy_grad_norm").level, view.get("value_grad_norm").level
-        if p > 0.0 < v:
-            self.total += log(p) - log(v)
-            self.count += 1
-            if self.count == BLOCK:
-                self._close()
+        drift = self._drift
+        if p > 0.0 < v and drift.add(log(p) - log(v)):
+            way = drift.way(EVEN)
+            self.trend = way if abs(way) > log(self.factor) and abs(drift.after) < log(EXTREME) else 0.0
         if not self.trend:
             return None
-        moved, before, after = (exp(min(power, 50.0)) for power in (self.trend, self.blocks[0], self.blocks[-1]))
+        moved, before, after = (exp(min(power, 50.0)) for power in (self.trend, drift.before, drift.after))
         message = f"The ratio of policy to value gradient has moved from {before:.3g} to {after:.3g} in {BLOCK * 4} rows."
         limit = self.factor if self.trend > 0.0 else 1.0 / self.factor
         return Finding("warning", moved, limit, message, {"ratio": after, "ratio_before": before})
-
-    def _close(self) -> None:
-        """End a block and check whether the last ones all moved the same way."""
-        self.seen += 1
-        if self.seen > EARLY:
-            self.blocks.append(self.total / BLOCK)
-        self.total, self.count, self.trend = 0.0, 0, 0.0
-        if len(self.blocks) == BLOCKS:
-            moved = self.blocks[-1] - self.blocks[0]
-            steps = [after - before for before, after in pairwise(self.blocks)]
-            steady = all(0.1 < step / moved < 0.6 for step in steps) if moved else False
-            if abs(moved) > log(self.factor) and steady and abs(self.blocks[-1]) < log(EXTREME):
-                self.trend = moved
