@@ -5,20 +5,28 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from rldk.core.anomaly import SEVERITIES
+from rldk.core.anomaly import SEVERITIES, Anomaly
+from rldk.core.event import Event
+from rldk.judge.config import ScanConfig
 from rldk.judge.follow import FollowedRun
+from rldk.monitor.outputs.incident_plot import RecentEvents
 from rldk.monitor.stopping import Stop, Stopper
 
-__all__ = ["RunStopper", "add_alarms", "add_notify"]
+__all__ = ["RecordedRun", "RunStopper", "add_alarms", "add_notify", "add_receivers"]
 
 
-def add_notify(parser: argparse.ArgumentParser) -> None:
-    """`--notify` and `--on`."""
+def add_receivers(parser: argparse.ArgumentParser) -> None:
+    """`--notify`; `rldk.monitor.notifications` makes outputs of what it is given."""
     parser.add_argument(
         "--notify", action="append", default=[], metavar="WHERE",
         help="slack, discord, teams, ntfy, email or desktop (set up by environment variables), or an address to post JSON to; "
         "may be repeated",
     )  # fmt: skip
+
+
+def add_notify(parser: argparse.ArgumentParser) -> None:
+    """`--notify` and `--on`."""
+    add_receivers(parser)
     parser.add_argument(
         "--on", choices=SEVERITIES, default="critical", help="how severe an anomaly must be to be acted upon (default: critical)"
     )
@@ -31,6 +39,18 @@ def add_alarms(parser: argparse.ArgumentParser) -> None:
         "--confirm", type=int, default=1, metavar="N",
         help="stop only if the anomaly still stands N events later (default: 1, since the last row may be half written)",
     )  # fmt: skip
+
+
+class RecordedRun(FollowedRun):
+    """A run that is followed, with its last rows, from which the plot of a notification is drawn."""
+
+    def __init__(self, run_id: str, framework: str | None = None, config: ScanConfig | None = None) -> None:
+        super().__init__(run_id, framework, config)
+        self.recent = RecentEvents()
+
+    def take(self, event: Event) -> list[Anomaly]:
+        self.recent.add(event)
+        return super().take(event)
 
 
 class RunStopper:

@@ -7,11 +7,11 @@ from collections import deque
 from math import isfinite, nan
 from pathlib import Path
 
+from rldk.cli.alarms import RecordedRun
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.ingest.discovery import LogFinder, newest_first
 from rldk.judge.config import ScanConfig
-from rldk.judge.follow import FollowedRun
 from rldk.present.plots.standard import MAIN_METRICS
 
 __all__ = ["History", "WatchedRun", "newest_log"]
@@ -64,7 +64,7 @@ def _farthest(values: list[float], before: float) -> float:
     return max(values, key=lambda value: abs(value - before)) if isfinite(before) else values[-1]
 
 
-class WatchedRun(FollowedRun):
+class WatchedRun(RecordedRun):
     """A run as the screen shows it: judged, with its curves, its pace and the time that is left."""
 
     def __init__(self, run_id: str, framework: str | None, config: ScanConfig, total_steps: int | None = None) -> None:

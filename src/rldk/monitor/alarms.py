@@ -7,7 +7,7 @@ from functools import partial
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.text import clean
-from rldk.monitor.outputs.incident_messages import IncidentNotification
+from rldk.monitor.outputs.incident_plot import Curves
 from rldk.monitor.outputs.notifications import Notification
 from rldk.monitor.outputs.services import notifications
 
@@ -15,7 +15,7 @@ __all__ = ["Alarms"]
 
 
 class Alarms:
-    """Reports each anomaly once, however often a log is read again.
+    """Reports each incident once, and again when it grows or is over, however often a log is read again.
 
     Args:
         notify: the names or addresses of the notifications.
@@ -33,17 +33,13 @@ class Alarms:
         """The notifications that are in use, by names that hold no secrets."""
         return [output.key for output in self._outputs]
 
-    def fresh(self, run_id: str, anomalies: Iterable[Anomaly]) -> list[Anomaly]:
-        """Those that have not been told yet; they are posted, unless they are over already."""
+    def fresh(self, run_id: str, anomalies: Iterable[Anomaly], curves: Curves | None = None) -> list[Anomaly]:
+        """Those anomalies that have not been told yet. Services get the messages that all of them call for, with a plot."""
         anomalies = list(anomalies)
         found = [one for one in anomalies if (run_id, one.type, one.step) not in self._told]
         self._told.update((run_id, one.type, one.step) for one in found)
-        standing = [one for one in found if one.cleared_index is None]
         for output in self._outputs:
-            if isinstance(output, IncidentNotification):
-                self._attempt(output, partial(output.follow, run_id, anomalies))
-            else:
-                self.send(output, run_id, standing)
+            self._attempt(output, partial(output.follow, run_id, anomalies, curves))
         return found
 
     def send(self, output: Notification, run_id: str, anomalies: list[Anomaly]) -> None:

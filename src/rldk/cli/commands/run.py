@@ -15,6 +15,7 @@ import argparse
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from rldk.core.text import clean
 if TYPE_CHECKING:
     from rldk.cli.child.command import Command
     from rldk.judge.result import Result
+    from rldk.monitor.outputs.incident_plot import Curves
 
 _POLL = 0.25
 _LINGER_SAID = 5.0
@@ -86,8 +88,8 @@ class Watching:
     """The judgement of a command's output while it runs, and at its end."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from rldk.cli.alarms import RunStopper
-        from rldk.judge.follow import FollowedRun, LogFollower
+        from rldk.cli.alarms import RecordedRun, RunStopper
+        from rldk.judge.follow import LogFollower
         from rldk.monitor.alarms import Alarms
 
         self.args = args
@@ -97,7 +99,7 @@ class Watching:
         self._stopper = RunStopper(args.stop_on, args.confirm)
         self._alarms = Alarms(args.notify, args.on, self._say)
         self._follower = LogFollower(
-            self.path, lambda name, framework: FollowedRun(name, framework, self._config),
+            self.path, lambda name, framework: RecordedRun(name, framework, self._config),
             adapter_hint=args.adapter, field_map=field_map_of(args),
         )  # fmt: skip
         self._ended_at: float | None = None
@@ -108,7 +110,7 @@ class Watching:
         while not self.command.wait(_POLL):
             self._follower.read()
             for one in list(self._follower.runs.values()):
-                self._tell(one.run_id, one.judge.anomalies)
+                self._tell(one.run_id, one.judge.anomalies, one.recent.curves())
             decided = self._stopper.look(self._follower.runs.values())
             if decided is not None:
                 self._say(f"ending the command at step {decided[1].step}: {clean(decided[1].message, 300)}")
@@ -116,10 +118,10 @@ class Watching:
             self._linger()
         self._follower.close()
 
-    def _tell(self, run_id: str, anomalies: list[Anomaly]) -> None:
+    def _tell(self, run_id: str, anomalies: list[Anomaly], curves: Curves) -> None:
         from rldk.cli.watch_screen import alert_line
 
-        for anomaly in self._alarms.fresh(run_id, anomalies):
+        for anomaly in self._alarms.fresh(run_id, anomalies, curves):
             self._say(alert_line(anomaly))
 
     def _end(self) -> None:
@@ -143,6 +145,8 @@ class Watching:
 
     def conclude(self, problem: str) -> int:
         """Judge the whole log, say what was found, and give the exit status."""
+        from rldk.present.plots.source import RunSource
+
         status = self.command.status
         verdicts: list[str] = []
         if problem:
@@ -151,7 +155,7 @@ class Watching:
             judged = judge_given(self.args, [str(self.path)])
             verdicts = judged.verdicts
             for result in judged.results:
-                self._tell(result.run.run_id, result.anomalies)
+                self._tell(result.run.run_id, result.anomalies, partial(RunSource, result.run))
                 self._say(_ending(result))
             if self.args.result:
                 write_json(self.args.result, judged.to_dict())

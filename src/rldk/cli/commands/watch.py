@@ -5,7 +5,8 @@ lines are printed: each alert at once, and the state of the run every few second
 
     rldk watch logs/run.jsonl --notify https://hooks.example.org/x --stop-cmd 'scancel 4711' --on critical
 
---notify posts each anomaly, --stop-cmd runs a command once, when a confirmed anomaly stands.
+--notify tells of each incident, with a plot where the service takes one; --stop-cmd runs a command once, when a confirmed
+anomaly stands.
 Exit status: 0, or 1 if the verdict is one that --fail-on names.
 """
 
@@ -124,7 +125,7 @@ class Watch:
     def _act(self) -> None:
         """Post what has not been posted, and run the command that stops the run if that is called for."""
         for one in self.runs.values():
-            self._alarms.fresh(one.run_id, one.judge.anomalies)
+            self._alarms.fresh(one.run_id, one.judge.anomalies, one.recent.curves())
         decided = self._stopper.look(self.runs.values())
         if decided is not None and self._stop_command is not None:
             run_id, stop = decided

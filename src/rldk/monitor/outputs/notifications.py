@@ -1,9 +1,8 @@
-"""Notifications: post to a web address or run a command when something is raised. Stopping is the monitor's (`stop_on`)."""
+"""The base of notifications, and running a command when something is raised. Stopping is the monitor's (`stop_on`)."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shlex
@@ -12,9 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -23,12 +19,13 @@ from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.monitor.outputs.base import Output
+from rldk.monitor.outputs.web_requests import retry_in
 from rldk.monitor.worker import Worker
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
 
-__all__ = ["Command", "Notification", "Webhook"]
+__all__ = ["Command", "Notification"]
 
 _MAX_WAITING = 100  # messages
 _CLOSE_SECONDS = 5.0
@@ -108,36 +105,6 @@ class Notification(Output):
             raise error
 
 
-class Webhook(Notification):
-    """Posts the anomalies as JSON to a web address: `{"run_id", "step", "anomalies", "text"}`.
-
-    `text` is one line for people, which is what Mattermost and similar services show. `id` is the same whenever a message is
-    sent again, for `retry_seconds`, because the service was down or refused for now.
-    """
-
-    name: ClassVar[str] = "webhook"
-
-    def __init__(self, url: str, severity: str = "critical", timeout: float = 5.0, retry_seconds: float = 600.0) -> None:
-        super().__init__(severity)
-        if not url.startswith(("http://", "https://")):
-            raise UsageError(f"Expected `url` to begin with http:// or https://, got {url!r:.80}.")
-        self.url, self.timeout, self.retry_seconds = url, timeout, retry_seconds
-
-    @property
-    def key(self) -> str:
-        digest = hashlib.sha256(self.url.encode()).hexdigest()[:8]  # the address itself may be a secret
-        return f"{self.name} at {urllib.parse.urlsplit(self.url).hostname} ({digest})"
-
-    def send(self, message: dict[str, Any]) -> None:
-        said = "; ".join(f"{one['severity']} {one['type']}: {one['message']}" for one in message["anomalies"])
-        types = ",".join(one["type"] for one in message["anomalies"])
-        name = hashlib.sha256(f"{message['run_id']} {message['step']} {types}".encode("utf-8", "replace")).hexdigest()[:16]
-        text = message.get("text") or f"rldk, run {message['run_id']}, step {message['step']}: {said}"
-        body = json.dumps({"id": name, **message, "text": text}).encode()
-        request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
-        open_address(request, self.timeout)
-
-
 class Command(Notification):
     """Runs a command with the anomalies as JSON on its standard input, and `RLDK_RUN_ID` and `RLDK_STEP` set.
 
@@ -200,24 +167,3 @@ def end_group(pid: int, seconds: float = 1.0) -> None:
             time.sleep(seconds / 20)
             os.killpg(pid, 0)
         os.killpg(pid, signal.SIGKILL)
-
-
-def open_address(request: urllib.request.Request, timeout: float) -> bytes:
-    """The answer to a request, at most 100 kB of it."""
-    try:
-        with urllib.request.urlopen(request, timeout=timeout) as answer:
-            return bytes(answer.read(100_000))
-    except urllib.error.HTTPError as error:
-        error.close()  # it holds the connection
-        raise
-
-
-def retry_in(error: BaseException, pause: float) -> float | None:
-    """After how many seconds to try again; `None` where that would not help."""
-    if isinstance(error, urllib.error.HTTPError):
-        asked = str(error.headers.get("Retry-After", "")).strip()
-        wait = min(float(asked), _LONGEST_PAUSE) if asked.isdigit() else 0.0
-        return max(pause, wait) if error.code in (408, 425, 429) or error.code >= 500 else None
-    if (code := getattr(error, "smtp_code", None)) is not None:
-        return pause if 400 <= code < 500 else None
-    return pause if isinstance(error, (urllib.error.URLError, TimeoutError, ConnectionError)) else None

@@ -1,109 +1,103 @@
-"""Slack, Discord, Teams, ntfy, e-mail and the desktop. Addresses and tokens come from the environment, and are never logged."""
+"""Slack, Discord, Teams and ntfy, and the table of all services. Addresses and tokens come from the environment."""
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import smtplib
-import ssl
-import subprocess
+import base64
+import urllib.error
 import urllib.parse
-import urllib.request
-from collections.abc import Iterable, Mapping
-from email.message import EmailMessage
-from email.utils import make_msgid
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
+from rldk.monitor.outputs.desktop import Desktop
+from rldk.monitor.outputs.environment import address, optional, secret
 from rldk.monitor.outputs.incident_messages import IncidentNotification, Message
-from rldk.monitor.outputs.notifications import Notification, Webhook, open_address
+from rldk.monitor.outputs.mail import Email
+from rldk.monitor.outputs.web_requests import is_address, send_bytes, send_form, send_json
+from rldk.monitor.outputs.webhook import Webhook
 
-__all__ = ["Desktop", "Discord", "Email", "Ntfy", "Slack", "Teams", "notifications"]
+__all__ = ["SERVICES", "Desktop", "Discord", "Email", "Ntfy", "Slack", "Teams", "notifications"]
 
-
-def secret(name: str, what: str) -> str:
-    """The value of an environment variable that must be set."""
-    value = os.environ.get(name, "").strip()
-    if not value:
-        raise UsageError(f"Set the environment variable {name} to {what}.")
-    return value
-
-
-def address(name: str, what: str) -> str:
-    """A web address from the environment."""
-    url = secret(name, what)
-    if not url.startswith(("http://", "https://")):
-        raise UsageError(f"Expected the address in {name} to begin with http:// or https://.")
-    return url
-
-
-def send_json(
-    url: str, body: Mapping[str, Any], timeout: float, headers: Mapping[str, str] | None = None, method: str = "POST"
-) -> Any:
-    """Send JSON, and read the JSON of the answer; `None` where it is something else."""
-    given = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "rldk", **(headers or {})}
-    request = urllib.request.Request(url, json.dumps(body).encode(), given, method=method)
-    try:
-        return json.loads(open_address(request, timeout))
-    except ValueError:
-        return None
+_SLACK_LATER = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"})
 
 
 class Slack(IncidentNotification):
-    """A Slack channel. `RLDK_SLACK_URL` is the address of an incoming webhook.
+    """A Slack channel. `RLDK_SLACK_URL` is the address of an incoming webhook, which takes no plots.
 
     With `RLDK_SLACK_TOKEN` (of a bot that may `chat:write`) and `RLDK_SLACK_CHANNEL` instead, a message is edited in place when
-    its incident grows or is over.
+    its incident grows or is over. If the bot may also `files:write`, the plots are in the thread of the message.
     """
 
     name: ClassVar[str] = "slack"
+    takes_plots: ClassVar[bool] = True
     api: ClassVar[str] = "https://slack.com/api"
 
     def __init__(self, severity: str = "critical", **options: Any) -> None:
         super().__init__(severity, **options)
-        self._token = os.environ.get("RLDK_SLACK_TOKEN", "").strip()
+        self._token = optional("RLDK_SLACK_TOKEN")
         if self._token:
             self._channel = secret("RLDK_SLACK_CHANNEL", "the channel to post to, such as #training")
         else:
             self._url = address("RLDK_SLACK_URL", "the address of an incoming webhook of Slack")
+            self._attaches = False
 
     def post(self, message: Message, earlier: Any) -> Any:
         text = message.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")  # nothing in a log calls @channel
         if not self._token:
-            send_json(self._url, {"text": text}, self.timeout)
+            send_json(self._url, {"text": text}, self.timeout, message.headers)
             return None
         body: dict[str, Any] = {"text": text, "channel": self._channel}
         if earlier is not None:
             body |= {"channel": earlier["channel"], "ts": earlier["ts"]}
-        method = "chat.postMessage" if earlier is None else "chat.update"
-        answer = send_json(f"{self.api}/{method}", body, self.timeout, {"Authorization": f"Bearer {self._token}"}) or {}
-        if not answer.get("ok"):
-            raise UsageError(f"Slack refused the message: {str(answer.get('error'))[:100]}.")
+        answer = self._call("chat.postMessage" if earlier is None else "chat.update", body, message)
         return {"channel": answer["channel"], "ts": answer["ts"]}
+
+    def attach(self, message: Message, handle: Any) -> None:
+        assert message.png is not None
+        form = urllib.parse.urlencode({"filename": "plot.png", "length": len(message.png)})
+        place = self._call(f"files.getUploadURLExternal?{form}", {}, message)
+        send_bytes(place["upload_url"], message.png, self.timeout, {"Content-Type": "image/png"})
+        files = [{"id": place["file_id"], "title": message.title}]
+        body = {"files": files, "channel_id": handle["channel"], "thread_ts": handle["ts"]}
+        self._call("files.completeUploadExternal", body, message)
+
+    def _call(self, method: str, body: dict[str, Any], message: Message) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self._token}", **message.headers}
+        answer: dict[str, Any] = send_json(f"{self.api}/{method}", body, self.timeout, headers) or {}
+        if answer.get("ok"):
+            return answer
+        why = str(answer.get("error"))[:100]
+        if why in _SLACK_LATER:
+            raise ConnectionError(f"Slack refuses for now: {why}.")
+        raise UsageError(f"Slack refused {method.partition('?')[0]}: {why}.")
 
 
 class Discord(IncidentNotification):
-    """A Discord channel: `RLDK_DISCORD_URL` is the address of a webhook. Messages are edited in place."""
+    """A Discord channel: `RLDK_DISCORD_URL` is the address of a webhook. Messages have the plot and are edited in place."""
 
     name: ClassVar[str] = "discord"
+    takes_plots: ClassVar[bool] = True
 
     def __init__(self, severity: str = "critical", **options: Any) -> None:
         super().__init__(severity, **options)
         self._url = address("RLDK_DISCORD_URL", "the address of a webhook of Discord").rstrip("/")
 
     def post(self, message: Message, earlier: Any) -> Any:
-        body = {"content": message.text[:1900], "allowed_mentions": {"parse": []}}
+        body: dict[str, Any] = {"content": message.text[:1900], "allowed_mentions": {"parse": []}}
+        place, method = f"{self._url}?wait=true", "POST"
         if earlier is not None:
-            send_json(f"{self._url}/messages/{urllib.parse.quote(earlier)}", body, self.timeout, method="PATCH")
-            return earlier
-        answer = send_json(f"{self._url}?wait=true", body, self.timeout) or {}
-        return answer.get("id")
+            place, method = f"{self._url}/messages/{urllib.parse.quote(earlier)}", "PATCH"
+        if message.png is not None:
+            body["attachments"] = [{"id": 0, "filename": "plot.png"}]  # in place of an earlier plot
+            answer = send_form(place, body, message.png, self.timeout, message.headers, method)
+        else:
+            answer = send_json(place, body, self.timeout, message.headers, method)
+        return earlier or (answer or {}).get("id")
 
 
 class Teams(IncidentNotification):
-    """A Microsoft Teams channel: `RLDK_TEAMS_URL` is the address of a workflow that posts cards."""
+    """A Microsoft Teams channel: `RLDK_TEAMS_URL` is the address of a workflow that posts cards, which take no files."""
 
     name: ClassVar[str] = "teams"
 
@@ -116,109 +110,60 @@ class Teams(IncidentNotification):
         card = {"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4"}
         content = {**card, "body": lines}
         attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": content}
-        send_json(self._url, {"type": "message", "attachments": [attachment]}, self.timeout)
+        send_json(self._url, {"type": "message", "attachments": [attachment]}, self.timeout, message.headers)
 
 
 class Ntfy(IncidentNotification):
-    """A topic of ntfy: `RLDK_NTFY_URL` is `https://ntfy.sh/my-topic` or yours; `RLDK_NTFY_TOKEN` if the server needs one."""
+    """A topic of ntfy: `RLDK_NTFY_URL` is `https://ntfy.sh/my-topic` or yours; `RLDK_NTFY_TOKEN` if the server needs one.
+
+    The plot is an attachment, where the server permits them.
+    """
 
     name: ClassVar[str] = "ntfy"
+    takes_plots: ClassVar[bool] = True
 
     def __init__(self, severity: str = "critical", **options: Any) -> None:
         super().__init__(severity, **options)
-        self._server, _, self._topic = address("RLDK_NTFY_URL", "the address of a topic of ntfy").rstrip("/").rpartition("/")
-        token = os.environ.get("RLDK_NTFY_TOKEN", "").strip()
+        self._url = address("RLDK_NTFY_URL", "the address of a topic of ntfy").rstrip("/")
+        token = optional("RLDK_NTFY_TOKEN")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def post(self, message: Message, earlier: Any) -> Any:
         priority = 2 if message.state == "over" else 5 if message.severity == "critical" else 3
-        tags = ["white_check_mark" if message.state == "over" else "rotating_light" if priority == 5 else "warning"]
-        body = {
-            "topic": self._topic, "title": message.headline, "message": message.text, "priority": priority, "tags": tags,
-        }  # fmt: skip
-        send_json(self._server, body, self.timeout, self._headers)
+        tag = "white_check_mark" if message.state == "over" else "rotating_light" if priority == 5 else "warning"
+        headers = {**self._headers, **message.headers}
+        if message.png is not None and self._attaches:
+            told = {"Title": message.headline, "Message": message.text.replace("\n", "\\n"), "Filename": "plot.png"}
+            given = {name: _header(text) for name, text in told.items()} | {"Priority": str(priority), "Tags": tag}
+            try:
+                send_bytes(self._url, message.png, self.timeout, {**headers, **given}, "PUT")
+                return
+            except urllib.error.HTTPError as error:
+                if error.code not in (400, 413, 507):  # no attachments, too large, or no room for it
+                    raise
+                self._attaches = False
+        server, _, topic = self._url.rpartition("/")
+        body = {"topic": topic, "title": message.headline, "message": message.text, "priority": priority, "tags": [tag]}
+        send_json(server, body, self.timeout, headers)
 
 
-class Email(IncidentNotification):
-    """E-mail by SMTP; follow-ups are replies to the first message.
-
-    `RLDK_SMTP_URL` is `smtps://user:password@host:465`, or `smtp://…:587`, which is encrypted where the server offers it (and
-    must be, if there is a password); `RLDK_MAIL_TO` the recipients, separated by commas; `RLDK_MAIL_FROM` the sender.
-    """
-
-    name: ClassVar[str] = "email"
-
-    def __init__(self, severity: str = "critical", **options: Any) -> None:
-        super().__init__(severity, **options)
-        self._url = urllib.parse.urlsplit(secret("RLDK_SMTP_URL", "smtp://user:password@host:587"))
-        if self._url.scheme not in ("smtp", "smtps") or not self._url.hostname:
-            raise UsageError("Expected RLDK_SMTP_URL to be like smtp://user:password@host:587 or smtps://user:password@host:465.")
-        self._to = [one.strip() for one in secret("RLDK_MAIL_TO", "the recipients, separated by commas").split(",")]
-        self._from = os.environ.get("RLDK_MAIL_FROM", "").strip() or self._to[0]
-
-    def post(self, message: Message, earlier: Any) -> Any:
-        mail = EmailMessage()
-        mail["Subject"] = f"{'Re: ' * (earlier is not None)}rldk: {message.headline}"
-        mail["From"], mail["To"] = self._from, ", ".join(self._to)
-        mail["Message-ID"] = make_msgid(domain="rldk.local")
-        mail["X-Rldk-Id"] = f"{message.id}/{message.number}"
-        if earlier is not None:
-            mail["In-Reply-To"] = mail["References"] = earlier
-        mail.set_content(message.text)
-        with self._connection() as server:
-            server.send_message(mail)
-        return earlier or mail["Message-ID"]
-
-    def _connection(self) -> smtplib.SMTP:
-        host, safe = str(self._url.hostname), ssl.create_default_context()
-        if self._url.scheme == "smtps":
-            server: smtplib.SMTP = smtplib.SMTP_SSL(host, self._url.port or 465, timeout=self.timeout, context=safe)
-        else:
-            server = smtplib.SMTP(host, self._url.port or 25, timeout=self.timeout)
-            server.ehlo()
-            if server.has_extn("starttls"):
-                server.starttls(context=safe)
-            elif self._url.password:
-                server.close()
-                raise UsageError("The mail server offers no encryption, and the password would be sent in the clear.")
-        if self._url.username:
-            server.login(urllib.parse.unquote(self._url.username), urllib.parse.unquote(self._url.password or ""))
-        return server
+def _header(text: str) -> str:
+    """A text as the value of a header, which is ASCII."""
+    return text if text.isascii() else f"=?UTF-8?B?{base64.b64encode(text.encode()).decode()}?="
 
 
-class Desktop(IncidentNotification):
-    """The desktop of this machine: `notify-send` on Linux, `osascript` on macOS."""
-
-    name: ClassVar[str] = "desktop"
-
-    def __init__(self, severity: str = "critical", **options: Any) -> None:
-        super().__init__(severity, **options)
-        if shutil.which("notify-send") is None and shutil.which("osascript") is None:
-            raise UsageError("Showing notifications needs `notify-send` (Debian: apt install libnotify-bin) or `osascript`.")
-
-    def post(self, message: Message, earlier: Any) -> Any:
-        body = message.text.partition("\n")[2] or message.headline
-        if program := shutil.which("notify-send"):
-            urgency = "critical" if message.severity == "critical" and message.state != "over" else "normal"
-            words = [program, "--app-name=rldk", f"--urgency={urgency}", "--", message.headline, body]
-        else:
-            script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"
-            words = ["osascript", "-e", script, message.headline, body]
-        subprocess.run(words, check=True, timeout=self.timeout, capture_output=True)
+SERVICES: dict[str, type[IncidentNotification]] = {kind.name: kind for kind in (Slack, Discord, Teams, Ntfy, Email, Desktop)}
 
 
-_BY_NAME: dict[str, type[IncidentNotification]] = {kind.name: kind for kind in (Slack, Discord, Teams, Ntfy, Email, Desktop)}
-
-
-def notifications(given: str | Iterable[str], severity: str = "critical") -> list[Notification]:
+def notifications(given: str | Iterable[str], severity: str = "critical") -> list[IncidentNotification]:
     """The notifications of these names (`slack`, `discord`, `teams`, `ntfy`, `email`, `desktop`) or web addresses."""
-    found: list[Notification] = []
+    found: list[IncidentNotification] = []
     for one in [given] if isinstance(given, str) else given:
-        if one.startswith(("http://", "https://")):
+        if is_address(one):
             found.append(Webhook(one, severity))
-        elif one in _BY_NAME:
-            found.append(_BY_NAME[one](severity))
+        elif one in SERVICES:
+            found.append(SERVICES[one](severity))
         else:
-            near = did_you_mean(one, _BY_NAME)
-            raise UsageError(f"Expected a web address or one of {sorted(_BY_NAME)}, got {one!r:.80}.{near}")
+            near = did_you_mean(one, SERVICES)
+            raise UsageError(f"Expected a web address or one of {sorted(SERVICES)}, got {one!r:.80}.{near}")
     return found

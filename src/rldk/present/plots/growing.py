@@ -126,7 +126,7 @@ class GrowingRun:
         made.extend(self.steps[kept], cells, self.times[kept])
         return made
 
-    def places(self, steps: FloatArray, axis: str = "hours") -> FloatArray:
+    def places(self, steps: FloatArray, axis: str = "step") -> FloatArray:
         """Where steps lie on an axis."""
         return hours_at(steps, self.steps, self.times, self._started) if axis == "hours" else steps
 

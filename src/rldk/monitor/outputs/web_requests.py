@@ -1,0 +1,85 @@
+"""Requests to web services: JSON or forms with a picture, bounded in time and size, and when a failed one is worth repeating."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["is_address", "open_address", "retry_in", "send_bytes", "send_form", "send_json"]
+
+_MAX_ANSWER = 100_000  # bytes
+_LONGEST_PAUSE = 60.0  # seconds that a service may ask to wait
+_FOR_GOOD = (FileNotFoundError, PermissionError, ssl.SSLCertVerificationError)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is a web address."""
+    return text.startswith(("http://", "https://"))
+
+
+def send_json(
+    url: str, body: Mapping[str, Any], timeout: float, headers: Mapping[str, str] | None = None, method: str = "POST"
+) -> Any:
+    """Send JSON; the JSON of the answer."""
+    given = {"Content-Type": "application/json; charset=utf-8", **(headers or {})}
+    return send_bytes(url, json.dumps(body).encode(), timeout, given, method)
+
+
+def send_form(
+    url: str, body: Mapping[str, Any], png: bytes, timeout: float, headers: Mapping[str, str] | None = None, method: str = "POST"
+) -> Any:
+    """Send JSON (as `payload_json`) and a picture (as `files[0]`) as a form; the JSON of the answer."""
+    mark = uuid.uuid4().hex
+    parts = [
+        ('name="payload_json"', "application/json", json.dumps(body).encode()),
+        ('name="files[0]"; filename="plot.png"', "image/png", png),
+    ]
+    head = "--{}\r\nContent-Disposition: form-data; {}\r\nContent-Type: {}\r\n\r\n"
+    form = b"".join(head.format(mark, name, kind).encode() + content + b"\r\n" for name, kind, content in parts)
+    form += f"--{mark}--\r\n".encode()
+    return send_bytes(url, form, timeout, {"Content-Type": f"multipart/form-data; boundary={mark}", **(headers or {})}, method)
+
+
+def send_bytes(url: str, body: bytes, timeout: float, headers: Mapping[str, str], method: str = "POST") -> Any:
+    """Send bytes, and read the JSON of the answer; `None` where it is something else."""
+    request = urllib.request.Request(url, body, {"User-Agent": "rldk", **headers}, method=method)
+    try:
+        return json.loads(open_address(request, timeout))
+    except ValueError:
+        return None
+
+
+def open_address(request: urllib.request.Request, timeout: float) -> bytes:
+    """The answer to a request, at most 100 kB of it; what comes too slowly is left."""
+    until = time.monotonic() + timeout
+    found = b""
+    try:
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            while len(found) < _MAX_ANSWER and time.monotonic() < until and (part := answer.read1(_MAX_ANSWER)):
+                found += part
+    except urllib.error.HTTPError as error:
+        error.close()  # it holds the connection
+        raise
+    return found
+
+
+def retry_in(error: BaseException, pause: float) -> float | None:
+    """After how many seconds to try again; `None` where that would not help."""
+    if isinstance(error, urllib.error.HTTPError):
+        asked = str(error.headers.get("Retry-After", "")).strip()
+        wait = min(float(asked), _LONGEST_PAUSE) if asked.isdigit() else 0.0
+        return max(pause, wait) if error.code in (408, 425, 429) or error.code >= 500 else None
+    refused = [code for code, _ in getattr(error, "recipients", {}).values()]  # of smtplib
+    code = getattr(error, "smtp_code", None) or max(refused, default=None)
+    if code is not None:
+        return pause if 400 <= code < 500 else None
+    inner = getattr(error, "reason", None)
+    passing = isinstance(error, (OSError, http.client.HTTPException))
+    return pause if passing and not isinstance(error, _FOR_GOOD) and not isinstance(inner, _FOR_GOOD) else None
