@@ -123,6 +123,6 @@ def test_a_finding_that_only_one_run_has(judged: Any) -> None:
 
 def test_chances_fall_with_the_distance_and_rise_with_the_number_of_windows() -> None:
     assert chance_of(0.0, 100) == 1.0 and chance_of(float("inf"), 100) == 0.0
-    chances = [chance_of(distance, 100) for distance in (1.0, 3.5, 7.0, 10.0, 20.0)]
+    chances = [chance_of(distance, 100) for distance in (1.0, 2.9, 7.0, 10.0, 20.0)]
     assert chances == sorted(chances, reverse=True) and chances[1] == pytest.approx(0.5, abs=0.05) and chances[-2] < CERTAIN
     assert chance_of(10.0, 100_000) > CERTAIN

@@ -1,9 +1,9 @@
 """Where two runs part ways: the first difference that lasts and that the noise of the runs does not explain.
 
 For each metric, the mean difference over a window of up to eight rows is divided by what would be expected of two runs of the
-same setting: the noise of such a mean, measured between neighbouring rows of each run and doubled for autocorrelation; the
-differences that the two runs had before that window; for groups, the spread between their seeds; and five hundredths, below which
-a difference does not matter. The quotient is the *distance*.
+same setting: the noise of such a mean, measured between neighbouring rows of each run, before the window or in it, whichever is
+more, and doubled for autocorrelation; the differences that the two runs had before that window; for groups, the spread between
+their seeds; and five hundredths, below which a difference does not matter. The quotient is the *distance*.
 
 Two seeds of one setting differ by more than the noise of their rows, so the distance is not read from a normal distribution. How
 far apart two healthy seeds come over all metrics and all steps was measured on the corpus: the logarithm of the largest distance
@@ -33,8 +33,8 @@ from rldk.runs.table import ABSENT
 
 __all__ = ["CERTAIN", "Divergence", "chance_of", "distances", "divergences", "largest_distance"]
 
-CERTAIN = 0.025  # the chance of a false alarm, for the whole comparison, up to which runs are said to part
-_LOG_MEAN, _LOG_SPREAD, _WINDOWS = 1.25, 0.37, 120  # of healthy seeds of the tune split: `benchmarks/detection/seeds.py --null`
+CERTAIN = 0.05 / 3  # the chance of a false alarm: distances, findings and supported warnings share 5 % for the whole comparison
+_LOG_MEAN, _LOG_SPREAD, _WINDOWS = 1.04, 0.30, 120  # of healthy seeds of the tune split: `benchmarks/detection/seeds.py --null`
 _FINDING = 0.99  # no pair of healthy seeds of the tune split has a critical finding that its partner has not
 _CORROBORATED = 0.06  # the chance up to which a distance supports a warning that only one run has
 _SCHEDULES = ("policy_lr", "lr", "value_lr", "kl_coef", "clip_range", "temperature", "entropy_coef")
@@ -157,13 +157,17 @@ def distances(aligned: Aligned) -> tuple[Any, FloatArray]:
 
 
 def _noise(group: FloatArray, window: int, count: int, quiet: float) -> FloatArray:
-    """The variance of a window's mean of a group, by what was seen before each window; at first by that of the quietest run."""
-    size = len(group)
-    squares = np.diff(group, axis=1) ** 2
-    seen = np.minimum(np.arange(count), squares.shape[1])
-    sums = np.concatenate([[0.0], np.cumsum(squares.sum(axis=0))])[seen] / 2
-    rows = (sums / size + _PRIOR_ROWS * quiet) / (seen + _PRIOR_ROWS)
-    noise = _NOISE * rows / window / size
+    """The variance of a window's mean of a group, by the rows before each window or those in it, whichever are noisier.
+
+    At first, before there are rows to go by, the quietest run gives the noise. Rows become noisier when a run changes, and a mean
+    of noisy rows is off by more.
+    """
+    size, place = len(group), np.arange(count)
+    squares = (np.diff(group, axis=1) ** 2).mean(axis=0) / 2
+    sums = np.concatenate([[0.0], np.cumsum(squares)])
+    before = (sums[place] + _PRIOR_ROWS * quiet) / (place + _PRIOR_ROWS)
+    inside = (sums[place + window - 1] - sums[place]) / (window - 1)
+    noise = _NOISE * np.maximum(before, inside) / window / size
     if size > 1:
         between = np.array([rolling_mean(run, window) for run in group]).var(axis=0, ddof=1) / size
         noise = noise + between
