@@ -63,8 +63,8 @@ def page() -> str:
         "",
         "Failures as they look in the curves, one for each [detector](detectors/index.md): what is seen, how its neighbours",
         "differ, and what looks like it but is normal. The curves are those of real trainings of the [benchmark](benchmark.md)",
-        "or of simulated runs, judged and drawn by rldk; the mark is the step at which the incident began. `rldk scan` reports them",
-        "by the names below, and `rldk explain NAME` says what to do.",
+        "or of simulated runs, judged and drawn by rldk; the mark is the step at which the incident began. `rldk scan` reports",
+        "them by the names below, and `rldk explain NAME` says what to do.",
         "",
     ]
     for title, failures in GROUPS.items():

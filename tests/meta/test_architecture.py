@@ -34,3 +34,14 @@ def test_every_package_has_its_line() -> None:
     packages = {path.parent.name for path in (ROOT / "src/rldk").glob("*/__init__.py")}
     listed = set(re.findall(r"`src/rldk/(\w+)`", PAGE.partition("## The packages")[2].partition("\n## ")[0]))
     assert packages == listed
+
+
+def test_every_dependency_of_the_core_has_its_reason() -> None:
+    """`pip install rldk` stays light: whatever it brings has a line that says what for."""
+    project = (ROOT / "pyproject.toml").read_text()
+    listed = re.search(r"^dependencies = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    names = re.findall(r'^    "([\w-]+)', listed[1], re.MULTILINE)
+    reasons = dict(re.findall(r"^\| ([^|]+?) \| used(.*?) \|$", PAGE.partition("## Decisions about libraries")[2], re.MULTILINE))
+    lower = {name.lower(): reason for name, reason in reasons.items()}
+    assert len(names) == 9 and [name for name in names if len(lower.get(name, "")) < 20] == []
