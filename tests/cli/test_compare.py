@@ -80,3 +80,9 @@ def test_from_python(runs: list[str]) -> None:
     found = rldk.compare(runs[0], rldk.load(runs[2])[0])
     assert found.first("c") is not None and found.first("c") == rldk.compare(rldk.scan(runs[:3:2])).first("c")
     assert "c leaves a" in repr(found) and "Settings that differ" in found._repr_html_() and len(found.plot()) > 0
+
+
+def test_an_unknown_baseline_is_refused_with_the_names_that_exist(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *runs[:3], "--baseline", "zz"]) == 2
+    said = capsys.readouterr().err
+    assert "No run 'zz'. There is a, b, c" in said and "unexpected" not in said
