@@ -52,6 +52,8 @@ def test_doctor(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 def test_doctor_knows_old_versions() -> None:
     assert doctor._too_old("numpy>=0.1") == "" and doctor._too_old("no-such-package>=1") == ""
     assert "or newer is needed" in doctor._too_old("numpy>=999")
+    assert "or newer is needed" in doctor._too_old('numpy>=999; extra == "train"')
+    assert doctor._too_old('numpy>=999; extra == "dev"') == "", "what rldk is developed with is not asked of users"
     assert doctor._numbers("2.4.1+cpu") == (2, 4, 1) < doctor._numbers("2.10")
 
 

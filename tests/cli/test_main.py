@@ -73,6 +73,7 @@ def test_no_command_is_forgotten_in_the_table() -> None:
         (["--nonsense"], "unrecognized arguments: --nonsense"),
         (["ingest"], "the following arguments are required: PATH. See `rldk ingest --help`"),
         (["ingest", "--nonsense", "x"], "unrecognized arguments"),
+        (["scan", "x", "--confg", "y"], "Did you mean --config?"),
         (["ingest", "/no/such/file"], "/no/such/file does not exist"),
         (["ingest", "x", "-o", "out.xlsx"], "Expected the output to end in one of"),
         (["catalog", "no_such_metric"], "No metric 'no_such_metric'"),

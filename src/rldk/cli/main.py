@@ -58,7 +58,14 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence that names the help."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}. See `{self.prog} --help`.")
+        raise UsageError(f"{message}.{self._meant(message)} See `{self.prog} --help`.")
+
+    def _meant(self, message: str) -> str:
+        """The option that an unknown one is near to."""
+        unknown = next((word for word in message.split() if word.startswith("--")), "")
+        options = [option for action in self._actions for option in action.option_strings]
+        asked = bool(unknown) and message.startswith("unrecognized")
+        return did_you_mean(unknown.partition("=")[0], options, most=1, cutoff=0.7) if asked else ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from rldk.core.text import clean
@@ -14,7 +15,7 @@ from rldk.dashboard.folder import Folder, ListedLog
 from rldk.dashboard.notify_options import options_of
 from rldk.dashboard.reader_process import serve_pipes
 from rldk.judge.follow import FollowedRun, LogFollower
-from rldk.monitor.alarms import Alarms
+from rldk.monitor.alarms import Alarms, curves_of_log
 
 __all__ = ["Notifier", "main"]
 
@@ -89,7 +90,8 @@ class Notifier:
             now = (len(anomalies), sum(anomaly.cleared_index is None for anomaly in anomalies))
             if one.reported.get(run.run_id, (0, 0)) != now:
                 one.reported[run.run_id] = now
-                self._alarms.fresh(self._name(key, one, run.run_id), anomalies)
+                curves = partial(curves_of_log, one.follower.path, run.run_id)
+                self._alarms.fresh(self._name(key, one, run.run_id), anomalies, curves)
         return False
 
     def _name(self, key: str, one: _Followed, run_id: str) -> str:

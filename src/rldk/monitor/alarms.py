@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.text import clean
@@ -11,7 +13,18 @@ from rldk.monitor.outputs.incident_plot import Curves
 from rldk.monitor.outputs.notifications import Notification
 from rldk.monitor.outputs.services import notifications
 
-__all__ = ["Alarms"]
+if TYPE_CHECKING:
+    from rldk.present.plots.source import Source
+
+__all__ = ["Alarms", "curves_of_log"]
+
+
+def curves_of_log(path: Path, run_id: str) -> Source:
+    """The curves of a run, read from its log when a message is sent: nothing of it is kept before."""
+    from rldk.ingest import read_runs
+    from rldk.present.plots.source import RunSource
+
+    return RunSource(next(run for run in read_runs(path).runs if run.run_id == run_id))
 
 
 class Alarms:

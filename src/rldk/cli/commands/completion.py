@@ -69,22 +69,68 @@ complete -o filenames -F _rldk rldk
 
 
 def _zsh() -> str:
-    loaded = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit"
-    return f"# completion of rldk for zsh\n{loaded}\n{_bash()}"
+    commands = _commands()
+    named = "\n".join(f"    {_quoted_zsh(f'{name}:{summary}')}" for name, (summary, _) in commands.items())
+    cases = "\n".join(f"    {name}) _arguments -S {' '.join(_zsh_specs(actions))} ;;" for name, (_, actions) in commands.items())
+    return f"""#compdef rldk
+# completion of rldk for zsh
+(( $+functions[compdef] )) || {{ autoload -U compinit && compinit }}
+_rldk() {{
+  local -a commands
+  commands=(
+{named}
+  )
+  if (( CURRENT == 2 )); then _describe command commands; return; fi
+  local command="$words[2]"
+  shift words
+  (( CURRENT-- ))
+  case "$command" in
+{cases}
+  esac
+}}
+compdef _rldk rldk
+"""
+
+
+def _zsh_specs(actions: list[argparse.Action]) -> list[str]:
+    """What `_arguments` needs to know about the options and arguments of a command."""
+    specs = []
+    for action in actions:
+        values = f"({' '.join(map(str, action.choices))})" if action.choices else "_files"
+        about = "".join(f"\\{letter}" if letter in "[]:\\" else letter for letter in _about(action))
+        takes = f":{(action.metavar or action.dest)!s}:{values}" if action.nargs != 0 else ""
+        for option in action.option_strings:
+            specs.append(_quoted_zsh(f"*{option}[{about}]{takes}"))
+    choices = [action.choices for action in actions if not action.option_strings and action.choices]
+    place = f"1:value:({' '.join(map(str, choices[0]))})" if choices else "*:file:_files"
+    return [*specs, _quoted_zsh(place)]
 
 
 def _fish() -> str:
     lines = ["# completion of rldk for fish"]
     for name, (summary, actions) in _commands().items():
         lines.append(f"complete -c rldk -n __fish_use_subcommand -f -a {name} -d {_quoted(summary)}")
-        for action in (action for action in actions if action.option_strings):
+        seen = f"complete -c rldk -n '__fish_seen_subcommand_from {name}'"
+        for action in actions:
+            values = _quoted(" ".join(map(str, action.choices))) if action.choices else ""
+            if not action.option_strings:
+                lines += [f"{seen} -f -a {values}"] if values else []
+                continue
             option = action.option_strings[-1]
             flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
-            values = f" -x -a {_quoted(' '.join(map(str, action.choices)))}" if action.choices else ""
-            about = _quoted((action.help or "").split(";")[0][:80])
-            lines.append(f"complete -c rldk -n '__fish_seen_subcommand_from {name}' {flag}{values} -d {about}")
+            takes = f" -x -a {values}" if values else " -r" if action.nargs != 0 else ""
+            lines.append(f"{seen} {flag}{takes} -d {_quoted(_about(action))}")
     return "\n".join(lines) + "\n"
+
+
+def _about(action: argparse.Action) -> str:
+    """The first part of an option's help, in one line."""
+    return " ".join((action.help or "").split(";")[0].split())[:80]
 
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _quoted_zsh(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -40,6 +40,7 @@ PARTS = {
 """What rldk can do, with the extra that brings it and the modules it needs."""
 
 _LITTLE_DISK = 1 << 30
+_OWN_EXTRAS = ("dev", "test", "lint", "docs")  # what rldk is developed with
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +124,9 @@ def _clashes() -> list[Finding]:
 
 def _too_old(line: str) -> str:
     """`trl 0.20 is installed, >=0.23 is needed`; empty where the requirement holds or the package is not installed."""
-    requirement = line.partition(";")[0].strip()
+    requirement, _, marker = line.partition(";")
     name, separator, least = requirement.partition(">=")
-    if not separator or "[" in name:
+    if not separator or "[" in name or any(f'"{extra}"' in marker.replace("'", '"') for extra in _OWN_EXTRAS):
         return ""
     try:
         own = importlib.metadata.version(name.strip())
