@@ -92,7 +92,7 @@ FAILURES = (
         "The batch holds fewer than four responses, so an advantage is mostly chance, and the reward jumps from row to row.",
         ("batch_size", "reward"),
         {
-            "advantage_volatility_anomaly": "The batch is large enough, and its mean advantage jumps all the same.",
+            "advantage_volatility_anomaly": "The batch is large enough, and its mean advantage still jumps.",
             "plateau": "The reward goes nowhere with a batch of the usual size.",
         },
         ("noisy_reward",),
