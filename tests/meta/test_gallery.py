@@ -28,7 +28,7 @@ GALLERY = load()
 
 
 def test_every_detector_has_its_place_once() -> None:
-    """But for one: when a log is read, a step that goes back begins another run, and only a live run shows it."""
+    """Except one: when a log is read, a step that goes back begins another run, and only a live run shows it."""
     shown = [failure.detector for failure in GALLERY.FAILURES]
     assert len(shown) == len(set(shown)) and set(shown) == set(BY_TYPE) - {"step_regression"}
 

@@ -40,9 +40,8 @@ _NOT_LOGS = frozenset({
     ".md", ".rst", ".html", ".htm", ".css", ".tex", ".bib", ".pdf", ".docx",
     # settings of tools
     ".toml", ".cfg", ".ini", ".lock", ".patch", ".diff",
-    # weights and pictures, which are saved beside logs
-    ".safetensors", ".pt", ".pth", ".ckpt", ".bin", ".gguf", ".onnx", ".npy", ".npz", ".png", ".jpg", ".jpeg", ".gif", ".svg",
-    ".mp4",
+    # weights, which are saved beside logs
+    ".safetensors", ".pt", ".pth", ".ckpt", ".gguf", ".onnx",
 })  # fmt: skip
 """Endings of files that are not logs, whatever they hold: a test or a page may well quote a log. Named by itself, such a file is
 still read."""

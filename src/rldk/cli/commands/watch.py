@@ -5,7 +5,7 @@ lines are printed: each alert at once, and the state of the run every few second
 
     rldk watch logs/run.jsonl --notify https://hooks.example.org/x --stop-cmd 'scancel 4711' --on critical
 
---notify tells of each incident, with a plot where the service takes one; --stop-cmd runs a command once, when a confirmed
+--notify reports each incident, with a plot where the service takes one; --stop-cmd runs a command once, when a confirmed
 anomaly stands.
 Exit status: 0, or 1 if the verdict is one that --fail-on names.
 """

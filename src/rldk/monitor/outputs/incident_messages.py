@@ -73,7 +73,7 @@ class IncidentMessages:
         return [message for message in found if message is not None]
 
     def told(self, message: Message) -> None:
-        """A message was taken for delivery."""
+        """A message is on its way."""
         self._told[message.id] = (message, message.state == "over")
 
     def _message(self, run_id: str, incident: Incident, anomalies: Sequence[Anomaly]) -> Message | None:
