@@ -39,7 +39,8 @@ class Email(IncidentNotification):
         mail = EmailMessage()
         mail["Subject"] = f"{'Re: ' * (earlier is not None)}rldk: {message.headline}"
         mail["From"], mail["To"] = self._from, ", ".join(self._to)
-        mail["Message-ID"] = f"<{hashlib.sha256(message.key.encode("utf-8", "replace")).hexdigest()[:24]}@rldk.local>"
+        name = hashlib.sha256(message.key.encode("utf-8", "replace")).hexdigest()[:24]
+        mail["Message-ID"] = f"<{name}@rldk.local>"
         mail["X-Rldk-Id"] = message.key
         if earlier is not None:
             mail["In-Reply-To"] = mail["References"] = earlier
