@@ -6,7 +6,8 @@ A clause *fires* on a run if it holds for as long as it needs, whether or not a 
 sick run only rows since the fault count. *sound* is the longest that it held in a sound run on which it does not fire, as a
 share of what it needs: near 1 it almost was a false alarm. *sick* is the shortest that it held in a FAILING run on which it
 fires: near 1 it was almost missed. *alone* is the number of sick runs that no other clause detects, or calls critical.
-The *judge* split is never read.
+The *judge* split is never read. Where the corpus says nothing about a clause, because no run logs what it needs or no run has
+the defect, that is said beside the basis that the clause states.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from score_corpus import LOGS, RECORDED, read_labels
 
 from rldk.core.errors import ReadError
 from rldk.detectors.base import NOTE, Detector, Finding, View
-from rldk.detectors.table import DETECTORS
+from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.ingest import read_runs
 from rldk.judge.engine import Engine
 from rldk.judge.scan import judge_run
@@ -80,18 +81,21 @@ def start() -> None:
         watch(kind)
 
 
-def of_label(label: Label) -> Held:
-    """What the clauses do on both logs of a run."""
+def of_label(label: Label) -> tuple[Held, set[str]]:
+    """What the clauses do on both logs of a run, and the metrics that these have."""
     global _held, _from_step
     _held, _from_step = {}, 0 if label.verdict in SOUND else label.injected
+    logged: set[str] = set()
     for log in LOGS.values():
         try:
             runs = read_runs([RECORDED / label.run / log]).runs
         except ReadError:  # the training crashed before it logged anything
             continue
         if runs:
-            judge_run(max(runs, key=len))
-    return _held
+            longest = max(runs, key=len)
+            judge_run(longest)
+            logged.update(longest.columns)
+    return _held, logged
 
 
 def of_fault(fault: str) -> list[Held]:
@@ -120,7 +124,9 @@ def needed(runs: Iterable[Held]) -> Counter[str]:
     return count
 
 
-def measure(name: str, runs: Mapping[str, list[Held]], alone: Counter[str], faults: Mapping[str, list[Held]]) -> dict[str, Any]:
+def measure(
+    name: str, runs: Mapping[str, list[Held]], alone: Counter[str], faults: Mapping[str, list[Held]], logged: set[str]
+) -> dict[str, Any]:
     shares = {verdict: [held.get(name, 0.0) for held in rows] for verdict, rows in runs.items()}
     sound = [share for verdict in SOUND for share in shares.get(verdict, [])]
     sick = [share for share in shares.get("FAILING", []) if share >= 1.0]
@@ -134,7 +140,26 @@ def measure(name: str, runs: Mapping[str, list[Held]], alone: Counter[str], faul
         "sick": min(sick, default=None),
         "alone": alone[name],
         "faults": sorted(fault for fault, rows in faults.items() if any(name in fired(held) for held in rows)),
+        "unlogged": unlogged(BY_TYPE[name.partition(".")[0]], logged),
+        "basis": CLAUSES[name].basis,
     }
+
+
+def unlogged(kind: type[Detector], logged: Iterable[str]) -> list[str]:
+    """The metrics for want of which no run of the corpus can fire a detector."""
+    families = {name.split("/", 1)[0] + "/*" for name in logged}.union(logged)
+    return [metric for group in kind.needs if families.isdisjoint(group) for metric in group]
+
+
+def without_evidence(rows: list[dict[str, Any]]) -> list[str]:
+    """The clauses about which the corpus says nothing: why, and what their numbers rest on."""
+    said = []
+    for row in rows:
+        if row["unlogged"]:
+            said.append(f"{row['clause']}: no run of the corpus has {' or '.join(row['unlogged'])}; basis: {row['basis']}.")
+        elif not (row["failing"] or row["degraded"]):
+            said.append(f"{row['clause']}: no sick run of the corpus has this defect; basis: {row['basis']}.")
+    return said
 
 
 def show(rows: list[dict[str, Any]], unneeded: list[str]) -> None:
@@ -147,6 +172,8 @@ def show(rows: list[dict[str, Any]], unneeded: list[str]) -> None:
     silent = [row["clause"] for row in rows if not (row["failing"] or row["degraded"] or row["faults"])]
     print(f"\nNo sick run of tune and no simulated fault fires these ({len(silent)}): {', '.join(silent)}")
     print(f"\nThese fire, but never alone, nor as the only critical ({len(unneeded)}): {', '.join(unneeded)}")
+    said = without_evidence(rows)
+    print(f"\nThe corpus says nothing about these ({len(said)}):", *said, sep="\n  ")
 
 
 def main() -> int:
@@ -158,11 +185,13 @@ def main() -> int:
         judged = list(pool.map(of_label, labels, chunksize=4))
         faults = dict(zip(FAULTS, pool.map(of_fault, FAULTS), strict=True))
     runs: dict[str, list[Held]] = {}
-    for label, held in zip(labels, judged, strict=True):
+    logged: set[str] = set()
+    for label, (held, metrics) in zip(labels, judged, strict=True):
         runs.setdefault(label.verdict, []).append(held)
+        logged |= metrics
     alone = needed(held for verdict, rows in runs.items() if verdict not in SOUND for held in rows)
     simulated = needed(held for rows in faults.values() for held in rows)
-    rows = [measure(name, runs, alone, faults) for name in CLAUSES]
+    rows = [measure(name, runs, alone, faults, logged) for name in CLAUSES]
     fires = {row["clause"] for row in rows if row["failing"] or row["degraded"] or row["faults"]}
     show(rows, sorted(name for name in fires & ALARMS if not alone[name] and not simulated[name]))
     if args.json:

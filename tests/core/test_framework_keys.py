@@ -14,6 +14,7 @@ from rldk.core.catalog import CATALOG, FRAMEWORKS, entry_of, identify, resolve
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS: dict[str, Any] = json.loads((ROOT / "tests" / "core" / "framework_keys.json").read_text(encoding="utf-8"))
+LOGS: dict[str, Any] = json.loads((ROOT / "tests" / "core" / "framework_logs.json").read_text(encoding="utf-8"))
 CORE = {
     "reward_mean", "kl_mean", "kl_update", "mismatch_kl", "entropy_mean", "grad_norm", "policy_grad_norm", "rollout_length_mean",
     "lr", "policy_lr", "loss", "policy_loss",
@@ -40,6 +41,8 @@ def test_the_script_finds_no_unknown_and_no_misplaced_key() -> None:
     assert done.stderr.strip() == "" and done.returncode == 0
     assert set(counts) == set(LISTS) and all(found["unknown"] == 0 for found in counts.values())
     assert all(found["recognised"] for found in counts.values())
+    logs = {(framework, log): row for framework, found in counts.items() for log, row in found["logs"].items()}
+    assert len(logs) == sum(map(len, LOGS.values())) and all(row["recognised"] and row["unknown"] == 0 for row in logs.values())
 
 
 @pytest.mark.parametrize("framework", sorted(LISTS))
@@ -52,8 +55,24 @@ def test_what_is_judged_first_is_placed(framework: str) -> None:
     assert missing == NOT_LOGGED.get(framework, set())
 
 
+@pytest.mark.parametrize(("framework", "log"), [(framework, log) for framework, logs in LOGS.items() for log in logs])
+def test_what_is_judged_first_is_placed_in_logs_of_other_versions(framework: str, log: str) -> None:
+    """All that such a log has of the seven quantities, with the reduction that was read from the program."""
+    row = dict.fromkeys(LOGS[framework][log]["keys"], 0.5)
+    found = resolve(row, framework=framework)
+    expected = dict(LOGS[framework][log]["expect"].values())
+    assert {name: found.reductions.get(name) for name in expected} == expected
+    assert not found.unmapped
+
+
+def test_units_of_keys_that_say_theirs() -> None:
+    assert resolve({"actor/lr(1e-4)": 0.01}, framework="verl").metrics == {"policy_lr": pytest.approx(1e-6)}
+    assert resolve({"baseline_reward/pct_1": 30.0}, framework="nemo_rl").metrics == {"groups_all_good_frac": pytest.approx(0.3)}
+
+
 def test_every_framework_has_a_list() -> None:
     assert set(FRAMEWORKS) - set(LISTS) == {"rldk", "trainer", "trl_dpo", "trl_old"}
+    assert set(LOGS) == set(LISTS)
 
 
 @pytest.mark.parametrize("framework", sorted(LISTS))

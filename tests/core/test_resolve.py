@@ -271,7 +271,7 @@ def possible(raw: dict[str, Any]) -> list[float]:
     made = []
     for number in [*numbers, *sums]:
         root = math.sqrt(number) if number >= 0 else math.nan
-        made += [number, -number, abs(number), number / 100.0, 1.0 - number, root, number / 1000.0]
+        made += [number, -number, abs(number), number / 100.0, 1.0 - number, root, number / 1e3, number / 1e4]
     return made
 
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import logging
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+from rldk.ingest.read import read_runs
 from rldk.integrations.attach import attach
 from rldk.log import EventReader
 
@@ -50,6 +52,7 @@ def verl(folder: Path) -> tuple[Names, int]:
     for step, row in rows(names):
         tracking.log(row, step)
     tracking.finish()
+    check_file(folder / "verl/project/experiment.jsonl", names, first=1)
     return names, 1
 
 
@@ -132,7 +135,51 @@ def art(folder: Path) -> tuple[Names, int]:
     return names, 1
 
 
-def hugging_face(folder: Path, callbacks: Callable[[], list[object]] | None = None) -> tuple[Names, int]:
+def areal(folder: Path) -> tuple[Names, int]:
+    """Its `StatsLogger` with all trackers off; and what it prints, which is the `main.log` of a run."""
+    from areal.api import FinetuneSpec
+    from areal.api.cli_args import BaseExperimentConfig, StatsLoggerConfig
+    from areal.utils import stats_logger
+
+    names = {
+        "ppo_actor/task_reward/avg": "reward_mean", "ppo_actor/update/approx_kl/avg": "kl_update",
+        "ppo_actor/update/entropy/avg": "entropy_mean", "ppo_actor/update/grad_norm": "policy_grad_norm",
+        "ppo_actor/seq_len/avg": "rollout_length_mean", "ppo_actor/update/lr": "policy_lr",
+        "ppo_actor/update/actor_loss/avg": "policy_loss", "ppo_actor/update/behave_imp_weight/avg": "sampling_ratio_mean",
+    }  # fmt: skip
+    console = folder / "main.log"
+    handler = logging.FileHandler(console)
+    handler.setFormatter(logging.Formatter("(AReaL) %(asctime)s %(name)s %(levelname)s: %(message)s"))
+    stats_logger.logger.addHandler(handler)
+    attach("areal", output_dir=folder / "rldk", terminal=False)
+    where = StatsLoggerConfig("experiment", "trial", str(folder))
+    config = BaseExperimentConfig("experiment", "trial", stats_logger=where)
+    logger = stats_logger.StatsLogger(config, FinetuneSpec(1, STEPS, 1))
+    for step, row in rows(names, first=0):
+        logger.commit(0, step, step, {**row, "ppo_actor/n_seqs__count": 4})
+    logger.close()
+    handler.close()
+    check_file(console, names, first=0, printed_from=1)
+    return names, 0
+
+
+def llama_factory(folder: Path) -> tuple[Names, int]:
+    """A real `Trainer` with the callback of LLaMA-Factory that writes `trainer_log.jsonl`, and with `report_to="rldk"`."""
+    from llamafactory.train.callbacks import LogCallback
+
+    found = hugging_face(folder, more=[LogCallback()])
+    (run,) = read_runs(folder / "trainer_log.jsonl").runs
+    events = found_events(folder / "rldk")
+    assert run.framework == "llama_factory" and run.steps.tolist()[:STEPS] == list(events), run.steps
+    for name in ("loss", "lr"):
+        for step, number in zip(run.steps.tolist(), run.columns[name].values.tolist(), strict=True):
+            assert math.isclose(number, events[step][name], rel_tol=1e-3) or math.isnan(number), (step, name, number)
+    return found
+
+
+def hugging_face(
+    folder: Path, callbacks: Callable[[], list[object]] | None = None, more: Sequence[object] = ()
+) -> tuple[Names, int]:
     """A real `Trainer` with `report_to="rldk"`, or with these callbacks."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
@@ -145,7 +192,7 @@ def hugging_face(folder: Path, callbacks: Callable[[], list[object]] | None = No
         str(folder), report_to="rldk" if callbacks is None else "none", max_steps=STEPS, per_device_train_batch_size=1,
         logging_steps=1, save_strategy="no", use_cpu=True, disable_tqdm=True, dataloader_pin_memory=False,
     )  # fmt: skip
-    trainer = Trainer(model, arguments, train_dataset=data, callbacks=callbacks and callbacks())
+    trainer = Trainer(model, arguments, train_dataset=data, callbacks=[*more, *(callbacks() if callbacks else ())])
     trainer.train()
     logged = {row["step"]: row for row in trainer.state.log_history if "loss" in row}
     found = found_events(folder / "rldk")
@@ -170,8 +217,20 @@ def ms_swift(folder: Path) -> tuple[Names, int]:
 FRAMEWORKS: dict[str, tuple[str, Callable[[Path], tuple[Names, int]]]] = {
     "verl": ("verl", verl), "skyrl": ("skyrl", skyrl), "openrlhf": ("openrlhf", openrlhf), "tinker": ("tinker-cookbook", tinker),
     "torchtune": ("torchtune", torchtune), "art": ("openpipe-art", art),
-    "huggingface": ("transformers", hugging_face), "ms_swift": ("ms-swift", ms_swift),
+    "areal": ("areal", areal), "huggingface": ("transformers", hugging_face), "ms_swift": ("ms-swift", ms_swift),
+    "llama_factory": ("llamafactory", llama_factory),
 }  # fmt: skip
+
+
+def check_file(path: Path, names: Names, first: int, printed_from: int | None = None) -> None:
+    """What a framework has written itself is read with the same values; its printed steps may count from another number."""
+    (run,) = read_runs(path).runs
+    start = first if printed_from is None else printed_from
+    assert run.steps.tolist() == list(range(start, start + STEPS)), run.steps
+    for place, (_, row) in enumerate(rows(names, first)):
+        for key, number in row.items():
+            value = float(run.columns[names[key]].values[place])
+            assert math.isclose(value, number, rel_tol=1e-4) or (math.isnan(value) and math.isnan(number)), (key, value, number)
 
 
 def found_events(folder: Path) -> dict[int, dict[str, float]]:

@@ -68,6 +68,14 @@ def tables(rows: int) -> str:
     return "".join(edge + table + edge for table in made)
 
 
+def boxes(rows: int) -> str:
+    """Tables that are drawn with lines, as AReaL prints them."""
+    line = "│ {:30s} │ {: .6e} │ {:28s} │ {: .6e} │\n".format
+    reward, grad = "ppo_actor/task_reward/avg", "ppo_actor/update/grad_norm"
+    made = ((n, line(reward, 0.5 + 0.01 * n, grad, 0.25 + n / 8)) for n in range(1, rows + 1))
+    return "".join(f"Train step {n}/99 done.\n╒{'═' * 90}╕\n{table}╘{'═' * 90}╛\n" for n, table in made)
+
+
 def varied(row: Row, n: int) -> Row:
     return {key: round(value * (1.0 + 0.01 * n), 9) if isinstance(value, float) else value for key, value in row.items()}
 
@@ -138,6 +146,7 @@ SAMPLES: dict[str, Writer] = {
     })),
     "art": text("art", lines({"train/reward": 0.5, "loss/train": 0.125, "loss/entropy": 0.75, "time/wall_clock_sec": 90.5})),
     "table_console": text("table_console", tables),
+    "box_tables": text("box_tables", boxes),
     "sb3_console": text("sb3_console", lambda rows: "".join(map(sb3.table, range(1, rows + 1)))),
     "notebook": text("notebook", lambda rows: str(notebook.markdown(range(1, rows + 1), end=""))),
     "csv": text("csv", table),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from rldk.core.errors import ReadError, UsageError
 from rldk.core.text import did_you_mean
 from rldk.ingest.adapter import Adapter
+from rldk.ingest.formats.box_tables import BoxTableAdapter
 from rldk.ingest.formats.delimited import DelimitedAdapter
 from rldk.ingest.formats.epoch_lines import MiniMindAdapter, TrainerConsoleAdapter
 from rldk.ingest.formats.event_log import EventLogAdapter
@@ -46,6 +47,7 @@ ADAPTERS: list[type[Adapter]] = [
     MiniMindAdapter,
     SB3ConsoleAdapter,
     TableConsoleAdapter,
+    BoxTableAdapter,
     DelimitedAdapter,
     JsonDocumentAdapter,
     KeyValueAdapter,

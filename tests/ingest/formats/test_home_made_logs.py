@@ -16,6 +16,7 @@ from rldk.runs.run import Run
 ROWS = 40
 REWARD = [0.1 + 0.01 * row for row in range(ROWS)]
 KL = [0.001 * row for row in range(ROWS)]
+STAMP = "2026-01-01 10:00:00"
 RECORDS = [{"step": row, "avg_return": REWARD[row], "kl_avg": KL[row]} for row in range(ROWS)]
 
 
@@ -65,12 +66,38 @@ def test_a_list_of_evaluations_beside_that_of_training(read):
     assert values(run, "reward_mean") == pytest.approx(REWARD)
 
 
-@pytest.mark.parametrize("name", ["{}", "step_{}", "step {}", "iter-{}"])
+@pytest.mark.parametrize("name", ["{}", "step_{}", "step {}", "iter-{}", "checkpoint-{}"])
 def test_a_dict_keyed_by_step(read, name):
     by_step = {name.format(10 * row): {"mean_reward": REWARD[row], "kl": KL[row]} for row in range(ROWS)}
     for document in (by_step, {"history": by_step}):
         (run,) = read("log.json", document)
         assert run.steps.tolist() == list(range(0, 10 * ROWS, 10)) and values(run, "kl_mean") == pytest.approx(KL)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"epochs": [{"epoch": 0, "batches": RECORDS[:20]}, {"epoch": 1, "batches": RECORDS[20:]}]},
+        {"curve": [{"iteration": row, "stats": {"reward": {"mean": REWARD[row]}, "kl": KL[row]}} for row in range(ROWS)]},
+        {"log": [{**record, "prompt": "a", "completion": "b"} for record in RECORDS]},
+    ],
+    ids=["in_parts", "wrapped", "with_a_text_each"],
+)
+def test_rows_in_parts_in_an_object_or_beside_a_text(read, document):
+    (run,) = read("log.json", document)
+    assert values(run, "reward_mean") == pytest.approx(REWARD) and run.steps.tolist() == list(range(ROWS))
+
+
+def test_a_list_of_runs_and_runs_as_lists_of_numbers(read):
+    lists = [{key: [record[key] for record in RECORDS[:end]] for key in RECORDS[0]} for end in (ROWS, 20)]
+    for document in (
+        {"experiments": [{"name": "a", "log": RECORDS}, {"name": "b", "log": RECORDS[:20]}]},
+        [{"run": "a", "history": RECORDS}, {"run": "b", "history": RECORDS[:20]}],
+        {"a": lists[0], "b": lists[1]},
+    ):
+        runs = read("log.json", document)
+        assert [(run.run_id, len(run)) for run in runs] == [("a", ROWS), ("b", 20)]
+        assert values(runs[0], "reward_mean") == pytest.approx(REWARD)
 
 
 # Console lines
@@ -80,8 +107,13 @@ def test_a_dict_keyed_by_step(read, name):
     "line",
     ["[step {step:04d}] reward={reward:.3f} kl={kl:.4f}", "step {step}/500 reward {reward:.3f} kl {kl:.4f}",
      "mean reward: {reward:.3f}\nkl: {kl:.4f}\n--- step {step} done ---", "reward={reward:.3f} kl={kl:.4f}\nstep {step}/40",
-     "=== Step {step} ===\n  reward: {reward:.3f}\n  kl: {kl:.4f}\n  elapsed 3 s"],
-    ids=["brackets", "of_total", "before", "one_line_before", "after"],
+     "=== Step {step} ===\n  reward: {reward:.3f}\n  kl: {kl:.4f}\n  elapsed 3 s",
+     "[{step:04d}/0500] reward {reward:.3f}, kl {kl:.4f}", "({step}/500) reward: {reward:.3f}, kl: {kl:.4f}",
+     "Step [{step}/500] | Reward {reward:.3f} | KL {kl:.4f}", "Reward {reward:.3f}\nKL {kl:.4f}\nEnd of step {step}",
+     f"{STAMP} INFO reward: {{reward:.3f}}\n{STAMP} INFO kl: {{kl:.4f}}\n{STAMP} INFO finished step {{step}}",
+     "it {step} | avg_rew {reward:.3f} | kl_ref_mean {kl:.4f}"],
+    ids=["brackets", "of_total", "before", "one_line_before", "after", "count_in_brackets", "count_in_parentheses", "capitals",
+         "end_of_step", "stamped_before", "made_up_names"],
 )  # fmt: skip
 def test_steps_and_values_on_one_line_or_several(read, line):
     text = "".join(line.format(step=row, reward=REWARD[row], kl=KL[row]) + "\n" for row in range(ROWS))
@@ -104,6 +136,16 @@ def test_the_mean_of_a_list_counts(read):
     assert values(run, "reward_mean") == [0.5] * ROWS
 
 
+@pytest.mark.parametrize(
+    "rewards", ["rewards: [0.0, 1.0, 0.5]", "rewards=(0, 1, 0.5)", "rewards=tensor([0., 1., 0.5])",
+                "rewards=array([0., 1., 0.5])", "rewards=tensor([0.00, 1.00, 0.50], device='cuda:0')", "rewards=[0. 1. 0.5]"]
+)  # fmt: skip
+def test_lists_as_python_and_arrays_print_them(read, rewards):
+    (run,) = read("train.log", "".join(f"step {row} | {rewards} | kl={KL[row]:.4f}\n" for row in range(ROWS)))
+    assert values(run, "reward_mean") == [0.5] * ROWS and values(run, "kl_mean") == pytest.approx(KL, abs=1e-4)
+    assert set(run.columns) == {"reward_mean", "kl_mean"}
+
+
 def test_a_time_is_not_a_step_and_words_before_a_name_are_not_part_of_it(read):
     line = "[step {0:04d}] {1}rewards=[{2},1] rollout=177s update=216.{0}s\n"
     (run,) = read("train.log", "".join(line.format(row, "SKIP " * (row % 3 == 0), row % 2) for row in range(ROWS)))
@@ -114,6 +156,12 @@ def test_a_time_is_not_a_step_and_words_before_a_name_are_not_part_of_it(read):
 def test_a_postfix_that_is_printed_twice_is_one_row(read):
     bar = "\rEpoch 0:  5%|#  | {0}/40 [00:01<00:50, 1.0it/s, loss=0.{1:02d}, reward=0.{0:02d}]"
     (run,) = read("bar.log", "".join(2 * bar.format(row, 90 - row) for row in range(ROWS)) + "\n")
+    assert len(run) == ROWS and values(run, "reward_mean") == pytest.approx([row / 100 for row in range(ROWS)])
+
+
+def test_a_bar_without_an_end_that_is_printed_twice_is_one_row(read):
+    bars = (2 * f"\r{row}it [00:10,  5.17s/it, kl=0.01, reward=0.{row:02d}]" for row in range(ROWS))
+    (run,) = read("bar.log", "".join(bars) + "\n")
     assert len(run) == ROWS and values(run, "reward_mean") == pytest.approx([row / 100 for row in range(ROWS)])
 
 
@@ -150,6 +198,10 @@ def test_the_sign_of_an_entropy_loss_is_decided_by_its_course(read):
     rows = [{"step": row, "reward": REWARD[row], "entropy_loss": -1.4 + 0.1 * row} for row in range(ROWS)]
     (run,) = read("log.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     assert values(run, "entropy_mean")[:2] == pytest.approx([1.4, 1.3]) and values(run, "entropy_mean")[-1] < 0
+    for key in ("ent_loss", "loss/entropy", "losses/entropy_loss", "policy_entropy_loss"):
+        lines = (json.dumps({"step": row, "reward": REWARD[row], key: -1.4}) + "\n" for row in range(ROWS))
+        (run,) = read("named.jsonl", "".join(lines))
+        assert values(run, "entropy_mean") == [1.4] * ROWS, key
     rows = [{**row, "entropy_loss": abs(float(row["entropy_loss"])) + 0.1} for row in rows]
     (run,) = read("other.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     assert min(values(run, "entropy_mean")) > 0

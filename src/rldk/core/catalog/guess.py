@@ -30,7 +30,7 @@ _SAME = {
     "grads": "grad", "gradient": "grad", "gradients": "grad", "norms": "norm", "gnorm": "grad norm",
     "actor": "policy", "pi": "policy", "pg": "policy", "vf": "value", "critic": "value", "acc": "accuracy", "frac": "fraction",
     "ratio": "fraction", "rate": "fraction", "pct": "percent", "clipped": "clip", "clipping": "clip", "clipfrac": "clip fraction",
-    "trunc": "truncated", "truncation": "truncated",
+    "kls": "kl", "trunc": "truncated", "truncation": "truncated",
     "advantages": "advantage", "adv": "advantage", "advs": "advantage", "learning": "lr",
 }  # fmt: skip
 _RULES: dict[frozenset[str], str] = {

@@ -42,6 +42,10 @@ AMBIGUOUS: dict[str, tuple[str, Key]] = {
     "entropy_loss": ("entropy_mean", Key("entropy_loss", "magnitude")),
     "train/entropy_loss": ("entropy_mean", Key("train/entropy_loss", "magnitude")),
     "train/kl": ("kl_mean", Key("train/kl", per="unstated")),
+    "loss/entropy": ("entropy_mean", Key("loss/entropy", "magnitude")),
+    "ent_loss": ("entropy_mean", Key("ent_loss", "magnitude")),
+    "accuracy": ("accuracy", Key("accuracy")),
+    "train/accuracy": ("accuracy", Key("train/accuracy")),
 }
 """Keys that mean different things in different frameworks, and how they are read where the framework is not known.
 
@@ -127,8 +131,8 @@ def _aliases() -> dict[str, Place]:
             found.setdefault(alias, _place(entry, Key(alias, per=_unstated(entry)), 20 + rank))
         for alias in entry.complements:
             found.setdefault(alias, _place(entry, Key(alias, "complement"), 40))
-    found["entropy_loss"] = _place(CATALOG["entropy_mean"], AMBIGUOUS["entropy_loss"][1], 40)
-    found["mean_entropy_loss"] = found["entropy_loss"]
+    for alias in ("entropy_loss", "mean_entropy_loss", "policy_entropy_loss", "loss_entropy_loss", "losses_entropy_loss"):
+        found[alias] = _place(CATALOG["entropy_mean"], AMBIGUOUS["entropy_loss"][1], 40)
     return found
 
 
@@ -222,7 +226,8 @@ def _owners() -> dict[str, tuple[str, ...]]:
         if framework == "rldk":
             continue
         for key in (*table, *FRAMEWORKS[framework].signature):
-            if key not in CATALOG:  # a canonical name may be anybody's
+            if key not in CATALOG and not (key.isalpha() and key != key.lower() and key.lower() in _aliases()):
+                # a canonical name may be anybody's, and so may `Reward` and `KL` on a console
                 owners.setdefault(key, []).append(framework)
     return {key: tuple(dict.fromkeys(found)) for key, found in owners.items()}
 
@@ -238,7 +243,8 @@ def identify(keys: Iterable[str]) -> str | None:
     """
     scores: dict[str, float] = {}
     hits: dict[str, int] = {}
-    for key in map(without_blanks, islice(keys, _MAX_TELLING)):
+    for raw in islice(keys, _MAX_TELLING):
+        key = without_blanks(raw).removeprefix("metrics/")  # under which anybody may put a row
         if key in SUMMARY_KEYS:
             continue  # any Hugging Face trainer ends with them
         known = tuple(dict.fromkeys(owner for variant in _variants(key) for owner in _owners().get(variant, ())))

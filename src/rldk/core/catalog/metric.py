@@ -31,7 +31,8 @@ TRANSFORMS: dict[str, Callable[[float], float]] = {
     "percent": lambda value: value / 100.0,
     "complement": lambda value: 1.0 - value,
     "root": _root,
-    "milli": lambda value: value / 1000.0,
+    "milli": lambda value: value / 1e3,
+    "ten_thousandth": lambda value: value / 1e4,
 }
 """What a framework's value may need to become ours: SB3's entropy loss is minus the entropy, a variance has to be rooted."""
 

@@ -208,7 +208,7 @@ def _place_in_row(key: str, framework: str | None, present: frozenset[str]) -> P
     place = locate(key, framework)
     if place is None and normalise(key).removeprefix("train_") in _OF_PAIRS and any(map(_is_of_pairs, present)):
         return Place("preference_accuracy", Key(key), "sequence", 50)
-    if place is None or place.metric != "kl_mean" or key.rsplit("/", 1)[-1] != "kl":
+    if place is None or place.metric != "kl_mean" or key.rsplit("/", 1)[-1].lower() != "kl":
         return place
     if any(other.rsplit("/", 1)[-1].lower() == "kl_ref" for other in present):
         return Place("kl_update", Key(key), "token", 50)
@@ -229,7 +229,9 @@ def _held_out(bare: str, framework: str | None) -> Place | None:
 
 
 def _last_words(bare: str) -> str:
-    """verl and others put the data set before the metric: `gsm8k/acc/mean@8` is `acc`."""
+    """verl and others put the data set before the metric: `gsm8k/acc/mean@8` is `acc`, and older `test_score/gsm8k` the score."""
+    if bare.startswith("test_score/") or bare.endswith("/test_score"):
+        return "score"
     parts = [part for part in bare.split("/") if not part.startswith(("mean@", "best@", "maj@", "std@", "worst@", "avg@"))]
     return parts[-1] if parts else bare
 

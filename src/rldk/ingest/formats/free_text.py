@@ -18,6 +18,7 @@ import numpy as np
 
 from rldk.core.catalog import identify, is_known, is_measured, locate
 from rldk.core.catalog.axes import STEP_KEYS, is_axis
+from rldk.core.catalog.guess import guess
 from rldk.core.catalog.metric import normalise
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import console, json_lines
@@ -38,12 +39,16 @@ from rldk.runs.table import TableBuilder
 
 __all__ = ["KeyValueAdapter", "TextForm", "form_of_text"]
 
-_CUT = re.compile(r".*(?:[|,;:=\t(){}\[\]<>\"'*]| - |--|=>|->)", re.DOTALL)
+_CUT = re.compile(r".*(?:[|,;:=\t(){}\[\]<>\"'*•·▶→✨]| - |--|=>|->)", re.DOTALL)
 _GLUED = re.compile(r"[^\s|,;:=()\[\]{}\"']+")
 _LEVEL = re.compile(r"^(?:INFO|DEBUG|WARNING|WARN|ERROR|TRACE|NOTICE)\b\s*", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d][\w/.@#%+ -]*")
 _STEPS = frozenset(map(normalise, STEP_KEYS)) | {"steps", "it", "train_step", "optimizer_step", "batch", "episode"}
 _TOTALS = frozenset({"total_steps", "max_steps", "num_steps", "epochs", "num_epochs", "total_epochs", "max_epochs"})
+_NOT_VALUES = frozenset({"cuda", "cpu", "npu"})  # of `device='cuda:0'`
+_BEFORE_STEP = frozenset({"end", "of", "finished", "completed", "done", "after", "with", "this"})
+"""Words before a step that is over: `end of step 3`, `finished step 3`."""
+_WRAPPER = re.compile(r"(?:(?:np|numpy|torch)\.)?(?:tensor|array)\((?=\[$)")
 _MOST_WORDS = 5
 
 
@@ -98,6 +103,8 @@ def form_of_text(words: tuple[str, ...]) -> TextForm:
     counted = [("", False) if words[position + 1][:1].isalpha() else name for position, name in enumerate(names)]
     step = _position(counted, _STEPS)  # `update=216.6s` is a time
     epoch = _position(names, frozenset({"epoch"}))
+    if step is None and epoch is None and _counts_alone(words):
+        step = 0
     total = step + 1 if step is not None and words[step + 1] == "/" and len(words) > step + 2 else None
     lists = {positions[0]: (key, positions) for key, positions in _lists(names, words)}
     cells = []
@@ -107,24 +114,34 @@ def form_of_text(words: tuple[str, ...]) -> TextForm:
         if not key or position == total or position in lists or counts or is_axis(key):
             continue
         factor = factor_of(words[position + 1], key, framework)
-        if factor is not None and (said or is_known(key)):
+        if factor is not None and (said or is_known(key) or measures(key)) and name not in _NOT_VALUES:
             cells.append((position, key, factor))
-    measured = sum(is_measured(key) for _, key, _ in cells) + len(lists)
+    measured = sum(measures(key) for _, key, _ in cells) + len(lists)
     placed = step is not None or epoch is not None
     return TextForm(step, total, epoch, tuple(cells), measured + placed >= 2 and measured > 0, tuple(lists.values()))
+
+
+def measures(key: str) -> bool:
+    """Whether a key names something that is measured, by the catalogue or by its parts: `avg_rew` says what it is."""
+    return is_measured(key) or ("_" in key and guess(key) is not None)
+
+
+def _counts_alone(words: tuple[str, ...]) -> bool:
+    """Whether a line begins with its count in brackets: `[0004/0500] reward …`, `(3/500) reward …`."""
+    return len(words) > 3 and words[0].strip() in ("[", "(") and words[1] == "/" and words[2][:1] in ("]", ")")
 
 
 def _lists(names: list[tuple[str, bool]], words: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The lists of numbers under the name of a metric that is a mean, and the positions of their numbers."""
     for position, (key, _) in enumerate(names):
-        if not key or not words[position].rstrip().endswith("["):
+        if not key or not words[position].rstrip().endswith(("[", "(")):
             continue
         last = position
         while last + 1 < len(names) and words[last + 1].strip() in (",", ""):
             last += 1
         place = locate(key)
         is_mean = place is not None and place.metric.endswith(("_mean", "accuracy"))
-        if last > position and is_mean and words[last + 1].lstrip().startswith("]"):
+        if last > position and is_mean and words[last + 1].lstrip()[:1] in ("]", ")"):
             yield key, tuple(range(position, last + 1))
 
 
@@ -137,11 +154,11 @@ def _position(names: list[tuple[str, bool]], wanted: frozenset[str]) -> int | No
 @lru_cache(maxsize=4096)
 def _key(before: str, first: bool) -> tuple[str, bool]:
     """The name before a number, and whether `=` or `:` says that the number is its value."""
-    text = before.rstrip()
-    said = text.endswith(("=", ":", "=[", ": ["))
+    text = _WRAPPER.sub("", before.rstrip())
+    said = text.endswith(("=", ":", "=[", ": [", "=(", ": ("))
     if not said and text == before and not text.endswith(("[", "(", "#")):
         return "", False
-    phrase = text.rstrip("=:[(#").rstrip().rstrip("\"'")
+    phrase = text.rstrip("=:[(# ").rstrip("\"'")
     if not first:
         phrase = _GLUED.sub("", phrase, count=1) if _GLUED.match(phrase) else phrase
     cut = _CUT.match(phrase)
@@ -157,13 +174,18 @@ def _shortest_known(phrase: str, said: bool) -> str:
     words = phrase.split()
     for start in range(len(words)):
         name = " ".join(words[start:])
+        if normalise(name) in _STEPS and _BEFORE_STEP.issuperset(word.lower() for word in words[:start]):
+            return name
         if normalise(name) in _STEPS or normalise(name) == "epoch" or is_known(name) or is_axis(name):
             return name if start == 0 or said else ""
-    return phrase if said and len(words) <= _MOST_WORDS else ""
+    return phrase if (said and len(words) <= _MOST_WORDS) or (len(words) == 1 and measures(phrase)) else ""
 
 
 _CANDIDATE = re.compile(rb"[A-Za-z)\]\"'] ?[=: ] ?[-+.]?(?:\d|nan|inf|NaN)")
-_BAR = re.compile(r"(?<!\d)\d{1,9}%\|[^|]{0,500}\|[^\[]{0,500}\[[^\],]{0,200},[^\],]{0,200}(?:it/s|s/it|\?)(?:, ([^\]]*))?\]")
+_BAR = re.compile(
+    r"(?:(?<!\d)\d{1,9}%\|[^|]{0,500}\|[^\[]{0,500}|(?<!\d)\d{1,9}it )"
+    r"\[[^\],]{0,200},[^\],]{0,200}(?:it/s|s/it|\?)(?:, ([^\]]*))?\]"
+)
 _HEAD_LINES = 20000
 _MAX_CHARS = 1 << 16  # no row is longer
 
@@ -282,6 +304,6 @@ def _texts(line: bytes) -> list[str]:
     """What is to be read of a line: itself, or what each progress bar in it says after the pace."""
     text = console.strip_colours(line).decode("utf-8", "replace")
     pieces = [piece for piece in text.split("\r") if len(piece) <= _MAX_CHARS]
-    if "%|" not in text:
+    if "%|" not in text and "it [" not in text:
         return pieces
     return ["\r" + match.group(1) for piece in pieces if (match := _BAR.search(piece)) and match.group(1)]

@@ -17,6 +17,7 @@ from rldk.ingest.formats.console_steps import HELD_OUT, SUMMARY, TRAIN, TrainerS
 from rldk.ingest.formats.event_log import fill_events, is_event, iter_events
 from rldk.ingest.formats.json_lines import fill_json_lines, iter_json_lines
 from rldk.ingest.formats.python_dicts import parse_dict
+from rldk.ingest.formats.spread_dicts import has_spread_dicts, joined
 from rldk.ingest.run_settings import document_settings
 from rldk.ingest.source import DocumentTooLarge
 from rldk.runs.table import TableBuilder
@@ -88,6 +89,10 @@ class TRLAdapter(Adapter):
 
 Shapes = dict[tuple[str, ...], int | None]
 _START = re.compile(rb"""\{(?:'[^'\\\r{}]{1,200}'|"[^"\\\r{}]{1,200}"): """)
+_SAID = re.compile(
+    rb"\b(?:step|rollout|perf|eval|train|iteration|iter|update)[ _:=#]{1,2}(\d+)(?:/\d+)?\]?[ :|>=-]*$", re.IGNORECASE
+)
+"""The step before a dict: `step 3: {…}`, `✨ Global step 3: {…}`, and slime's `rollout 3: {…}` and `perf 3: {…}`."""
 _MOST_FAILURES = 64
 _LOOKED_AT = 100
 _TORN = re.compile(rb"\{'[\w/]+': [^{]*'(?:loss|epoch|reward|learning_rate)'")
@@ -96,18 +101,24 @@ _TORN = re.compile(rb"\{'[\w/]+': [^{]*'(?:loss|epoch|reward|learning_rate)'")
 class HFConsoleAdapter(Adapter):
     """Reads `{'loss': 0.1, 'grad_norm': nan, 'reward': 0.5, 'epoch': 0.01}` wherever it stands in a line.
 
-    The rows have no step. Where the progress bar is in the file too, it tells each row's; so do the epochs, where the
-    trainer says how many steps they have; else rows are counted.
+    The rows of the Hugging Face trainer have no step. Where the progress bar is in the file too, it tells each row's; so do
+    the epochs, where the trainer says how many steps they have; else rows are counted. Other programs put the step before the
+    dict (`step 3: {…}`), or print the dict over several lines.
     """
 
     name: ClassVar[str] = "hf_console"
     title: ClassVar[str] = "TRL and Hugging Face console output"
+    _spread: bool
 
     def can_handle(self) -> bool:
-        self.why = "no line holds a Python dict of metrics"
+        self.why, self._spread = "no line holds a Python dict of metrics", False
         if not console.is_console(self.source):
             return False
         found = next((row for line in console.iter_head(self.source, _START) for row in _rows(line, {})), None)
+        self._spread = found is None and has_spread_dicts(self.source.wide_head)
+        if self._spread:
+            lines = joined(enumerate(self.source.wide_head.splitlines()))
+            found = next((row for _, line in lines if b"{" in line for row in _rows(line, {})), None)
         if found is None:
             return False
         self.why = f"Python dicts with the keys of {identify(found) or 'the Hugging Face trainer'}"
@@ -118,7 +129,10 @@ class HFConsoleAdapter(Adapter):
         see = self._steps.see
         shapes: Shapes = {}
         self.problems.last_row = 0
-        for number, line in self.source.lines(self.problems, self.progress):
+        if not hasattr(self, "_spread"):
+            self.can_handle()
+        lines = self.source.lines(self.problems, self.progress)
+        for number, line in joined(lines) if self._spread else lines:
             if (row := _whole(line)) is not None:
                 yield from self._kept(number, row, shapes)
                 continue
@@ -167,7 +181,7 @@ class HFConsoleAdapter(Adapter):
         """Steps are filled in after the last row is read: only then it is sure that the bar's steps are theirs."""
         rows = self.read()
         first = list(islice(rows, _LOOKED_AT))
-        if not first or any(key in row for row in first for key in STEP_KEYS[:3]):
+        if not first or any(map(_has_step, first)):
             builder.add_all(chain(first, rows))
             return
         try:
@@ -195,8 +209,14 @@ def _rows(line: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
             position, failures = match.end(), failures + 1
             continue
         row, position = parsed
+        if (said := _SAID.search(line, max(0, match.start() - 64), match.start())) and not _has_step(row):
+            row = {"step": int(said[1]), **row}
         if _kind_of(row, shapes) is not None:
             yield row
+
+
+def _has_step(row: Mapping[str, Any]) -> bool:
+    return any(key in row for key in STEP_KEYS)
 
 
 def _kind_of(row: Mapping[str, Any], shapes: Shapes) -> int | None:
@@ -219,7 +239,7 @@ def _kind(row: Mapping[str, Any]) -> int | None:
         return SUMMARY
     held_out = [key for key in numbers if strip_eval(key) is not None and locate(key) is None]
     measured = [key for key in numbers if is_measured(key) and key not in held_out]
-    placed = "epoch" in row or any(key in row for key in STEP_KEYS)
+    placed = "epoch" in row or _has_step(row)
     if len(measured) + (1 if placed else 0) >= 2:
         return TRAIN
     return HELD_OUT if held_out and placed else None

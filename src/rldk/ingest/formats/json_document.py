@@ -46,7 +46,8 @@ def looks_like_document(source: Source) -> bool:
 def rows_of(document: Any) -> list[Mapping[str, Any]] | None:
     """The rows that a document holds as objects, or `None` if it holds none."""
     if isinstance(document, list):
-        return [row for row in document if isinstance(row, dict)] or None
+        rows = [row for row in document if isinstance(row, dict)]
+        return (rows if not rows or _measure(rows[:20]) else rows_anywhere(document) or rows) or None
     if not isinstance(document, dict):
         return None
     for key in HISTORY_KEYS:
@@ -56,6 +57,11 @@ def rows_of(document: Any) -> list[Mapping[str, Any]] | None:
     if any(isinstance(value, list) and not any(isinstance(cell, (dict, list)) for cell in value) for value in document.values()):
         return None  # parallel lists
     return rows_anywhere(document)
+
+
+def _measure(rows: list[Any]) -> bool:
+    """Whether rows have a key, nested or not, that the catalogue knows."""
+    return any(is_measured(key.removeprefix("metrics/")) for row in rows for key in flatten(row))
 
 
 def lists_of(document: Any, notes: list[str]) -> list[Lists]:
@@ -162,11 +168,11 @@ def rows_of_beginning(source: Source, notes: list[str], error: DocumentTooLarge)
 def head_keys(source: Source) -> list[str]:
     """The keys of the first rows; where there are none in the head of a large document, all names in it."""
     rows = head_rows(source.head)
-    if not rows and len(source.head) < HEAD_BYTES:
+    if not _measure(list(rows)) and len(source.head) < HEAD_BYTES:
         try:
             whole = source.document(LineProblems())
         except ReadError:
-            return []
+            return list(dict.fromkeys(key for row in rows for key in flatten(row)))
         rows = list(islice(iter_rows(whole), 20))
         if rows == [whole] and sum(map(is_measured, flatten(whole))) < 2:
             return []  # a configuration has no rows

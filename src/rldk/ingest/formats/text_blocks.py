@@ -17,7 +17,7 @@ __all__ = ["Blocks", "SpreadRows", "find_blocks", "loose_keys"]
 
 _LOOKED_AT = 600
 _FEWEST = 3
-_MOST_VALUES = 6
+_MOST_VALUES = 12
 _MOST_HELD = 10_000
 
 

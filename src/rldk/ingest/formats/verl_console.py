@@ -15,9 +15,10 @@ from rldk.runs.table import TableBuilder
 __all__ = ["VerlAdapter"]
 
 _STEP = re.compile(rb"(?:^|[\s)\]])step:\d+ - \S+?:")
-_VALUE = re.compile(r"([:(])([-+.\d][-+.\deE]*|[-+]?(?:nan|inf))(?=\)|,| - |\s*$)", re.ASCII)
+_WRAPPER = r"(?:(?:(?:np|numpy|torch)\.\w+|tensor|array)\()?"
+_VALUE = re.compile(rf"(:{_WRAPPER})([-+.\d][-+.\deE]*|[-+]?(?:nan|inf))(?=\)|,| - |\s*$)", re.ASCII)
 _BEFORE_STEP = re.compile(r"(?:^|[\s)\]])step:")
-_KEY = re.compile(r"(?:\)|,[^)]*\))? - (\S.*?):(?:(?:(?:np|numpy|torch)\.\w+|tensor|array)\()?")
+_KEY = re.compile(rf"(?:\)|,[^)]*\))? - (\S.*?):{_WRAPPER}")
 
 
 _MAX_BYTES = 1 << 20  # no row is longer

@@ -1,10 +1,27 @@
-"""AReaL, as JSON lines: `ppo_actor/task_reward/avg`, `ppo_actor/update/…`; the suffix says which statistic it is."""
+"""AReaL: `ppo_actor/task_reward/avg`, `ppo_actor/update/…`; the suffix says which statistic it is.
+
+Its `StatsLogger` writes to TensorBoard and W&B, and prints tables (`formats/box_tables.py`). Before 1.0 the actor was called
+`grpo_actor` in most examples, and what is measured in the update had no `update/` before it.
+"""
 
 from __future__ import annotations
 
 from rldk.core.catalog.metric import framework
 
 __all__ = ["AREAL"]
+
+_ACTORS = ("ppo_actor", "grpo_actor")
+
+
+def _batch(*names: str) -> tuple[str, ...]:
+    """The keys of something that is measured in a batch."""
+    return tuple(f"{actor}/{name}" for actor in _ACTORS for name in names)
+
+
+def _update(*names: str) -> tuple[str, ...]:
+    """The keys of something that is measured in the update."""
+    return tuple(f"{actor}/{part}{name}" for part in ("update/", "") for actor in _ACTORS for name in names)
+
 
 AREAL = framework(
     "areal", "AReaL",
@@ -14,31 +31,32 @@ AREAL = framework(
         "correct_n_seqs incorrect_n_seqs eps_clip c_clip use_dual_clip"
     ),
     keys={
-        "kl_update": "ppo_actor/update/approx_kl",
-        "kl_penalty_reward": "ppo_actor/kl_rewards",
-        "entropy_mean": "ppo_actor/update/entropy",
-        "clip_frac": "ppo_actor/update/clip_ratio",
-        "clip_frac_dual": "ppo_actor/update/dual_clip_ratio",
-        "ratio_mean": "ppo_actor/update/importance_weight",
-        "policy_loss": "ppo_actor/update/actor_loss",
-        "policy_grad_norm": "ppo_actor/update/grad_norm",
-        "update_applied": "ppo_actor/update/update_successful",
-        "policy_lr": "ppo_actor/update/lr",
-        "reward_mean": "ppo_actor/task_reward",
-        "reward_after_kl": "ppo_actor/final_reward",
-        "reward_min": "ppo_actor/task_reward/min",
-        "reward_max": "ppo_actor/task_reward/max",
-        "advantage_mean": "ppo_actor/advantages",
-        "advantage_min": "ppo_actor/advantages/min",
-        "advantage_max": "ppo_actor/advantages/max",
-        "rollout_length_mean": ("ppo_actor/seq_len/avg - ppo_actor/prompt_len/avg", "ppo_actor/seq_len"),
-        "rollout_length_min": "ppo_actor/seq_len/min",
-        "rollout_length_max": "ppo_actor/seq_len/max",
-        "truncated_frac": "ppo_actor/no_eos_ratios",
-        "prompt_length_mean": "ppo_actor/prompt_len",
-        "mismatch_kl": "ppo_actor/update/behave_approx_kl",
-        "sampling_ratio_mean": "ppo_actor/update/behave_imp_weight",
-        "mismatch_masked_frac": ("rs_filtered_fraction", "ppo_actor/update/rs_filtered_fraction"),
+        "kl_update": _update("approx_kl"),
+        "kl_penalty_reward": _batch("kl_rewards"),
+        "entropy_mean": _update("entropy"),
+        "clip_frac": _update("clip_ratio", "actor_clip_ratio"),
+        "clip_frac_dual": _update("dual_clip_ratio"),
+        "ratio_mean": _update("importance_weight"),
+        "policy_loss": _update("actor_loss"),
+        "policy_grad_norm": _update("grad_norm"),
+        "update_applied": _update("update_successful"),
+        "policy_lr": _update("lr"),
+        "reward_mean": (*_batch("task_reward"), "rollout/reward"),
+        "reward_after_kl": _batch("final_reward"),
+        "reward_min": _batch("task_reward/min"),
+        "reward_max": _batch("task_reward/max"),
+        "advantage_mean": _batch("advantages"),
+        "advantage_min": _batch("advantages/min"),
+        "advantage_max": _batch("advantages/max"),
+        "value_loss": ("ppo_critic/update/value_loss", "ppo_critic/value_loss"),
+        "rollout_length_mean": (*(f"{actor}/seq_len/avg - {actor}/prompt_len/avg" for actor in _ACTORS), *_batch("seq_len")),
+        "rollout_length_min": _batch("seq_len/min"),
+        "rollout_length_max": _batch("seq_len/max"),
+        "truncated_frac": _batch("no_eos_ratios"),
+        "prompt_length_mean": _batch("prompt_len"),
+        "mismatch_kl": _update("behave_approx_kl"),
+        "sampling_ratio_mean": _update("behave_imp_weight"),
+        "mismatch_masked_frac": ("rs_filtered_fraction", *_update("rs_filtered_fraction")),
         "staleness_mean": (
             "version_stats/sample_staleness_theta_avg", "*/version_stats/sample_staleness_theta_avg",
             "version_stats/sample_staleness_proximal_avg", "*/version_stats/sample_staleness_proximal_avg",

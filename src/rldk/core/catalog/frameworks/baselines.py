@@ -12,9 +12,12 @@ BASELINES = framework(
         "misc/nupdates", "misc/serial_timesteps", "misc/total_timesteps", "nupdates", "serial_timesteps", "eprewmean",
         "eplenmean", "% time spent exploring",
     ),
-    known="misc/* %?time?spent?exploring time_elapsed TimeElapsed TimestepsSoFar EpisodesSoFar EpThisIter loss/* steps",
+    known=(
+        "misc/* %?time?spent?exploring time_elapsed TimeElapsed TimestepsSoFar EpisodesSoFar EpThisIter loss/* steps entloss "
+        "optimgain surrgain ev_tdlam_before"
+    ),
     keys={
-        "kl_update": (Key("loss/approxkl", estimator="k2"), Key("approxkl", estimator="k2")),
+        "kl_update": (Key("loss/approxkl", estimator="k2"), Key("approxkl", estimator="k2"), "meankl"),
         "entropy_mean": ("loss/policy_entropy", "policy_entropy"),
         "clip_frac": ("loss/clipfrac", "clipfrac"),
         "policy_loss": ("loss/policy_loss", "policy_loss"),

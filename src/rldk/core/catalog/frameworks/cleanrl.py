@@ -14,7 +14,7 @@ CLEANRL = framework(
         "clip_frac": "losses/clipfrac",
         "policy_loss": "losses/policy_loss",
         "lr": "charts/learning_rate",
-        "reward_mean": "charts/episodic_return",
+        "reward_mean": ("charts/episodic_return", "charts/avg_episodic_return"),
         "value_loss": "losses/value_loss",
         "explained_variance": "losses/explained_variance",
         "rollout_length_mean": "charts/episodic_length",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from rldk.core.catalog.metric import framework
+from rldk.core.catalog.metric import Key, framework
 
 __all__ = ["DEEPSPEED_CHAT"]
 
 DEEPSPEED_CHAT = framework(
     "deepspeed_chat", "DeepSpeed-Chat",
     signature=("ppo_ep", "PPO Epoch", "unsuper_loss", "Unsupervised Loss"),
-    known="ppo_ep unsuper_loss",
+    known="ppo_ep PPO?Epoch unsuper_loss Average?return Max?return KL?ratio EMA?reward?score",
     keys={
+        "kl_mean": Key("Average kl", per="unstated"),
+        "kl_max": "Max kl",
+        "entropy_mean": "Average entropy",
         "policy_loss": ("act_loss", "Actor Loss", "actor_loss"),
         "ptx_loss": ("unsuper_loss", "Unsupervised Loss"),
         "lr": "lr",
@@ -18,6 +21,7 @@ DEEPSPEED_CHAT = framework(
         "value_lr": "critic_lr",
         "reward_mean": ("average reward score", "Average reward score", "reward", "average_reward", "reward/average_reward"),
         "value_loss": ("cri_loss", "Critic Loss", "critic_loss"),
+        "rollout_length_mean": "Average length",
         "samples_per_second": "Samples/sec",
         "epoch": "epoch",
     },

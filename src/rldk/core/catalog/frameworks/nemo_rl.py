@@ -14,7 +14,7 @@ NEMO_RL = framework(
         "timing/* performance/* ray/* gpu_monitoring/* r3/* advantages/* baseline_reward/* probs_ratio_clamped* "
         "*_seq_mult_prob_error js_divergence_error policy_kl_error num_* *_per_sample *_rate filtered_reward* reward_* "
         "avg_trajectory_age global_valid_* generation_metrics/* vllm_* sequence_* valid_* draft_* critic/* histogram/* "
-        "dynamic_sampling_* sampling_importance_* shared_prefix/* rollout/* curr_lr lr_*"
+        "dynamic_sampling_* mean_prompt_length total_num_tokens sampling_importance_* shared_prefix/* rollout/* curr_lr lr_*"
     ),
     keys={
         "kl_mean": Key("kl_penalty", estimator="k3"),
@@ -44,7 +44,7 @@ NEMO_RL = framework(
         "value_clip_frac": "critic/vf_clipfrac",
         "explained_variance": "critic/explained_var",
         "return_mean": "critic/returns_mean",
-        "rollout_length_mean": "mean_gen_tokens_per_sample",
+        "rollout_length_mean": ("mean_gen_tokens_per_sample", "Mean Generation Length"),
         "truncated_frac": "truncation_rate",
         "eos_frac": "natural_termination_rate",
         "total_length_mean": "mean_total_tokens_per_sample",
@@ -52,13 +52,14 @@ NEMO_RL = framework(
         "turns_max": "max_turns_per_sample",
         "max_turns_frac": "max_turns_reached_rate",
         "malformed_frac": "malformed_thinking_rate",
-        "mismatch_kl": "gen_kl_error",
+        "mismatch_kl": ("gen_kl_error", "Generation KL Error"),
         "mismatch_ratio": "token_mult_prob_error",
         "mismatch_ratio_max": "max_seq_mult_prob_error",
         "sampling_ratio_mean": "sampling_importance_ratio",
         "mismatch_masked_frac": "is_oob_ratio",
         "staleness_mean": ("avg_trajectory_age", "staleness/mean"),
         "staleness_max": "staleness/max",
+        "step_time": ("total_step_time", "Total step time"),
         "step_tokens": "global_valid_toks",
     },
 )

@@ -33,7 +33,7 @@ SKYRL = framework(
         "value_loss": "critic/critic_loss",
         "value_mean": "critic/values_mean",
         "value_clip_frac": "critic/values_clipfrac",
-        "rollout_length_mean": "generate/avg_num_tokens",
+        "rollout_length_mean": ("generate/avg_num_tokens", "policy/response_length"),
         "rollout_length_std": "generate/std_num_tokens",
         "rollout_length_min": "generate/min_num_tokens",
         "rollout_length_max": "generate/max_num_tokens",

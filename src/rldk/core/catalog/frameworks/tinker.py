@@ -12,11 +12,12 @@ TINKER = framework(
     json_lines=True,
     known=(
         "time/* progress/* env/* by_group/* train/* sampling_client/* training_client/* optim/* stop/* test/* eval/* kl_* "
-        "rollout_summaries/* error/*"
+        "teacher_kl rollout_summaries/* error/*"
     ),
     keys={
         "kl_mean": "kl_policy_base",
         "entropy_mean": "optim/entropy",
+        "grad_norm": ("optim/unclipped_grad_l2:mean", "unclipped_grad_l2:mean", "optim/grad_norm:mean", "grad_norm:mean"),
         "lr": "optim/lr",
         "reward_mean": "env/all/reward/total",
         "reward_zero_std_frac": (

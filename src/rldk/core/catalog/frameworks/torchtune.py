@@ -12,7 +12,7 @@ __all__ = ["TORCHTUNE"]
 TORCHTUNE = framework(
     "torchtune", "torchtune",
     signature=("approx_policy_kl", "num_stop_tokens", "response_lengths"),
-    known="tokens_per_second_per_gpu_* peak_memory_* max_memory_* successes",
+    known="tokens_per_second_per_gpu_* speed/* generation_steps gradient_steps peak_memory_* max_memory_* successes",
     keys={
         "kl_mean": (Key("kl", per="sequence"), "kl_loss"),
         "kl_update": ("approx_policy_kl", "approx_policy_kls"),
@@ -27,7 +27,8 @@ TORCHTUNE = framework(
         "reward_after_kl": "rlhf_reward",
         "accuracy": "successes",
         "value_loss": "value_loss",
-        "rollout_length_mean": "response_lengths",
+        "rollout_length_mean": ("response_lengths", "response/response_lengths"),
+        "truncated_frac": "response/length_clip_ratio",
         "eos_count": "num_stop_tokens",
         "tokens_per_second": "tokens_per_second_per_gpu_trajectory",
         "gpu_memory_gb": "peak_memory_alloc",

@@ -10,10 +10,11 @@ VERL = framework(
     "verl", "verl",
     signature=("training/global_step", "timing_s/adv", "timing_s/reward", "perf/total_num_tokens"),
     known=(
-        "timing_s/* timing_per_token_ms/* perf/* global_seqlen/* prompt_length/* response_length_non_aborted/* num_turns/* "
-        "training/num_turns/* tool_call_counts/* val-aux/* val-core/*/std@* training/rollout_probs_diff_* variance_proxy/* "
-        "rollout_corr/* mismatch/* rollout/* training/off_policy/* training/filter_groups/* fully_async/* rollouter/* "
-        "distillation/* gdpo/* actor/mfu critic/mfu critic/rewards/* actor/pg_loss_* actor/kl_* training/*"
+        "timing_s/* timing/* timing_per_token_ms/* *_before_processing *_after_processing perf/* global_seqlen/* "
+        "prompt_length/* response_length_non_aborted/* num_turns/* training/num_turns/* tool_call_counts/* val-aux/* "
+        "val-core/*/std@* val/n_* training/rollout_probs_diff_* variance_proxy/* rollout_corr/* mismatch/* rollout/* "
+        "training/off_policy/* training/filter_groups/* fully_async/* rollouter/* distillation/* gdpo/* actor/mfu "
+        "critic/mfu critic/rewards/* actor/pg_loss_* actor/kl_* training/*"
     ),
     keys={
         "kl_mean": (Key("actor/kl_loss", estimator="k3 unless set"), Key("actor/reward_kl_penalty", estimator="k1 unless set")),
@@ -27,8 +28,8 @@ VERL = framework(
         "policy_loss": "actor/pg_loss",
         "policy_grad_norm": "actor/grad_norm",
         "value_grad_norm": "critic/grad_norm",
-        "policy_lr": "actor/lr",
-        "value_lr": "critic/lr",
+        "policy_lr": ("actor/lr", Key("actor/lr(1e-4)", "ten_thousandth")),
+        "value_lr": ("critic/lr", Key("critic/lr(1e-4)", "ten_thousandth")),
         "reward_mean": "critic/score/mean",
         "reward_after_kl": "critic/rewards/mean",
         "reward_min": "critic/score/min",
