@@ -37,7 +37,8 @@ def build(folder: Path, pins: Path) -> None:
     own = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], check=True, capture_output=True, text=True
     )
-    Path(own.stdout.strip(), "zz_development.pth").write_text(SHARE.format(shared=sysconfig.get_path("purelib")))
+    shared = Path(sysconfig.get_path("purelib")).resolve()  # not by way of a link, which may be gone one day
+    Path(own.stdout.strip(), "zz_development.pth").write_text(SHARE.format(shared=str(shared)))
     listed = [line for line in pins.read_text().splitlines() if "==" in line and not line.startswith("#")]
     subprocess.run([python, "-c", CHECK, *listed], check=True)
 
