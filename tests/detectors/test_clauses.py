@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rldk.core.event import Event
 from rldk.detectors.base import Detector
 from rldk.detectors.run.user_limit import UserLimit
-from rldk.detectors.table import DETECTORS
+from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.judge.engine import Engine
 from rldk.testing.streams import FAULTS, faulty
 
@@ -35,3 +37,17 @@ def test_every_anomaly_names_a_clause_and_is_no_graver_than_it(fault: str) -> No
 def test_a_limit_of_the_user_names_its_clause() -> None:
     (anomaly,) = Engine([UserLimit("kl_mean", highest=1.0, severity="critical")]).observe(Event(0, {"kl_mean": 2.0}))
     assert (anomaly.clause, anomaly.severity) == ("crossed", "critical")
+
+
+NEWER = (
+    "throttled_update", "importance_weights_degenerate", "stale_rollouts", "tools_abandoned", "broken_episodes",
+    "expert_imbalance", "vanished_metric", "train_inference_mismatch", "sampler_mismatch", "uninformative_groups",
+)  # fmt: skip
+"""Detectors of metrics that no run of the corpus logs, or of defects that none has."""
+SOURCE = re.compile(r"definition|\w#\d+|arXiv|guide|documentation|cookbook|prime-rl|log no KL|trl#|AReaL")
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_numbers_without_a_run_behind_them_rest_on_a_definition_or_a_source(name: str) -> None:
+    for clause, said in BY_TYPE[name].clauses.items():
+        assert SOURCE.search(said.basis), f"{name}.{clause}: {said.basis}"

@@ -49,7 +49,8 @@ class ExpertImbalance(Detector):
         ),
         "not_replayed": Clause(
             "experts of more than 5 % of the tokens are not replayed", "warning",
-            "NeMo-RL's documentation: the share should be zero or near zero", persist=5, min_rows=3,
+            "NeMo-RL's documentation: the share should be zero or near zero; without any replay about 10 % of the routes differ "
+            "(arXiv 2510.11370), and 5 % is half of that", persist=5, min_rows=3,
         ),
         "routing_differs": Clause(
             "sampler and trainer of a mixture of experts disagree", NOTE,

@@ -39,7 +39,8 @@ class ToolsAbandoned(Detector):
     clauses: ClassVar = {
         "fewer_calls": Clause(
             "tool calls have fallen to a fifth of their highest level", "warning",
-            "a fall by four fifths is beyond the noise of a batch; half a call per episode is use", persist=15, min_rows=6,
+            "definition: below half a call per episode most episodes use no tool, and a fall by four fifths leaves one call of "
+            "five; verl#1569 fell further", persist=15, min_rows=6,
         ),
         "fewer_turns": Clause(
             "turns have fallen to those of an episode without tool calls", "warning",

@@ -42,7 +42,8 @@ class UninformativeGroups(Detector):
     clauses: ClassVar = {
         "too_hard": Clause(
             "nine of ten groups fail entirely, and they do not become fewer", "warning",
-            "definition: a group without spread has no gradient; healthy runs have such shares only where tasks are solved",
+            "definition: a group without spread has no gradient; healthy runs have such shares only where tasks are solved; a "
+            "share that is 0.05 below its start is becoming smaller",
             persist=50, min_rows=15,
         ),
         "too_easy": Clause(

@@ -54,7 +54,8 @@ class BrokenEpisodes(Detector):
         ),
         "more_often": Clause(
             "episodes break far more often than at the start", "warning",
-            "a quarter of all episodes more than at the start is beyond the noise of a batch of 16 or more",
+            "definition of noise: a quarter of all episodes is two standard deviations of a share in a batch of 16; and at 0.3 "
+            "every third episode is lost",
             persist=10, min_rows=5,
         ),
     }  # fmt: skip

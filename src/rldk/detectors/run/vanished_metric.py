@@ -41,7 +41,8 @@ class VanishedMetric(Detector):
     clauses: ClassVar = {
         "gone": Clause(
             "a metric that was logged in every row is missing", "warning",
-            "20 rows and three times the longest gap so far are longer than the gaps of a metric that is logged now and then",
+            "definition: 20 rows and three times the longest gap so far are longer than the gaps of a metric that is logged now "
+            "and then",
             persist=1, min_rows=1,
         ),
         "kl_gone": Clause(
