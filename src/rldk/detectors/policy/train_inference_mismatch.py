@@ -39,8 +39,8 @@ class TrainInferenceMismatch(Detector):
         "gap_grown": Clause(
             "sampler and trainer disagree far more than at the start", "warning",
             "half of the |KL| of 0.1 that verl's guide calls too much, and the 0.25 to 0.3 nats per token that such a KL implies "
-            "(it is half the square); a tenth of the probability or 30 % of the tokens is as much; routing alone, the largest known "
-            "cause, doubles the gap (arXiv 2510.11370), so ten times the start is more than precision and routing explain",
+            "(it is half the square); a tenth of the probability or 30 % of the tokens is as much; routing alone, the largest "
+            "known cause, doubles the gap (arXiv 2510.11370), so ten times the start is more than precision and routing explain",
         ),
     }  # fmt: skip
     settings: ClassVar = {
