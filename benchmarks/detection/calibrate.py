@@ -146,7 +146,7 @@ def measure(
 
 
 def unlogged(kind: type[Detector], logged: Iterable[str]) -> list[str]:
-    """The metrics for want of which no run of the corpus can fire a detector."""
+    """The metrics that a detector needs and that no run of the corpus has."""
     families = {name.split("/", 1)[0] + "/*" for name in logged}.union(logged)
     return [metric for group in kind.needs if families.isdisjoint(group) for metric in group]
 
