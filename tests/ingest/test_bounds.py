@@ -40,6 +40,13 @@ def test_of_a_row_with_very_many_keys_the_first_and_those_that_place_it_are_kept
     assert run.steps.tolist() == [3, 5, 8] and any("different keys" in note for note in run.notes)
 
 
+def test_rows_that_do_not_fit_into_a_first_look_are_still_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rldk.ingest.source.WIDE_HEAD_BYTES", 300 << 10)
+    keys = b", ".join(b'"k%d": 1' % n for n in range(50_000))
+    run = read(tmp_path / "log.jsonl", b"".join(b'{"step": %d, "loss": 0.5, %s}\n' % (n, keys) for n in (1, 2, 3)))
+    assert run.steps.tolist() == [1, 2, 3] and (run.columns["loss"].values == 0.5).all()
+
+
 def test_events_are_the_same_however_many_are_made_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [{"step": n, "loss": n / 7, **({"reward": 1.0} if n % 3 else {}), "notes": f"at {n}"} for n in range(60)]
     run = read(tmp_path / "log.jsonl", "\n".join(map(json.dumps, rows)).encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -143,16 +143,14 @@ class Source:
 
     @cached_property
     def head_objects(self) -> list[dict[str, Any]]:
-        """The JSON objects among the first 200 lines; of one with thousands of keys, the first ones."""
-        found = []
-        for line in self.head_lines[:200]:
-            if line.lstrip()[:1] == b"{":
-                try:
-                    value = loads(line)
-                except ValueError:
-                    continue
-                if isinstance(value, dict):
-                    found.append(value if len(value) <= _MAX_KEYS else dict(islice(value.items(), _MAX_KEYS)))
+        """The JSON objects among the first 200 lines; of one with thousands of keys, the first ones.
+
+        Where not even the first line fits into the head, those of the first two lines, if both are objects.
+        """
+        found = _objects_in(self.head_lines[:200])
+        if not found and self.head[:1] == b"{" and len(self.head) >= HEAD_BYTES and b"\n" not in self.head:
+            long = _objects_in([line for _, line in islice(self.lines(LineProblems()), 2)])
+            return long if len(long) == 2 else []
         return found
 
     def lines(self, problems: LineProblems, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
@@ -175,6 +173,20 @@ class Source:
             return loads(text)
         except ValueError as error:
             raise ReadError(f"{self.path} is not a complete JSON document ({error}): it may be cut off.") from None
+
+
+def _objects_in(lines: Iterable[bytes]) -> list[dict[str, Any]]:
+    """The lines that are JSON objects, with at most some thousand keys of each."""
+    found = []
+    for line in lines:
+        if line.lstrip()[:1] == b"{":
+            try:
+                value = loads(line)
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                found.append(value if len(value) <= _MAX_KEYS else dict(islice(value.items(), _MAX_KEYS)))
+    return found
 
 
 def _unfolded(text: bytearray) -> int:
