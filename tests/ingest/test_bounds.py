@@ -81,6 +81,20 @@ def test_of_a_document_that_is_too_large_the_first_rows_are_read(tmp_path: Path,
         read(tmp_path / "lists.json", json.dumps({"step": [*range(60_000)], "loss": [0.5] * 60_000}).encode())
 
 
+def test_of_long_cells_the_beginning_is_read(tmp_path: Path) -> None:
+    rows = b"".join(b"%d,0.5,%s\n" % (n, b"y" * 100_000) for n in range(1, 6))
+    run = read(tmp_path / "m.csv", b"step,loss,note\n" + rows + b"6,0.4,1,2,3\n7,0.4,z\n")
+    assert run.steps.tolist() == [1, 2, 3, 4, 5, 7] and run.columns["loss"].values.tolist() == [0.5] * 5 + [0.4]
+
+
+def test_settings_that_take_long_to_read_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("learning_rate: 1.0e-05\nnames: [" + "a, " * 100_000 + "b]\n")
+    run = read(tmp_path / "log.jsonl", b"".join(b'{"step": %d, "loss": 0.5}\n' % n for n in range(5)))
+    assert not run.config
+    (tmp_path / "config.yaml").write_text("learning_rate: 1.0e-05\n")
+    assert read(tmp_path / "log.jsonl", (tmp_path / "log.jsonl").read_bytes()).config["learning_rate"] == 1e-5
+
+
 def test_a_store_of_endless_keys_makes_rows_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "_MAX_KEYS", 100)
     rows = list(stores.gather(((1, 0.0, f"key{n}", 0.5) for n in range(1000)), "a"))

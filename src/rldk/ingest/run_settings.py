@@ -26,7 +26,7 @@ _NAMES = (
 )
 _OF_LOGS = ("events", "metrics", "log", "logs", "history")
 _ENDINGS = (".json", ".yaml", ".yml")
-_MAX_BYTES = 1 << 20
+_MAX_BYTES, _MAX_YAML_BYTES = 1 << 20, 256 << 10  # YAML is a hundred times as slow to read
 _MAX_ENTRIES = 2_000
 _ALONE = frozenset({"trainer_state.json", "trainer_log.jsonl", "wandb-summary.json"})
 """Logs of which a folder holds one, whatever else is in it."""
@@ -68,8 +68,9 @@ def _stem(name: str) -> str:
 
 def read_settings(path: Path) -> dict[str, Any]:
     """The settings in a file; empty where it holds none. Of the description of a model only what tells which it is."""
-    text = first_bytes(path, _MAX_BYTES + 1)
-    if not text or len(text) > _MAX_BYTES:
+    limit = _MAX_BYTES if path.suffix == ".json" else _MAX_YAML_BYTES
+    text = first_bytes(path, limit + 1)
+    if not text or len(text) > limit:
         return {}
     found = _parse(path, text)
     if not isinstance(found, Mapping):
