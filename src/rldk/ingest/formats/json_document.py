@@ -31,7 +31,7 @@ _NAME = re.compile(r'"((?:[^"\\]|\\.){0,256})"\s*:')  # bounded: without an end 
 _FIRST_ROW = re.compile(r"\[\s*\{")
 _NEXT_ROW = re.compile(r"\s*,\s*\{")
 _MAX_DEPTH = 6
-_BEGINNING = 32 << 20
+_BEGINNING, _MOST_ROWS = 64 << 20, 200_000
 Lists = dict[str, list[Any]]
 
 
@@ -161,8 +161,9 @@ def rows_of_beginning(source: Source, notes: list[str], error: DocumentTooLarge)
     first = next(rows, None)
     if first is None:
         raise error
-    notes.append(f"the document is too large to be read as a whole: the rows in its first {_BEGINNING >> 20} MiB are judged")
-    return chain((first,), rows)
+    where = f"at most {_MOST_ROWS:,} rows of its first {_BEGINNING >> 20} MiB are judged"
+    notes.append(f"the document is too large to be read as a whole: {where}")
+    return islice(chain((first,), rows), _MOST_ROWS)
 
 
 def head_keys(source: Source) -> list[str]:
