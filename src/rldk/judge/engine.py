@@ -74,6 +74,7 @@ class Engine:
         """Keep the series in this table from now on."""
         self.series = series
         self._plans: dict[tuple[str, ...], _Plan] = {}
+        self._plans_of_watched: dict[tuple[str, ...], _Plan] = {}
         self.view = View(Event(0), 0, 0, series, None, self.reductions, self.context)
         self.view.components = [name for name in series if name.startswith(COMPONENT)]
         self._follows_reward = not self._watched.isdisjoint(SCORES)
@@ -184,7 +185,7 @@ class Engine:
         self._faults[detector.key] = count, index
         if count >= _MOST_FAULTS:
             self.detectors = [one for one in self.detectors if one is not detector]
-            self._plans = {}
+            self._plans, self._plans_of_watched = {}, {}
 
     def _view_of(self, event: Event, index: int) -> View:
         """The run as it stands after this event: one view for the whole run, moved along."""
@@ -204,9 +205,18 @@ class Engine:
             anomaly.knobs = {name: series[name].last for name in KNOBS if series[name].n}
 
     def _plan(self, names: tuple[str, ...]) -> _Plan:
-        """Which series such an event moves, and which detectors have something new to look at."""
-        series, present = self.series, frozenset(names)
-        followed = [name for name in names if name in self._watched or name.startswith(COMPONENT)]
+        """Which series such an event moves, and which detectors have something new to look at.
+
+        What nobody watches makes no difference: a log may have other keys in each row.
+        """
+        followed = tuple(name for name in names if name in self._watched or name.startswith(COMPONENT))
+        plan = self._plans_of_watched.get(followed) or self._new_plan(followed)
+        if len(self._plans) < _MOST_PLANS:
+            self._plans[names] = plan
+        return plan
+
+    def _new_plan(self, followed: tuple[str, ...]) -> _Plan:
+        series, present = self.series, frozenset(followed)
         for name in followed:
             if name not in series:
                 series[name] = self._looked_up[name] = Series()
@@ -217,8 +227,8 @@ class Engine:
             [(name, series[name]) for name in followed],
             [(detector.check, detector) for detector in active],
         )
-        if len(self._plans) < _MOST_PLANS:
-            self._plans[names] = plan
+        if len(self._plans_of_watched) < _MOST_PLANS:
+            self._plans_of_watched[followed] = plan
         return plan
 
     @property
