@@ -15,7 +15,7 @@ MAX_LINE_BYTES = 16 << 20
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b"\0 \t\r\v\f"
 _EMPTY = b"\n \t\r\v\f"
-_QUIET_LINES, _QUIET_BYTES = 500_000, 64 << 20
+_QUIET_LINES, _QUIET_BYTES = 250_000, 64 << 20
 
 
 def iter_lines(

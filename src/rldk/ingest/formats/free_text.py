@@ -50,6 +50,7 @@ _BEFORE_STEP = frozenset({"end", "of", "finished", "completed", "done", "after",
 """Words before a step that is over: `end of step 3`, `finished step 3`."""
 _WRAPPER = re.compile(r"(?:(?:np|numpy|torch)\.)?(?:tensor|array)\((?=\[$)")
 _MOST_WORDS = 5
+_MOST_NUMBERS = 2_000  # of a line that may be a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ def form_of_text(words: tuple[str, ...]) -> TextForm:
     It is a row if it names two quantities that are measured at each step, or one together with a step or an epoch. Settings
     (a learning rate, a coefficient) do not count: that is how a configuration looks.
     """
+    if len(words) > _MOST_NUMBERS:
+        return TextForm(None, None, None, (), False)
     names = [_key(text, first=position == 0) for position, text in enumerate(words[:-1])]
     framework = identify([key for key, _ in names if key])
     counted = [("", False) if words[position + 1][:1].isalpha() else name for position, name in enumerate(names)]
