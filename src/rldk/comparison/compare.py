@@ -11,9 +11,10 @@ import numpy as np
 
 from rldk.comparison.aligned import COMPARED
 from rldk.comparison.divergence import Divergence, divergences
+from rldk.comparison.grouping import PLACES, run_groups, shown_value
 from rldk.core.errors import UsageError
 from rldk.core.knobs import flat_settings
-from rldk.core.text import counted, did_you_mean, in_words, short_number
+from rldk.core.text import counted, in_words, short_number
 from rldk.judge.result import Result
 from rldk.judge.verdict import VERDICTS
 from rldk.runs.run import Run
@@ -22,8 +23,6 @@ from rldk.runs.table import NUMBER
 __all__ = ["Comparison", "Group", "Setting", "compare_results", "final_level", "group_by"]
 
 _LAST_ROWS = 5
-_PLACES = frozenset({"output_dir", "logging_dir", "run_name", "run_id", "save_dir", "log_dir", "hub_model_id", "wandb_run_id"})
-"""Settings that differ between any two runs and say nothing about the training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +129,15 @@ class Comparison:
         }  # fmt: skip
 
     def plot(self, *names: str, **options: Any) -> Any:
-        """The curves of all runs over each other; by default the metrics in which they part, or reward, KL and entropy."""
+        """The runs over each other, of a group of several their mean and a band between them.
+
+        By default the metrics in which they part, or reward, KL and entropy.
+        """
         runs = [run for group in self.groups for run in group.runs]
+        groups = [group.name for group in self.groups for _ in group.runs] if len(runs) > len(self.groups) else None
         parted = dict.fromkeys(one.metric for found in self.divergences.values() for one in found[:3])
-        return import_module("rldk.plots").plot(runs, *(names or parted or ("reward", "kl", "entropy")), **options)
+        chosen = names or parted or ("reward", "kl", "entropy")
+        return import_module("rldk.plots").plot(runs, *chosen, group_by=groups, **options)
 
     def __repr__(self) -> str:
         return "\n".join([f"<Comparison of {counted(len(self.groups), 'group')}>", *self.sentences()])
@@ -156,33 +160,10 @@ def compare_results(results: Sequence[Result], by: str | None = None) -> Compari
 
 def group_by(results: Sequence[Result], by: str) -> list[Group]:
     """Runs that share a setting, such as `config.lr`, in the order in which its values appear."""
-    name = by.removeprefix("config.")
     found: dict[str, list[Result]] = {}
-    for result in results:
-        found.setdefault(f"{name}={_shown(_value(result.run, name))}", []).append(result)
+    for result, name in zip(results, run_groups([result.run for result in results], by), strict=True):
+        found.setdefault(name, []).append(result)
     return [Group(key, tuple(members)) for key, members in found.items()]
-
-
-def _value(run: Run, name: str) -> Any:
-    """A setting by the name of its knob, an alias of that, or its own path."""
-    config = run.config
-    known = flat_settings(config.raw)
-    if name in config:
-        return config[name]
-    if name in known:
-        return known[name]
-    for knob in config:
-        if name == config.key_of(knob) or name in _aliases(knob):
-            return config[knob]
-    if not config:
-        raise UsageError(f"Cannot group by {name!r}: the configuration of {run.run_id} is not in its log or beside it.")
-    raise UsageError(f"Cannot group by {name!r}: {run.run_id} has no such setting.{did_you_mean(name, {*config, *known})}")
-
-
-def _aliases(knob: str) -> tuple[str, ...]:
-    from rldk.core.knobs import KNOBS
-
-    return KNOBS.get(knob, ())
 
 
 def _differences(groups: Sequence[Group]) -> list[Setting]:
@@ -205,11 +186,11 @@ def _settings(group: Group) -> dict[str, Any]:
         taken = {config.key_of(knob) for knob in config}
         others = {name: value for name, value in flat_settings(config.raw).items() if name not in taken}
         for name, value in {**{knob: config[knob] for knob in config}, **others}.items():
-            if name.rsplit(".", 1)[-1] not in _PLACES and not isinstance(value, (list, dict)):
+            if name.rsplit(".", 1)[-1] not in PLACES and not isinstance(value, (list, dict)):
                 values = merged.setdefault(name, [])
                 if value not in values:
                     values.append(value)
-    return {name: values[0] if len(values) == 1 else ", ".join(map(_shown, values)) for name, values in merged.items()}
+    return {name: values[0] if len(values) == 1 else ", ".join(map(shown_value, values)) for name, values in merged.items()}
 
 
 def final_level(run: Run, metric: str) -> float | None:
@@ -221,11 +202,5 @@ def final_level(run: Run, metric: str) -> float | None:
     return float(np.median(values)) if len(values) else None
 
 
-def _shown(value: Any) -> str:
-    return short_number(value) if isinstance(value, float) else str(value)
-
-
 def _sure(confidence: float) -> str:
     return "beyond doubt" if confidence > 0.9995 else f"{confidence:.1%} sure"
-
-

@@ -67,7 +67,7 @@ def _complain(run: Run, own: Settings, by: str) -> None:
     if not own:
         raise UsageError(f"Cannot group by {name!r}: the configuration of {run.run_id} is not in its log or beside it.")
     if by == ALL_SETTINGS:
-        raise UsageError("Cannot group by the configuration: it is the same in all runs, but for the seed.")
+        raise UsageError("Cannot group by the configuration: it is the same in all runs, except for the seed.")
     raise UsageError(f"Cannot group by {name!r}: {run.run_id} has no such setting.{did_you_mean(name, own)}")
 
 

@@ -103,7 +103,10 @@ class Results(Sequence[Result]):
         return {"runs": [result.to_dict() for result in self.results], "passed_over": self.not_judged()}
 
     def plot(self, *names: str, **options: Any) -> Any:
-        """The plots of the runs, as a `rldk.plots.Picture`: one run with its incidents marked, several drawn over each other."""
+        """The plots of the runs, as a `rldk.plots.Picture`: one run with its incidents marked, several drawn over each other.
+
+        `group_by="config.lr"` draws one curve per value of a setting: the mean of its runs, with a band between them.
+        """
         return import_module("rldk.plots").plot(self.results, *names, **options)
 
     def __repr__(self) -> str:

@@ -35,7 +35,10 @@ def result_html(result: Result) -> Markup:
         badge(result.verdict), text(name, 80), text(result.reason), text(f"{counted(result.engine.events, 'event')}. {scores}")
     )
     coverage = Markup('<p class="soft">coverage {}: {}</p>').format(text(result.coverage.level), text(result.coverage.sentence))
-    cards = [part("incident_card", incident, number) for number, incident in enumerate(result.incidents[:_MOST_INCIDENTS], 1)]
+    cards = [
+        part("incident_card", incident, number, (), "", result.acknowledgement_of(incident))
+        for number, incident in enumerate(result.incidents[:_MOST_INCIDENTS], 1)
+    ]
     return framed(head + coverage + Markup("").join(cards))
 
 

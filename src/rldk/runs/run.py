@@ -207,7 +207,10 @@ class Runs(Sequence[Run]):
         return frame_of(self.runs)
 
     def plot(self, *names: str, **options: Any) -> Any:
-        """The plots of the runs, as a `rldk.plots.Picture`: one run with its incidents marked, several drawn over each other."""
+        """The plots of the runs, as a `rldk.plots.Picture`: one run with its incidents marked, several drawn over each other.
+
+        `group_by="config.lr"` draws one curve per value of a setting: the mean of its runs, with a band between them.
+        """
         return import_module("rldk.plots").plot(self.runs, *names, **options)
 
     def __repr__(self) -> str:

@@ -114,6 +114,7 @@ def test_colours_can_be_told_from_the_paper(palette: Palette) -> None:
         assert contrast(text, palette.paper) >= 4.5
     for colour in palette.series:
         assert contrast(colour, palette.paper) >= 3.0
+    assert len(set(palette.series)) == len(palette.series) == 32, "so many runs have a colour of their own"
 
 
 @pytest.mark.full

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rldk.comparison.grouping import run_groups
 from rldk.core.catalog import entry_of
 from rldk.core.errors import UsageError
 from rldk.core.files import file_name
@@ -16,6 +17,7 @@ from rldk.judge.scan import judge_run
 from rldk.present.incidents import marks_of
 from rldk.present.palette import DARK, LIGHT
 from rldk.present.plots.build import finish, other_panels, panels_of
+from rldk.present.plots.groups import group_panels
 from rldk.present.plots.panel import Curve, Mark, Panel
 from rldk.present.plots.plotly_figure import plotly_figure
 from rldk.present.plots.source import RunSource, Source, check_axis, is_timed
@@ -85,17 +87,22 @@ class Picture:
 
 
 def plot(
-    runs: Plottable | Sequence[Plottable], *names: str, marks: bool = True, axis: str = "step", **options: Any
-) -> Picture:
+    runs: Plottable | Sequence[Plottable], *names: str, marks: bool = True, axis: str = "step",
+    group_by: str | Sequence[str] | None = None, **options: Any,
+) -> Picture:  # fmt: skip
     """The panels of a run or of a result, or of several drawn over each other.
 
     Args:
         names: keys of standard panels (`kl`, `reward`) or metrics of the run; by default all standard panels.
         marks: judge the run and mark its incidents; not for several runs, and not for more than 200 000 events.
         axis: `step`, or `hours` since the run began; `step` if one of the runs has no times in its log.
-        options: other arguments of `panels_of`, such as `span=(100, 200)`, `buckets` or `kl_target`.
+        group_by: draw the mean and a band of one standard deviation of the runs that share this setting, such as `config.lr`;
+            `config` for all settings but the seed. A list names the group of each run.
+        options: other arguments of `panels_of`, such as `span=(100, 200)`, `buckets`, `kl_target` or `x_log`.
     """
     given = list(runs) if isinstance(runs, Sequence) else [runs]
+    if group_by is not None:
+        return Picture(_grouped(given, names, axis, group_by, bool(options.get("x_log"))))
     found = _marks(given[0]) if marks and len(given) == 1 else []
     sources = sources_of([one.run if isinstance(one, Result) else one for one in given], axis)
     panels = panels_of(sources, marks=found, only=names or None, **options)
@@ -106,6 +113,25 @@ def plot(
     if not names and not panels:
         panels = other_panels(sources[0], marks=found)
     return Picture(panels)
+
+
+def _grouped(
+    given: Sequence[Plottable], names: Sequence[str], axis: str, by: str | Sequence[str], x_log: bool
+) -> list[Panel]:
+    """One curve per group, and a band where it has several runs."""
+    runs = [one.run if isinstance(one, Result) else one for one in given]
+    if not all(isinstance(run, Run) for run in runs):
+        raise UsageError("Only runs that were read from logs can be grouped.")
+    sources = sources_of(runs, axis)
+    keys = run_groups([run for run in runs if isinstance(run, Run)], by) if isinstance(by, str) else list(by)
+    groups: dict[str, list[Source]] = {}
+    for key, source in zip(keys, sources, strict=True):
+        groups.setdefault(key, []).append(source)
+    panels = group_panels(groups, *names, x_log=x_log)
+    for name in names:
+        if name not in {panel.key for panel in panels}:
+            raise _no_metric(name, sources)
+    return panels
 
 
 def _marks(given: Plottable) -> list[Mark]:
@@ -123,10 +149,14 @@ def _metric_panel(name: str, sources: Sequence[Source], marks: list[Mark], optio
             x, (y,) = source.points([name], options.get("buckets", 700), options.get("span"))
             curves.append(Curve(name, name, x, y, colour=number, run=source.run_id if len(sources) > 1 else ""))
     if not curves:
-        raise UsageError(f"Nothing to plot as {name!r}: it is neither a panel nor a metric of the run.{_suggest(name, sources)}")
+        raise _no_metric(name, sources)
     panel = Panel(name, "Other", name, "", curves)
     finish([panel], sources[0], marks)
     return panel
+
+
+def _no_metric(name: str, sources: Sequence[Source]) -> UsageError:
+    return UsageError(f"Nothing to plot as {name!r}: it is neither a panel nor a metric of the run.{_suggest(name, sources)}")
 
 
 def _suggest(name: str, sources: Sequence[Source]) -> str:

@@ -101,6 +101,14 @@ def x_scale(panel: Panel, left: float, right: float, span: tuple[float, float] |
         ends = [(float(curve.x.min()), float(curve.x.max())) for curve in panel.curves if len(curve.x)]
         span = (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (0.0, 1.0)
     low, high = span
+    if panel.x_log and high > 0:
+        low = low if low > 0 else min(_first_positive(panel), high / 10)
+        return Scale(low, high, left, right, True) if high > low else Scale(low / 2, high * 2, left, right, True)
     if high <= low:
         low, high = low - 0.5, low + 0.5
     return Scale(low, high, left, right)
+
+
+def _first_positive(panel: Panel) -> float:
+    """Where a logarithmic x axis begins; what lies at 0 is drawn at its edge."""
+    return min((float(curve.x[curve.x > 0].min()) for curve in panel.curves if (curve.x > 0).any()), default=1.0)
