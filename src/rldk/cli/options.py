@@ -7,13 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rldk.cli.judging_bar import judging_bar
 from rldk.cli.output import copy_bar, progress_bar
 from rldk.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from rldk.fleet.scan import Engine
+    from rldk.fleet.scan import Engine, OnResult
     from rldk.ingest.read import Ingested
     from rldk.judge.config import ScanConfig
+    from rldk.judge.project_settings import ProjectSettings
+    from rldk.judge.result import Result
     from rldk.judge.results import Results
 
 __all__ = [
@@ -27,6 +30,8 @@ FAILING: dict[str, frozenset[str]] = {
     "never": frozenset(),
 }
 """The verdicts on which a command fails, for each value of `--fail-on`."""
+
+_READING = frozenset({"field_map", "paths", "path", "folder", "folders", "store"})
 
 
 def add_reading(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:
@@ -94,11 +99,15 @@ def field_map_of(args: argparse.Namespace) -> dict[str, str]:
 def add_project(parser: argparse.ArgumentParser) -> None:
     """Take the defaults of a command's options from the settings of the project and the environment."""
     known = {action.dest: action for action in parser._actions}
-    if "field_map" not in known:
+    if not known.keys() & _READING:
         return  # the command reads no runs
     from rldk.judge.project_settings import project_settings
 
     found = project_settings()
+    if "cache_size" in found.options:
+        _limit_cache(found)
+    if "field_map" not in known:
+        return
     for name, value in found.options.items():
         if (action := known.get(name)) is None:
             continue
@@ -112,6 +121,15 @@ def add_project(parser: argparse.ArgumentParser) -> None:
                 raise UsageError(f"{where}: expected `{name}` to be a whole number, got {value!r}.") from None
         action.default = value
     parser.set_defaults(project=found)
+
+
+def _limit_cache(found: ProjectSettings) -> None:
+    from rldk.storage.cache import set_cache_limit
+
+    try:
+        set_cache_limit(str(found.options["cache_size"]))
+    except UsageError as error:
+        raise UsageError(f"{found.source or 'rldk.toml'}: cache_size: {error}") from None
 
 
 def read_paths(args: argparse.Namespace, paths: Sequence[str]) -> Ingested:
@@ -158,8 +176,12 @@ def indexed_runs(
     return find_runs(read_index(index_path(folder_of(args.store), args.index)), where, order, limit)
 
 
-def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str]) -> Results:
-    """Judge as `judge_given` does, in as many processes as `--jobs` says; the runs of many files come without their rows."""
+def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str], on_result: OnResult | None = None) -> Results:
+    """Judge as `judge_given` does, in as many processes as `--jobs` says; the runs of many files come without their rows.
+
+    `on_result` is called with each result as soon as it is ready. A terminal shows how many runs have been judged so far, with
+    their verdicts, and each critical one.
+    """
     from rldk.fleet.scan import judge_many
     from rldk.fleet.work import Reading
     from rldk.ingest.paths import expand, size_of
@@ -168,9 +190,16 @@ def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str]) -> Results
     with copy_bar() as on_bytes:
         found = expand(paths, on_bytes)
     total = size_of(found)
-    with progress_bar(total) as progress:
-        on_file = None if progress is None else lambda path, done: progress(path, done, total)
-        return judge_many(found, reading, jobs=args.jobs, engine=chosen_engine(args), on_file=on_file)
+    with judging_bar(total) as progress:
+        if progress is None:
+            return judge_many(found, reading, jobs=args.jobs, engine=chosen_engine(args), on_result=on_result)
+
+        def told(result: Result) -> None:
+            progress.judged(result)
+            if on_result is not None:
+                on_result(result)
+
+        return judge_many(found, reading, jobs=args.jobs, engine=chosen_engine(args), on_file=progress.read, on_result=told)
 
 
 def chosen_engine(args: argparse.Namespace) -> Engine | None:

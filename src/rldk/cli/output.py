@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rldk.runs.run import Run
 
 __all__ = [
-    "console", "copy_bar", "count_bar", "curves_table", "print_json", "print_results_json", "progress_bar", "show_not_judged",
-    "sparkline", "table", "unicode_terminal", "while_read",
+    "console", "copy_bar", "count_bar", "curves_table", "print_json", "print_json_line", "print_results_json", "progress_bar",
+    "show_not_judged", "sparkline", "table", "unicode_terminal", "while_read",
 ]  # fmt: skip
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -71,6 +71,12 @@ def print_results_json(judged: Results) -> None:
     for number, result in enumerate(judged):
         sys.stdout.write(f"{', ' if number else ''}{json.dumps(strict(result.to_dict()))}")
     sys.stdout.write(f'], "passed_over": {json.dumps(strict(judged.not_judged()))}}}\n')
+
+
+def print_json_line(value: Any) -> None:
+    """One JSON object on a line of its own, which a reader gets at once."""
+    print_json(value)
+    sys.stdout.flush()
 
 
 def table(

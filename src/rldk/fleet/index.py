@@ -21,10 +21,10 @@ from rldk.fleet.work import Reading
 from rldk.ingest.discovery import candidates, size_and_change
 from rldk.ingest.read import LogFile, reason_for
 
-__all__ = ["Index", "Update", "index_path", "read_index", "update_index"]
+__all__ = ["Index", "Update", "current_rows", "index_path", "judged_rows", "read_index", "update_index"]
 
 _SETTINGS = b"rldk.settings"
-_FORMAT = 1
+_FORMAT = 2
 
 OnLog = Callable[[Path, int, list[dict[str, Any]]], None]
 """Called with each log as soon as it is judged: its path, its size and its rows."""
@@ -53,6 +53,11 @@ class Update:
     unread: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
 
+    @property
+    def changed(self) -> bool:
+        """Whether the rows are others than those of the index."""
+        return bool(self.judged or self.gone)
+
 
 def index_path(store: Path, given: str | None = None) -> Path:
     """Where the index of a store is: the file that was given, else `.rldk/index.parquet` in the folder."""
@@ -79,22 +84,37 @@ def update_index(
     The file is replaced as a whole at the end; rows of logs that are gone are left out. With other settings than those of the
     existing index, all logs are judged.
     """
+    parquet = require("pyarrow.parquet", extra="fleet", purpose="The index")
+    target = path or index_path(store)
+    rows, done = current_rows(store, reading, path=target, jobs=jobs, engine=engine, on_log=on_log)
+    table = to_columns(rows).replace_schema_metadata({_SETTINGS: _settings_of(reading)})
+    if done.changed or not target.exists():
+        with replacing(target) as part:
+            parquet.write_table(table, part, compression="zstd")
+    return Index(target, table), done
+
+
+def current_rows(
+    store: Path, reading: Reading, *, path: Path | None = None, jobs: int | None = None, engine: Engine | None = None,
+    on_log: OnLog | None = None,
+) -> tuple[list[dict[str, Any]], Update]:  # fmt: skip
+    """The rows of all logs of a folder as they are now: from the index those that have not changed, the others judged.
+
+    Nothing is written. Without an index, or with one of other settings, all logs are judged.
+    """
     if not store.is_dir():
         raise UsageError(f"Expected the folder of a store, got {store}.")
-    parquet = require("pyarrow.parquet", extra="fleet", purpose="The index")
     begun = time.monotonic()
-    target = path or index_path(store)
     skipped: list[tuple[str, str]] = []
     found_logs = candidates(store, reading.adapter_hint, lambda path, why: skipped.append((name_of(path), why)))
     places = {name_of(found): found for found in found_logs}
     stamps = {name: stamp for name, found in places.items() if (stamp := _stamp_of(found)) is not None}
-    settings = _settings_of(reading)
-    known = _known_rows(target, settings, parquet)
+    known = _known_rows(path or index_path(store), _settings_of(reading))
     fresh = {name: rows for name, rows in known.items() if stamps.get(name) == _stamp(rows[0])}
     logs = [LogFile(places[name], searching=True) for name in stamps if name not in fresh]
     used = engine or in_processes(choose_jobs(logs, jobs))
     new: dict[str, list[dict[str, Any]]] = {}
-    for log, rows in _judged(used, reading, logs):
+    for log, rows in judged_rows(used, reading, logs):
         size, changed = stamps[name_of(log.path)]
         new[name_of(log.path)] = [{**row, "file_bytes": size, "file_changed": changed} for row in rows]
         if on_log is not None:
@@ -102,13 +122,8 @@ def update_index(
     rows = [row for name in stamps for row in new.get(name) or fresh[name]]
     mark_parts(rows, changed=set(new))
     name_rows(rows)
-    table = to_columns(rows).replace_schema_metadata({_SETTINGS: settings})
-    if new or len(fresh) != len(known) or not target.exists():
-        with replacing(target) as part:
-            parquet.write_table(table, part, compression="zstd")
     unread = [*((row["path"], row["error"]) for row in rows if row.get("error")), *skipped]
-    done = Update(len(new), len(fresh), len(known.keys() - stamps.keys()), unread, time.monotonic() - begun)
-    return Index(target, table), done
+    return rows, Update(len(new), len(fresh), len(known.keys() - stamps.keys()), unread, time.monotonic() - begun)
 
 
 def _stamp_of(path: Path) -> tuple[int, int] | None:
@@ -129,10 +144,11 @@ def _settings_of(reading: Reading) -> bytes:
     return hashlib.sha256(told.encode()).hexdigest().encode()
 
 
-def _known_rows(path: Path, settings: bytes, parquet: Any) -> dict[str, list[dict[str, Any]]]:
+def _known_rows(path: Path, settings: bytes) -> dict[str, list[dict[str, Any]]]:
     """The rows of the existing index by path; none where it was made with other settings or cannot be read."""
     if not path.exists():
         return {}
+    parquet = require("pyarrow.parquet", extra="fleet", purpose="The index")
     try:
         table = parquet.read_table(path)
     except (OSError, ValueError):
@@ -147,7 +163,7 @@ def _known_rows(path: Path, settings: bytes, parquet: Any) -> dict[str, list[dic
     return found
 
 
-def _judged(engine: Engine, reading: Reading, logs: Sequence[LogFile]) -> Iterator[tuple[LogFile, list[dict[str, Any]]]]:
+def judged_rows(engine: Engine, reading: Reading, logs: Sequence[LogFile]) -> Iterator[tuple[LogFile, list[dict[str, Any]]]]:
     """The rows of each log, as they are ready; of one that cannot be read, one row that says why."""
     answers: Iterable[tuple[int, list[dict[str, Any]] | RLDKError]] = engine(partial(index_file, reading), logs)  # type: ignore[arg-type,assignment]
     for number, answer in answers:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rldk.core.knobs import flat_settings
+from rldk.comparison.grouping import settings_of
 from rldk.core.text import escaped, unescaped
 from rldk.fleet.head import thinned
 from rldk.fleet.work import Reading, on_this_machine
@@ -20,14 +19,16 @@ from rldk.runs.run import Run
 from rldk.runs.table import NUMBER
 from rldk.storage.places import folder_of, shown
 
-__all__ = ["CONFIG", "SPARKLINE_CELLS", "index_file", "name_of", "path_of", "row_of", "unread_row"]
+__all__ = ["CONFIG", "CURVES", "SPARKLINE_CELLS", "index_file", "name_of", "path_of", "row_of", "unread_row"]
 
 CONFIG = "config."
 """What the columns of the configuration begin with."""
 
 SPARKLINE_CELLS = 32
+CURVES = {"kl": "kl_mean", "entropy": "entropy_mean", "length": "rollout_length_mean"}
+"""The metrics of which a thinned curve is kept, beside that of the reward."""
+
 _REWARDS = ("reward_mean", "preference_accuracy", "preference_margin", "eval_reward_mean")
-_MOST_SETTINGS = 200
 
 
 def index_file(reading: Reading, log: LogFile) -> list[dict[str, Any]]:
@@ -73,7 +74,9 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
         **_times(run),
         "reward": _last(run, reward),
         "kl": _last(run, "kl_mean"),
-        "reward_curve": [] if reward is None else _curve(run, reward),
+        "reward_metric": reward,
+        "reward_curve": _curve(run, reward),
+        **{f"{name}_curve": _curve(run, metric) for name, metric in CURVES.items()},
         "cause": worst.cause if worst else None,
         "cause_title": worst.title if worst else None,
         "incidents": list(dict.fromkeys(incident.cause for incident in result.incidents)),
@@ -88,7 +91,7 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
         "health": result.scores.get("overall_health"),
         "skipped_lines": result.skipped_lines,
         "marks": sorted(run.beginning_marks()),
-        "config": _config(run),
+        "config": settings_of(run),
     }
 
 
@@ -111,13 +114,9 @@ def _last(run: Run, name: str | None) -> float | None:
     return float(there[-1]) if len(there) else None
 
 
-def _curve(run: Run, name: str) -> list[float | None]:
+def _curve(run: Run, name: str | None) -> list[float | None]:
+    """A thinned curve; empty where the metric was not logged."""
+    if name not in run.columns:
+        return []
     values = thinned(run.columns[name], SPARKLINE_CELLS).values.tolist()
     return [round(value, 6) if math.isfinite(value) else None for value in values]
-
-
-def _config(run: Run) -> dict[str, Any]:
-    """The settings by one name each: the knobs by their canonical name, and all settings by their own path."""
-    flat: Mapping[str, Any] = flat_settings(run.config.raw)
-    plain = {key: value for key, value in flat.items() if isinstance(value, (str, int, float, bool))}
-    return {**dict(list(plain.items())[:_MOST_SETTINGS]), **dict(run.config)}

@@ -15,7 +15,7 @@ from rldk.ingest.read import FileReport, LogFile, logs_at, read_runs
 from rldk.judge.result import Result
 from rldk.judge.results import Results, judge_paths
 
-__all__ = ["Engine", "OnFile", "choose_jobs", "in_processes", "judge_many", "named_error"]
+__all__ = ["Engine", "OnFile", "OnResult", "choose_jobs", "in_processes", "judge_many", "named_error"]
 
 _WORTH_PROCESSES = 8 << 20
 """Bytes below which one process is done before others have started: about two seconds of reading and judging."""
@@ -27,6 +27,10 @@ Engine = Callable[[Callable[[LogFile], JudgedFile], Iterable[LogFile]], Iterator
 
 OnFile = Callable[[Path, int], None]
 """Called with a file and the bytes of it that have been read, as the work goes on."""
+
+
+OnResult = Callable[[Result], None]
+"""Called with the result of each run as soon as it is judged, in no particular order."""
 
 
 def choose_jobs(logs: Sequence[LogFile], jobs: int | None = None) -> int:
@@ -64,23 +68,26 @@ def in_processes(jobs: int) -> Engine:
 
 
 def judge_many(
-    source: PathsLike, reading: Reading, *, jobs: int | None = None, engine: Engine | None = None, on_file: OnFile | None = None
-) -> Results:
+    source: PathsLike, reading: Reading, *, jobs: int | None = None, engine: Engine | None = None,
+    on_file: OnFile | None = None, on_result: OnResult | None = None,
+) -> Results:  # fmt: skip
     """Read and judge all runs of these paths, in this process or by an engine.
 
-    Of many files, or where an engine works on them, the runs come back without their rows (`rldk.fleet.head`). A file that
-    killed the process that read it is listed with those that could not be read.
+    Of many files, where an engine works on them, or with `on_result`, the runs of several files come back without their rows
+    (`rldk.fleet.head`). A file that killed the process that read it is listed with those that could not be read. A run that
+    `on_result` was called with may be found to be the beginning of a longer one in another file; it is then listed, too.
     """
     logs = [log for path in expand(source) for log in logs_at(path, reading.adapter_hint)]
     if engine is None:
         jobs = choose_jobs(logs, jobs)
-        if jobs == 1 and len(logs) <= _FEW:
-            return _judge_few(source, reading, on_file)
+        if jobs == 1 and (len(logs) == 1 or (on_result is None and len(logs) <= _FEW)):
+            return _judge_few(source, reading, on_file, on_result)
         engine = in_processes(jobs)
     results: dict[int, Result] = {}
 
     def read_files(logs: Sequence[LogFile]) -> Iterator[FileReport | RLDKError]:
-        for log, answer in zip(logs, _in_order(engine, partial(judge_file, reading), logs, on_file), strict=True):
+        answers = _told(engine(partial(judge_file, reading), logs), logs, on_file, on_result)
+        for log, answer in zip(logs, _in_order(answers), strict=True):
             if isinstance(answer, JudgedFile):
                 results.update((id(result.run), result) for result in answer.results)
             yield answer.report if isinstance(answer, JudgedFile) else named_error(log, answer)
@@ -91,25 +98,39 @@ def judge_many(
     return Results([results[id(run)] for run in read.runs], read.passed_over, read.unread)
 
 
-def _judge_few(source: PathsLike, reading: Reading, on_file: OnFile | None) -> Results:
+def _judge_few(source: PathsLike, reading: Reading, on_file: OnFile | None, on_result: OnResult | None) -> Results:
     def on_progress(path: Path, done: int, _total: int) -> None:
         if on_file is not None:
             on_file(path, done)
 
-    return judge_paths(
+    found = judge_paths(
         source, reading.config, adapter_hint=reading.adapter_hint, field_map=reading.field_map, progress=on_progress
     )  # fmt: skip
+    if on_result is not None:
+        for result in found:
+            on_result(result)
+    return found
 
 
-def _in_order(
-    engine: Engine, work: Callable[[LogFile], JudgedFile], logs: Sequence[LogFile], on_file: OnFile | None
-) -> Iterator[JudgedFile | RLDKError]:
+Answers = Iterator[tuple[int, JudgedFile | RLDKError]]
+
+
+def _told(answers: Answers, logs: Sequence[LogFile], on_file: OnFile | None, on_result: OnResult | None) -> Answers:
+    """The answers as they are ready, each told to those who wait for it."""
+    for number, answer in answers:
+        if on_file is not None:
+            on_file(logs[number].path, size_of(logs[number].path))
+        if on_result is not None and isinstance(answer, JudgedFile):
+            for result in answer.results:
+                on_result(result)
+        yield number, answer
+
+
+def _in_order(answers: Answers) -> Iterator[JudgedFile | RLDKError]:
     """The answers in the order of the files; those that are early wait."""
     early: dict[int, JudgedFile | RLDKError] = {}
     turn = 0
-    for number, answer in engine(work, logs):
-        if on_file is not None:
-            on_file(logs[number].path, size_of(logs[number].path))
+    for number, answer in answers:
         early[number] = answer
         while turn in early:
             yield early.pop(turn)

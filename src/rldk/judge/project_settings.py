@@ -19,7 +19,7 @@ from rldk.judge.config import ScanConfig
 
 __all__ = ["ENVIRONMENT", "OPTIONS", "ProjectSettings", "merged", "project_settings", "read_toml", "template"]
 
-OPTIONS = ("adapter", "fail_on", "jobs", "config")
+OPTIONS = ("adapter", "fail_on", "jobs", "config", "cache_size")
 """Options of the command line that the file may set, beside what judges a run and `field_map`."""
 
 ENVIRONMENT = {f"RLDK_{name.upper()}": name for name in ("config", "sensitivity", "adapter", "fail_on", "jobs")}
@@ -113,6 +113,7 @@ def template() -> str:
 # adapter = "trl"                 # read with this adapter, not the one chosen by content
 # jobs = 4                        # processes of `rldk scan`
 # config = "thresholds.yaml"      # further settings in YAML, relative to this file
+# cache_size = "20GB"             # what copies of logs from elsewhere may take (RLDK_CACHE_SIZE)
 
 # [field_map]                     # keys of your own, and the metrics they stand for (`rldk catalog`)
 # my_kl = "kl_mean"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from rldk.core.errors import ReadError
+from rldk.storage.cache import make_room, use
 from rldk.storage.places import ARCHIVES, cache_folder, safe_below
 
 __all__ = ["unpack"]
@@ -30,8 +31,10 @@ def unpack(path: Path) -> Path:
     known = path.stat()
     key = hashlib.sha256(os.fsencode(f"{path.absolute()} {known.st_size} {known.st_mtime_ns}")).hexdigest()[:16]
     target = cache_folder() / ARCHIVES / key
+    use(target)
     if target.exists():
         return target
+    make_room(known.st_size)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=target.parent))
     try:
@@ -43,6 +46,7 @@ def unpack(path: Path) -> Path:
             raise ReadError(f"{path} cannot be unpacked: {str(error).rstrip('.')}.") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+    make_room()
     return target
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,11 +15,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rldk.core.errors import MissingDependencyError, ReadError, require
-from rldk.core.files import write_json
-from rldk.core.jsonio import loads
-from rldk.storage.places import OnBytes, cache_folder, local_path, safe_below
+from rldk.storage.cache import make_room, use
+from rldk.storage.places import OnBytes, local_path
+from rldk.storage.versions import known_versions, remember_versions, target_of
 
-__all__ = ["copy_from", "filesystem"]
+__all__ = ["Wanted", "copy_from", "filesystem", "may_be_log"]
+
+Wanted = Callable[[str], bool]
+"""Whether a file is wanted, by its name."""
 
 ATTEMPTS, FIRST_WAIT = 6, 0.2
 """How often a file is tried, and the seconds before the second time; the wait doubles each time."""
@@ -67,22 +70,31 @@ def _options() -> dict[str, Any]:
     return {"client_options": {"allow_http": plain, "timeout": "60s"}, "retry_config": _RETRY}
 
 
-def copy_from(url: str, on_bytes: OnBytes | None = None) -> Path:
+def may_be_log(name: str) -> bool:
+    """Whether a file may be a log, by its name."""
+    return PurePosixPath(name).suffix.lower() not in _NOT_LOGS
+
+
+def copy_from(url: str, on_bytes: OnBytes | None = None, wanted: Wanted = may_be_log, kind: str = "logs") -> Path:
     """Copy a file, all logs below an address, or those that a pattern matches; gives the file or folder that holds the copies.
 
-    What was copied before and has the same size and etag is not copied again.
+    What was copied before and has the same size and etag is not copied again. `wanted` says by its name which files of a folder
+    are copied, and `kind` what those are.
     """
     scheme, path = url.split("://", 1)
     system = filesystem(scheme)
     base = _base(path)
-    files = _retried(lambda: _listed(system, scheme, url if scheme.startswith("http") else path), url)
+    use(local_path(f"{scheme}://{base}"))
+    files = _retried(lambda: _listed(system, scheme, url if scheme.startswith("http") else path, wanted), url)
     if not files:
-        raise ReadError(f"{url} holds no file that may be a log.")
-    targets = {file: _target(scheme, file) for file in files}
-    known = _versions(scheme, base)
+        raise ReadError(f"{url} holds no {'file that may be a log' if kind == 'logs' else f'file of {kind}'}.")
+    targets = {file: target_of(scheme, file.name) for file in files}
+    known = known_versions(scheme, base, kind)
     stale = [file for file, target in targets.items() if known.get(file.name) != file.version or not _is_copy(target, file)]
+    if stale:
+        make_room(sum(file.size for file in stale))
     _copy_all(system, stale, targets, on_bytes, url)
-    _remember(scheme, base, {file.name: file.version for file in files})
+    remember_versions(scheme, base, kind, {file.name: file.version for file in files})
     single = len(files) == 1 and files[0].name.split("://")[-1].strip("/") == path.split("?", 1)[0].strip("/")
     return targets[files[0]] if single else local_path(f"{scheme}://{base}")
 
@@ -94,11 +106,7 @@ def _base(path: str) -> str:
     return "/".join(parts[:plain])
 
 
-def _target(scheme: str, file: RemoteFile) -> Path:
-    return safe_below(cache_folder() / scheme, file.name.split("://")[-1].split("?", 1)[0].lstrip("/"))
-
-
-def _listed(system: Any, scheme: str, path: str) -> list[RemoteFile]:
+def _listed(system: Any, scheme: str, path: str, wanted: Wanted) -> list[RemoteFile]:
     """The files at a path, in the order of their names."""
     if "://" in path:
         return [_file(path, system.info(path))]
@@ -109,7 +117,7 @@ def _listed(system: Any, scheme: str, path: str) -> list[RemoteFile]:
         if not found or list(found) == [path]:
             return [_file(path, system.info(path))]
     files = [_file(name, info) for name, info in sorted(found.items()) if info.get("type", "file") == "file"]
-    return [file for file in files if PurePosixPath(file.name).suffix.lower() not in _NOT_LOGS]
+    return [file for file in files if wanted(file.name)]
 
 
 def _objects(scheme: str, path: str) -> dict[str, dict[str, Any]]:
@@ -196,24 +204,3 @@ def _retried(action: Callable[[], Any], url: str) -> Any:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).split("\n")[0][:300].rstrip(".")
-
-
-def _manifest(scheme: str, base: str) -> Path:
-    return cache_folder() / "versions" / scheme / f"{base.replace('/', '%2F')[:180]}.json"
-
-
-def _versions(scheme: str, base: str) -> dict[str, str]:
-    path = _manifest(scheme, base)
-    try:
-        found = loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _remember(scheme: str, base: str, versions: dict[str, str]) -> None:
-    """Keep the versions of what was copied, and remove copies of what is gone."""
-    gone: Iterable[str] = _versions(scheme, base).keys() - versions.keys()
-    write_json(_manifest(scheme, base), versions)
-    for name in gone:
-        safe_below(cache_folder() / scheme, name.split("://")[-1].lstrip("/")).unlink(missing_ok=True)

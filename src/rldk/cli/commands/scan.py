@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rldk.cli.options import add_fail_on, add_jobs, add_json, add_reading, exit_status, judge_in_parallel
-from rldk.cli.output import console, curves_table, print_results_json, show_not_judged, table, while_read
+from rldk.cli.output import console, curves_table, print_json_line, print_results_json, show_not_judged, table, while_read
 from rldk.core.errors import UsageError
 from rldk.core.text import clean, counted, duration, in_words
 
@@ -31,6 +31,7 @@ rldk scan runs/ --summary --sort health        only the ranking and the counts
 rldk scan runs/ --top 3                        the three worst in detail
 rldk scan run.jsonl --field-map my_kl=kl_mean  a key of your own
 rldk scan runs/ --json --fail-on warning       for programs
+rldk scan runs/ --json-lines | my_program      one line per run, as soon as it is judged
 """
 
 _FEW_HEALTHY = 3
@@ -45,7 +46,7 @@ def _by_verdict(result: Result) -> tuple[int, int]:
 SORTS: dict[str, Callable[[Result], Any]] = {
     "verdict": _by_verdict,
     "name": lambda result: result.run.run_id,
-    "events": lambda result: -result.engine.events,
+    "events": lambda result: -len(result.run),
     "step": lambda result: result.worst.step if result.worst else float("inf"),
     "health": lambda result: result.scores.get("overall_health", 2.0),
 }
@@ -55,6 +56,10 @@ SORTS: dict[str, Callable[[Result], Any]] = {
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder or a glob")
     add_json(parser, "the judgement")
+    parser.add_argument(
+        "--json-lines", action="store_true",
+        help="print each run as a JSON object on its own line as soon as it is judged, and a summary on the last line",
+    )  # fmt: skip
     add_fail_on(parser)
     add_reading(parser)
     add_jobs(parser)
@@ -69,14 +74,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.top is not None and args.top < 0:
         raise UsageError(f"Expected --top to be at least 0, got {args.top}.")
+    if args.json and args.json_lines:
+        raise UsageError("Expected --json or --json-lines, got both.")
     begin = time.monotonic()
-    judged = judge_in_parallel(args, args.paths)
+    judged = judge_in_parallel(args, args.paths, _print_line if args.json_lines else None)
     with while_read():
-        if args.json:
+        if args.json_lines:
+            _print_last_line(judged)
+        elif args.json:
             print_results_json(judged)
         else:
             _show(judged, args, time.monotonic() - begin)
     return exit_status((result.open_verdict for result in judged), args.fail_on) or (2 if judged.unread else 0)
+
+
+def _print_line(result: Result) -> None:
+    """A run, as the list `runs` of `--json` has it."""
+    print_json_line(result.to_dict())
+
+
+def _print_last_line(judged: Results) -> None:
+    """What is only known at the end. A run that was printed and is the beginning of a longer one is among `passed_over`."""
+    print_json_line({"summary": {"runs": len(judged), "verdicts": judged.counts(), "passed_over": judged.not_judged()}})
 
 
 def _show(judged: Results, args: argparse.Namespace, seconds: float) -> None:
