@@ -220,7 +220,7 @@ def test_hostile_text_is_shown_and_does_nothing(show: Callable[..., Any], case_o
     tab = show(page([case, case], [(HOSTILE, HOSTILE)]))
     tab.wait_for_timeout(200)
     assert "owned" not in tab.title() or tab.title().startswith("rldk report")
-    assert tab.locator("img").count() == 0 and tab.evaluate("document.scripts.length") == tab.locator("figure.panel").count() + 1
+    assert tab.locator("img").count() == 0 and tab.evaluate("document.scripts.length") == tab.locator("figure.panel").count() + 2
     assert "<script>document.title" in tab.locator("main").inner_text()
     box = place_of(tab)
     tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

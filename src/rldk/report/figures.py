@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from math import isfinite
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from rldk.core.text import clean
-from rldk.present.plots.panel import FloatArray, Panel
+from rldk.present.plots.panel import Curve, FloatArray, Panel
 from rldk.present.plots.svg import frame_of, svg
+from rldk.report.overlay import Overlay
 
-__all__ = ["picture", "points"]
+__all__ = ["overlay_points", "picture", "points", "to_json"]
 
 _WIDTH, _HEIGHT = 480, 215
 
@@ -24,28 +26,59 @@ def picture(panel: Panel) -> Markup:
 
 def points(panel: Panel) -> Markup:
     """The points of a panel as JSON for the script that zooms, without any `<`, so that nothing can end the element early."""
+    return to_json({**_axes(panel), "curves": [_curve(curve) for curve in panel.curves]})
+
+
+def overlay_points(overlay: Overlay) -> Markup:
+    """The same for a figure with many runs: each curve has the number of its run, and there are the curves of groups."""
+    runs = [{**_drawn(curve), "run": curve.colour, "label": clean(curve.label, 40)} for curve in overlay.panel.curves]
+    groups = {
+        name: [{"name": clean(curve.run, 60), "colour": curve.colour, **_drawn(curve)} for curve in curves]
+        for name, curves in overlay.groups.items()
+    }
+    return to_json({**_axes(overlay.drawn), "overlay": True, "curves": runs, "groups": groups})
+
+
+def to_json(value: object) -> Markup:
+    """JSON for a script, in which nothing can end the element that holds it."""
+    return Markup(json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
+
+
+def _axes(panel: Panel) -> dict[str, Any]:
     frame = frame_of(panel, _WIDTH, _HEIGHT, titled=False)
-    value = {
+    return {
         "frame": [frame.left, frame.top, frame.right, frame.bottom, frame.height],
         "x": [frame.x.low, frame.x.high],
         "axis": panel.x_label,
+        "xlog": panel.x_log,
         "log": panel.log,
         "limits": panel.limits,
-        "curves": [
-            {
-                "name": clean(f"{curve.run} · {curve.label}" if curve.run else curve.label, 60),
-                "colour": curve.colour,
-                "style": curve.style,
-                "x": _numbers(curve.x),
-                "y": _numbers(curve.y),
-                "bands": [[_numbers(band.low), _numbers(band.high), band.label] for band in curve.bands],
-            }
-            for curve in panel.curves
-        ],
         "levels": [[level.y, level.label] for level in panel.levels],
         "marks": [[mark.x, clean(mark.label, 3), mark.severity, clean(mark.text, 200)] for mark in panel.marks],
     }
-    return Markup(json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    """A curve with its name and colour."""
+    name = clean(f"{curve.run} · {curve.label}" if curve.run else curve.label, 60)
+    return {"name": name, "colour": curve.colour, **_drawn(curve)}
+
+
+def _drawn(curve: Curve) -> dict[str, Any]:
+    """The line and the bands; what most curves have in common is left out."""
+    made: dict[str, Any] = {"y": _numbers(curve.y), **_places(curve.x)}
+    if curve.style != "solid":
+        made["style"] = curve.style
+    if curve.bands:
+        made["bands"] = [[_numbers(band.low), _numbers(band.high), band.label] for band in curve.bands]
+    return made
+
+
+def _places(x: FloatArray) -> dict[str, Any]:
+    """The x values; of values at equal distances only the ends."""
+    if len(x) > 2 and np.ptp(np.diff(x)) <= 1e-6 * abs(x[-1] - x[0]):
+        return {"ends": [_number(float(x[0]), 9), _number(float(x[-1]), 9)]}
+    return {"x": _numbers(x)}
 
 
 def _numbers(values: FloatArray) -> list[float | int | None]:

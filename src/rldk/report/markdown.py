@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rldk.core.text import clean, in_words, sentence, short_number
+from rldk.core.text import clean, counted, in_words, sentence, short_number
 from rldk.present.incidents import last_good, may_also_be, recovered
 from rldk.present.verdicts import MAIN_SCORES, VERDICTS, verdict_words
 from rldk.report.case import Case, Passed
+from rldk.report.entry import Row
 
 __all__ = ["markdown"]
 
 _VALUES = ("reward_mean", "kl_mean", "entropy_mean", "rollout_length_mean")
 
 
-def markdown(cases: Sequence[Case], passed_over: Sequence[Passed] = (), pictures: Sequence[str] = ()) -> str:
-    """A table of the runs, and one paragraph per incident. `pictures` are paths of images to show at the end."""
+def markdown(
+    cases: Sequence[Case], passed_over: Sequence[Passed] = (), pictures: Sequence[str] = (), others: Sequence[Row] = ()
+) -> str:
+    """A table of the runs, and one paragraph per incident. `pictures` are paths of images to show at the end.
+
+    `others` are rows of runs that are only counted.
+    """
     if not cases:
         lines = ["## rldk: no run could be read", ""]
         return "\n".join([*lines, *(f"- {_code(path)}: {_words(reason)}" for path, reason in passed_over[:20])]) + "\n"
@@ -24,6 +30,8 @@ def markdown(cases: Sequence[Case], passed_over: Sequence[Passed] = (), pictures
     for case in cases:
         lines += _incidents(case, named=len(cases) > 1)
         lines += _coverage(case, named=len(cases) > 1)
+    if others:
+        lines += ["", f"And {counted(len(others), 'more run')}: {_counts(others)}."]
     if not any(case.judgement.incidents for case in cases):
         lines += ["", "Nothing found." if worst.judgement.verdict == "healthy" else "There is too little to judge by."]
     for path, reason in passed_over[:20]:
@@ -41,6 +49,7 @@ def _table(cases: Sequence[Case]) -> list[str]:
         scores = [f"{judged.scores[name]:.2f}" if name in judged.scores else "" for name in MAIN_SCORES]
         last = ["" if (value := case.last(name)) is None else short_number(value) for name in values]
         verdict = "**critical**" if judged.verdict == "critical" else verdict_words(judged.verdict)
+        verdict += " (acknowledged)" if judged.open_verdict != judged.verdict else ""
         rows.append(f"| {' | '.join([_code(judged.run.run_id, 60), verdict, str(len(judged.run)), *scores, *last])} |")
     return rows
 
@@ -49,7 +58,12 @@ def _incidents(case: Case, named: bool) -> list[str]:
     lines = []
     for found in case.judgement.incidents:
         where = f" of {_code(case.judgement.run.run_id, 60)}" if named else ""
-        lines += ["", f"### {_words(sentence(found.title))}: {found.severity} at step {found.step}{recovered(found)}{where}", ""]
+        ack = case.judgement.acknowledgement_of(found)
+        known = " (acknowledged)" if ack else ""
+        title = f"{_words(sentence(found.title))}: {found.severity} at step {found.step}{recovered(found)}{where}{known}"
+        lines += ["", f"### {title}", ""]
+        if ack is not None:
+            lines += [f"**Acknowledged{f' until {ack.until}' if ack.until else ''}:** {_words(ack.reason, 300)}", ""]
         for moment in case.story(found):
             first = " (moved first)" if moment.first else ""
             lines.append(f"- from step {moment.began}{first}: {_words(moment.anomaly.message)}")
@@ -57,6 +71,11 @@ def _incidents(case: Case, named: bool) -> list[str]:
         if found.rivals:
             lines.append(f"It may also be: {may_also_be(found)}.")
     return lines
+
+
+def _counts(rows: Sequence[Row]) -> str:
+    verdicts = [row["verdict"] for row in rows]
+    return ", ".join(f"{verdicts.count(name)} {verdict_words(name)}" for name in VERDICTS if name in verdicts)
 
 
 def _coverage(case: Case, named: bool) -> list[str]:

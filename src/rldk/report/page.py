@@ -7,79 +7,111 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from itertools import count
+from typing import Any
 
 from markupsafe import Markup
 
 from rldk._version import __version__
 from rldk.comparison import compare_results
+from rldk.core.text import clean
 from rldk.judge.scores.alarms import tone_of
 from rldk.present.comparison import comparison_pieces
 from rldk.present.html import asset, templates
 from rldk.present.palette import CSS, DARK, LIGHT
-from rldk.present.plots.build import panels_of
 from rldk.present.plots.svg import DASHES, legend
-from rldk.present.verdicts import MAIN_SCORES, at_worst, ranking, verdict_words
+from rldk.present.verdicts import MAIN_SCORES, VERDICTS, at_worst, verdict_words
 from rldk.report import tables
-from rldk.report.case import Case, Passed
-from rldk.report.figures import picture, points
+from rldk.report.case import BUCKETS, Case, Passed
+from rldk.report.entry import Entry, Row, entries_of
+from rldk.report.figures import overlay_points, picture, points, to_json
+from rldk.report.overlay import SHOWN_FIRST, grouping_choices, overlays_of
+from rldk.report.runs_table import runs_table
 
-__all__ = ["page"]
+__all__ = ["MAX_DETAILED", "page"]
 
-_FEW_RUNS, _MAX_DRAWN, _MAX_COMPARED = 4, 24, 8
+_FEW_RUNS, _MAX_COMPARED = 4, 8
+MAX_DETAILED = 24
+"""How many runs, the worst, a page shows in detail where there are more."""
 
 
-def page(cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "", made: datetime | None = None) -> str:
-    """A report as one HTML document, the worst run first. It loads nothing, and no script but its own can run."""
-    ordered = sorted(cases, key=lambda case: ranking(case.judgement.verdict, len(case.judgement.anomalies)))
-    drawn = ordered[:_MAX_DRAWN]
-    buckets = max(40, ordered[0].buckets * 3 // (len(drawn) + 2)) if ordered else 1
-    overlaid = panels_of([case.source for case in drawn], buckets=buckets) if len(ordered) > 1 else []
+def page(
+    cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "", made: datetime | None = None,
+    others: Sequence[Row] = (), group_by: str | None = None,
+) -> str:  # fmt: skip
+    """A report as one HTML document, the worst run first. It loads nothing, and no script but its own can run.
+
+    `others` are rows of an index (or of `rldk.fleet.row.row_of`) of runs that are only in the table and in the curves; `group_by`
+    is the setting by which the curves are grouped when the page is opened.
+    """
+    entries = entries_of(cases, others)
+    detailed = [entry for entry in entries if entry.case is not None]
+    several = len(entries) > 1 or bool(others)
+    script = asset("rldk.report", "report.js") + (asset("rldk.report", "many.js") if several else Markup(""))
     numbers = count(1)
-    script = asset("rldk.report", "report.js")
     rendered = templates("rldk.report").get_template("report.html").render(
-        cases=ordered, passed_over=passed_over, overlaid=overlaid, drawn=len(drawn),
-        links=_links(ordered, bool(overlaid), passed_over),
-        most_panels=4 if len(ordered) <= _FEW_RUNS else 2 if len(ordered) <= _MAX_DRAWN else 0,
-        title=title or _title(ordered), version=__version__,
+        entries=entries, passed_over=passed_over, detailed=len(detailed), few=SHOWN_FIRST,
+        **(_several(entries, detailed, group_by) if several else {}),
+        links=_links(entries, passed_over),
+        most_panels=4 if len(entries) <= _FEW_RUNS else 2, most_panels_later=2 if len(entries) <= MAX_DETAILED else 1,
+        title=title or _title(entries), version=__version__,
         made=(made or datetime.now(timezone.utc)).strftime("%Y-%m-%d %H:%M UTC"),
         style=_style(), script=script, script_hash=_hash(script),
-        compared=_compared(ordered), tables=tables, picture=picture, points=points, legend=legend, dashes=DASHES, colours=CSS,
+        tables=tables, picture=picture, points=points, overlay_points=overlay_points, legend=legend, dashes=DASHES, colours=CSS,
         next_number=lambda: next(numbers), main_scores=MAIN_SCORES, at_worst=at_worst, tone_of=tone_of,
     )  # fmt: skip
     return rendered.strip() + "\n"
 
 
-def _compared(cases: Sequence[Case]) -> Markup:
+def _several(entries: Sequence[Entry], detailed: Sequence[Entry], group_by: str | None) -> dict[str, Any]:
+    """What only a page with several runs has: the table, the curves of all of them, and what its script needs."""
+    choices = grouping_choices(entries, group_by)
+    chosen = next(iter(choices)) if group_by else ""
+    buckets = max(30, BUCKETS * 3 // (len(detailed) + 2))
+    verdicts = [entry.verdict for entry in entries]
+    said = [f"{verdicts.count(verdict):,} {verdict_words(verdict)}" for verdict in VERDICTS if verdict in verdicts]
+    return {
+        "table_of_runs": runs_table(entries),
+        "overlaid": overlays_of(entries, choices, buckets, chosen),
+        "counts": " · ".join(said),
+        "compared": _compared([entry.case for entry in entries if entry.case is not None], len(entries)),
+        "runs_data": to_json({
+            "names": [clean(entry.name, 60) for entry in entries], "ends": [entry.ends for entry in entries],
+            "first": SHOWN_FIRST, "groupings": list(choices), "group": chosen,
+        }),
+    }  # fmt: skip
+
+
+def _compared(cases: Sequence[Case], runs: int) -> Markup:
     """Where a few runs part from the healthiest of them; empty for one run or many."""
-    if not 1 < len(cases) <= _MAX_COMPARED:
+    if not 1 < len(cases) == runs <= _MAX_COMPARED:
         return Markup("")
     return comparison_pieces(compare_results([case.judgement for case in reversed(cases)]))
 
 
-def _links(cases: Sequence[Case], overlaid: bool, passed_over: Sequence[Passed]) -> list[tuple[str, str]]:
+def _links(entries: Sequence[Entry], passed_over: Sequence[Passed]) -> list[tuple[str, str]]:
     """The parts of the page that the bar at its top links to."""
-    if not cases:
+    if not entries:
         return []
-    if len(cases) == 1:
-        curves, saved = bool(cases[0].panels), bool(cases[0].checkpoints)
+    if len(entries) == 1 and (only := entries[0].case) is not None:
+        curves, saved = bool(only.panels), bool(only.checkpoints)
         found = [
             ("incidents", "What happened", True), ("panels", "Curves", curves), ("checkpoints", "Checkpoints", saved),
             ("coverage", "Coverage", True), ("configuration", "Configuration", True),
         ]  # fmt: skip
     else:
         found = [
-            ("comparison", "Comparison", True), ("parting", "Where they part", len(cases) <= _MAX_COMPARED),
-            ("panels", "Curves", overlaid), ("runs", "Each run", True),
+            ("comparison", "Comparison", True), ("parting", "Where they part", len(entries) <= _MAX_COMPARED),
+            ("panels", "Curves", True), ("runs", "Each run", True),
         ]  # fmt: skip
     return [(key, label) for key, label, there in [*found, ("unread", "Not read", bool(passed_over))] if there]
 
 
-def _title(cases: Sequence[Case]) -> str:
-    if not cases:
+def _title(entries: Sequence[Entry]) -> str:
+    if not entries:
         return "rldk report: nothing could be read"
-    if len(cases) == 1:
-        return f"{cases[0].judgement.run.run_id}: {verdict_words(cases[0].judgement.verdict)}"
-    return f"rldk report: {len(cases)} runs"
+    if len(entries) == 1:
+        return f"{entries[0].name}: {verdict_words(entries[0].verdict)}"
+    return f"rldk report: {len(entries):,} runs"
 
 
 def _hash(script: str) -> str:

@@ -1,4 +1,4 @@
-"""The tables of the page: all runs, and of one run its anomalies, checkpoints, coverage and configuration."""
+"""The tables of one run: its anomalies, checkpoints, coverage and configuration; and the files that were not judged."""
 
 from __future__ import annotations
 
@@ -9,34 +9,13 @@ from markupsafe import Markup
 from rldk.core.jsonio import to_number
 from rldk.core.text import clean, short_number
 from rldk.present.checkpoints import SHOWN
-from rldk.present.html import Table, badge, code, text
-from rldk.present.incidents import recovered
-from rldk.present.palette import LIGHT
+from rldk.present.html import Table, badge, code
 from rldk.report.case import Case, Passed
 
-__all__ = ["anomalies", "checkpoints", "comparison", "inactive", "metrics", "settings", "unread"]
+__all__ = ["anomalies", "checkpoints", "inactive", "metrics", "settings", "unread"]
 
-_COMPARED = {"reward_mean": "reward", "kl_mean": "KL", "entropy_mean": "entropy", "rollout_length_mean": "length"}
 _NUMBERS = ("step", "health_score", "update_ratio", "drift_from_start", "norm")
 _NAMES = ("checkpoint", "most_moved_layer")
-
-
-def comparison(cases: Sequence[Case]) -> Table:
-    """All runs, each with the colour that it has in the curves."""
-    shown = {name: label for name, label in _COMPARED.items() if any(case.last(name) is not None for case in cases)}
-    rows = []
-    for number, case in enumerate(cases):
-        judged, worst = case.judgement, case.judgement.worst
-        health = judged.scores.get("overall_health")
-        name = Markup('<span class="swatch" style="background:var(--rldk-s{})"></span><a href="#run-{}">{}</a>')
-        rows.append((
-            name.format(number % len(LIGHT.series), number + 1, text(judged.run.run_id, 80)), badge(judged.verdict),
-            clean(worst.title + recovered(worst) if worst else judged.reason, 120), worst.step if worst else "",
-            "" if health is None else f"{health:.2f}", f"{len(judged.run):,}",
-            *("" if (value := case.last(name)) is None else short_number(value) for name in shown),
-        ))  # fmt: skip
-    headings = ("run", "verdict", "cause", "since step", "health", "events", *(f"last {label}" for label in shown.values()))
-    return Table("Comparison of the runs", headings, rows, range(3, 6 + len(shown)))
 
 
 def anomalies(case: Case) -> Table:

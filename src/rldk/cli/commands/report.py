@@ -1,5 +1,8 @@
 """Write a page about runs: verdict, incidents marked in the curves, scores, coverage. One HTML file that needs no network.
 
+Of more than 24 logs, the page has all runs in a table and the worst 24 in detail. If the folder has an index (`rldk index`), only
+logs that are new or have changed are judged for the table.
+
 Exit status: 0 the page was written, 1 something is critical and --fail-on asked for it, 2 nothing could be read or wrong usage.
 """
 
@@ -10,20 +13,33 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rldk.cli.options import add_fail_on, add_json, add_reading, exit_status, judge_given, read_config, read_paths
-from rldk.cli.output import console, print_json, while_read
+from rldk.cli.options import (
+    add_fail_on,
+    add_json,
+    add_reading,
+    exit_status,
+    field_map_of,
+    judge_given,
+    read_config,
+    read_paths,
+)  # fmt: skip
+from rldk.cli.output import console, copy_bar, count_bar, print_json, while_read
 from rldk.core.errors import ReadError
 from rldk.core.text import clean
+from rldk.storage.places import shown_in
 
 if TYPE_CHECKING:
     from rldk.judge.results import Results
+    from rldk.report.gather import Gathered
 
 _IN_SUMMARY = ("reward", "kl", "entropy", "gradients")
+_LISTED = 20
 
 
 EXAMPLES = """
 rldk report out/demo -o report.html
 rldk report out/run.jsonl --png plots --markdown summary.md
+rldk report sweep/ --group-by config.lr        mean and band of the runs that share a setting
 """
 
 
@@ -39,6 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--axis", choices=("step", "hours"), default="step",
         help="the x axis of the curves: steps, or hours since the run began (default: step)",
     )  # fmt: skip
+    parser.add_argument(
+        "--group-by", metavar="SETTING", help="show groups of runs at first, such as config.lr; config: all settings but the seed"
+    )
     add_json(parser, "what was written, with each verdict,")
     add_fail_on(parser, "never")
     add_reading(parser)
@@ -48,50 +67,64 @@ def run(args: argparse.Namespace) -> int:
     from rldk.present.plots.source import is_timed
     from rldk.report import Case, markdown, page, write_pictures, write_report
 
-    judged = judge_what_can_be_read(args)
+    found = gather(args)
     target = read_config(args).kl_target
-    axis = args.axis if all(is_timed(result.run.wall_time) for result in judged.results) else "step"
-    cases = [Case(result, target, axis=axis) for result in judged.results]
+    axis = args.axis if all(is_timed(result.run.wall_time) for result in found.results) else "step"
+    cases = [Case(result, target, axis=axis) for result in found.results]
     if axis != args.axis and not args.json:
         with while_read():
             console().print("One of the logs has no times, so the x axis shows steps.", style="dim")
-    unread = [(str(path), reason) for path, reason in judged.passed_over]
-    written: dict[str, Any] = {"html": str(write_report(args.output, page(cases, unread, title=args.title)))}
+    content = page(cases, found.passed_over, title=args.title, others=found.others, group_by=args.group_by)
+    written: dict[str, Any] = {"html": str(write_report(args.output, content))}
     pictures = write_pictures(args.png, cases) if args.png else []
     if args.png:
         written["png"] = [str(path) for path in pictures]
     if args.markdown:
-        shown = [_link_from(args.markdown, path) for path in pictures if path.stem.endswith(_IN_SUMMARY)]
-        written["markdown"] = str(write_report(args.markdown, markdown(cases, unread, shown[:8])))
+        links = [_link_from(args.markdown, path) for path in pictures if path.stem.endswith(_IN_SUMMARY)]
+        written["markdown"] = str(write_report(args.markdown, markdown(cases, found.passed_over, links[:8], found.others)))
     with while_read():
         if args.json:
-            verdicts = [{"run_id": result.run.run_id, "verdict": result.verdict} for result in judged.results]
-            print_json({"written": written, "runs": verdicts, "passed_over": judged.not_judged()})
+            verdicts = [{"run_id": name, "verdict": verdict} for name, verdict in found.verdicts]
+            passed_over = [{"path": path, "reason": shown_in(reason)} for path, reason in found.passed_over]
+            print_json({"written": written, "runs": verdicts, "passed_over": passed_over})
         else:
-            _show(written, judged)
-    return exit_status(judged.verdicts, args.fail_on) if cases else 2
+            _show(written, found)
+    failing = (result.open_verdict for result in found.results)
+    others = (str(row["verdict"]) for row in found.others)
+    return exit_status((*failing, *others), args.fail_on) if found.verdicts else 2
 
 
-def judge_what_can_be_read(args: argparse.Namespace) -> Results:
-    """Judge as `rldk scan` does, but list what cannot be read, even if that is everything."""
+def gather(args: argparse.Namespace) -> Gathered:
+    """Judge as `rldk scan` does, but list what cannot be read, even if that is everything; of many runs, use the index."""
+    from rldk.fleet.work import Reading
     from rldk.ingest.paths import expand
-    from rldk.judge.results import Results
+    from rldk.report.gather import gather_many, is_many, split
 
-    existing: list[str] = []
-    missing: list[tuple[Path, str]] = []
+    existing: list[Path] = []
+    missing: list[tuple[str, str]] = []
     for path in args.paths:
         try:
-            expand(path)
-            existing.append(path)
+            with copy_bar() as on_bytes:
+                existing += expand(path, on_bytes)
         except ReadError as error:
-            missing.append((Path(path), str(error)))
+            missing.append((path, str(error)))
+    if is_many(existing, args.adapter):
+        with count_bar("judging") as advance:
+            found = gather_many(existing, Reading(read_config(args), args.adapter, field_map_of(args)), on_log=advance)
+    else:
+        found = split(_judge_all(args, [str(path) for path in existing]))
+    found.passed_over += missing
+    return found
+
+
+def _judge_all(args: argparse.Namespace, paths: list[str]) -> Results:
+    from rldk.judge.results import Results
+
     try:
-        judged = judge_given(args, existing) if existing else Results()
+        return judge_given(args, paths) if paths else Results()
     except ReadError as error:
-        reasons = [str(error)] if len(existing) == 1 else [_reason(args, path) for path in existing]
-        judged = Results(passed_over=[(Path(path), why) for path, why in zip(existing, reasons, strict=True)])
-    judged.passed_over += missing
-    return judged
+        reasons = [str(error)] if len(paths) == 1 else [_reason(args, path) for path in paths]
+        return Results(passed_over=[(Path(path), why) for path, why in zip(paths, reasons, strict=True)])
 
 
 def _reason(args: argparse.Namespace, path: str) -> str:
@@ -108,12 +141,19 @@ def _link_from(summary: str, path: Path) -> str:
     return Path(os.path.relpath(path, Path(summary).parent)).as_posix()
 
 
-def _show(written: dict[str, Any], judged: Results) -> None:
+def _show(written: dict[str, Any], found: Gathered) -> None:
+    from rldk.present.verdicts import VERDICTS, verdict_words
+
     out = console()
-    for result in judged.results[:20]:
+    for result in found.results[:_LISTED]:
         out.print(f"{result.verdict:8}  {clean(result.run.run_id)}: {clean(result.reason)}")
-    for path, reason in judged.passed_over[:5]:
-        out.print(f"not judged: {clean(path)}: {clean(reason)}", style="dim")
+    if found.others or len(found.results) > _LISTED:
+        verdicts = [verdict for _, verdict in found.verdicts]
+        out.print(" · ".join(f"{verdicts.count(name):,} {verdict_words(name)}" for name in VERDICTS if name in verdicts))
+    if found.unchanged:
+        out.print(f"{found.unchanged:,} logs from the index, {found.judged:,} judged for the overview", style="dim")
+    for path, reason in found.passed_over[:5]:
+        out.print(f"not judged: {clean(path)}: {clean(shown_in(reason))}", style="dim")
     out.print(f"wrote {clean(written['html'], 1000)}")
     if "png" in written:
         out.print(f"wrote {len(written['png'])} PNG files")
