@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rldk.cli.main import main
+from rldk.cli.main import COMMANDS, main
 from rldk.core.errors import ReadError
 from rldk.storage import remote
 from rldk.storage.copies import local_copies
+from rldk.testing.checkpoints import write_course
 
 from .conftest import write_run
 from .s3_server import PYTHON, Trouble, proxy, s3_server
@@ -39,6 +43,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
             path = write_run(folder / f"run{number}.jsonl", "entropy_explosion" if number == 2 else None, seed=number, steps=100)
             store.put(f"team/run{number}/log.jsonl", path.read_bytes())
         store.put("team/run0/model.safetensors", b"0" * 1000)
+        for path in write_course(folder / "checkpoints", 2):
+            store.put(f"weights/{path.name}/model.safetensors", (path / "model.safetensors").read_bytes())
+            store.put(f"weights/{path.name}/optimizer.pt", b"0" * 1000)
         yield port
 
 
@@ -107,3 +114,52 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_bucket_that_is_not_there_is_an_error_in_one_sentence(bucket: int) -> None:
     with pytest.raises(ReadError, match="s3://other/x"):
         local_copies("s3://other/x")
+
+
+RUNS, RUN, SICK = "s3://bucket/team", "s3://bucket/team/run0/log.jsonl", "s3://bucket/team/run2/log.jsonl"
+READING: dict[str, list[str]] = {
+    "scan": [RUNS], "report": [RUNS], "compare": [RUN, SICK], "gate": [SICK], "replay": [SICK], "ingest": [RUNS],
+    "bundle": [SICK], "ack": [SICK, "entropy_explosion", "--reason", "known"], "watch": [RUN, "--plain", "--idle", "0.1"],
+    "checkpoints": ["s3://bucket/weights"], "index": [RUNS], "runs": [RUNS], "fleet": [RUNS], "digest": [RUNS],
+    "dashboard": [RUNS, "--no-browser", "--port", "0"], "mcp": [RUNS],
+}  # fmt: skip
+"""Every command that reads a path, with an address in place of it."""
+
+NOT_READING = {"run", "explain", "demo", "doctor", "init", "completion", "catalog"}
+
+
+def test_every_command_that_reads_a_path_is_tried_with_an_address() -> None:
+    assert set(READING) | NOT_READING == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(READING.keys() - {"dashboard", "mcp"}))
+def test_a_command_reads_an_address(
+    bucket: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if command in ("runs", "fleet", "digest"):
+        assert main(["index", RUNS]) == 0
+        capsys.readouterr()
+    status = main([command, *READING[command]])
+    out, error = capsys.readouterr()
+    assert status in (0, 1) and error == "" and out
+    if command == "checkpoints":
+        assert "checkpoint" in out and not list((tmp_path / "cache").rglob("optimizer.pt")), "only the weights are copied"
+    if command in ("scan", "gate", "replay", "report"):
+        assert status == (0 if command in ("report", "replay") else 1), "it has seen the run that is sick"
+
+
+@pytest.mark.parametrize("command", ["dashboard", "mcp"])
+def test_a_server_reads_an_address(bucket: int, command: str) -> None:
+    """It says that it serves, and ends when it is told to."""
+    call = [sys.executable, "-m", "rldk", command, *READING[command]]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(call, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        if command == "dashboard":
+            said = process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert said.startswith("The dashboard of "), said
+        else:
+            process.stdin.close()
+            assert process.wait(60) == 0, process.stdout.read()

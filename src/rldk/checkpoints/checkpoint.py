@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from rldk.checkpoints.dtypes import FLOATS, Array
@@ -14,7 +14,7 @@ from rldk.checkpoints.safetensors_file import Entry, SafetensorsFile, size_of
 from rldk.checkpoints.torch_file import TorchFile
 from rldk.core.errors import MissingDependencyError, ReadError
 
-__all__ = ["Checkpoint", "Found", "find_checkpoints", "has_weights", "is_weights", "step_of", "weight_bytes"]
+__all__ = ["Checkpoint", "Found", "find_checkpoints", "has_weights", "is_weights", "may_hold_weights", "step_of", "weight_bytes"]
 
 _WHOLE = ("model.safetensors", "adapter_model.safetensors", "pytorch_model.bin", "adapter_model.bin")
 _INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
@@ -140,6 +140,12 @@ def _promised(index: Path) -> dict[str, set[str]]:
 def is_weights(file: Path) -> bool:
     """Whether a file holds weights, by its name."""
     return file.suffix in _SUFFIXES and not _NOT_WEIGHTS.search(file.name) and file.is_file()
+
+
+def may_hold_weights(name: str) -> bool:
+    """Whether a file in a store holds weights or says which files do, by its name; the state of an optimizer is left there."""
+    file = PurePosixPath(name)
+    return file.name in _INDICES or (file.suffix in _SUFFIXES and not _NOT_WEIGHTS.search(file.name))
 
 
 def has_weights(path: Path) -> bool:

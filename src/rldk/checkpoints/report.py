@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rldk.core.text import counted
+from rldk.storage.places import shown
 
 __all__ = ["COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some"]
 
@@ -148,7 +149,7 @@ class CheckpointReport:
         """The whole report, for JSON; with each tensor if asked."""
         return {
             **self.row(),
-            "path": str(self.path),
+            "path": shown(self.path),
             "health_parts": dict(self.health_parts),
             "layers": [asdict(layer) for layer in self.layers],
             "problems": [asdict(problem) for problem in self.problems],

@@ -31,7 +31,7 @@ FAILING: dict[str, frozenset[str]] = {
 }
 """The verdicts on which a command fails, for each value of `--fail-on`."""
 
-_READING = frozenset({"field_map", "paths", "path", "folder", "folders", "store"})
+_READING = frozenset({"field_map", "paths", "path", "folders", "store"})
 
 
 def add_reading(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:

@@ -29,7 +29,7 @@ DEFAULT_LIMIT = 20 * 10**9
 
 _VARIABLE = "RLDK_CACHE_SIZE"
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", re.IGNORECASE)
 _WAIT = 60.0
 _OWN = frozenset({"rldk_acks.json", ".rldk"})
 """What users and commands write beside copies: it is not a copy of anything."""

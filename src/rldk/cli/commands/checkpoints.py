@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_fail_on, add_json, exit_status
-from rldk.cli.output import console, print_json, progress_bar, sparkline, table, while_read
+from rldk.cli.output import console, copy_bar, print_json, progress_bar, sparkline, table, while_read
 from rldk.core.errors import UsageError
 from rldk.core.text import clean, in_words, short_number
 
@@ -24,6 +24,7 @@ _CURVE = 24
 
 EXAMPLES = """
 rldk checkpoints out/demo/broken_checkpoints
+rldk checkpoints s3://bucket/run/checkpoints    copied first: only the files of weights
 """
 
 
@@ -38,12 +39,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rldk.checkpoints import find_checkpoints, scan_checkpoints, write_summary
+    from rldk.checkpoints.checkpoint import may_hold_weights
+    from rldk.storage.copies import local_copies
 
     if args.output is not None and Path(args.output).suffix != ".csv":
         raise UsageError(f"Expected the output to end in .csv, got {args.output!r}.")
     if args.layers < 0:
         raise UsageError(f"Expected --layers to be 0 or more, got {args.layers}.")
-    found = [one for path in args.paths for one in find_checkpoints(path)]
+    with copy_bar() as on_bytes:
+        places = [local_copies(path, on_bytes, may_hold_weights, "weights") for path in args.paths]
+    found = [one for path in places for one in find_checkpoints(path)]
     with progress_bar(_to_read([one.path for one in found])) as progress:
         reports = list(scan_checkpoints(found, _counting(progress, found[0].path.parent)))
     if args.output is not None:

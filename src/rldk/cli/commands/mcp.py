@@ -21,6 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rldk.cli.mcp_server import Folders, build_server
+    from rldk.storage.copies import local_copies
 
-    build_server(Folders(args.folders), args.samples).run("stdio")
+    build_server(Folders(local_copies(folder) for folder in args.folders), args.samples).run("stdio")
     return 0
