@@ -100,7 +100,7 @@ def rows_of(client: Client) -> RunRows:
 
 
 def short_names(rows: Sequence[Row]) -> list[str]:
-    """The names without a long beginning that all of them share: it is the end that tells them apart."""
+    """The names without a long beginning that all of them share: they differ in their ends."""
     names = [clean(row["name"], 200) for row in rows]
     first, last = min(names, default=""), max(names, default="")  # what these two share, all names do
     shared = first[: next((place for place, sign in enumerate(first) if last[place : place + 1] != sign), len(first))]

@@ -85,7 +85,7 @@ def _judged(path: Any, number: int) -> Result:
 
 
 def _name_apart(results: list[Result], keys: list[str]) -> None:
-    """Runs of one name are told apart by their logs."""
+    """Give runs of the same name the names of their logs."""
     names = [result.run.run_id for result in results]
     for result, key, name in zip(results, keys, names, strict=True):
         if names.count(name) > 1:

@@ -254,5 +254,5 @@ def _without_events(folder: Folder, path: Path, why: str) -> Row:
 
 
 def run_id_of(key: str, number: int) -> str:
-    """What an address names a run by: it says nothing of the file, and leads to none but those of the table."""
+    """What an address names a run by: a code that is looked up in the table, and never a path."""
     return hashlib.sha256(f"{key}\0{number}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
