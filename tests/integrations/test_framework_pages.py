@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from rldk.cli.main import main
 from rldk.integrations.attach import TARGETS
 
 pytestmark = pytest.mark.full
@@ -26,11 +28,25 @@ SNIPPETS = [
 @pytest.mark.parametrize(("page", "snippet"), SNIPPETS, ids=[page for page, _ in SNIPPETS])
 def test_a_snippet_runs_or_names_the_package_to_install(page: str, snippet: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
-    packages = {"huggingface": "transformers", "trackers": "wandb", **{name: package for name, (package, _) in TARGETS.items()}}
+    packages = {"huggingface": "transformers", "trackers": "wandb", "roll": "wandb"}
+    packages |= {name: package for name, (package, _) in TARGETS.items()}
     if importlib.util.find_spec(packages[page]) is None:
         assert done.returncode == 1 and "pip install" in done.stderr.splitlines()[-1]
     else:
         assert done.returncode == 0, done.stderr
+
+
+SHELL = [body for page in PAGES for body in re.findall(r"^```bash\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)]
+COMMANDS = sorted({line for body in SHELL for line in re.findall(r"^rldk (.+)$", body, re.MULTILINE)})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_of_a_command_exist(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(command.partition(" -- ")[0])
+    with pytest.raises(SystemExit):
+        main([words[0], "--help"])
+    said = capsys.readouterr().out
+    assert all(re.search(rf"{word}\b", said) for word in words[1:] if word.startswith("--")), said
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
