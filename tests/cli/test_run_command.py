@@ -298,7 +298,7 @@ def hook() -> Any:
     server.server_close()
 
 
-def test_watch_posts_each_anomaly_and_runs_the_stop_command_once(
+def test_watch_posts_each_incident_and_runs_the_stop_command_once(
     hook: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "console.log"
@@ -310,9 +310,9 @@ def test_watch_posts_each_anomaly_and_runs_the_stop_command_once(
     assert len(lines) == 1
     step, _, message = lines[0].partition(" ")
     assert {one["severity"] for one in json.loads(message)["anomalies"]} == {"critical"} and int(step) > 80
-    posted = [one for message in Hook.got for one in message["anomalies"]]
-    assert posted and {one["severity"] for one in posted} == {"critical"}
-    assert len({(one["type"], one["step"]) for one in posted}) == len(posted)
+    assert Hook.got and {message["severity"] for message in Hook.got} == {"critical"}
+    told = [(message["incident"], message["state"], message["title"]) for message in Hook.got]
+    assert len(set(told)) == len(told) == len({message["id"] for message in Hook.got})
     assert "is run at step" in capsys.readouterr().out
 
 

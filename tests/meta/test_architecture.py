@@ -14,7 +14,7 @@ ROWS = dict(re.findall(r"^\| (?!to change|---)([^|]+?) \| (.+) \|$", TABLE, re.M
 CHANGES = (
     "keys of a framework", "a detector", "restarts", "notification", "panel in report and dashboard", "TRL version",
     "metric of the trainer", "verdict rule", "command of the command line", "checkpoint format", "growing log",
-    "view of the dashboard",
+    "view of the dashboard", "column of the dashboard's table",
 )  # fmt: skip
 
 
