@@ -70,10 +70,10 @@ def judged(
     for at in range(0, len(roll.tokens), micro):
         part = whole.part(slice(at, at + micro))
         fill = (0, roll.mask.shape[1] - part.mask.shape[1])
+        with accelerator.autocast():  # first: its memory is free again before a graph is kept
+            before, _ = learners.reference(part.tokens, part.attention, part.mask, temperature)
         with torch.set_grad_enabled(once):
             graph = answers(accelerator, learners, part, temperature, True)
-        with accelerator.autocast():
-            before, _ = learners.reference(part.tokens, part.attention, part.mask, temperature)
         for name, value in zip(("old", "entropy", "values", "reference"), (*graph, before), strict=True):
             if value is not None:
                 said[name].append(F.pad(value.detach().float(), fill))
