@@ -101,10 +101,11 @@ def draw_overlay(client: Client, dark: bool) -> None:
 
 
 def _remember_behind(behind: int) -> None:
-    """Whether logs are still being read, which the whole page must know to ask again soon."""
-    if bool(behind) != bool(st.session_state.get(BEHIND)):
-        st.session_state[BEHIND] = bool(behind)
+    """Whether logs are still being read: the page is then drawn once more, to ask again by itself from then on."""
+    if behind and not st.session_state.get(BEHIND):
+        st.session_state[BEHIND] = True
         st.rerun()
+    st.session_state[BEHIND] = bool(behind)
 
 
 def _controls(found: RunRows, selected: list[Row], metrics: list[str]) -> dict[str, str] | None:

@@ -43,6 +43,7 @@ class CurveLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.asked = 0.0
+        self.stamp: tuple[int, int] | None = None
         self.runs: dict[str, GrowingRun] = {}
         self.caught_up = False
         self._log: GrowingLog | CurveTail | None = None
@@ -126,11 +127,12 @@ class Overlay:
         until, now = time.monotonic() + _READ_SECONDS, time.monotonic()
         found: dict[str, GrowingRun] = {}
         behind = 0
-        for one, key, _, row in self._table.found(wanted):
+        for one, key, known, row in self._table.found(wanted):
             log = self._opened(key)
             log.asked = now
+            if log.stamp != known.stamp:
+                log.stamp, log.caught_up = known.stamp, False
             try:
-                log.caught_up = False
                 while not log.caught_up and time.monotonic() < until:
                     log.read()
             except (RLDKError, OSError):
