@@ -159,6 +159,7 @@ def test_settings_that_hold_themselves_or_unfold_without_end_are_cut() -> None:
     wide: dict[str, object] = {"x": 1}
     for _ in range(6):
         wide = {f"k{n}": wide for n in range(100)}
-    config = RunConfig.of({"learning_rate": 1e-5, "circle": circle, "fold": fold, "wide": wide, "beta": 0.1})
+    config = RunConfig.of({"learning_rate": 1e-5, "circle": circle, "fold": fold, "wide": wide, "beta": 0.1, "size": 10**400})
+    assert config.raw["size"] == float("inf")  # as any number that is too large
     assert dict(config) == {"learning_rate": 1e-5, "kl_coef": 0.1}
     assert config.raw["circle"][0] == 1 and len(str(config.raw)) < 10_000_000

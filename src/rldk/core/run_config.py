@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from rldk.core.jsonio import MAX_STEP, to_number
 from rldk.core.knobs import canonical_knobs
 
 __all__ = ["CONFIG_KEY", "SCAN_KEYS", "RunConfig", "clean_settings"]
@@ -137,6 +138,8 @@ class _Cleaner:
         self._left -= 1
         if isinstance(value, Enum):
             value = value.value
+        if isinstance(value, int) and abs(value) > MAX_STEP:
+            return to_number(value)
         if isinstance(value, (bool, int, float)) or value is None:
             return value
         if isinstance(value, str):
