@@ -159,7 +159,8 @@ agreed with the labels in {agreed} of 30 (`python benchmarks/corpus/blind.py sco
 
 **Two splits.** Rules are made from *tune* only. *judge* has other seeds, and settings, {judge_kinds} kinds of fault and {judge_causes} causes
 that *tune* does not have. The scorer prints only totals for *judge*. `--reveal` shows its runs once and retires them: they move to
-*tune*, and new seeds are recorded in their place. After that, new kinds of fault are needed as well.
+*tune*, and new seeds are recorded in their place. After that, new kinds of fault are needed as well. The present runs of *judge*
+were looked at once, and some rules were made with them in view: until new ones are recorded, their figures are those of known runs.
 
 **What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
 are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
