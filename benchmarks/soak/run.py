@@ -14,7 +14,7 @@ Five parts, two at a time; each is a process of its own that can be run alone.
 - files: hostile files and folders are read and judged, each within 10 seconds of processor time and 1 GB of memory.
 
 Each run is added to the results file with the seed it had; the table at the end adds up all of them. Delete the file to begin
-anew. The exit status is 1 if a promise was broken in this run.
+again. The exit status is 1 if a promise was broken in this run.
 """
 
 from __future__ import annotations

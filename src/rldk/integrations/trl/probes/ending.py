@@ -1,4 +1,4 @@
-"""How many end tokens a response would have by the policy's own probabilities: none may come although many are expected."""
+"""How often a response should end by the policy's own probabilities: none may end although many should."""
 
 from __future__ import annotations
 
