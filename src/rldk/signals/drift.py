@@ -6,6 +6,8 @@ from collections import deque
 from itertools import pairwise
 from math import inf, isfinite
 
+from rldk.core.stats.base import Statistic
+
 __all__ = ["BLOCK", "BlockDrift"]
 
 BLOCK = 25
@@ -14,7 +16,7 @@ EARLY = 2
 LEAST = 0.1
 
 
-class BlockDrift:
+class BlockDrift(Statistic):
     """The means of the last five blocks of 25 rows; the first two blocks of a run, in which it finds its level, do not count.
 
     A mean that is not finite is left out.
@@ -22,8 +24,14 @@ class BlockDrift:
 
     __slots__ = ("_count", "_means", "_seen", "_total")
 
+    _means: deque[float]
+
     def __init__(self) -> None:
-        self._means: deque[float] = deque(maxlen=BLOCKS)
+        self.reset()
+
+    def reset(self) -> None:
+        super().reset()
+        self._means = deque(maxlen=BLOCKS)
         self._count = self._seen = 0
         self._total = 0.0
 
