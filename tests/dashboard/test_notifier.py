@@ -169,6 +169,6 @@ def test_the_dashboard_reports_although_no_page_is_open(server: Server, tmp_path
         server.wait(1)
         processes = [psutil.Process(dashboard.pid), *psutil.Process(dashboard.pid).children(recursive=True)]
         assert not any(server.url in word for process in processes for word in process.cmdline())
-    assert server.got and server.got[0]["anomalies"] and "rldk, run" in server.got[0]["text"]
+    assert server.got and server.got[0]["anomalies"] and "critical at step" in server.got[0]["text"]
     gone, alive = psutil.wait_procs(processes, timeout=SECONDS)
     assert len(gone) == len(processes) and not alive

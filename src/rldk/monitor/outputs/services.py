@@ -139,7 +139,7 @@ class Ntfy(IncidentNotification):
                 send_bytes(self._url, message.png, self.timeout, {**headers, **given}, "PUT")
                 return
             except urllib.error.HTTPError as error:
-                if error.code not in (400, 413, 507):  # no attachments, too large, or no room for it
+                if error.code not in (400, 405, 413, 501, 507):  # no attachments, too large, or no room for it
                     raise
                 self._attaches = False
         server, _, topic = self._url.rpartition("/")
