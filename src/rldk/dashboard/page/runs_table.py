@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -21,6 +23,7 @@ DRAWN = "rldk_drawn_selection"
 
 _TABLE = "rldk_runs"
 _SHOWN_IDS = "rldk_shown_ids"
+_GENERATION = "rldk_table_generation"
 _MAX_SETTINGS = 8
 _ROW_PIXELS, _MAX_PIXELS = 35, 460
 _COLOURS = {"critical": "red", "warning": "orange", "healthy": "green", "no data": "gray", "not judged yet": "gray"}
@@ -80,20 +83,26 @@ def _draw_rows(found: RunRows, rows: list[Row]) -> None:
     ids = [row["id"] for row in rows]
     selected = set(st.session_state["rldk_selected"])
     wanted = [place for place, one in enumerate(ids) if one in selected]
-    state = st.session_state.get(_TABLE)
-    shown = list(state["selection"]["rows"]) if state else []
-    on_name = state is not None and any(column == "run" for _, column in state["selection"]["cells"])
-    if sorted(shown) != wanted or on_name:  # a name that was clicked can be clicked again
-        st.session_state[_TABLE] = {"selection": {"rows": wanted, "columns": [], "cells": []}}
+    key = _table_key(ids)
+    state = st.session_state.get(key)
+    if state is not None and sorted(state["selection"]["rows"]) != wanted:  # selected by the address, or cleared
+        st.session_state[_GENERATION] = st.session_state.get(_GENERATION, 0) + 1
+        key = _table_key(ids)
     st.session_state[_SHOWN_IDS] = ids
     settings = [setting_column(name) for name in found.settings]
     order = ["verdict", "run", "status", "changed", "steps", "reward", "KL", "curve", "cause", *settings[:_MAX_SETTINGS]]
     st.dataframe(
-        columns_of(rows, found.settings), key=_TABLE, on_select=_picked, selection_mode=["multi-row", "single-cell"],
+        columns_of(rows, found.settings), key=key, on_select=partial(_picked, key), selection_mode=["multi-row", "single-cell"],
+        selection_default={"selection": {"rows": wanted}},
         column_order=[*order, "tags", "note", "framework"], column_config=_column_config(found),
         hide_index=True, height=min(_MAX_PIXELS, _ROW_PIXELS * (len(rows) + 1) + 3), row_height=_ROW_PIXELS,
         placeholder="–",
     )  # fmt: skip
+
+
+def _table_key(ids: list[str]) -> str:
+    """The browser knows selected rows by their places: a table with other rows, or in another order, is another table."""
+    return f"{_TABLE}_{st.session_state.get(_GENERATION, 0)}_{zlib.crc32('.'.join(ids).encode())}"
 
 
 def _column_config(found: RunRows) -> dict[str, Any]:
@@ -123,10 +132,10 @@ def _column_config(found: RunRows) -> dict[str, Any]:
     return made
 
 
-def _picked() -> None:
+def _picked(key: str) -> None:
     """Take the selection of the table: rows that are not shown stay selected, and a click on a name opens that run."""
     ids = st.session_state.get(_SHOWN_IDS, [])
-    state = st.session_state[_TABLE]["selection"]
+    state = st.session_state[key]["selection"]
     for place, column in state["cells"]:
         if column == "run" and 0 <= place < len(ids):
             st.session_state["rldk_to_open"] = ids[place]
@@ -137,6 +146,7 @@ def _picked() -> None:
 
 def open_run(row: Row) -> None:
     """Show the page of a run from now on."""
+    st.session_state[_GENERATION] = st.session_state.get(_GENERATION, 0) + 1  # so that the name can be clicked again
     st.session_state.update(rldk_run=row["key"], rldk_part=row["part"], rldk_table_page="", rldk_span=None)
     st.session_state.pop(f"rldk_part_{row['key']}", None)
 
