@@ -153,7 +153,10 @@ class Hours:
     axis, run_id = "hours", "r"
 
     def __init__(self, growing: GrowingRun) -> None:
-        self.names, self.places, self._growing = growing.names, growing.places, growing
+        self.names, self._growing = growing.names, growing
+
+    def places(self, steps: Any) -> Any:
+        return self._growing.places(steps, self.axis)
 
     def points(self, names: Any, buckets: int, span: Any = None) -> Any:
         return self._growing.points(names, buckets, span, self.axis)

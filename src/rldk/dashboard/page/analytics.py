@@ -47,8 +47,8 @@ def draw_analytics(view: RunView) -> None:
     inactive = found.get("inactive") or []
     if inactive:
         with st.expander(f"{counted(len(inactive), 'detector')} inactive: metrics are not logged"):
-            rows = [[in_words(one["detector"]), ", ".join(one["missing"])] for one in inactive]
-            table("Inactive detectors", ["detector", "not logged"], rows)
+            lacking = [[in_words(one["detector"]), ", ".join(one["missing"])] for one in inactive]
+            table("Inactive detectors", ["detector", "not logged"], lacking)
 
 
 def _standing(view: RunView, name: str) -> list[dict[str, Any]]:

@@ -65,7 +65,8 @@ class RunView:
         """What was seen in an incident, in the order in which it began; empty for one of long ago."""
         stories = self.state.get("stories") or []
         latest = (self.state.get("incidents") or [])[-len(stories) :] if stories else []
-        told = next((told for one, told in zip(latest, stories, strict=True) if one["index"] == incident.index), [])
+        pairs = zip(latest, stories, strict=True)
+        told: list[dict[str, Any]] = next((told for one, told in pairs if one["index"] == incident.index), [])
         return [Moment(Anomaly.from_dict(one["anomaly"]), one["began"], one["first"]) for one in told]
 
     @property

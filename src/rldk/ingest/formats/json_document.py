@@ -46,7 +46,7 @@ def looks_like_document(source: Source) -> bool:
 def rows_of(document: Any) -> list[Mapping[str, Any]] | None:
     """The rows that a document holds as objects, or `None` if it holds none."""
     if isinstance(document, list):
-        rows = [row for row in document if isinstance(row, dict)]
+        rows: list[Mapping[str, Any]] = [row for row in document if isinstance(row, dict)]
         return (rows if not rows or _measure(rows[:20]) else rows_anywhere(document) or rows) or None
     if not isinstance(document, dict):
         return None
