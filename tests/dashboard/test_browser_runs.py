@@ -94,6 +94,7 @@ def test_a_name_opens_its_run_and_back_returns_to_the_table(visit: Visit) -> Non
     visit.page.mouse.click(box["x"] + 100, box["y"] + 1.5 * ROW)
     visit.page.wait_for_selector("[data-rldk=header]")
     assert "sick" in visit.text("[data-rldk=header]") and "run=0_events.jsonl" in visit.page.url
+    visit.page.wait_for_timeout(3500)  # sooner, it might be a click that came before the new address
     visit.page.go_back()
     visit.page.wait_for_selector(TABLE)
     visit.page.get_by_text("1 of 4 runs").wait_for()

@@ -6,6 +6,7 @@ ever compared with what there is: it names no file, and a value that means nothi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import isfinite
@@ -16,6 +17,8 @@ import streamlit as st
 __all__ = ["RUN_PAGE", "TABLE_PAGE", "load", "write"]
 
 _WRITTEN = "rldk_address"
+_REPLACED = "rldk_replaced_addresses"
+_LATE_SECONDS = 3.0
 _MAX_RUNS = 2_000
 _MAX_TEXT = 300
 
@@ -107,7 +110,7 @@ def load() -> None:
     """Take the view from the address if it is not the one that was written last: at the first visit, or after "back"."""
     given = _given()
     first = _WRITTEN not in st.session_state
-    if first or given != st.session_state[_WRITTEN]:
+    if first or (given != st.session_state[_WRITTEN] and not _is_late(given)):
         shown = RUN_PAGE if "run" in given else TABLE_PAGE
         for name, field in FIELDS.items():
             value = _read(field, given[name]) if name in given else field.default
@@ -128,7 +131,21 @@ def write(shown: Collection[str]) -> None:
             made[name] = field.write(value)
     if made != _given():
         st.query_params.from_dict(made)
+    before = st.session_state.get(_WRITTEN)
+    if before is not None and before != made:
+        st.session_state[_REPLACED] = [*_replaced(), (time.monotonic() + _LATE_SECONDS, before)]
     st.session_state[_WRITTEN] = made
+
+
+def _replaced() -> list[tuple[float, dict[str, str]]]:
+    """The addresses that were replaced a moment ago."""
+    now = time.monotonic()
+    return [one for one in st.session_state.get(_REPLACED, ()) if now < one[0]]
+
+
+def _is_late(given: dict[str, str]) -> bool:
+    """Whether a browser gives an address that was replaced a moment ago: it was clicked in before it had the new one."""
+    return any(given == address for _, address in _replaced())
 
 
 def _given() -> dict[str, str]:

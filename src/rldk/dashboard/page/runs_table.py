@@ -24,6 +24,7 @@ DRAWN = "rldk_drawn_selection"
 _TABLE = "rldk_runs"
 _SHOWN_IDS = "rldk_shown_ids"
 _GENERATION = "rldk_table_generation"
+_FIRST = "rldk_table_first_selection"
 _MAX_SETTINGS = 8
 _ROW_PIXELS, _MAX_PIXELS = 35, 460
 _COLOURS = {"critical": "red", "warning": "orange", "healthy": "green", "no data": "gray", "not judged yet": "gray"}
@@ -89,11 +90,14 @@ def _draw_rows(found: RunRows, rows: list[Row]) -> None:
         st.session_state[_GENERATION] = st.session_state.get(_GENERATION, 0) + 1
         key = _table_key(ids)
     st.session_state[_SHOWN_IDS] = ids
+    first = st.session_state.get(_FIRST)
+    if first is None or first[0] != key:  # what a table begins with must not change under the user's clicks
+        first = st.session_state[_FIRST] = (key, wanted)
     settings = [setting_column(name) for name in found.settings]
     order = ["verdict", "run", "status", "changed", "steps", "reward", "KL", "curve", "cause", *settings[:_MAX_SETTINGS]]
     st.dataframe(
         columns_of(rows, found.settings), key=key, on_select=partial(_picked, key), selection_mode=["multi-row", "single-cell"],
-        selection_default={"selection": {"rows": wanted}},
+        selection_default={"selection": {"rows": first[1]}},
         column_order=[*order, "tags", "note", "framework"], column_config=_column_config(found),
         hide_index=True, height=min(_MAX_PIXELS, _ROW_PIXELS * (len(rows) + 1) + 3), row_height=_ROW_PIXELS,
         placeholder="–",

@@ -192,8 +192,8 @@ class Place {
     await Plotly.react(plot, spec.data, spec.layout, config);
     if (isNew) {
       plot.on('plotly_relayout', (event) => this.told(plot, event));
-      plot.on('plotly_hover', (event) => cross(event.points[0]));
-      plot.on('plotly_unhover', () => cross(null));
+      plot.addEventListener('mousemove', (event) => cross(placeOf(plot, event)));
+      plot.addEventListener('mouseleave', () => cross(null));
     }
   }
 
@@ -225,7 +225,7 @@ class Place {
     for (const plot of this.plots.values()) {
       const { xaxis, yaxis } = plot._fullLayout ?? {};
       if (!xaxis || !plot.rldkHeight) continue;
-      const place = point && point.xaxis.type === xaxis.type ? xaxis.d2p(point.x) : NaN;
+      const place = point && point.type === xaxis.type ? xaxis.d2p(point.x) : NaN;
       const shown = place >= 0 && place <= xaxis._length;
       if (shown && !plot.rldkCross) {
         plot.rldkCross = Object.assign(document.createElement('div'), { className: 'rldk-cross' });
@@ -250,6 +250,14 @@ class Place {
     for (const [key, plot] of [...this.plots]) this.remove(key, plot);
     this.grid.remove();
   }
+}
+
+// Where the mouse is on the x axis of a plot; nothing beside its curves.
+function placeOf(plot, event) {
+  const { xaxis } = plot._fullLayout ?? {};
+  if (!xaxis) return null;
+  const pixels = event.clientX - plot.getBoundingClientRect().left - xaxis._offset;
+  return pixels >= 0 && pixels <= xaxis._length ? { x: xaxis.p2d(pixels), type: xaxis.type } : null;
 }
 
 // All plots of the page share the crosshair.
