@@ -64,7 +64,8 @@ def _controls() -> tuple[str, str]:
     middle.pills("Show", SHOWN, selection_mode="multi", key="rldk_shown", help="Without a choice, all runs are shown.")
     if st.session_state["rldk_order"] not in ORDERS:
         st.session_state["rldk_order"] = "newest"
-    order = right.selectbox("Order", list(ORDERS), key="rldk_order", help="Or click the head of a column.")
+    place = list(ORDERS).index(st.session_state["rldk_order"])  # also its default: a busy browser may miss that it was set
+    order = right.selectbox("Order", list(ORDERS), place, key="rldk_order", help="Or click the head of a column.")
     return pattern or "", order or "newest"
 
 
