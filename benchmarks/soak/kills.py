@@ -30,11 +30,11 @@ def main() -> None:
     account.count(events_lost=0)
     with private_folder() as work:
         while account.going:
-            place = work / f"t{account.counts['trainings_killed']}"
+            place = work / f"t{account.counts['events_acknowledged_by_trainings']}"
             acknowledged, lost = kill_one(place, chance)
-            account.count(trainings_killed=1, events_acknowledged_by_trainings=acknowledged)
-            if acknowledged < 2:
-                account.break_("trainings_that_did_not_begin", f"a training acknowledged {acknowledged} events in {PATIENCE} s")
+            begun = acknowledged > 1
+            account.count(trainings_killed=int(begun), trainings_that_did_not_begin=int(not begun))
+            account.count(events_acknowledged_by_trainings=acknowledged)
             if lost:
                 account.break_("events_lost", f"a killed training lost {lost} of {acknowledged} acknowledged events", lost)
             shutil.rmtree(place, ignore_errors=True)

@@ -16,7 +16,7 @@ SOAK = Path(__file__).resolve().parents[2] / "benchmarks" / "soak"
 
 def part(name: str, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, str(SOAK / f"{name}.py"), "2", "7", *arguments], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(SOAK / f"{name}.py"), "2", "7", *arguments], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))
