@@ -3,7 +3,7 @@
 First one training without rldk gives the weights, and one with it the functions that run, by phase: while the training begins,
 in its steps, and as it ends. Then trainings follow each other in this process. In each of them one function at a time is
 replaced by one that raises, until it was called or some hooks have passed; then it is restored and the next one is taken. The
-functions that have had the fewest errors come first, so that all of them have their turn.
+functions that were tried least often come first, so that all of them have their turn.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def name_of(code: CodeType) -> str:
 
 
 class Plan:
-    """Which function is next: the one with the fewest errors so far, and of those the one that was tried least often."""
+    """Which function is next: the one that was tried least often, whether it was called then or not."""
 
     def __init__(self, sites: dict[CodeType, set[str]], chance: random.Random) -> None:
         self.sites, self.chance = sites, chance
@@ -147,7 +147,7 @@ class Plan:
         """A function that runs in this phase, with all that share its code: closures have it in common."""
         those = [code for code, phases in self.sites.items() if phase in phases]
         self.chance.shuffle(those)
-        for code in sorted(those, key=lambda one: (self.raised[one], self.tried[one])):
+        for code in sorted(those, key=self.tried.__getitem__):
             self.tried[code] += 1
             functions = self.functions.get(code) or [one for one in gc.get_referrers(code) if isinstance(one, FunctionType)]
             if functions:
@@ -156,7 +156,7 @@ class Plan:
 
 
 class Faults(Phases):
-    """Raises an error in one function at a time, a few times in each update."""
+    """Raises an error in one function at a time; the next one is taken as soon as it was raised."""
 
     def __init__(self, plan: Plan, from_begin: bool) -> None:
         self.plan, self.from_begin = plan, from_begin
@@ -195,6 +195,8 @@ class Faults(Phases):
         if armed is not None:
             self.fired.append(armed[0])
             self.plan.raised[armed[0]] += 1
+            if self.phase != "begin":  # without its beginning, nothing else of rldk would run
+                self.arm()
         raise self.plan.chance.choice(ERRORS)("made to fail")
 
     def on_init_end(self, *_: Any, **__: Any) -> None:
