@@ -122,7 +122,7 @@ def test_what_was_acknowledged_raises_no_alarm_and_is_shown_as_that(
     assert "acknowledged" in headline and "known &lt;script&gt;" in headline and ATTACK not in headline and not details
     assert view.alerts == [] and standing_of(view) == "healthy" and browser_alerts(view)["incidents"] == []
     assert view.state["verdict"] == "critical"  # the verdict is what it was
-    assert "Acknowledged: known &lt;script&gt;" in worst_incident_card(view)
+    assert "Acknowledged:</b> known &lt;script&gt;" in worst_incident_card(view)
     (tmp_path / FILE).unlink()
     assert look(reader).alerts
 

@@ -56,11 +56,15 @@ def make_world(folder: Path) -> None:
     for path, name in zip(write_course(folder / "out/saved", count=4), (100, 200, 300, 400), strict=True):
         (folder / "out/run").mkdir(exist_ok=True)
         shutil.move(path, folder / f"out/run/checkpoint-{name}")
-    (folder / "train.py").write_text("for step in range(5):\n    print({'step': step, 'kl': 0.02, 'reward': 0.5})\n")
-    program = folder / "bin/scancel"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n")
-    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    training = "for step in range(5):\n    print({'step': step, 'kl': 0.02, 'reward': 0.5})\n"
+    for name in ("train.py", "ppo.py", "trainer/train_grpo.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(training)
+    (folder / "bin").mkdir()
+    for name, script in (("scancel", "#!/bin/sh\n"), ("deepspeed", "#!/bin/sh\nexec python train.py\n")):
+        program = folder / "bin" / name
+        program.write_text(script)
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
     (folder / "bin/python").symlink_to(sys.executable)
     (folder / "experiments").mkdir()
 
@@ -69,7 +73,7 @@ def words_of(command: str, hook: str) -> list[str]:
     """The words of a command, with the addresses of examples replaced by one of this machine, and ending by itself."""
     line = re.sub(r"https://hooks\.example\.(?:com|org)/\S*", hook, command)
     line = line.replace("/scratch/runs", "out")
-    line = re.sub(r"\s>>?\s*\S+$", "", line)  # a script that goes to a file
+    line = re.sub(r"\s>>?\s*\S+$| \| my_program\b.*$", "", line)  # what goes to a file, or to another program
     words = shlex.split(line, comments=True)[1:]
     if words[0] == "watch":
         words = [*words, "--idle", "0.1"]  # the last one counts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import urllib.request
@@ -158,7 +157,7 @@ def test_a_server_reads_an_address(bucket: int, command: str) -> None:
         assert process.stdin is not None and process.stdout is not None
         if command == "dashboard":
             said = process.stdout.readline()
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             assert said.startswith("The dashboard of "), said
         else:
             process.stdin.close()

@@ -32,9 +32,9 @@ class KlPenaltyTooStrong(Detector):
     __slots__ = ("_pairs", "strong")
     type: ClassVar[str] = "kl_penalty_too_strong"
     family: ClassVar[str] = "kl_schedule"
-    needs: ClassVar = (("reward_mean",), ("kl_coef", "kl_penalty_reward", "loss"))
+    needs: ClassVar = (("reward_mean",), ("kl_coef", "kl_penalty_reward", "kl_mean"))
     panels: ClassVar = ("kl", "kl_coef", "reward")
-    reads: ClassVar = ("kl_mean", "loss", "value_loss", "reward_std")
+    reads: ClassVar = ("loss", "value_loss", "reward_std")
     advice: ClassVar[str] = "Lower the KL coefficient (`kl_coef`, `beta`) to 0.01 to 0.1."
     clear: ClassVar[int] = 5
     clauses: ClassVar = {

@@ -42,6 +42,7 @@ class ValueFrozen(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         change = view.get("weight_change_value")
         frozen = view.get("value_trainable_params").last == 0.0
-        if not frozen and not (change.n >= 3 and change.last == 0.0 and (not change.ready or change.high == 0.0)):
+        still = change.n >= 3 and change.first == change.last == 0.0 and (not change.ready or change.high == 0.0)
+        if not frozen and not still:
             return ()
         return (Finding("", 0.0, 0.0, "The weights of the value function do not change.", clause="still"),)
