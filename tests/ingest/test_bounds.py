@@ -11,7 +11,7 @@ import pytest
 
 from rldk.core.errors import ReadError
 from rldk.ingest import read_runs
-from rldk.ingest.formats import json_document, stores
+from rldk.ingest.formats import json_blocks, json_document, stores
 from rldk.ingest.formats.notebook import tables_in
 from rldk.log import lines
 from rldk.log.problems import LineProblems
@@ -99,6 +99,20 @@ def test_a_store_of_endless_keys_makes_rows_of_some(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(stores, "_MAX_KEYS", 100)
     rows = list(stores.gather(((1, 0.0, f"key{n}", 0.5) for n in range(1000)), "a"))
     assert max(map(len, rows)) <= 101 and sum(len(row) - 3 for row in rows) == 1000 and {row["step"] for row in rows} == {1}
+
+
+@pytest.mark.parametrize("filling", [b"\n" * (8 << 20), b"\0" * (8 << 20), b"x" * (8 << 20)])
+def test_what_follows_long_after_the_last_json_line_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filling: bytes
+) -> None:
+    monkeypatch.setattr(json_blocks, "_QUIET_BYTES", 4 << 20)
+    rows = b"".join(b'{"step": %d, "loss": 0.5, "reward": 1.0}\n' % n for n in range(400))
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(rows + filling + b"\n" + rows.replace(b"0.5", b"0.4"))
+    found = read_runs(path)
+    assert [len(run) for run in found.runs] == [400] and "no row came for" in str(found.files[0].problems.damage)
+    monkeypatch.setattr(json_blocks, "_QUIET_BYTES", 16 << 20)
+    assert sum(len(run) for run in read_runs(path).runs) == 800  # the log goes on after it
 
 
 def test_tables_of_pages_are_found_in_one_pass() -> None:

@@ -134,6 +134,7 @@ def _struct(row: Mapping[str, Any], known: Mapping[str, Any]) -> type[msgspec.St
 
 _MAX_SHAPES = 64
 _SMALL_PART = 16 << 10
+_QUIET_BYTES = 256 << 20
 _OPEN, _CLOSE, _RETURN, _NEWLINE = b"{}\r\n"
 
 Parse = Callable[[int, bytes], Mapping[str, Any] | None]
@@ -160,12 +161,18 @@ class FastRows:
     def fill(self, source: Source, parse: Parse, problems: LineProblems, progress: Progress | None = None) -> None:
         """Put all lines of a file into the table: whole blocks where their lines look alike, else line by line.
 
-        `parse` makes a row of a line the general way, or counts the line among the problems and gives `None`.
+        `parse` makes a row of a line the general way, or counts the line among the problems and gives `None`. Where no row comes
+        for very long, as in gigabytes of newlines, the rest is not read.
         """
         splitter = LineSplitter(MAX_LINE_BYTES, problems)
         with no_garbage_collection():
             tail = b""
+            quiet, rows = 0, 0
             for block in iter_blocks(source.path, problems, progress):
+                quiet, rows = (quiet + len(block) if rows == self._builder.rows else 0), self._builder.rows
+                if quiet > _QUIET_BYTES:
+                    problems.damage = f"no row came for {quiet >> 20} MiB: what follows line {splitter.number} was not read"
+                    return
                 start = block.find(b"\n") + 1 if tail or splitter.holds else 0
                 line, tail = tail + block[:start], b""
                 if splitter.holds or (line and not start):
