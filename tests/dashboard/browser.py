@@ -63,9 +63,21 @@ class Visit:
             self.page.wait_for_selector(wait)
         return self
 
-    def view(self, name: str) -> None:
-        """Choose a view."""
-        self.page.get_by_role("radio", name=name, exact=True).first.click()
+    def view(self, name: str, shown: str = "") -> None:
+        """Choose a view, and wait for something on it; a click that falls into a redraw is made again."""
+        from playwright.sync_api import TimeoutError as Late
+
+        button = self.page.get_by_role("radio", name=name, exact=True).first
+        for attempt in range(6):
+            button.click()
+            if not shown:
+                return
+            try:
+                self.page.wait_for_selector(shown, state="attached", timeout=PATIENCE / 6)
+                return
+            except Late:
+                if attempt == 5:
+                    raise
 
     def plots(self) -> list[dict[str, Any]]:
         """What the plots show."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -74,11 +73,8 @@ def test_a_live_alert_cannot_be_missed(tmp_path: Path) -> None:
 
 
 def _stays_in_sight(visit: Visit) -> None:
-    visit.view("Curves")
-    visit.page.wait_for_selector("[data-rldk=drawn] [data-panel=losses]", state="attached")
-    scroll: Any = visit.page.evaluate(
-        "() => { const main = document.querySelector('[data-testid=stMain]'); main.scrollTo(0, 400); return main.scrollTop; }"
-    )
-    assert scroll > 100
+    visit.view("Curves", "[data-rldk=drawn] [data-panel=losses]")
+    scrolled = "const main = document.querySelector('[data-testid=stMain]'); main.scrollTo(0, 400); return main.scrollTop > 100;"
+    visit.until(f"() => {{ {scrolled} }}")
     box = visit.page.locator(f"{BANNER}.critical").bounding_box()
     assert box is not None and 0 <= box["y"] < 200

@@ -130,8 +130,7 @@ def test_what_is_not_text_is_shown_and_what_is_no_file_is_listed(visits: tuple[A
     assert "half\\udfff" in visit.text("[data-rldk=header]") or "half?" in visit.text("[data-rldk=header]")
     visit.page.get_by_text("1 skipped: pipe_[x](http:..y)_events.jsonl is a pipe").wait_for()
     for view, shown in (("Samples", "[data-rldk=sample]"), ("Alerts", "text=Alerts written by the run itself")):
-        visit.view(view)
-        visit.page.wait_for_selector(shown)
+        visit.view(view, shown)
         visit.check()
     visit.close()
 

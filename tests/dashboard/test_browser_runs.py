@@ -67,7 +67,7 @@ def test_runs_are_selected_drawn_hidden_and_shared(visit: Visit, dashboard: tupl
     assert visit.page.locator("img[src=x]").count() == 0 and "<script>window.pwned=2" in visit.text(".rldk-legend")
     visit.page.locator(".rldk-legend button", has_text="calm-1").click()
     visit.until(f"() => Object.fromEntries(({LINES})())['calm-1'] === 'legendonly'")
-    assert dict(visit.page.evaluate(LINES))["sick"] is True
+    visit.until(f"() => Object.fromEntries(({LINES})())['sick'] === true")
     visit.page.locator(".js-plotly-plot .nsewdrag").first.hover()
     visit.until("() => [...document.querySelectorAll('.rldk-cross')].filter(one => !one.hidden).length >= 2")
     visit.page.get_by_text("Y: log").click()
@@ -77,10 +77,9 @@ def test_runs_are_selected_drawn_hidden_and_shared(visit: Visit, dashboard: tupl
     browser, running = dashboard
     other = Visit(browser, running.url).go(address.removeprefix(f"{running.url}/"), ".rldk-legend button")
     other.until(ALL_DRAWN)
-    assert other.page.locator(".rldk-legend button").count() == 4
-    assert other.page.evaluate("() => document.querySelector('.js-plotly-plot')._fullLayout.yaxis.type") == "log"
-    other.view("Compare")
-    other.page.wait_for_selector("[data-rldk=comparison]")
+    other.until("() => document.querySelectorAll('.rldk-legend button').length === 4")
+    other.until("() => document.querySelector('.js-plotly-plot')._fullLayout.yaxis.type === 'log'")
+    other.view("Compare", "[data-rldk=comparison]")
     assert "Where each ended" in other.text("[data-rldk=comparison]")
     other.check()
     other.close()
