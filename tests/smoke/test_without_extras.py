@@ -13,7 +13,7 @@ from rldk.cli.main import main
 
 EXTRAS = {
     "rldk.integrations.trl": ("transformers", "torch", "trl"),
-    "rldk.dashboard": ("streamlit", "plotly"),
+    "rldk.dashboard": ("streamlit", "plotly", "pyarrow"),  # streamlit brings pyarrow
     "rldk.checkpoints": ("torch", "safetensors"),
     "rldk.integrations.huggingface": ("transformers",),
     "rldk.integrations.ms_swift": ("ms-swift",),
