@@ -7,10 +7,13 @@ from typing import Any
 
 from rldk.core.errors import UsageError
 from rldk.core.knobs import KNOBS, flat_settings
+from rldk.core.run_config import RunConfig
 from rldk.core.text import did_you_mean, short_number
 from rldk.runs.run import Run
 
-__all__ = ["ALL_SETTINGS", "PLACES", "differing_settings", "group_names", "run_groups", "settings_of", "shown_value"]
+__all__ = [
+    "ALL_SETTINGS", "PLACES", "differing_settings", "group_names", "plain_settings", "run_groups", "settings_of", "shown_value",
+]  # fmt: skip
 
 ALL_SETTINGS = "config"
 """Group by this: runs that have all settings in common, except the seed."""
@@ -24,11 +27,15 @@ _MAX_SETTINGS = 200
 Settings = Mapping[str, Any]
 
 
-def settings_of(run: Run) -> dict[str, Any]:
+def plain_settings(config: RunConfig) -> dict[str, Any]:
     """The settings by one name each: all of them by their own path, and the knobs by their canonical name."""
-    flat = flat_settings(run.config.raw)
-    plain = {key: value for key, value in flat.items() if isinstance(value, (str, int, float, bool))}
-    return {**dict(list(plain.items())[:_MAX_SETTINGS]), **dict(run.config)}
+    plain = {name: value for name, value in flat_settings(config.raw).items() if isinstance(value, (str, int, float, bool))}
+    return {**dict(list(plain.items())[:_MAX_SETTINGS]), **dict(config)}
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    """The settings of a run by one name each."""
+    return plain_settings(run.config)
 
 
 def differing_settings(runs: Sequence[Settings]) -> list[str]:

@@ -19,7 +19,7 @@ from rldk.runs.run import Run
 from rldk.runs.table import NUMBER
 from rldk.storage.places import folder_of, shown
 
-__all__ = ["CONFIG", "CURVES", "SPARKLINE_CELLS", "index_file", "name_of", "path_of", "row_of", "unread_row"]
+__all__ = ["CONFIG", "CURVES", "REWARDS", "SPARKLINE_CELLS", "index_file", "name_of", "path_of", "row_of", "unread_row"]
 
 CONFIG = "config."
 """What the columns of the configuration begin with."""
@@ -28,7 +28,8 @@ SPARKLINE_CELLS = 32
 CURVES = {"kl": "kl_mean", "entropy": "entropy_mean", "length": "rollout_length_mean"}
 """The metrics of which a thinned curve is kept, beside that of the reward."""
 
-_REWARDS = ("reward_mean", "preference_accuracy", "preference_margin", "eval_reward_mean")
+REWARDS = ("reward_mean", "preference_accuracy", "preference_margin", "eval_reward_mean")
+"""What stands for the reward in a table of runs: the first of these that a run has."""
 
 
 def index_file(reading: Reading, log: LogFile) -> list[dict[str, Any]]:
@@ -57,7 +58,7 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
     """The row of a judged run, the `number`-th of its file."""
     run, worst, coverage = result.run, result.worst, result.coverage
     stop = result.would_stop
-    reward = next((name for name in _REWARDS if name in run.columns), None)
+    reward = next((name for name in REWARDS if name in run.columns), None)
     return {
         "path": name_of(run.path),
         "number": number,

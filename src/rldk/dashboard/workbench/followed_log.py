@@ -5,19 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from rldk.comparison.grouping import plain_settings
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.core.knobs import flat_settings
 from rldk.core.run_config import RunConfig
-from rldk.fleet.row import SPARKLINE_CELLS
+from rldk.fleet.row import REWARDS, SPARKLINE_CELLS
 from rldk.ingest.run_settings import settings_beside
 from rldk.judge.follow import FollowedRun, LogFollower
 from rldk.runs.run import Run
 
 __all__ = ["FollowedLog", "Sparkline", "TableRun"]
 
-REWARDS = ("reward_mean", "preference_accuracy", "preference_margin", "eval_reward_mean")
-_MAX_SETTINGS = 200
 _JUDGED_AT_ONCE = 100  # about 10 ms, after which a page is answered
 
 Row = dict[str, Any]
@@ -96,12 +94,6 @@ class TableRun(FollowedRun):
             "cause_title": worst.title if worst else None,
             "config": plain_settings(self._run_config.filled(self.settings).filled(beside)),
         }
-
-
-def plain_settings(config: RunConfig) -> dict[str, Any]:
-    """All settings by their own path, and the knobs by their canonical name."""
-    flat = {name: value for name, value in flat_settings(config.raw).items() if isinstance(value, (str, int, float, bool))}
-    return {**dict(list(flat.items())[:_MAX_SETTINGS]), **dict(config)}
 
 
 class FollowedLog:
