@@ -53,6 +53,17 @@ def test_groups_of_seeds(runs: list[str], capsys: pytest.CaptureFixture[str]) ->
     assert "learning_rate" in said and "lr=0.0005 leaves lr=1e-05" in said and "(2 runs)" in said and " ± " in said
 
 
+def test_the_json_of_groups_has_their_mean_and_band_over_the_steps(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *runs[:3], "--group-by", "config.lr", "--json"]) == 0
+    pair, alone = json.loads(capsys.readouterr().out)["groups"]
+    curve = pair["curves"]["reward_mean"]
+    assert {name: len(values) for name, values in curve.items()} == dict.fromkeys(("step", "mean", "low", "high"), 96)
+    assert curve["step"][0] >= 0 and curve["step"][-1] <= pair["last_step"] and curve["step"] == sorted(curve["step"])
+    halves = [(high - low) / 2 for low, high in zip(curve["low"], curve["high"], strict=True)]
+    assert halves == pytest.approx([0.0005] * 96, rel=0.05)  # two runs 0.001 apart, and the band stays between them
+    assert "curves" not in alone
+
+
 def test_another_baseline(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *runs[:3], "--baseline", "c"]) == 0
     assert "a leaves c at step" in capsys.readouterr().out

@@ -9,6 +9,7 @@ import pytest
 
 import rldk
 from rldk.cli.main import COMMANDS, main
+from rldk.storage.cache import cache_limit
 
 Make = Callable[..., str]
 LIMIT = '[limits.reward_mean]\nmax = -100\nseverity = "critical"\n'
@@ -47,7 +48,7 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(
 
 
 def test_yaml_is_still_read_and_wins_over_the_file(project: Path, make_log: Make) -> None:
-    (project / "rldk.toml").write_text(LIMIT + '[detectors.plateau]\nenabled = false\n')
+    (project / "rldk.toml").write_text(LIMIT + "[detectors.plateau]\nenabled = false\n")
     (project / "own.yaml").write_text("limits: {reward_mean: {max: 1000}}")
     assert main(["scan", make_log("healthy"), "--config", str(project / "own.yaml")]) == 0
     (project / "rldk.toml").write_text('config = "own.yaml"\n')
@@ -109,3 +110,22 @@ def test_completion_knows_every_command(shell: str, capsys: pytest.CaptureFixtur
     assert main(["completion", shell]) == 0
     said = capsys.readouterr().out
     assert all(command in said for command in COMMANDS) and "summary" in said and f"for {shell}" in said
+
+
+@pytest.mark.parametrize("command", ["dashboard", "scan", "report", "index"])
+def test_commands_that_copy_logs_take_the_size_of_the_cache_from_the_file(
+    project: Path, command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rldk.storage.cache._set_limit", None)
+    monkeypatch.delenv("RLDK_CACHE_SIZE", raising=False)
+    (project / "rldk.toml").write_text('cache_size = "3GB"\n')
+    main([command, "missing"])
+    assert cache_limit() == 3 * 10**9
+    (project / "rldk.toml").write_text('cache_size = "much"\n')
+    assert main([command, "missing"]) == 2
+    assert "cache_size: Expected a size such as 20GB or 500MB, got 'much'." in " ".join(capsys.readouterr().err.split())
+
+
+def test_init_replaces_a_file_that_cannot_be_used(project: Path) -> None:
+    (project / "rldk.toml").write_text('cache_size = "much"\n')
+    assert main(["init", str(project), "--force"]) == 0

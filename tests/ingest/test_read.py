@@ -35,11 +35,18 @@ def write(path: Path, rows: list[Any]) -> Path:
 
 
 def test_a_file_a_folder_a_glob_and_a_list(tmp_path: Path) -> None:
-    one, two = write(tmp_path / "one.jsonl", events(range(5), reward=1.0)), write(tmp_path / "deep/two.jsonl", events(range(3),
-    reward=2.0))
+    one, two = (
+        write(tmp_path / "one.jsonl", events(range(5), reward=1.0)),
+        write(tmp_path / "deep/two.jsonl", events(range(3), reward=2.0)),
+    )
     assert len(ingest_runs(one)) == len(ingest_runs(str(one))) == 5
-    for given in (tmp_path, str(tmp_path / "**" / "*.jsonl"), [one, str(two)], (path for path in (one, two)),
-    [one, tmp_path / "deep"]):
+    for given in (
+        tmp_path,
+        str(tmp_path / "**" / "*.jsonl"),
+        [one, str(two)],
+        (path for path in (one, two)),
+        [one, tmp_path / "deep"],
+    ):
         frame = ingest_runs(given)
         assert frame.groupby("run_id")["reward_mean"].agg(["size", "mean"]).to_dict("index") == {
             "one": {"size": 5, "mean": 1.0}, "two": {"size": 3, "mean": 2.0},
@@ -56,8 +63,13 @@ def test_a_file_whose_name_looks_like_a_glob(tmp_path: Path) -> None:
 
 
 def test_the_columns_are_those_of_the_contract(tmp_path: Path) -> None:
-    row = {"step": 1, "wall_time": 2.0, "metrics": {"kl": 0.1, "mine": 1}, "rng": {"seed": 1}, "model_info": {"run_id": "a",
-    "phase": "train"}}
+    row = {
+        "step": 1,
+        "wall_time": 2.0,
+        "metrics": {"kl": 0.1, "mine": 1},
+        "rng": {"seed": 1},
+        "model_info": {"run_id": "a", "phase": "train"},
+    }
     path = write(tmp_path / "log.jsonl", [row, {**row, "model_info": {"run_id": "b"}, "metrics": {"reward": 1.0}}])
     frame = ingest_runs(path)
     assert list(frame) == ["step", "wall_time", "kl_mean", "mine", "reward_mean", "run_id", "phase", "seed"]

@@ -13,7 +13,7 @@ HOSTILE = "</td><script>alert(1)</script>\"'\x1b[31m\u202e"
 def test_text_is_cut_cleaned_and_escaped() -> None:
     assert text("<b>\x1b[31m\"'&") == "&lt;b&gt;&#34;&#39;&amp;" and len(text("x" * 1_000_000)) == 400
     assert code("<i>") == "<code>&lt;i&gt;</code>" and badge("no_data") == '<span class="badge no_data">no data</span>'
-    assert "<" not in text(HOSTILE) and '"' not in badge('" onload="x').split('badge ')[1].split('">')[0]
+    assert "<" not in text(HOSTILE) and '"' not in badge('" onload="x').split("badge ")[1].split('">')[0]
 
 
 def test_a_template_escapes_everything_but_markup() -> None:

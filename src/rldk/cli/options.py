@@ -31,7 +31,7 @@ FAILING: dict[str, frozenset[str]] = {
 }
 """The verdicts on which a command fails, for each value of `--fail-on`."""
 
-_READING = frozenset({"field_map", "paths", "path", "folders", "store"})
+_READING = frozenset({"field_map", "paths", "path", "folder", "folders", "store"})
 
 
 def add_reading(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:
@@ -164,9 +164,7 @@ def add_index(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--where", default="", metavar="SQL", help="a condition on the columns of the table")
 
 
-def indexed_runs(
-    args: argparse.Namespace, also: str = "", order: str = "", limit: int | None = None
-) -> list[dict[str, Any]]:
+def indexed_runs(args: argparse.Namespace, also: str = "", order: str = "", limit: int | None = None) -> list[dict[str, Any]]:
     """The runs of the index that fulfil `--where` and another condition."""
     from rldk.fleet.index import index_path, read_index
     from rldk.fleet.query import find_runs

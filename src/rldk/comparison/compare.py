@@ -8,10 +8,12 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rldk.comparison.aligned import COMPARED
 from rldk.comparison.divergence import Divergence, divergences
 from rldk.comparison.grouping import PLACES, run_groups, shown_value
+from rldk.comparison.mean_curve import Points, mean_and_band
 from rldk.core.errors import UsageError
 from rldk.core.knobs import flat_settings
 from rldk.core.text import counted, in_words, short_number
@@ -51,6 +53,14 @@ class Group:
         if not levels:
             return None
         return float(np.mean(levels)), float(np.std(levels, ddof=1)) if len(levels) > 1 else float("nan")
+
+    def curve(self, metric: str) -> dict[str, list[float]] | None:
+        """A metric over the steps: `mean` over the runs, and the band from `low` to `high`, one standard deviation around it.
+
+        `None` where none has it. The band is NaN where a run is alone.
+        """
+        made = mean_and_band([_points(run, metric) for run in self.runs if metric in run.columns])
+        return None if made is None else dict(zip(("step", "mean", "low", "high"), map(_rounded, made), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +126,7 @@ class Comparison:
                         }
                         for result in group.results
                     ],
+                    **({"curves": self._curves(group)} if len(group.results) > 1 else {}),
                 }
                 for group in self.groups
             ],
@@ -127,6 +138,10 @@ class Comparison:
                 for metric, levels in self.ends()
             },
         }  # fmt: skip
+
+    def _curves(self, group: Group) -> dict[str, dict[str, list[float]]]:
+        found = {metric: group.curve(metric) for metric, _ in self.ends()}
+        return {metric: curve for metric, curve in found.items() if curve is not None}
 
     def plot(self, *names: str, **options: Any) -> Any:
         """The runs over each other, of a group of several their mean and a band between them.
@@ -200,6 +215,18 @@ def final_level(run: Run, metric: str) -> float | None:
         return None
     values = column.values[column.state == NUMBER][-_LAST_ROWS:]
     return float(np.median(values)) if len(values) else None
+
+
+def _points(run: Run, metric: str) -> Points:
+    column = run.columns[metric]
+    there = (column.state == NUMBER) & np.isfinite(column.values)
+    steps, values = run.steps[there], column.values[there]
+    order = np.argsort(steps, kind="stable")
+    return steps[order].astype(float), values[order]
+
+
+def _rounded(values: npt.NDArray[np.float64]) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
 
 
 def _sure(confidence: float) -> str:

@@ -169,9 +169,7 @@ class RunReader:
         results = [run.whole_result(run.run_id if ids.count(run.run_id) == 1 else key) for key, run in found]
         return {"html": str(comparison_pieces(compare_results(results)))}
 
-    def rows(
-        self, key: str, run: str | None = None, span: list[float] | None = None, axis: str = "step"
-    ) -> dict[str, Any]:
+    def rows(self, key: str, run: str | None = None, span: list[float] | None = None, axis: str = "step") -> dict[str, Any]:
         """The rows themselves, for export."""
         return self._run(key, run).table(None if span is None else (span[0], span[1]), _MAX_ROWS, check_axis(axis))
 

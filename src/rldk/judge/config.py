@@ -105,9 +105,7 @@ class ScanConfig:
         judge.engine.reductions.update(reductions or {})
         return judge
 
-    def build_judge(
-        self, kind: type[J], options: Mapping[str, Any] | None = None, limits: Mapping[str, Any] | None = None
-    ) -> J:
+    def build_judge(self, kind: type[J], options: Mapping[str, Any] | None = None, limits: Mapping[str, Any] | None = None) -> J:
         """A judge of this kind, with options and switches of its own and further limits.
 
         A limit is a number that must not be passed, or `max`, `min` and `severity`. Every mistake is an error now.

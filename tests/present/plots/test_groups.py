@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import rldk
+from rldk.comparison.mean_curve import mean_and_band
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.present.plots.common_axis import Beginning, differ_in_length, long_runs
-from rldk.present.plots.groups import mean_and_band
 from rldk.present.plots.source import RunSource
 from rldk.runs.run import Runs
 

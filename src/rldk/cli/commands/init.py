@@ -21,7 +21,7 @@ rldk init experiments/ --force
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="where to write it (default: here)")
+    parser.add_argument("target", nargs="?", default=".", metavar="DIR", help="where to write it (default: here)")
     parser.add_argument("--force", action="store_true", help="replace a file that exists")
     add_json(parser, "what was written")
 
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from rldk.judge.project_settings import template
 
-    path = Path(args.folder) / "rldk.toml"
+    path = Path(args.target) / "rldk.toml"
     if path.exists() and not args.force:
         raise UsageError(f"{path} exists already; --force replaces it.")
     write_text(path, template())

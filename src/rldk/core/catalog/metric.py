@@ -20,6 +20,7 @@ __all__ = [
     "without_blanks",
 ]
 
+
 def _root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
 

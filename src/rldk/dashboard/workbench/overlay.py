@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from rldk.comparison.mean_curve import mean_and_band
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.event import Event
 from rldk.dashboard.open_log import CurveTail
 from rldk.dashboard.workbench.run_table import RunTable
 from rldk.ingest.follow import EventLog, GrowingLog, open_growing_log, run_name
-from rldk.present.plots.groups import mean_and_band
 from rldk.present.plots.growing import GrowingRun
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import DERIVED, first_time

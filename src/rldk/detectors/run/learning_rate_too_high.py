@@ -154,4 +154,3 @@ class LearningRateTooHigh(Detector):
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first(*RATES)
         return f"{self.advice} It is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
-

@@ -18,6 +18,7 @@ from rldk.runs.table import TableBuilder
 
 __all__ = ["FlexibleAdapter"]
 
+
 class FlexibleAdapter(Adapter):
     """Reads JSON lines, a JSON document or a delimited table of which no other adapter knows the keys.
 

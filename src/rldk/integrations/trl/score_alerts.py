@@ -64,9 +64,7 @@ class ScoreAlerts:
         self._lasted[name] = self._lasted.get(name, 0) + 1 if crossed else 0
         return self._lasted[name] == (1 if own else _PERSIST)
 
-    def _alert(
-        self, monitor: Monitor, step: int, kind: str, name: str, value: float, word: str, limit: float, own: bool
-    ) -> None:
+    def _alert(self, monitor: Monitor, step: int, kind: str, name: str, value: float, word: str, limit: float, own: bool) -> None:
         limit_of = "your limit of" if own else "the default limit of"
         said = f"{in_words(name)} is {value:.2f}, {word} {limit_of} {limit:g}."
         monitor.alert(step, kind, said[:1].upper() + said[1:], "warning", _ADVICE.get(name, _PARTS), family=FROM_SCORES)
