@@ -21,6 +21,7 @@ SECTIONS: dict[str, str] = {
     "imports": "starting",
     "adapters": "reading each format",
     "checkpoints": "comparing two checkpoints",
+    "notifications": "notifications that cannot be delivered",
 }
 """Every section and what it measures; its code is in `speed/<name>.py`, in a function `measure`."""
 

@@ -19,7 +19,7 @@ import pytest
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.monitor import Command, Monitor, Webhook
-from rldk.monitor.outputs import Analysis, MetricsCsv, Terminal, tracker_outputs
+from rldk.monitor.outputs import Analysis, MetricsCsv, Output, Terminal, tracker_outputs
 from rldk.testing.streams import faulty
 
 
@@ -241,3 +241,29 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_every_output_knows_of_the_end_before_the_first_is_closed() -> None:
+    """So that several notifications whose services hang wait at the same time, and not one after the other."""
+    said: list[str] = []
+
+    class Slow(Output):
+        own_thread = False
+
+        def __init__(self, name: str) -> None:
+            self.label = name
+
+        @property
+        def key(self) -> str:
+            return self.label
+
+        def end_soon(self) -> None:
+            said.append(f"{self.label} knows")
+            raise OSError("and fails")
+
+        def close(self) -> None:
+            said.append(f"{self.label} closed")
+
+    with Monitor(run_id="run", outputs=[Slow("a"), Slow("b")]) as monitor:
+        monitor.observe(Event(1, {"reward_mean": 1.0}))
+    assert said == ["a knows", "b knows", "a closed", "b closed"]

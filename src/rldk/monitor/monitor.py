@@ -351,6 +351,8 @@ class Monitor:
         if self.main_process and self._started:
             if self._pending:
                 self.guard.attempt("alert", self._log_last_alerts)
+            for output in self._runners:
+                output.end_soon()
             ends: list[tuple[str, Callable[[], None]]] = [(output.key, output.close) for output in self._runners]
             if self.log is not None:
                 ends.append(("event log", self.log.close))

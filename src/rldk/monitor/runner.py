@@ -66,6 +66,11 @@ class OutputRunner:
         """A checkpoint was saved."""
         self._call(self.output.save, step)
 
+    def end_soon(self) -> None:
+        """The run is over, and `close` follows."""
+        if self._started:
+            self.guard.attempt(self.key, self.output.end_soon)
+
     def close(self) -> None:
         """Close the output, whatever has failed before; one that could not start for a while starts first."""
         if not self._started and self.guard.may_recover(self.key):

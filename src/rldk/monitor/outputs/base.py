@@ -43,6 +43,9 @@ class Output:
     def save(self, step: int) -> None:
         """The training has saved a checkpoint at this step."""
 
+    def end_soon(self) -> None:
+        """The run is over, and `close` follows once all outputs know it: those that wait for a server do so at the same time."""
+
     def close(self) -> None:
         """The run is over; the output completes its files."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shlex
 import signal
@@ -51,6 +52,7 @@ class Notification(Output):
         self._worker = Worker(f"rldk {self.name}", self._failed, _MAX_WAITING)
         self._error: BaseException | None = None
         self._closing = threading.Event()
+        self._closed_by = math.inf
         self._last = -_APART
 
     def send(self, message: dict[str, Any]) -> None:
@@ -90,10 +92,14 @@ class Notification(Output):
             self._closing.wait(wait)
             pause = min(2.0 * pause, _LONGEST_PAUSE)
 
-    def close(self) -> None:
-        """Make a last attempt at what is still to be sent, for up to five seconds."""
+    def end_soon(self) -> None:
+        """Make a last attempt at what is still to be sent, for up to five seconds from now."""
+        self._closed_by = min(self._closed_by, time.monotonic() + _CLOSE_SECONDS)
         self._closing.set()
-        self._worker.close(_CLOSE_SECONDS)
+
+    def close(self) -> None:
+        self.end_soon()
+        self._worker.close(max(0.0, self._closed_by - time.monotonic()))
         self._raise()
 
     def _failed(self, error: BaseException) -> None:
