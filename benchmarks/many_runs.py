@@ -1,7 +1,7 @@
-"""Many runs: the first index by one and by two processes, with nothing changed, with some changed, and on a local S3 server.
+"""Many runs: the first index by one and by two processes, with nothing changed, with some changed, on a local S3 server and on Ray.
 
-    python benchmarks/many_runs.py                    # 10,000 runs of 300 rows: 2.8 GB in a temporary folder, about half an hour
-    python benchmarks/many_runs.py --runs 500 --s3    # a quick look; --s3 needs .venvs/moto
+    python benchmarks/many_runs.py --s3 --ray              # 10,000 runs of 300 rows: 2.8 GB in a temporary folder, about an hour
+    python benchmarks/many_runs.py --runs 500 --s3 --ray   # a quick look; --s3 needs .venvs/moto, and --ray needs .venvs/ray
 
 Every line is one `rldk index`: seconds by the clock, and the most memory that the process which was started took.
 """
@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rldk.fleet.index import read_index
 from rldk.testing.streams import FAULTS, faulty, healthy
 
 ROOT = Path(__file__).parents[1]
@@ -96,11 +97,26 @@ def object_storage(folder: Path, changed: int) -> None:
         show(f"S3: {changed} changed", index("s3://bucket/runs", target, 2, environment))
 
 
+def ray_cluster(folder: Path) -> None:
+    """The same on a Ray of two workers, one of which is killed half-way; the table has to be that of two local processes."""
+    script = [ROOT / ".venvs" / "ray" / "bin" / "python", ROOT / "tests" / "fleet" / "ray_index.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+    begun = time.perf_counter()
+    command = [*script, folder / "runs", folder / "ray.parquet"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"the index on Ray failed with {done.returncode}: {done.stderr[-2000:]}")
+    print(f"{'Ray: first, two workers, one killed':44} {time.perf_counter() - begun:8.1f} s  {done.stdout.strip()}", flush=True)
+    here, there = (read_index(folder / name).rows() for name in ("two.parquet", "ray.parquet"))
+    print(f"{'Ray: the table is that of two processes':44} {'yes' if here == there else 'NO'}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--changed", type=int, default=100)
     parser.add_argument("--s3", action="store_true", help="also on a local S3 server")
+    parser.add_argument("--ray", action="store_true", help="also on a local Ray of two workers")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="rldk_many_runs_"))
     try:
@@ -112,6 +128,8 @@ def main() -> None:
         written = time.perf_counter() - begun
         print(f"{args.runs:,} runs of {ROWS} rows, {size / 1e6:,.0f} MB, written in {written:.0f} s", flush=True)
         local(folder, args.runs, args.changed)
+        if args.ray:
+            ray_cluster(folder)
         if args.s3:
             object_storage(folder, args.changed)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from rldk.fleet.index import update_index
 from rldk.fleet.ray_engine import on_ray
 from rldk.fleet.work import Reading
 
+HALF = sum(1 for _ in Path(sys.argv[1]).rglob("*.jsonl")) // 2
 KILLED: list[int] = []
 DONE: list[Path] = []
 
@@ -26,9 +28,9 @@ def workers() -> list[psutil.Process]:
 
 
 def on_log(path: Path, _size: int, _rows: list[dict[str, Any]]) -> None:
-    """Kill a worker once, after some logs."""
+    """Kill a worker once, after half of the logs."""
     DONE.append(path)
-    if len(DONE) >= 8 and not KILLED:
+    if len(DONE) >= HALF and not KILLED:
         busy = [worker for worker in workers() if "answer_of" in worker.cmdline()[0]] or workers()
         if busy:
             KILLED.append(busy[0].pid)
@@ -40,5 +42,6 @@ if __name__ == "__main__":
     ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
     _, done = update_index(store, Reading(), path=index, engine=on_ray(), on_log=on_log)
     assert KILLED, "no worker was killed"
-    print(f"judged {done.judged}, killed {len(KILLED)}")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{memory:.0f} MB, judged {done.judged}, killed {len(KILLED)}")
     ray.shutdown()

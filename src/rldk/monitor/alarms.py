@@ -62,7 +62,10 @@ class Alarms:
 
     def close(self, *others: Notification) -> None:
         """Wait a few seconds for what is still to be sent."""
-        for output in (*self._outputs, *others):
+        every = (*self._outputs, *others)
+        for output in every:
+            output.end_soon()
+        for output in every:
             self._attempt(output, output.close)
 
     def _attempt(self, output: Notification, action: Callable[[], None]) -> None:
