@@ -14,12 +14,16 @@ import numpy.typing as npt
 from rldk.core.jsonio import to_number
 from rldk.core.text import writable
 
-__all__ = ["ABSENT", "NULL", "NUMBER", "TEXT", "Chunk", "Column", "Rows", "Shape", "Table", "mixed", "no_garbage_collection"]
+__all__ = [
+    "ABSENT", "NULL", "NUMBER", "TEXT", "Block", "Chunk", "Column", "Rows", "Shape", "Table", "mixed", "no_garbage_collection",
+]  # fmt: skip
 
 ABSENT, NUMBER, NULL, TEXT = 0, 1, 2, 3
 """What a cell may be: not logged, a number (`NaN` included), logged as `null`, or words."""
 
 Rows = npt.NDArray[np.intp]
+Block = tuple[tuple[str, ...], Rows, list[Any], str | None]
+"""Rows that have the same keys: the keys, where the rows stand, their cells one row after the other, and a key to leave out."""
 
 _MAX_WORD = 4096
 
@@ -84,6 +88,14 @@ class Shape:
     cells: list[Any] = field(default_factory=list)
     inner_cells: list[Any] = field(default_factory=list)
     pinned: bool = False
+
+    def block(self, lift: str | None) -> Block:
+        """The rows by their own keys, without the lifted object where it is taken by its keys."""
+        return self.keys, np.array(self.rows, dtype=np.intp), self.cells, lift if self.inner else None
+
+    def inner_block(self) -> Block:
+        """The rows by the keys of the lifted object."""
+        return self.inner, np.array(self.rows, dtype=np.intp), self.inner_cells, None
 
     def clear(self) -> None:
         """Forget the rows, which are in the table now."""
