@@ -1,4 +1,4 @@
-"""Many runs: the first index by one and by two processes, with nothing changed, with some changed, on a local S3 server and on Ray.
+"""Many runs: the first index by one and by two processes, with nothing or some changed, on a local S3 server and on Ray.
 
     python benchmarks/many_runs.py --s3 --ray              # 10,000 runs of 300 rows: 2.8 GB in a temporary folder, about an hour
     python benchmarks/many_runs.py --runs 500 --s3 --ray   # a quick look; --s3 needs .venvs/moto, and --ray needs .venvs/ray

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COUNTED = r"nats|rows?|lines?|paragraphs?|events?|tokens|samples|responses|values?|points?|numbers?|curves?|metrics?|episodes?|incidents?"
+COUNTED = (
+    r"nats|rows?|lines?|paragraphs?|events?|tokens|samples|responses|values?|points?|numbers?|curves?|metrics?|episodes?|incidents?"
+)
 UNITS = r"token|step|run|checkpoint|row|response|prompt|sequence|second|line|file|metric|event|incident|paragraph|epoch|batch"
 
 TEXT = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1))
