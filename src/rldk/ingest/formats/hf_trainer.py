@@ -13,11 +13,11 @@ from rldk.core.errors import ReadError
 from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import console, json_document, json_lines
-from rldk.ingest.formats.console_steps import HELD_OUT, SUMMARY, TRAIN, TrainerSteps
 from rldk.ingest.formats.event_log import fill_events, is_event, iter_events
 from rldk.ingest.formats.json_lines import fill_json_lines, iter_json_lines
 from rldk.ingest.formats.python_dicts import parse_dict
 from rldk.ingest.formats.spread_dicts import has_spread_dicts, joined
+from rldk.ingest.formats.trainer_steps import HELD_OUT, SUMMARY, TRAIN, TrainerSteps
 from rldk.ingest.run_settings import document_settings
 from rldk.ingest.source import DocumentTooLarge
 from rldk.runs.table import TableBuilder

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rldk.core.catalog import is_measured
 from rldk.ingest.formats.number_lines import Line
-
-if TYPE_CHECKING:
-    from rldk.ingest.formats.free_text import TextForm
+from rldk.ingest.formats.text_form import TextForm
 
 __all__ = ["Blocks", "SpreadRows", "find_blocks", "loose_keys"]
 

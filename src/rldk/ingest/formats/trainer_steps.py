@@ -1,8 +1,7 @@
-"""The steps of rows that a console prints without one.
+"""The steps of rows that the Hugging Face trainer prints without one.
 
-`TrainerSteps` places the rows of the Hugging Face trainer. It tries four ways, and takes the first that fits every launch:
-the progress bar that is drawn again after each row, the bar before each row, the epochs where the trainer announced its number
-of steps, and counting. `StepCounter` counts the rows of free text, and `Banner` notices that a program was started again.
+It tries four ways, and takes the first that fits every launch: the progress bar that is drawn again after each row, the bar
+before each row, the epochs where the trainer announced its number of steps, and counting.
 """
 
 from __future__ import annotations
@@ -14,93 +13,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-__all__ = ["HELD_OUT", "SUMMARY", "TRAIN", "Banner", "StepCounter", "TrainerSteps"]
+from rldk.ingest.formats.progress_bar import MOST_REDRAWS, ProgressBar, Redraw
+
+__all__ = ["HELD_OUT", "SUMMARY", "TRAIN", "TrainerSteps"]
 
 TRAIN, HELD_OUT, SUMMARY = 0, 1, 2
 """What a row is of: a step of training, held-out data, or the whole run."""
 
-_BAR = re.compile(rb"\s*\d+%\|[^|]*\|\s*(\d+)/(\d+) \[")
-"""A bar without a description before it: those of loading, mapping and sampling have one."""
-_COUNTER = re.compile(rb"(?:^|\])\s*(?:\d+%\|[^|]*\|\s*)?(\d+)/(\d+) \[\d+:\d\d[^\]]*")
-"""The same where the bar itself was left out or several stand one after the other, as copied logs have them."""
 _ANNOUNCED = re.compile(rb"(Num Epochs|Total (?:optimization )?steps) = (\d[\d,]*)")
-_MOST_ENDS = 16
-_MOST_REDRAWS = 1_000_000
 _MOST_LAUNCHES = 10_000
 _ROUNDED = 0.0051
 """The trainer prints epochs with two decimals, and newer ones with more."""
-
-
-@dataclass(slots=True)
-class _Redraw:
-    """A place where the progress bar made room for a row: its step, its end, and which row came there (-1: none)."""
-
-    step: int
-    total: int
-    row: int
-
-
-@dataclass(slots=True)
-class _ProgressBar:
-    """Follows the trainer's bar through the pieces of a console log.
-
-    To print a row, the trainer wipes the bar, prints, and draws the bar again at the same step. The bar goes to the
-    error stream at once, while the rows of the output stream may be held back in a buffer and come many at a time: the
-    step at which a row shows up in the file says little, but the order of the redraws is the order of the rows.
-    """
-
-    redraws: list[_Redraw] = field(default_factory=list)
-    last: tuple[int, int] = (-1, -1)
-    _left: dict[int, int] = field(default_factory=dict)
-    _wiped: bool = False
-    _row: int = -1
-
-    def see(self, piece: bytes) -> bool:
-        """Take a piece of a line, as the carriage returns cut it; whether it was of a bar."""
-        if len(piece) >= 8 and piece.isspace():
-            self._wiped = True
-            return True
-        match = _BAR.match(piece)
-        if match is None or piece.find(b"%|", match.end()) >= 0:
-            return b"/" in piece and self._see_counters(piece)
-        drawn = int(match[1]), int(match[2])
-        if self._wiped and (self._row >= 0 or drawn == self.last) and len(self.redraws) < _MOST_REDRAWS:
-            self.redraws.append(_Redraw(*drawn, self._row))
-        if drawn[1] != self.last[1]:
-            self._leave()
-        self._wiped, self._row, self.last = False, -1, drawn
-        return True
-
-    def _see_counters(self, piece: bytes) -> bool:
-        found = False
-        for match in _COUNTER.finditer(piece):
-            self._leave()
-            self._wiped, self._row, self.last = False, -1, (int(match[1]), int(match[2]))
-            found = True
-        return found
-
-    def _leave(self) -> None:
-        """Remember where a bar stands before one with another end is drawn."""
-        step, total = self.last
-        if total in self._left or len(self._left) < _MOST_ENDS:
-            self._left[total] = step
-
-    def latest(self) -> dict[int, int]:
-        """Where the bar with each end was drawn last: an evaluation has a bar of its own, with another end."""
-        return {**self._left, self.last[1]: self.last[0]}
-
-    def add_row(self, number: int) -> None:
-        """Take a row; where several come before the bar is drawn again, none of them belongs to that place."""
-        self._row = number if self._wiped and self._row == -1 else -2
-
-    def redraws_by_launch(self) -> list[list[_Redraw]]:
-        """A bar that falls back, or has another end, is that of another launch."""
-        found: list[list[_Redraw]] = []
-        for redraw in self.redraws:
-            if not found or redraw.total != found[-1][-1].total or redraw.step < found[-1][-1].step:
-                found.append([])
-            found[-1].append(redraw)
-        return found
 
 
 @dataclass(slots=True)
@@ -129,7 +52,7 @@ class TrainerSteps:
     """
 
     def __init__(self) -> None:
-        self._bar = _ProgressBar()
+        self._bar = ProgressBar()
         self._rows = 0
         self._launches: list[_Launch] = []
         self._announced = (0, 0)
@@ -173,7 +96,7 @@ class TrainerSteps:
         return self._by_count(), how + "rows are numbered from 1" + " in each launch" * (len(self._launches) > 1)
 
     def _by_redraws(self) -> list[int] | None:
-        if len(self._bar.redraws) >= _MOST_REDRAWS:
+        if len(self._bar.redraws) >= MOST_REDRAWS:
             return None
         redraws = self._bar.redraws_by_launch()
         if not self._launches or len(redraws) != len(self._launches):
@@ -204,7 +127,7 @@ class TrainerSteps:
         return steps
 
 
-def _belong_together(launch: _Launch, redraws: list[_Redraw]) -> bool:
+def _belong_together(launch: _Launch, redraws: list[Redraw]) -> bool:
     """Whether the k-th redraw is the k-th row's.
 
     There must be one for each row, more of them only if the launch was killed with rows in its buffer; a row that
@@ -280,86 +203,3 @@ def _with_others(launch: _Launch, counted: list[int], total: int) -> list[int]:
         before = steps[-1] if steps else 0
         steps.append(next(trained) if kind == TRAIN else max(before, launch.latest[row].get(total, before)))
     return steps
-
-
-@dataclass(slots=True)
-class StepCounter:
-    """Turns what a row counts by into a step that grows within a launch.
-
-    - A step that starts over when the epoch grows is counted on.
-    - An epoch alone is the step; one that starts over (an inner loop over each batch) is counted on, and one that comes
-      again in a row of the same form cannot be the step, so that from there on rows are numbered.
-    - Where there is neither, rows are numbered.
-    """
-
-    step: int = 0
-    by: str = ""
-    _offset: int = 0
-    _last: int = -1
-    _epoch: float = -1.0
-    _forms: frozenset[int] = frozenset()
-
-    def next(self, step: int | None, total: int | None, epoch: float | None, form: int) -> int:
-        """The step of the next row; `form` distinguishes rows that are printed for the same step."""
-        if step is not None:
-            self._by_step(step, total, epoch)
-        elif epoch is not None and epoch == int(epoch) and self.by in ("", "epoch"):
-            self._by_epoch(int(epoch), form)
-        else:
-            self.by = "number"
-            self.step += 1
-        self._epoch = self._epoch if epoch is None else epoch
-        return self.step
-
-    def _by_step(self, step: int, total: int | None, epoch: float | None) -> None:
-        if epoch is not None and epoch > self._epoch >= 0 and step <= self._last:
-            self._offset += max(total or 0, self._last)
-        elif epoch is not None and epoch < self._epoch:
-            self._offset = 0
-        self.by, self._last = "step", step
-        self.step = self._offset + step
-
-    def _by_epoch(self, epoch: int, form: int) -> None:
-        self.by = "epoch"
-        if epoch == self._last and form in self._forms:
-            self.by = "number"
-            self.step += 1
-            return
-        if epoch < self._last:
-            self._offset = self.step
-        if epoch != self._last:
-            self._forms = frozenset()
-        self._forms |= {form}
-        self._last = epoch
-        self.step = self._offset + epoch
-
-
-class Banner:
-    """Remembers the first two lines of a file that are not rows, and notices when both come again, one after the other.
-
-    One line would not do: a warning or a heading may be printed at every step.
-    """
-
-    def __init__(self) -> None:
-        self._first: list[tuple[str, ...]] = []
-        self._recent: list[tuple[str, ...]] = []
-        self._complete = self._again = self._rows_seen = False
-
-    def see(self, words: tuple[str, ...]) -> None:
-        """Take a line that is not a row, by its words."""
-        if not any(character.isalpha() for text in words for character in text):
-            return
-        if not self._complete:
-            self._first.append(words)
-            self._complete = len(self._first) == 2
-            return
-        self._recent = [*self._recent[-1:], words]
-        if self._recent == self._first:
-            self._again = True
-
-    def began_again(self) -> bool:
-        """Take a row: whether the program was started again since the last one."""
-        again, self._again = self._again and self._rows_seen, False
-        self._rows_seen = self._complete = True
-        self._recent = []
-        return again
