@@ -5,98 +5,21 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rldk.core.anomaly import SEVERITIES, Anomaly, Note
 from rldk.core.errors import UsageError
 from rldk.core.stats.base import Statistic
+from rldk.detectors.clause import NOTE, Clause, Finding
+from rldk.detectors.setting import COMMON_SETTINGS, SENSITIVITIES, Setting
 from rldk.signals.view import MIN_ROWS, View
 
 __all__ = ["COMMON_SETTINGS", "NOTE", "SECTIONS", "SENSITIVITIES", "Clause", "Detector", "Finding", "Setting", "View"]
 
-NOTE = "note"
-"""The severity of a clause that is worth knowing but not a defect."""
 _RANK = {NOTE: 0, "warning": 1, "critical": 2}
 MOST_CRITICALS = 10  # how often a recurring defect is raised as critical in one run
-SENSITIVITIES: dict[str, dict[str, float]] = {
-    "low": {"warning": 2.0, "critical": 1.5},
-    "normal": {},
-    "high": {"warning": 0.5, "critical": 0.5},
-}
-"""Factors on how long a condition must hold before it is raised. What one row proves is raised at once in any case."""
 SECTIONS = ("What it catches", "Why it matters", "When it misfires", "What to do", "References")
 """The sections that the documentation of every detector has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A number that a user may set: its default, what it means, and its bounds."""
-
-    default: float
-    meaning: str
-    min: float | None = None
-    max: float | None = None
-    whole: bool = False
-
-    def check(self, name: str, value: Any) -> float:
-        """The value as a number within the bounds, or an error that says what is wrong with it."""
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise UsageError(f"Expected `{name}` to be a number, got {value!r}.")
-        low = self.min is not None and value < self.min
-        high = self.max is not None and value > self.max
-        if low or high or value != value or (self.whole and value % 1 != 0):
-            raise UsageError(f"Expected `{name}` to be {self._range()}, got {value!r}.")
-        return float(value)
-
-    def _range(self) -> str:
-        bounds = (("of at least", self.min), ("of at most", self.max))
-        said = " and".join(f" {word} {bound:g}" for word, bound in bounds if bound is not None)
-        return ("a whole number" if self.whole else "a number") + said
-
-
-COMMON_SETTINGS = {
-    "persist": Setting(3, "checks in a row for which the condition must hold", min=1, whole=True),
-    "clear": Setting(5, "checks in a row for which it must be gone", min=1, whole=True),
-}
-"""What can be set for every detector, besides `severity`, which overrides its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """One named condition of a detector.
-
-    Args:
-        says: the condition in a sentence that a user can read.
-        severity: `note`, `warning` or `critical`; the highest with which the clause is raised.
-        basis: where its numbers come from: a definition, a source, or the corpus.
-        persist: for how many steps it must hold; overwhelming evidence needs only one.
-        min_rows: the minimum number of rows for that, where a row stands for several steps.
-    """
-
-    says: str
-    severity: str
-    basis: str
-    persist: int = 1
-    min_rows: int = 2
-
-
-@dataclass(slots=True)
-class Finding:
-    """A condition that holds now; `confirmed` skips the wait for persistence where the damage is beyond doubt.
-
-    `clause` names the condition; it may be empty if the detector has only one clause. An empty severity means that of the
-    clause, and a `persist` of 0 means that of the clause.
-    """
-
-    severity: str
-    value: float
-    threshold: float
-    message: str
-    evidence: dict[str, float] = field(default_factory=dict)
-    confirmed: bool = False
-    clause: str = ""
-    persist: float = 0.0
 
 
 class Detector(Statistic):
