@@ -1,0 +1,73 @@
+"""Causes in the reward function: what it returns, and whether it separates better from worse responses."""
+
+from __future__ import annotations
+
+from rldk.judge.incidents.causes.cause import Cause
+
+__all__ = ["REWARD"]
+
+REWARD: tuple[Cause, ...] = (
+    Cause(
+        "reward_nonfinite", "the reward function returns NaN or infinity",
+        {"nonfinite_metric.reward": 9.0, "missing_reward": 0.5},
+        "Find the responses whose reward is not finite (a log of 0, a division by 0, a parser that fails), and give them the "
+        "lowest reward instead.",
+        needs=("nonfinite_metric.reward",),
+    ),
+    Cause(
+        "numerical_failure", "numerical failure",
+        {"nonfinite_metric": 6.0, "nonfinite_metric.reward": 1.0, "nonfinite_gradient": 6.0, "loss_explosion": 0.5,
+         "exploding_gradient_anomaly": 0.5},
+        "{back}, skip steps whose gradients are not finite, and look for a log of 0, a division by a spread of 0, or half "
+        "precision that overflows; lower {lr}.",
+        needs=("nonfinite_metric", "nonfinite_gradient"),
+    ),
+    Cause(
+        "reward_missing", "responses get no reward",
+        {"missing_reward": 8.0, "missing_reward.all_missing": 10.0, "nonfinite_metric.reward": 3.0},
+        "Look at the responses without a reward; fix the reward function (a parser, a time limit, a service), or return the "
+        "lowest reward instead of nothing.",
+        needs=("missing_reward", "nonfinite_metric.reward"),
+    ),
+    Cause(
+        "reward_flipped", "the reward has the wrong sign",
+        {"reward_changed.flipped": 12.0},
+        "Go back to the checkpoint before the flip, and fix the sign of the reward.", needs=("reward_changed.flipped",),
+    ),
+    Cause(
+        "reward_changed", "the reward itself was changed",
+        {"reward_changed.worse": 6.0, "advantage_scale_anomaly": 0.5, "value_divergence": 0.5},
+        "Look for what changed at that step: the reward function, its weights, its normalisation, the reward model or its server.",
+        needs=("reward_changed.worse",),
+    ),
+    Cause(
+        "reward_constant", "every response gets the same reward",
+        {"dead_reward": 4.0, "dead_reward.dead_groups": 2.0, "dead_reward.hardly_any_groups": 1.0, "sparse_reward": 2.0,
+         "plateau": 0.3, "eos_starvation": 0.3, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -2.0,
+         "entropy_collapse": -3.0, "entropy_explosion": -3.0, "learning_rate_too_high": -3.0, "kl_explosion": -0.5},
+        "Score a few responses by hand: can the answer be parsed, can responses end before the length limit, does the reward "
+        "separate better from worse responses? Start with prompts that the model solves sometimes.",
+        needs=("dead_reward", "sparse_reward"),
+    ),
+    Cause(
+        "reward_ignores_response", "the reward depends only on the prompt, or groups are too easy or too hard",
+        {"dead_reward.dead_groups": 5.0, "dead_reward.hardly_any_groups": 3.0, "dead_reward.no_spread": 0.5, "sparse_reward": 1.0,
+         "plateau.predictable": 5.0, "plateau.drifts": 1.5, "plateau.drifts_far": 1.5,
+         "entropy_collapse": -3.0, "learning_rate_too_high": -3.0},
+        "Score two different responses to one prompt by hand: they must differ. Drop prompts that are always or never solved.",
+        needs=("dead_reward.dead_groups", "dead_reward.hardly_any_groups", "plateau.predictable", "plateau.drifts", "plateau.drifts_far"),
+    ),
+    Cause(
+        "reward_random", "the reward does not depend on the response",
+        {"plateau.drifts": 4.0, "plateau.drifts_far": 5.0, "plateau.flat": 1.0, "reward_changed.worse": 3.0, "kl_explosion": 0.3},
+        "Check that each reward goes to its own response, and that it separates better from worse responses: score the same "
+        "responses twice, and compare a good one with a bad one.",
+        needs=("plateau.drifts", "plateau.drifts_far", "plateau.flat", "reward_changed.worse"),
+    ),
+    Cause(
+        "reward_too_noisy", "the reward is mostly noise",
+        {"plateau.drifts": 3.5, "plateau.drifts_far": 4.5, "plateau.flat": 0.5, "advantage_volatility_anomaly": 0.5},
+        "Raise {batch}, average several scores per response, or use a less noisy reward.",
+        needs=("plateau.drifts", "plateau.drifts_far", "plateau.flat"),
+    ),
+)  # fmt: skip
