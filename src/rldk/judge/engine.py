@@ -16,7 +16,7 @@ from rldk.runs.canonical import prefix_held_out
 from rldk.signals.reward import CHANNELS, COMPONENT, SCORES
 from rldk.signals.series import Series, SeriesByName, update_all
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "OnError"]
 
 _MOST_PLANS = 1024
 _BACK = 4
@@ -24,6 +24,7 @@ _MOST_FAULTS = 3  # errors of a detector after which it is dropped
 _FAULTS_APART = 100  # events after which an earlier error no longer counts
 _MOST_STEPS_A_ROW = 50.0  # above this, a step is not an update but a sample or a token
 
+OnError = Callable[[Detector, BaseException], None]
 _Check = Callable[[View], Finding | None]
 _Plan = tuple[list[tuple[str, Series]], list[tuple[_Check, Detector]]]
 
@@ -39,6 +40,8 @@ class Engine:
         context: what is known of the run beforehand, such as `{"kl_target": 6.0}`.
         reductions: by what the KL is reduced, where the log says it (`{"kl_mean": "sequence"}`).
         follow: metrics whose series are kept even if no detector reads them.
+        on_error: called when a detector raises, which then misses that event, and is dropped if it keeps failing. Without it
+            the error is raised.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Engine:
         context: Mapping[str, Any] | None = None,
         reductions: Mapping[str, str] | None = None,
         follow: Iterable[str] = (),
+        on_error: OnError | None = None,
     ) -> None:
         self.detectors = [kind() for kind in DETECTORS] if detectors is None else list(detectors)
         self.context = dict(context or {})
@@ -59,7 +63,7 @@ class Engine:
         self.first_step: int | None = None
         self.last_step: int | None = None
         self._last_index = 0
-        self.failed: Callable[[Detector, BaseException], None] | None = None  # called when a detector raises
+        self._on_error = on_error
         self._faults: dict[str, tuple[int, int]] = {}  # how often each detector has raised, and the last such event
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._recent = Recent(self.detectors)
@@ -108,10 +112,10 @@ class Engine:
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:
-                if self.failed is None:
+                if self._on_error is None:
                     raise
                 self._fault(detector, index)
-                self.failed(detector, error)
+                self._on_error(detector, error)
                 continue
             if isinstance(said, Note):
                 self.notes.append(said)

@@ -11,7 +11,7 @@ from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.detectors.base import Detector
 from rldk.detectors.table import DETECTORS
-from rldk.judge.engine import Engine
+from rldk.judge.engine import Engine, OnError
 from rldk.judge.machine import is_machine
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result, result_of
@@ -40,6 +40,7 @@ class Judge:
         enable_kl_schedule_tracking: the KL tracker and the detectors of its family; the other switches likewise.
         length_bias_threshold: rank correlation of length and reward from which it is reported.
         detectors: those to run, instead of all those of the families that are switched on.
+        on_error: called when a detector raises, which otherwise is an error of `observe`.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Judge:
         length_bias_threshold: float = 0.35,
         *,
         detectors: Iterable[Detector] | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         kl = KLScheduleTracker(kl_target, kl_target_tolerance, window_size)
         length = LengthBiasTracker(length_bias_threshold, window_size=window_size)
@@ -66,6 +68,7 @@ class Judge:
         self.kl_target, self.kl_target_tolerance, self.window_size = kl.kl_target, kl.kl_target_tolerance, window_size
         self.length_bias_threshold = length.length_bias_threshold
         self._context = {"kl_target": kl.kl_target, "kl_target_tolerance": kl.kl_target_tolerance} if kl.target_chosen else {}
+        self._on_error = on_error
         self._detectors = self._from_table() if detectors is None else list(detectors)
         self.reset()
 
@@ -84,7 +87,7 @@ class Judge:
         self.trackers.reset()
         for detector in self._detectors:
             detector.reset()
-        self.engine = Engine(self._detectors, context=self._context, follow=FOLLOWED)
+        self.engine = Engine(self._detectors, context=self._context, follow=FOLLOWED, on_error=self._on_error)
 
     def observe(self, event: Event) -> ComprehensivePPOMetrics:
         """Take an event whose metrics have canonical names; the same as `update` with the same metrics."""

@@ -5,36 +5,34 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.core.run_config import RunConfig
-from rldk.judge.alerts import ALERTS, Alert, alerts_text
+from rldk.detectors.base import Detector
+from rldk.judge.alerts import Alert
 from rldk.judge.config import ScanConfig
 from rldk.judge.coverage import coverage_of
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result
 from rldk.log.resume import check_resume_step
-from rldk.monitor.earlier_run import set_aside
 from rldk.monitor.guard import Guard
-from rldk.monitor.outputs import Alerts, ConfigFile, EventLog, FinalReport, MetricsCsv, Output
-from rldk.monitor.run_id import check_run_id, file_of, git_sha, new_run_id
+from rldk.monitor.intake import Intake
+from rldk.monitor.outputs import EventLog, Output
+from rldk.monitor.pending_alerts import PendingAlerts
+from rldk.monitor.run_files import set_aside, writers_of
+from rldk.monitor.run_id import check_run_id, file_of, new_run_id
 from rldk.monitor.runner import runner_of
-from rldk.monitor.sanitize import Sanitizer
 from rldk.monitor.settings import build_forensics, settings_for_log
 from rldk.monitor.stopping import Stop, Stopper
 from rldk.monitor.summary import coverage_line, summary_of
-from rldk.runs.canonical import RESPONSES, Canonicaliser
+from rldk.runs.canonical import RESPONSES
 
 __all__ = ["Monitor"]
 
-_MAX_PENDING = 100  # alerts without an event
 _open_monitors: weakref.WeakSet[Monitor] = weakref.WeakSet()
 
 
@@ -52,8 +50,7 @@ class Monitor:
 
     `observe` judges the event, writes it to the log, then shows it. It never raises: a metric that is not a number is left out,
     a detector or output that fails is reported once through the `rldk` logger, with its traceback, and one that keeps failing
-    is disabled. Metrics are given by canonical name or
-    by the keys of `framework`; unknown keys are kept under their own names.
+    is disabled. Metrics are given by canonical name or by the keys of `framework`; unknown keys are kept under their own names.
 
     Save `state_dict()` with a checkpoint and pass it to `load_state_dict` on resuming; or give `resume_step` alone, and the
     events of the log up to that step are judged again, which is equivalent.
@@ -104,21 +101,17 @@ class Monitor:
         self.resume_step = resume_step = check_resume_step(resume_step)
         self.main_process = main_process
         self.guard = Guard(strict)
-        self.forensics = build_forensics(config, forensics, limits)
-        self._run_config = dict(run_config or {})
-        self._run_config["rldk"] = {**settings_for_log(config, forensics, limits), **self._run_config.get("rldk", {})}
-        self.forensics.engine.failed = lambda detector, error: self.guard.report(f"detector {detector.key}", error)
+        self.forensics = build_forensics(config, forensics, limits, self._report_detector)
+        given = dict(run_config or {})
+        given["rldk"] = {**settings_for_log(config, forensics, limits), **given.get("rldk", {})}
+        self._intake = Intake(self.run_id, framework, given)
         self.stopper = Stopper(stop_on, confirm, dry_run)
         self.sources: dict[str, str] = {}
-        self._pending: list[Alert] = []
-        self._last_alerts: list[Alert] = []  # those in the last event
-        self._last_notes: list[str] = []
+        self._alerts = PendingAlerts()
         self._record: ComprehensivePPOMetrics | None = None
-        self._canonicaliser = Canonicaliser(framework)
-        self._sanitizer = Sanitizer()
         self._lock = threading.RLock()  # outputs on their own threads read what the training's thread judges
         self._started = self._closed = False
-        every = [*(self._default_outputs() if outputs is None else outputs), *actions]
+        every = [*(writers_of(output_dir, self.run_id) if outputs is None else outputs), *actions]
         if event_log_path is None and output_dir is not None and outputs is None:
             event_log_path = file_of(output_dir, self.run_id, "events.jsonl")
         if event_log_path is not None:
@@ -128,16 +121,8 @@ class Monitor:
         self._runners = [runner_of(one, self.guard) for one in self.outputs]
         _open_monitors.add(self)
 
-    def _default_outputs(self) -> list[Output]:
-        if self.output_dir is None:
-            return []
-        folder, run_id = self.output_dir, self.run_id
-        return [
-            MetricsCsv(file_of(folder, run_id, "metrics.csv")),
-            Alerts(file_of(folder, run_id, "alerts.json")),
-            FinalReport(file_of(folder, run_id, "final_report.json")),
-            ConfigFile(file_of(folder, run_id, "config.json")),
-        ]
+    def _report_detector(self, detector: Detector, error: BaseException) -> None:
+        self.guard.report(f"detector {detector.key}", error)
 
     @property
     def anomalies(self) -> list[Anomaly]:
@@ -178,7 +163,7 @@ class Monitor:
         if self.forensics.engine.events:
             return  # a saved state was loaded
         for event in log.earlier(self.run_id):
-            self._judge(event)
+            self.forensics.take_measured(self.forensics.measured(event))
 
     def observe(self, event: Event | Mapping[str, Any], *, canonical: bool = False) -> list[Anomaly]:
         """Log, judge and show one event; returns the anomalies that it raises. Another event of the same step adds to it.
@@ -192,16 +177,9 @@ class Monitor:
 
     def _observe(self, given: Event | Mapping[str, Any], canonical: bool) -> list[Anomaly]:
         self.start()
-        read: Event | None
-        if isinstance(given, Event):
-            read = self._sanitizer.event(given)
-            read = read if canonical else self._canonicaliser.event(read)
-        else:
-            read = self._canonicaliser.event(given)
-            read = None if read is None else self._sanitizer.event(read)
-        if read is None:
+        event = self._intake.event(given, canonical)
+        if event is None:
             return []  # a summary of the run, and no step
-        event = self._completed(read)
         seen = self.guard.attempt("trackers", self.forensics.measured, event) or event
         if RESPONSES in event.extra:
             event.metrics = seen.metrics
@@ -211,15 +189,12 @@ class Monitor:
         self._record = None
         raised = self.guard.attempt("detectors", self.forensics.take_measured, seen) or []
         event.notes = [*event.notes, *(one.message for one in raised), *(note.message for note in engine.notes[noted:])]
-        event = self._with_alerts(event) if is_new else event
+        event = self._alerts.attach(event, is_new)
         self._write(event)
         if self.stopper.stop_on is not None:
             self.guard.attempt("stopping", self.stopper.look, self.forensics)
         self._show(event, raised)
         return raised
-
-    def _judge(self, event: Event) -> None:
-        self.forensics.take_measured(self.forensics.measured(event))
 
     def _show(self, event: Event, raised: list[Anomaly]) -> None:
         if not event.metrics.keys() <= self.sources.keys():
@@ -227,39 +202,12 @@ class Monitor:
         for output in self._runners:
             output.take(event, raised)
 
-    def _with_alerts(self, event: Event) -> Event:
-        """The event with the alerts that came before it, for all logs; the engine has had those."""
-        self._last_alerts, self._pending = self._pending, []
-        if not self._last_alerts:
-            return event
-        return replace(event, model_info={**event.model_info, ALERTS: alerts_text(self._last_alerts)})
-
     def _write(self, event: Event) -> None:
         """Log an event before anything else is done with it."""
-        self._last_notes = event.notes
         if self.log is not None:
             self.guard.attempt("event log", self.log.write, event)
             if (error := self.log.error) is not None:
                 self.guard.knows(error)  # the log has said so
-
-    def _completed(self, event: Event) -> Event:
-        """A new event with its time and this run's id; the given one is not changed."""
-        info = {"phase": "train", **event.model_info, "run_id": self.run_id}
-        if (sha := git_sha()) is not None:
-            info.setdefault("git_sha", sha)
-        if self._run_config and (config := self._config(info)):
-            info["config"] = config
-        when = time.time() if event.wall_time is None else event.wall_time
-        return Event(event.step, event.metrics, when, event.rng, event.data_slice, info, event.notes, event.nulls, event.extra)
-
-    def _config(self, info: Mapping[str, Any]) -> dict[str, Any]:
-        """What the run was started with, for its first event; the limits with what their metrics are reduced over."""
-        given, self._run_config = self._run_config, {}
-        if isinstance(own := info.get("config", {}), Mapping):
-            given |= own
-        if given["rldk"] and "reductions" in info:
-            given["rldk"] = {**given["rldk"], "per": dict(info["reductions"])}
-        return RunConfig.of(given).to_dict()
 
     def alert(
         self, step: int, kind: str, message: str, severity: str = "critical", advice: str = "", *,
@@ -278,8 +226,8 @@ class Monitor:
     def _alert(self, step: int, kind: str, message: str, severity: str, advice: str, family: str, lasting: bool) -> None:
         self.start()
         given = severity if severity in SEVERITIES else "critical"
-        found = Alert(str(kind), given, self._sanitizer.step(step), str(message), str(advice), family, bool(lasting))
-        self._pending = [*self._pending[-_MAX_PENDING:], found]
+        found = Alert(str(kind), given, self._intake.step(step), str(message), str(advice), family, bool(lasting))
+        self._alerts.add(found)
         self._record = None
         anomaly = self.forensics.engine.alert(found)
         if anomaly is None:
@@ -288,21 +236,14 @@ class Monitor:
             output.alert(anomaly)
 
     def _log_last_alerts(self) -> None:
-        """Alerts after which no event came are logged with one of their own.
-
-        It has the step of the last event, to which a reader then adds it, or that of the alerts where it is later, as in a crash.
-        """
-        last, late = self.forensics.engine.last_step, self._pending
-        step = max(one.step for one in late) if last is None else max(last, *(one.step for one in late))
-        notes = [one.message for one in late]
-        if step == last:  # of two rows of a step, a reader takes what the later one says
-            notes, self._pending = [*self._last_notes, *notes], [*self._last_alerts, *late]
-        event = self._with_alerts(self._completed(Event(step, {"alert_count": float(len(late))}, notes=notes)))
+        """Alerts after which no event came are logged with one of their own."""
+        last = self.forensics.engine.last_step
+        event = self._alerts.attach(self._intake.complete(self._alerts.closing_event(last)))
         self._write(event)
         for output in self.outputs:
             if isinstance(output, EventLog):
                 self.guard.call(output.key, output.write, event)
-        if step != last:
+        if event.step != last:
             self.forensics.take_measured(event)
 
     def saved(self, step: int) -> None:
@@ -349,7 +290,7 @@ class Monitor:
         self._closed = True
         _open_monitors.discard(self)
         if self.main_process and self._started:
-            if self._pending:
+            if self._alerts:
                 self.guard.attempt("alert", self._log_last_alerts)
             for output in self._runners:
                 output.end_soon()

@@ -1,4 +1,7 @@
-"""The files of an earlier run of the same id: they are kept under a numbered id, so that no file mixes two runs."""
+"""The files of a run in its folder: what writes them, and what becomes of those of an earlier run of the same id.
+
+The earlier ones are kept under a numbered id, so that no file mixes two runs.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,28 @@ import os
 import re
 from pathlib import Path
 
+from rldk.monitor.outputs import Alerts, ConfigFile, FinalReport, MetricsCsv, Output
 from rldk.monitor.run_id import file_of
 
-__all__ = ["set_aside"]
+__all__ = ["set_aside", "writers_of"]
 
 _log = logging.getLogger("rldk")
 _ENDINGS = re.compile(
     r"(?:events\.jsonl|metrics\.csv|alerts\.json|config\.json|final_report\.json|health_summary\.json|checkpoint_summary\.csv"
     r"|comprehensive_metrics\.(?:csv|json)|comprehensive_analysis(?:_step_-?\d+)?\.json|tensorboard)"
 )
+
+
+def writers_of(folder: str | os.PathLike[str] | None, run_id: str) -> list[Output]:
+    """The outputs that write the files of a run besides its event log; none without a folder."""
+    if folder is None:
+        return []
+    return [
+        MetricsCsv(file_of(folder, run_id, "metrics.csv")),
+        Alerts(file_of(folder, run_id, "alerts.json")),
+        FinalReport(file_of(folder, run_id, "final_report.json")),
+        ConfigFile(file_of(folder, run_id, "config.json")),
+    ]
 
 
 def set_aside(folder: str | os.PathLike[str], run_id: str) -> str | None:

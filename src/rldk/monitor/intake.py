@@ -1,0 +1,65 @@
+"""What a training hands over becomes an event of its run: usable, with canonical names, its time, run id and configuration."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rldk.core.event import Event
+from rldk.core.run_config import RunConfig
+from rldk.monitor.run_id import git_sha
+from rldk.monitor.sanitize import Sanitizer
+from rldk.runs.canonical import Canonicaliser
+
+__all__ = ["Intake"]
+
+
+class Intake:
+    """Turns what is given into events of one run.
+
+    Args:
+        run_id: the id that every event gets.
+        framework: whose keys the metrics have.
+        run_config: what the run was started with, which the first event holds; under `rldk` the settings of the judge.
+    """
+
+    def __init__(self, run_id: str, framework: str | None, run_config: Mapping[str, Any]) -> None:
+        self.run_id = run_id
+        self._config = dict(run_config)
+        self._canonicaliser = Canonicaliser(framework)
+        self._sanitizer = Sanitizer()
+
+    def event(self, given: Event | Mapping[str, Any], canonical: bool) -> Event | None:
+        """The event of a step, a new object; `None` for a summary of the run. With `canonical`, names are kept as they are."""
+        read: Event | None
+        if isinstance(given, Event):
+            read = self._sanitizer.event(given)
+            read = read if canonical else self._canonicaliser.event(read)
+        else:
+            read = self._canonicaliser.event(given)
+            read = None if read is None else self._sanitizer.event(read)
+        return None if read is None else self.complete(read)
+
+    def step(self, given: object) -> int:
+        """A step as it was given, or that of the last event where it is not a whole number."""
+        return self._sanitizer.step(given)
+
+    def complete(self, event: Event) -> Event:
+        """A new event with its time and this run's id; the given one is not changed."""
+        info = {"phase": "train", **event.model_info, "run_id": self.run_id}
+        if (sha := git_sha()) is not None:
+            info.setdefault("git_sha", sha)
+        if self._config and (config := self._first_config(info)):
+            info["config"] = config
+        when = time.time() if event.wall_time is None else event.wall_time
+        return Event(event.step, event.metrics, when, event.rng, event.data_slice, info, event.notes, event.nulls, event.extra)
+
+    def _first_config(self, info: Mapping[str, Any]) -> dict[str, Any]:
+        """What the run was started with, for its first event; the limits with what their metrics are reduced over."""
+        given, self._config = self._config, {}
+        if isinstance(own := info.get("config", {}), Mapping):
+            given |= own
+        if given["rldk"] and "reductions" in info:
+            given["rldk"] = {**given["rldk"], "per": dict(info["reductions"])}
+        return RunConfig.of(given).to_dict()
