@@ -24,7 +24,7 @@ from rldk.dashboard.folder import Folder, read_alerts, read_checkpoints
 from rldk.dashboard.open_log import OpenLog
 from rldk.dashboard.processes import is_orphan, receive, send
 from rldk.dashboard.shown_run import ShownRun
-from rldk.ingest.follow import stamp_of
+from rldk.ingest.discovery import stamp_of
 from rldk.judge.acknowledgements import FILE, acknowledgements_of
 from rldk.present.plots.source import check_axis
 

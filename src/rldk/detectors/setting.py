@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rldk.core.errors import UsageError
+from rldk.core.stats.base import bounds_in_words
 
 __all__ = ["COMMON_SETTINGS", "SENSITIVITIES", "Setting"]
 
@@ -34,13 +35,9 @@ class Setting:
         low = self.min is not None and value < self.min
         high = self.max is not None and value > self.max
         if low or high or value != value or (self.whole and value % 1 != 0):
-            raise UsageError(f"Expected `{name}` to be {self._range()}, got {value!r}.")
+            bounds = bounds_in_words(minimum=self.min, maximum=self.max)
+            raise UsageError(f"Expected `{name}` to be a {'whole ' * self.whole}number{bounds}, got {value!r}.")
         return float(value)
-
-    def _range(self) -> str:
-        bounds = (("of at least", self.min), ("of at most", self.max))
-        said = " and".join(f" {word} {bound:g}" for word, bound in bounds if bound is not None)
-        return ("a whole number" if self.whole else "a number") + said
 
 
 COMMON_SETTINGS = {

@@ -18,7 +18,7 @@ from rldk.fleet.parts import mark_parts, name_rows
 from rldk.fleet.row import index_file, name_of, unread_row
 from rldk.fleet.scan import Engine, choose_jobs, in_processes
 from rldk.fleet.work import Reading
-from rldk.ingest.discovery import candidates, size_and_change
+from rldk.ingest.discovery import candidates, stamp_of
 from rldk.ingest.read import LogFile, reason_for
 
 __all__ = ["Index", "Update", "current_rows", "index_path", "judged_rows", "read_index", "update_index"]
@@ -108,7 +108,7 @@ def current_rows(
     skipped: list[tuple[str, str]] = []
     found_logs = candidates(store, reading.adapter_hint, lambda path, why: skipped.append((name_of(path), why)))
     places = {name_of(found): found for found in found_logs}
-    stamps = {name: stamp for name, found in places.items() if (stamp := _stamp_of(found)) is not None}
+    stamps = {name: stamp for name, found in places.items() if (stamp := stamp_of(found)) is not None}
     known = _known_rows(path or index_path(store), _settings_of(reading))
     fresh = {name: rows for name, rows in known.items() if stamps.get(name) == _stamp(rows[0])}
     logs = [LogFile(places[name], searching=True) for name in stamps if name not in fresh]
@@ -124,14 +124,6 @@ def current_rows(
     name_rows(rows)
     unread = [*((row["path"], row["error"]) for row in rows if row.get("error")), *skipped]
     return rows, Update(len(new), len(fresh), len(known.keys() - stamps.keys()), unread, time.monotonic() - begun)
-
-
-def _stamp_of(path: Path) -> tuple[int, int] | None:
-    """The size of a log and the time of its last change; `None` for one that is gone. A copy has the time of its original."""
-    try:
-        return size_and_change(path)
-    except OSError:
-        return None
 
 
 def _stamp(row: dict[str, Any]) -> tuple[int, int]:

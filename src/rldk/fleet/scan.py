@@ -9,7 +9,7 @@ from pathlib import Path
 from rldk.core.errors import ReadError, RLDKError, UsageError
 from rldk.fleet.pool import WorkError, answer_of, available_cores, run_in_processes
 from rldk.fleet.work import JudgedFile, Reading, judge_file
-from rldk.ingest.discovery import size_and_change
+from rldk.ingest.discovery import stamp_of
 from rldk.ingest.paths import PathsLike, expand
 from rldk.ingest.read import FileReport, LogFile, logs_at, read_runs
 from rldk.judge.result import Result
@@ -54,10 +54,7 @@ def _at_least(logs: Iterable[LogFile], size: int) -> bool:
 
 def size_of(path: Path) -> int:
     """Bytes of a file or folder; 0 for one that is gone."""
-    try:
-        return size_and_change(path)[0]
-    except OSError:
-        return 0  # gone by now: reading it says so
+    return (stamp_of(path) or (0, 0))[0]  # gone by now: reading it says so
 
 
 def in_processes(jobs: int) -> Engine:

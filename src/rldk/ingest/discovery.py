@@ -21,7 +21,7 @@ from rldk.ingest.choose import ADAPTERS, choose
 from rldk.ingest.formats.stores import MOST_ENTRIES
 from rldk.ingest.source import Source, why_not_readable
 
-__all__ = ["FoundLog", "LogFinder", "OnSkipped", "candidates", "newest_first", "size_and_change"]
+__all__ = ["FoundLog", "LogFinder", "OnSkipped", "candidates", "newest_first", "size_and_change", "stamp_of"]
 
 OnSkipped = Callable[[Path, str], None]
 """Called with each entry of a folder that cannot be opened, and why, as a sentence that follows its name."""
@@ -193,6 +193,14 @@ def size_and_change(path: Path) -> tuple[int, int]:
         return known.st_size, known.st_mtime_ns
     stats = [found for one in path.rglob("*") if (found := _stat_of(one)) is not None]
     return sum(one.st_size for one in stats), max((one.st_mtime_ns for one in stats), default=0)
+
+
+def stamp_of(path: Path) -> tuple[int, int] | None:
+    """The same, by which a change is noticed; `None` for a file or folder that is gone. A copy has the time of its original."""
+    try:
+        return size_and_change(path)
+    except OSError:
+        return None
 
 
 def _stat_of(path: Path) -> os.stat_result | None:

@@ -16,7 +16,7 @@ import numpy as np
 from rldk.core.errors import RLDKError
 from rldk.core.event import Event
 from rldk.ingest.choose import choose
-from rldk.ingest.discovery import size_and_change
+from rldk.ingest.discovery import stamp_of
 from rldk.ingest.read import read_runs
 from rldk.log.blocks import BLOCK_BYTES, compression_of
 from rldk.log.tail import LogTail
@@ -24,7 +24,7 @@ from rldk.runs.canonical import Canonicaliser
 from rldk.runs.run import Run
 from rldk.runs.table import ABSENT
 
-__all__ = ["EventLog", "GrowingLog", "NewEvents", "RereadLog", "open_growing_log", "run_name", "stamp_of"]
+__all__ = ["EventLog", "GrowingLog", "NewEvents", "RereadLog", "open_growing_log", "run_name"]
 
 logger = logging.getLogger("rldk")
 
@@ -176,14 +176,6 @@ def _continues(old: Run, new: Run) -> bool:
         ):
             return False
     return old.columns.keys() <= new.columns.keys()
-
-
-def stamp_of(path: Path) -> tuple[int, int] | None:
-    """The size of a file or of all files in a folder, and the time of the last change in ns; `None` without a file."""
-    try:
-        return size_and_change(path)
-    except OSError:
-        return None
 
 
 def open_growing_log(

@@ -17,7 +17,7 @@ from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.judge.engine import OnError
 from rldk.judge.judge import Judge
 
-__all__ = ["ScanConfig"]
+__all__ = ["ScanConfig", "bounds_of"]
 
 J = TypeVar("J", bound=Judge)
 
@@ -129,8 +129,13 @@ class ScanConfig:
         detectors = dict(self.detectors)
         if length_bias_threshold is not None:
             detectors["length_bias"] = {"threshold": length_bias_threshold, **detectors.get("length_bias", {})}
-        bounds = {name: dict(bound) if isinstance(bound, Mapping) else {"max": bound} for name, bound in limits.items()}
-        return ScanConfig(detectors, {**self.limits, **bounds}, self.kl_target, self.kl_target_tolerance, self.sensitivity)
+        bounds = {**self.limits, **bounds_of(limits)}
+        return ScanConfig(detectors, bounds, self.kl_target, self.kl_target_tolerance, self.sensitivity)
+
+
+def bounds_of(limits: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Limits as `max`, `min` and `severity`; a number alone is a maximum."""
+    return {name: dict(bound) if isinstance(bound, Mapping) else {"max": bound} for name, bound in limits.items()}
 
 
 def _limit(name: str, given: dict[str, Any]) -> UserLimit:

@@ -56,6 +56,11 @@ class ComprehensivePPOMetrics(Snapshot):
         return dict(self._metrics)
 
     @property
+    def scores(self) -> dict[str, float]:
+        """The three overall scores by name."""
+        return {name.removesuffix("_score"): getattr(self, name) for name in SCORES}
+
+    @property
     def score_parts(self) -> dict[str, dict[str, float]]:
         """The parts of all scores, by score and name; NaN for those without evidence."""
         parts = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics
-from rldk.judge.config import ScanConfig
+from rldk.judge.config import ScanConfig, bounds_of
 from rldk.judge.engine import OnError
 
 __all__ = ["build_forensics", "settings_for_log"]
@@ -31,9 +31,8 @@ def settings_for_log(
     """The same settings in the form of the log (`RunConfig.rldk`), so that a scan judges as the live run does."""
     given = config if isinstance(config, ScanConfig) else ScanConfig.from_dict(config or {})
     others = dict(options or {})
-    bounds = {name: dict(bound) if isinstance(bound, Mapping) else {"max": bound} for name, bound in (limits or {}).items()}
     found = {
-        "limits": {**given.limits, **bounds},
+        "limits": {**given.limits, **bounds_of(limits or {})},
         "detectors": given.detectors,
         "kl_target": others.pop("kl_target", given.kl_target),
         "kl_target_tolerance": others.pop("kl_target_tolerance", given.kl_target_tolerance),

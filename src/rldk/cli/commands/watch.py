@@ -167,7 +167,7 @@ class Watch:
     @property
     def age(self) -> float:
         """Seconds since the log was last written to."""
-        from rldk.ingest.follow import stamp_of
+        from rldk.ingest.discovery import stamp_of
 
         stamp = stamp_of(self._follower.path)
         return 0.0 if stamp is None else max(0.0, time.time() - stamp[1] / 1e9)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from rldk.core.errors import UsageError
 
-__all__ = ["ScalarStatistic", "Statistic", "check_number", "check_window"]
+__all__ = ["ScalarStatistic", "Statistic", "bounds_in_words", "check_number", "check_window"]
 
 
 class Statistic(ABC):
@@ -102,10 +102,15 @@ def check_number(
         or (minimum is not None and number < minimum)
         or (maximum is not None and number > maximum)
     ):
-        bounds = (("above", above), ("of at least", minimum), ("of at most", maximum))
-        said = " and".join(f" {word} {bound:g}" for word, bound in bounds if bound is not None)
-        raise UsageError(f"Expected `{name}` to be a finite number{said}, got {value!r}.")
+        bounds = bounds_in_words(above=above, minimum=minimum, maximum=maximum)
+        raise UsageError(f"Expected `{name}` to be a finite number{bounds}, got {value!r}.")
     return number
+
+
+def bounds_in_words(*, above: float | None = None, minimum: float | None = None, maximum: float | None = None) -> str:
+    """` of at least 1 and of at most 5`; empty without bounds."""
+    bounds = (("above", above), ("of at least", minimum), ("of at most", maximum))
+    return " and".join(f" {word} {bound:g}" for word, bound in bounds if bound is not None)
 
 
 def _plain(value: Any) -> Any:

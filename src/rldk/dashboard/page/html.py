@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -10,10 +12,13 @@ import streamlit as st
 from markupsafe import Markup
 
 from rldk.core.text import ago, counted
+from rldk.dashboard.client import ReaderEnded
 from rldk.present.html import Table, asset, part, templates, text
 from rldk.present.palette import DARK, LIGHT
 
-__all__ = ["lines", "message", "note", "piece", "rules", "show", "style", "table"]
+__all__ = ["errors_as_messages", "lines", "message", "note", "piece", "rules", "show", "style", "table"]
+
+_log = logging.getLogger("rldk")
 
 
 @cache
@@ -43,6 +48,20 @@ def show(inside: Markup, kind: str = "", **data: str) -> None:
 def message(sentence: str) -> None:
     """A message in place of a run that cannot be shown."""
     show(Markup('<div class="note">{}</div>').format(text(sentence, 1200)), "message")
+
+
+@contextmanager
+def errors_as_messages(what: str) -> Iterator[None]:
+    """Draw a part of the page: no error in it may break the rest."""
+    try:
+        yield
+    except ReaderEnded as error:
+        message(str(error))
+    except Exception as error:
+        if type(error).__module__.startswith("streamlit"):  # Streamlit restarts the script by an exception
+            raise
+        _log.exception("The dashboard could not draw %s", what)
+        message(f"This part of the page cannot be drawn ({type(error).__name__}). See the terminal of the dashboard for details.")
 
 
 def note(sentence: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from rldk.dashboard.page import address
 from rldk.dashboard.page.alerts import toast_new_incidents
 from rldk.dashboard.page.banner import draw_banner, mark_tab
 from rldk.dashboard.page.browser_alerts import offer_browser_alerts
-from rldk.dashboard.page.html import message, note, piece, show, style
+from rldk.dashboard.page.html import errors_as_messages, message, note, piece, show, style
 from rldk.dashboard.page.panels import RunView
 from rldk.dashboard.page.plots import SPAN
 from rldk.dashboard.page.run_rows import rows_of
@@ -26,8 +25,6 @@ from rldk.dashboard.page.views import VIEWS
 from rldk.present.html import text
 
 __all__ = ["draw_page", "pause"]
-
-logger = logging.getLogger("rldk")
 
 _FILES = "rldk_files"
 _STILL_SECONDS = 20.0
@@ -104,15 +101,8 @@ def _check_folder(client: Client, shown: str | None, was_live: bool) -> None:
 
 def _draw_run_or_message(client: Client, settings: dict[str, Any]) -> None:
     """The run as it is now; no error in a view may break the page."""
-    try:
+    with errors_as_messages(settings["key"]):
         _draw_run(client, settings)
-    except ReaderEnded as error:
-        message(str(error))
-    except Exception as error:
-        if type(error).__module__.startswith("streamlit"):  # Streamlit restarts the script by an exception
-            raise
-        logger.exception("The dashboard could not draw %s", settings["key"])
-        message(f"This view cannot be drawn ({type(error).__name__}). See the terminal of the dashboard for details.")
 
 
 def _draw_run(client: Client, settings: dict[str, Any]) -> None:

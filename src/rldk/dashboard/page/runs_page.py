@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import streamlit as st
 from markupsafe import Markup
 
 from rldk.core.text import counted
-from rldk.dashboard.client import Client, ReaderEnded
+from rldk.dashboard.client import Client
 from rldk.dashboard.page.comparison_view import draw_comparison
-from rldk.dashboard.page.html import message, show
+from rldk.dashboard.page.html import errors_as_messages, show
 from rldk.dashboard.page.overlay_view import BEHIND, draw_overlay
 from rldk.dashboard.page.run_rows import RunRows, rows_of
 from rldk.dashboard.page.runs_table import DRAWN, draw_table
@@ -21,8 +20,6 @@ from rldk.dashboard.page.sidebar import choose_axis, skipped_remark
 from rldk.present.html import text
 
 __all__ = ["draw_runs_page"]
-
-logger = logging.getLogger("rldk")
 
 _TABLE_PAUSE = 3.0
 _MANY = 50
@@ -71,12 +68,5 @@ def _remarks(found: RunRows) -> list[str]:
 
 def _guarded(draw: Callable[..., None], client: Client, *arguments: Any) -> None:
     """No error in a part of the page may break the rest of it."""
-    try:
+    with errors_as_messages("the table of runs or its curves"):
         draw(client, *arguments)
-    except ReaderEnded as error:
-        message(str(error))
-    except Exception as error:
-        if type(error).__module__.startswith("streamlit"):  # Streamlit restarts the script by an exception
-            raise
-        logger.exception("The table of runs could not be drawn")
-        message(f"This part of the page cannot be drawn ({type(error).__name__}). See the terminal of the dashboard for details.")

@@ -103,14 +103,8 @@ class RLDKCallback(WatchingCallback):
         """Make the record of the step."""
         if event.phase != "train":
             return
-        now = monitor.record()
-        scores = {
-            "training_stability": now.training_stability_score,
-            "convergence_quality": now.convergence_quality_score,
-            "overall_health": now.overall_health_score,
-        }
         own = {"global_step": event.step, "run_id": monitor.run_id, "wall_time": event.wall_time, **event.model_info}
-        self.metrics = fill(RLDKMetrics, event.metrics, own, scores)
+        self.metrics = fill(RLDKMetrics, event.metrics, own, monitor.record().scores)
         self.metrics_history.append(self.metrics)
 
 

@@ -41,12 +41,7 @@ class ScoreAlerts:
 
     def look(self, monitor: Monitor, step: int) -> None:
         """Compare the scores after an event with their limits."""
-        now = monitor.record()
-        scores = {
-            "training_stability": now.training_stability_score,
-            "convergence_quality": now.convergence_quality_score,
-            "overall_health": now.overall_health_score,
-        }
+        scores = monitor.record().scores
         for name, minimum in {**DEFAULT_MIN_SCORES, **self.min_scores}.items():
             own = name in self.min_scores
             if self._fires(name, scores[name] < minimum, own):
