@@ -10,8 +10,6 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
-OPTIMIZERS = ("adamw", "adamw_8bit")
-
 
 def make_optimizer(
     model: torch.nn.Module, learning_rate: float, weight_decay: float = 0.0, betas=(0.9, 0.999), kind: str = "adamw"

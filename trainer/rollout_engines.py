@@ -23,8 +23,6 @@ from lora import merged_state
 from models import quiet_transformers
 from rollout import Rollout, respond
 
-ENGINES = ("torch", "process", "vllm", "sglang")
-
 
 class Engine(Protocol):
     """What the training loop needs of an engine."""

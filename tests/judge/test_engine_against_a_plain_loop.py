@@ -56,9 +56,8 @@ class PlainSeries(Series):
         self.previous = value
         if self.n >= RECENT and self.level > self.high:
             self.high, self.high_index = self.level, index
-            self.high_spread = min(self.spread, 2.5 * self.roughness)
         if self.n >= RECENT and self.level < self.low:
-            self.low, self.low_index = self.level, index
+            self.low = self.level
 
 
 def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:

@@ -23,11 +23,9 @@ class Series(Statistic):
       series is `ready`: it has a level and a start.
     - `start` is the median of the first 5 values, and `base` and `scale` are median and robust spread of the first 20
       (of as many as there are, from 5 on): the run's own normal.
-    - `high` and `low` are the highest and lowest `level` so far, with the event at which they were reached.
+    - `high` and `low` are the highest and lowest `level` so far, and `high_index` is the event at which the highest was reached.
     - `roughness` is the exponentially weighted mean size of the step from one value to the next, and `spread` that of
       the distance from a slow mean, which includes slow swings but counts a steady rise as noise.
-    - `high_spread` is the noise when `high` was reached: the spread, but no more than 2.5 times the roughness, which a
-      trend does not inflate.
     - `swing` is the mean distance of values five rows apart: for independent rows it equals the roughness, and slow swings make
       it larger.
     - `same` counts how many values in a row, up to the last, were the same number (to six digits), and `repeats` all values
@@ -37,8 +35,8 @@ class Series(Statistic):
     """
 
     __slots__ = (
-        "_early", "_ring", "base", "first", "high", "high_index", "high_spread", "index", "last", "level", "low", "low_index",
-        "n", "nonfinite_run", "previous", "ready", "repeats", "roughness", "same", "scale", "slow", "spread", "start",
+        "_early", "_ring", "base", "first", "high", "high_index", "index", "last", "level", "low", "n",
+        "nonfinite_run", "previous", "ready", "repeats", "roughness", "same", "scale", "slow", "spread", "start",
         "swing",
     )  # fmt: skip
     n: int
@@ -54,12 +52,10 @@ class Series(Statistic):
     high: float
     high_index: int
     low: float
-    low_index: int
     roughness: float
     slow: float
     spread: float
     swing: float
-    high_spread: float
     nonfinite_run: int
     same: int
     repeats: int
@@ -73,10 +69,10 @@ class Series(Statistic):
         super().reset()
         self.n = self.nonfinite_run = self.same = self.repeats = 0
         self.ready = False
-        self.index = self.high_index = self.low_index = -1
+        self.index = self.high_index = -1
         self.last = self.previous = self.first = self.level = self.start = self.base = self.scale = nan
         self.roughness = self.slow = nan
-        self.spread = self.high_spread = self.swing = 0.0
+        self.spread = self.swing = 0.0
         self.high, self.low = -inf, inf
         self._ring = deque(maxlen=RECENT)
         self._early = []
@@ -130,9 +126,8 @@ class Series(Statistic):
     def _set_extreme(self, level: float, index: int) -> None:
         if level > self.high:
             self.high, self.high_index = level, index
-            self.high_spread = min(self.spread, 2.5 * self.roughness)
         if level < self.low:
-            self.low, self.low_index = level, index
+            self.low = level
 
     def _settle(self, n: int) -> None:
         early = sorted(self._early)
