@@ -83,7 +83,7 @@ def measure(folder: Path, runs: int, pictures: Path | None) -> None:
         measure_filter(page, dashboard, runs)
         measure_overlay(page, dashboard)
         if pictures is not None:
-            paint(chromium, dashboard, page.url, pictures)
+            paint(chromium, page.url, pictures)
 
 
 def measure_filter(page: Any, dashboard: Dashboard, runs: int) -> None:
@@ -119,7 +119,7 @@ def measure_overlay(page: Any, dashboard: Dashboard) -> None:
     say("  all plots in view", f"{time.monotonic() - begun:.2f} s")
 
 
-def paint(chromium: Any, dashboard: Dashboard, address: str, pictures: Path) -> None:
+def paint(chromium: Any, address: str, pictures: Path) -> None:
     pictures.mkdir(parents=True, exist_ok=True)
     wide, phone = {"viewport": {"width": 1440, "height": 1100}}, {"viewport": {"width": 390, "height": 844}, "is_mobile": True}
     for name, options in {"wide": wide, "phone": {**phone, "has_touch": True}}.items():

@@ -32,7 +32,7 @@ def runs(tmp_path: Path) -> list[str]:
 def test_two_runs(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", runs[0], runs[2]]) == 0
     said = capsys.readouterr().out
-    assert "c leaves a at step" in said and "% sure" in said and "output_dir" not in said
+    assert "c diverges from a at step" in said and "% sure" in said and "output_dir" not in said
     assert "learning_rate" in said and "1e-05  0.0005" in " ".join(said.split()).replace(" ", "  ")
     assert "kl_coef" not in said.split("Settings that differ")[1].split("Where each")[0]
     assert "reward_mean" in said and "critical" in said and "healthy" in said
@@ -50,7 +50,7 @@ def test_json(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 def test_groups_of_seeds(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *runs, "--group-by", "config.lr"]) == 0
     said = capsys.readouterr().out
-    assert "learning_rate" in said and "lr=0.0005 leaves lr=1e-05" in said and "(2 runs)" in said and " ± " in said
+    assert "learning_rate" in said and "lr=0.0005 diverges from lr=1e-05" in said and "(2 runs)" in said and " ± " in said
 
 
 def test_the_json_of_groups_has_their_mean_and_band_over_the_steps(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,7 @@ def test_the_json_of_groups_has_their_mean_and_band_over_the_steps(runs: list[st
 
 def test_another_baseline(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *runs[:3], "--baseline", "c"]) == 0
-    assert "a leaves c at step" in capsys.readouterr().out
+    assert "a diverges from c at step" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_log_without_settings_says_so(make_log: Callable[..., str], capsys: py
 def test_from_python(runs: list[str]) -> None:
     found = rldk.compare(runs[0], rldk.load(runs[2])[0])
     assert found.first("c") is not None and found.first("c") == rldk.compare(rldk.scan(runs[:3:2])).first("c")
-    assert "c leaves a" in repr(found) and "Settings that differ" in found._repr_html_() and len(found.plot()) > 0
+    assert "c diverges from a" in repr(found) and "Settings that differ" in found._repr_html_() and len(found.plot()) > 0
 
 
 def test_an_unknown_baseline_is_refused_with_the_names_that_exist(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,7 +181,7 @@ def test_selected_runs_are_compared(page: Any, bench: Any) -> None:
     page.query_params["runs"] = f"{known['calm1']}.{known['sick']}"
     page.query_params["tab"] = "Compare"
     page.run()
-    assert not page.exception and "sick leaves calm1 at step" in told(page) and "learning_rate" in told(page)
+    assert not page.exception and "sick diverges from calm1 at step" in told(page) and "learning_rate" in told(page)
     page.session_state["rldk_selected"] = [known["sick"]]
     page.run()
     assert "Select two or more runs" in told(page)

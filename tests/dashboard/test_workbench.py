@@ -205,7 +205,7 @@ def test_runs_are_compared_as_on_the_command_line(runs: Path) -> None:
     while (answer := bench.answer("compare", asked)).get("pending") and time.monotonic() < until:
         time.sleep(0.02)
     assert [(one["name"], one["verdict"]) for one in answer["groups"]] == [("calm1", "healthy"), ("sick", "critical")]
-    assert "learning_rate" in answer["html"] and "sick leaves calm1 at step" in answer["html"]
+    assert "learning_rate" in answer["html"] and "sick diverges from calm1 at step" in answer["html"]
     assert "Where each ended" in answer["html"]
     assert bench.answer("compare", asked) is answer or bench.answer("compare", asked) == answer
 

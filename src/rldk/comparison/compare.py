@@ -106,10 +106,10 @@ class Comparison:
         level = f"{one.metric} is {short_number(one.right)} against {short_number(one.left)}"
         if one.finding:
             level = f"{in_words(one.finding)} only in {base if one.found_in == 'left' else group.name}; {level}"
-        when = f"step {one.step}" if one.step == one.certain_step else f"step {one.step} (certain at {one.certain_step})"
+        sure = _sure(one.confidence) + (f" by step {one.certain_step}" if one.step != one.certain_step else "")
         later = [other.metric for other in self.divergences[group.name][1:]]
-        after = f" Then {', '.join(later[:4])}{' …' if len(later) > 4 else ''}." if later else ""
-        return f"{group.name} leaves {base} at {when}, {_sure(one.confidence)}: {level}.{after}"
+        after = f" Then {', '.join(later[:4])}{' and others' if len(later) > 4 else ''}." if later else ""
+        return f"{group.name} diverges from {base} at step {one.step} ({sure}): {level}.{after}"
 
     def to_dict(self) -> dict[str, Any]:
         """As `rldk compare --json` prints it."""

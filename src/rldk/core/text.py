@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isfinite
 
 __all__ = [
-    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "escaped", "in_words", "near_names", "sentence",
-    "short_number", "unescaped", "writable",
+    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "escaped", "in_words", "listed", "near_names",
+    "sentence", "short_number", "unescaped", "writable",
 ]  # fmt: skip
 
 _MAX_FLOAT = int(sys.float_info.max)
@@ -103,6 +103,11 @@ def duration(seconds: float) -> str:
 def ago(seconds: float) -> str:
     """How long ago something was: `just now`, `5 min ago`."""
     return "just now" if seconds < 1.5 else f"{duration(seconds)} ago"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Parts of a sentence in a row: `a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
 def in_words(name: str) -> str:

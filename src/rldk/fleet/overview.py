@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from rldk.core.knobs import KNOBS
-from rldk.core.text import clean, counted, short_number
+from rldk.core.text import clean, counted, duration, short_number
 from rldk.fleet.rates import chance_of_as_many, wilson_interval
 from rldk.fleet.row import CONFIG
 
@@ -192,7 +192,9 @@ def _folded(rows: Iterable[Row]) -> list[Folded]:
 def headline(overview: Overview) -> str:
     """The runs, their verdicts and the compute that was lost, in one sentence."""
     counts = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in overview.verdicts.items())
-    lost = f"; {overview.lost:.1%} of the compute came after the first critical" if overview.lost else ""
+    share = f"{overview.lost:.1%}" if overview.lost >= 0.001 else "less than 0.1%"
+    what = f"{duration(overview.lost_seconds)} of training ({share})" if overview.lost_seconds else f"{share} of the compute"
+    lost = f"; {what} came after the first critical" if overview.lost else ""
     return f"{counted(overview.runs, 'run')}{': ' + counts if counts else ''}{lost}"
 
 

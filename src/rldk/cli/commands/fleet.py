@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rldk.cli.options import add_index, add_json, indexed_runs
 from rldk.cli.output import console, print_json, sparkline, table
-from rldk.core.text import clean, counted, duration
+from rldk.core.text import clean, counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,8 +44,6 @@ def _show(out: Console, overview: Overview) -> None:
     from rldk.fleet.overview import headline
 
     out.print(headline(overview), style="bold")
-    if overview.lost_seconds:
-        out.print(f"{duration(overview.lost_seconds)} of training came after the first critical.", style="dim")
     if overview.causes:
         weeks = sorted({week for cause in overview.causes for week in cause["weeks"]})
         rows = [
@@ -53,7 +51,8 @@ def _show(out: Console, overview: Overview) -> None:
             for cause in overview.causes
         ]
         out.print()
-        out.print(table(("runs", "cause", f"by week, {weeks[0]} to {weeks[-1]}"), rows, right=("runs",)))
+        span = weeks[0] if len(weeks) == 1 else f"{weeks[0]} to {weeks[-1]}"
+        out.print(table(("runs", "cause", f"by week, {span}"), rows, right=("runs",)))
     _show_configs(out, overview)
     if overview.incidents:
         lines = [
@@ -67,8 +66,8 @@ def _show(out: Console, overview: Overview) -> None:
 def _show_configs(out: Console, overview: Overview) -> None:
     out.print()
     if not overview.configs:
-        compared = counted(overview.compared, "condition")
-        out.print(f"No setting stands out: {compared} compared, and none fails more often than chance explains.", style="dim")
+        compared = f"{counted(overview.compared, 'condition')} {'was' if overview.compared == 1 else 'were'} compared"
+        out.print(f"No setting stands out: {compared}, and none fails more often than chance explains.", style="dim")
         return
     rows = [
         (

@@ -1,6 +1,6 @@
 """Write a page about runs: verdict, incidents marked in the curves, scores, coverage. One HTML file that needs no network.
 
-Of more than 24 logs, the page has all runs in a table and the worst 24 in detail. If the folder has an index (`rldk index`), only
+With more than 24 logs, the page lists all runs and shows the worst 24 in detail. If the folder has an index (`rldk index`), only
 logs that are new or have changed are judged for the table.
 
 Exit status: 0 the page was written, 1 something is critical and --fail-on asked for it, 2 nothing could be read or wrong usage.
@@ -56,8 +56,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the x axis of the curves: steps, or hours since the run began (default: step)",
     )  # fmt: skip
     parser.add_argument(
-        "--group-by", metavar="SETTING", help="show groups of runs at first, such as config.lr; config: all settings but the seed"
-    )
+        "--group-by", metavar="SETTING",
+        help="begin with groups of runs that share a setting, such as config.lr; config: all settings but the seed",
+    )  # fmt: skip
     add_json(parser, "what was written, with each verdict,")
     add_fail_on(parser, "never")
     add_reading(parser)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import own_norm
 from rldk.signals.channels import CHANNEL_METRICS, harm
@@ -88,7 +89,7 @@ class ExplodingGradient(Detector):
         harmful = bool(signs) and level > self.healthy
         vast = level > max(self.beyond * own, self.beyond) and self._bad >= 2 * self.lasting
         clause = "with_damage" if lasts and harmful else "vast" if vast else "grown"
-        also = f", while {' and '.join(signs)}" if signs else ""
+        also = f", while {listed(signs)}" if signs else ""
         message = f"{name} is {level:.3g}, {level / max(own, 1e-12):.3g} times the run's own normal of {own:.3g}{also}."
         limit = max(self.factor * own, self.clip if signs else self.healthy)
         return Finding("", level, limit, message, {"norm": level, "normal": own, "signs": float(len(signs))}, clause=clause)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import ClassVar
 
+from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, KlLevel, coefficient, kl_level, target_of
@@ -109,7 +110,7 @@ class KlExplosion(Detector):
             found.append(Finding("", kl.value, 0.5 * kl.value / kl.strain, message, evidence, clause="far"))
             damaged = harm(view, besides="kl")
             if damaged and (kl.unit or kl.strain > self.limit):
-                text = f"{message[:-1]}, and {' and '.join(damaged)}."
+                text = f"{message[:-1]}, and {listed(damaged)}."
                 found.append(Finding("", kl.value, 0.5 * kl.value / kl.strain, text, evidence, clause="with_damage"))
         if kl.strain > self.limit:
             sure = kl.strain > ABSURD * self.limit and series.n >= 3

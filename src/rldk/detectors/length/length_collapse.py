@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import nan
 from typing import ClassVar
 
+from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.reward import SCORES, score_of
@@ -78,6 +79,6 @@ class LengthCollapse(Detector):
         clause = "brief" if not damaged and view.reward.improves(score_of(view)) else "shrunk"
         found = [Finding("", length.level, threshold, f"{message}.", evidence, clause=clause)]
         if damaged:
-            text = f"{message}, while {' and '.join(damaged)}."
+            text = f"{message}, while {listed(damaged)}."
             found.append(Finding("", length.level, threshold, text, evidence, clause="with_damage"))
         return found

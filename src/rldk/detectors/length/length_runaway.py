@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.reward import SCORES, score_of
@@ -67,6 +68,6 @@ class LengthRunaway(Detector):
         clause = "reasoning" if not damaged and view.reward.improves(score_of(view)) else "grown"
         found = [Finding("", length.level, limit, f"{message}.", evidence, clause=clause)]
         if damaged:
-            text = f"{message}, while {' and '.join(damaged)}."
+            text = f"{message}, while {listed(damaged)}."
             found.append(Finding("", length.level, limit, text, evidence, clause="with_damage"))
         return found

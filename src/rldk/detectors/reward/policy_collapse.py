@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, damage
 from rldk.signals.reward import SCORES, SLOW_NOISE, score_of
@@ -115,7 +116,7 @@ class PolicyCollapse(Detector):
         strong = [sign.words for sign in damage(view) if sign.strong]
         found = []
         if strong and lost > WITH_DAMAGE * whole:
-            message, limit = f"{fell}, while {' and '.join(strong)}.", reward.best - WITH_DAMAGE * whole
+            message, limit = f"{fell}, while {listed(strong)}.", reward.best - WITH_DAMAGE * whole
             found.append(Finding("", series.level, limit, message, evidence, clause="lost_with_damage"))
         limit = self.noises if risen else FROM_START
         if lost > self.share * whole and lost > max(limit * noise, 1.3 * reward.dip):
@@ -169,6 +170,6 @@ class PolicyCollapse(Detector):
             return []
         opening = reward.best + lost
         fell = f"The reward fell from {opening:.4g} or more to {series.level:.4g} within the first rows"
-        message = f"{fell}, while {' and '.join(strong)}."
+        message = f"{fell}, while {listed(strong)}."
         evidence = {"best": opening, "reward": series.level, "lost": lost}
         return [Finding("", series.level, reward.best, message, evidence, clause="lost_at_once")]

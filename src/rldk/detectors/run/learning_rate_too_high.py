@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.reward import SCORES
@@ -109,7 +110,7 @@ class LearningRateTooHigh(Detector):
         weights = view.get("weight_change")
         torn = weights.n >= 2 and weights.index == view.index and min(weights.last, weights.level) > TORN
         if torn and (damaged := harm(view)):
-            message = f"Each update changes the weights by {weights.level:.0%}, and {' and '.join(damaged)}."
+            message = f"Each update changes the weights by {weights.level:.0%}, and {listed(damaged)}."
             found.append(Finding("", weights.level, TORN, message, {"weight_change": weights.level}, clause="weights_torn"))
         update = view.get("kl_update")
         if update.n >= 3 and update.level > self.update_limit:
@@ -117,7 +118,7 @@ class LearningRateTooHigh(Detector):
             evidence = {"kl_update": update.level}
             found.append(Finding("", update.level, self.update_limit, f"{message}.", evidence, clause="large_updates"))
             if damaged := harm(view):
-                text = f"{message}, and {' and '.join(damaged)}."
+                text = f"{message}, and {listed(damaged)}."
                 found.append(Finding("", update.level, self.update_limit, text, evidence, clause="large_updates_with_damage"))
         return found
 
@@ -147,7 +148,7 @@ class LearningRateTooHigh(Detector):
             message = f"The learning rate is {rate:.3g}; recipes use 1e-7 to 1e-3."
             found.append(Finding("", rate, self.high, message, evidence, clause="high"))
         if found and (damaged := harm(view)):
-            text = f"The learning rate is {rate:.3g}, and {' and '.join(damaged)}."
+            text = f"The learning rate is {rate:.3g}, and {listed(damaged)}."
             found.append(Finding("", rate, self.high, text, evidence, clause="high_with_damage"))
         return found
 

@@ -6,6 +6,7 @@ from collections import deque
 from math import inf
 from typing import ClassVar
 
+from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.reward import SCORES
@@ -105,7 +106,7 @@ class LossExplosion(Detector):
         vast = level > max(self.floor, self.factor * own)
         lasts = (vast or signs) and self._bad >= 5
         clause = "leaps_again" if len(self.spikes) >= RECUR else "stays_with_damage" if lasts else "stays"
-        also = f", while {' and '.join(signs)}" if signs else ""
+        also = f", while {listed(signs)}" if signs else ""
         message = f"The loss stays near {level:.3g}; its own scale is {own:.3g}{also}."
         evidence = {"loss": level, "scale": own, "leaps": float(len(self.spikes))}
         return Finding("", level, limit, message, evidence, clause=clause)
