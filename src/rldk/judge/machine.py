@@ -7,9 +7,7 @@ from rldk.detectors.table import DETECTORS
 
 __all__ = ["MACHINE_TYPES", "is_machine"]
 
-MACHINE_TYPES = frozenset(
-    {"throughput_drop", "memory_pressure"} | {kind.type for kind in DETECTORS if getattr(kind, "machine", False)}
-)
+MACHINE_TYPES = frozenset(kind.type for kind in DETECTORS if kind.machine)
 """The types of anomalies that are about the machine. A user's own limit on such a metric is not one of them."""
 
 

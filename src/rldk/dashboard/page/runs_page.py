@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 from markupsafe import Markup
 
 from rldk.core.text import counted
 from rldk.dashboard.client import Client
-from rldk.dashboard.page.comparison_view import draw_comparison
+from rldk.dashboard.page.comparison import draw_selected
 from rldk.dashboard.page.html import errors_as_messages, show
 from rldk.dashboard.page.overlay_view import BEHIND, draw_overlay
 from rldk.dashboard.page.run_rows import RunRows, rows_of
@@ -50,8 +50,8 @@ def draw_runs_page(client: Client, seconds: float, dark: bool) -> None:
     tab = st.segmented_control(
         "Selected runs", ["Curves", "Compare"], required=True, key="rldk_tab", label_visibility="collapsed"
     )
-    draw = draw_comparison if tab == "Compare" else draw_overlay
-    st.fragment(_guarded, run_every=max(seconds, 1.0) if follow and moving else None)(draw, client, dark)
+    draw: Callable[[Client], None] = draw_selected if tab == "Compare" else partial(draw_overlay, dark=dark)
+    st.fragment(_guarded, run_every=max(seconds, 1.0) if follow and moving else None)(draw, client)
 
 
 def _remarks(found: RunRows) -> list[str]:
@@ -66,7 +66,7 @@ def _remarks(found: RunRows) -> list[str]:
     return made + skipped_remark(about.get("skipped"))
 
 
-def _guarded(draw: Callable[..., None], client: Client, *arguments: Any) -> None:
+def _guarded(draw: Callable[[Client], None], client: Client) -> None:
     """No error in a part of the page may break the rest of it."""
     with errors_as_messages("the table of runs or its curves"):
-        draw(client, *arguments)
+        draw(client)

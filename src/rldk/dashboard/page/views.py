@@ -10,7 +10,7 @@ from rldk.core.text import counted, short_number
 from rldk.dashboard.page.alerts import draw_alerts
 from rldk.dashboard.page.analytics import draw_analytics
 from rldk.dashboard.page.checkpoints import draw_checkpoints
-from rldk.dashboard.page.comparison import draw_comparison
+from rldk.dashboard.page.comparison import draw_others
 from rldk.dashboard.page.export import draw_export
 from rldk.dashboard.page.html import lines, note, piece, show
 from rldk.dashboard.page.machine import draw_machine
@@ -31,7 +31,7 @@ def draw_overview(view: RunView) -> None:
             show(tiles)
     with st.container():
         if view.others:
-            draw_comparison(view)
+            draw_others(view)
         if card := worst_incident_card(view):
             show(card)
     with st.container():
