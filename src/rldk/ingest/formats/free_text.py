@@ -1,4 +1,4 @@
-"""Free text with numbers in it: rows of named numbers on a line each, in progress bars, or spread over several lines."""
+"""Free text with numbers in it: rows of named numbers on one line, in progress bars, or spread over several lines."""
 
 from __future__ import annotations
 
