@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +36,3 @@ def store(tmp_path: Path) -> Path:
     (folder / "settings.json").write_text(json.dumps({"learning_rate": 1e-6, "name": "x"}))
     (folder / "noise.bin").write_bytes(bytes(range(256)) * 8)
     return folder
-
-
-@pytest.fixture
-def make_run(tmp_path: Path) -> Callable[..., Path]:
-    """Write one run below the test's folder."""
-
-    def make(name: str, *arguments: Any, **options: Any) -> Path:
-        return write_run(tmp_path / name, *arguments, **options)
-
-    return make
