@@ -15,7 +15,7 @@ from rldk.ingest.formats import json_blocks, json_document, stores
 from rldk.ingest.formats.notebook import tables_in
 from rldk.log import lines
 from rldk.log.problems import LineProblems
-from rldk.runs import table
+from rldk.runs import column_store
 
 
 def read(path: Path, content: bytes) -> Any:
@@ -34,7 +34,7 @@ def test_a_new_key_in_each_row_costs_no_more_than_the_keys_that_are_kept(tmp_pat
 
 
 def test_of_a_row_with_very_many_keys_the_first_and_those_that_place_it_are_kept(tmp_path: Path) -> None:
-    keys = b", ".join(b'"k%d": 1' % n for n in range(table._MAX_WIDTH + 100))
+    keys = b", ".join(b'"k%d": 1' % n for n in range(column_store._MAX_WIDTH + 100))
     rows = b"".join(b'{"loss": 0.5, %s, "step": %d}\n' % (keys, n) for n in (3, 5, 8))
     run = read(tmp_path / "log.jsonl", rows)
     assert run.steps.tolist() == [3, 5, 8] and any("different keys" in note for note in run.notes)
