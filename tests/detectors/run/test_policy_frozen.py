@@ -88,3 +88,26 @@ def test_weights_that_stop_changing(told):
     assert told(PolicyFrozen(), {"weight_change": stopped, "lr": np.where(AT < 30, 1e-6, 0.0)}) == []  # the schedule has ended
     skipped = np.where(AT % 4 == 0, 0.0, 1e-4)
     assert told(PolicyFrozen(), {"weight_change": skipped, "lr": rate}) == []
+
+
+def in_16_bits(values: np.ndarray) -> np.ndarray:
+    return (values.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32).astype(float)
+
+
+NORMS = np.random.default_rng(1).lognormal(0.0, 0.4, ROWS)
+GUESSING = np.random.default_rng(2).normal(0.62, 0.04, ROWS)
+
+
+def test_norms_of_16_bits_are_a_note_and_a_warning_where_preferences_are_hardly_learnt(told):
+    note = (5, "note", "coarse")
+    coarse = {"grad_norm": in_16_bits(NORMS), "preference_margin": 0.1 + NORMS}
+    assert told(PolicyFrozen(), {**coarse, "preference_accuracy": GUESSING}) == [note, (58, "warning", "rounded_away")]
+    assert told(PolicyFrozen(), {**coarse, "preference_accuracy": GUESSING + 0.2}) == [note]
+    assert told(PolicyFrozen(), {**coarse, "preference_accuracy": GUESSING, "grad_norm": NORMS}) == []
+    assert told(PolicyFrozen(), {"grad_norm": in_16_bits(NORMS), "reward_mean": RISING}) == [note]
+
+
+def test_norms_that_are_logged_with_few_digits_say_nothing_about_their_bits(told):
+    few = {"grad_norm": NORMS.round(1), "preference_margin": 0.1 + NORMS, "preference_accuracy": GUESSING}
+    assert told(PolicyFrozen(), few) == []
+    assert told(PolicyFrozen(), {**few, "grad_norm": in_16_bits(NORMS).round(6)}) != []  # six digits show it

@@ -18,6 +18,7 @@ FROM_START = 9.0  # times its noise by which a reward that never rose must fall 
 BELOW = 2.5  # times the gain: a loss this large is far below the untrained level, where no dip goes
 FEW = 15.0  # the noise is raised by this over the number of rows, since few rows underestimate it
 WITH_DAMAGE = 0.4  # share of the gain that must be lost if another channel has left its range
+LASTING = 2.0  # times its noise by which it must have fallen if it stays down for thirty updates
 CORROBORATED = 3.0  # times its noise by which it must have fallen if another channel has left its range
 
 
@@ -25,10 +26,10 @@ class PolicyCollapse(Detector):
     """The reward has lost most of its gain and does not recover.
 
     What it catches: the median of five rewards has lost a large share of the gain (or of four early spreads, if that is more),
-        by several times the noise of a row, and stays low. Where single rows are too noisy for that, the mean of about
-        twenty rows is used. Where everything was lost within the first rows, the first two count as the best. If another
-        channel (entropy, KL, endings, held-out quality) has left its range, a smaller fall is enough. Also a reward that
-        declines steadily from the start, beyond chance.
+        by several times the noise of a row, and stays low; a fall of twice the noise is enough if it lasts. Where single rows
+        are too noisy for that, the mean of about twenty rows is used. Where everything was lost within the first rows, the
+        first two count as the best. If another channel (entropy, KL, endings, held-out quality) has left its range, a smaller
+        fall is enough. Also a reward that declines steadily from the start, beyond chance.
     Why it matters: a collapsed policy seldom recovers, because it learns from its own samples.
     When it misfires: deep dips that recover within a few rows are normal, hence the wait. A change of the data (a curriculum)
         may lower the reward permanently. A change of the reward function is not a fall: if the reward jumps within one row
@@ -84,6 +85,10 @@ class PolicyCollapse(Detector):
             "a judgement: most dips recover within ten updates. Seven times if it never rose: noise that is correlated "
             "over ten rows falls by five from its best", persist=12, min_rows=4,
         ),
+        "stays_down": Clause(
+            "the reward has lost 45 % of its gain for thirty updates or more", "warning",
+            "as `slipping`: a fall that lasts needs not be as deep beside the noise of a row", persist=30, min_rows=8,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.6, "share of the gain that must be lost", min=0.1, max=1.0),
@@ -105,7 +110,7 @@ class PolicyCollapse(Detector):
         series, reward = score_of(view), view.reward
         lost = reward.lost(series)
         noise = reward.row_noise(series) * (1.0 + FEW / series.n)
-        if not lost > CORROBORATED * noise:
+        if not lost > LASTING * noise:
             return []
         risen = reward.gain > SPREADS * noise
         whole = max(reward.gain, SPREADS * min(series.scale, 2.5 * noise))
@@ -115,7 +120,7 @@ class PolicyCollapse(Detector):
         fell = f"The reward fell from {reward.best:.4g} to {series.level:.4g}"
         strong = [sign.words for sign in damage(view) if sign.strong]
         found = []
-        if strong and lost > WITH_DAMAGE * whole:
+        if strong and lost > max(WITH_DAMAGE * whole, CORROBORATED * noise):
             message, limit = f"{fell}, while {listed(strong)}.", reward.best - WITH_DAMAGE * whole
             found.append(Finding("", series.level, limit, message, evidence, clause="lost_with_damage"))
         limit = self.noises if risen else FROM_START
@@ -128,6 +133,10 @@ class PolicyCollapse(Detector):
             text = f"{fell} and stays down."
             limit, patience = reward.best - 0.45 * whole, max(self._patience(series.n * view.steps_per_row), 12.0)
             found.append(Finding("", series.level, limit, text, evidence, clause="slipping", persist=patience))
+        if lost > max(0.45 * whole, LASTING * noise, 1.1 * reward.dip):
+            text, limit = f"{fell} and has stayed down.", reward.best - 0.45 * whole
+            patience = max(30.0, 0.2 * series.n * view.steps_per_row)
+            found.append(Finding("", series.level, limit, text, evidence, clause="stays_down", persist=patience))
         return found
 
     @staticmethod

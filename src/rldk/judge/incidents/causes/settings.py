@@ -62,9 +62,12 @@ SETTINGS: tuple[Cause, ...] = (
     ),
     Cause(
         "precision_too_low", "updates are rounded away by the precision of the weights",
-        {"policy_frozen.weights_still": 3.0, "policy_frozen.margin_still": 3.0, "policy_frozen.loss_still": 2.2, "policy_frozen.kl_still": 2.0},
+        {"policy_frozen.rounded_away": 8.0, "policy_frozen.weights_still": 3.0, "policy_frozen.margin_still": 3.0, "policy_frozen.loss_still": 2.2, "policy_frozen.kl_still": 2.0},
         "Keep the weights in 32 bits, or raise {lr}: bf16 loses updates below 0.4 % of a weight.",
-        needs=("policy_frozen.weights_still", "policy_frozen.margin_still", "policy_frozen.loss_still", "policy_frozen.kl_still"),
+        needs=(
+            "policy_frozen.weights_still", "policy_frozen.margin_still", "policy_frozen.loss_still", "policy_frozen.kl_still",
+            "policy_frozen.rounded_away",
+        ),
     ),
     Cause(
         "clip_range_wrong", "the clip range leaves no room",
