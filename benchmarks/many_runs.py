@@ -1,7 +1,8 @@
 """Many runs: the first index by one and by two processes, with nothing or some changed, on a local S3 server and on Ray.
 
-    python benchmarks/many_runs.py --s3 --ray              # 10,000 runs of 300 rows: 2.8 GB in a temporary folder, about an hour
-    python benchmarks/many_runs.py --runs 500 --s3 --ray   # a quick look; --s3 needs .venvs/moto, and --ray needs .venvs/ray
+    python benchmarks/many_runs.py                 # 10,000 runs of 300 rows: 2.8 GB in a temporary folder, about 40 minutes
+    python benchmarks/many_runs.py --parts s3      # one of the parts: local, ray (needs .venvs/ray), s3 (needs .venvs/moto)
+    python benchmarks/many_runs.py --runs 500      # a quick look
 
 Every line is one `rldk index`: seconds by the clock, and the most memory that the process which was started took.
 """
@@ -27,6 +28,7 @@ from rldk.testing.streams import FAULTS, faulty, healthy
 
 ROOT = Path(__file__).parents[1]
 ROWS = 300
+PARTS = ("local", "ray", "s3")
 FAULT_NAMES = sorted(FAULTS)
 
 
@@ -106,7 +108,9 @@ def ray_cluster(folder: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"the index on Ray failed with {done.returncode}: {done.stderr[-2000:]}")
-    print(f"{'Ray: first, two workers, one killed':44} {time.perf_counter() - begun:8.1f} s  {done.stdout.strip()}", flush=True)
+    said = done.stdout.strip().splitlines()[-1]  # before it Ray says that a worker died
+    print(f"{'Ray: first, two workers, one killed':44} {time.perf_counter() - begun:8.1f} s  {said}", flush=True)
+    index(str(folder / "runs"), folder / "two.parquet", 2)
     here, there = (read_index(folder / name).rows() for name in ("two.parquet", "ray.parquet"))
     print(f"{'Ray: the table is that of two processes':44} {'yes' if here == there else 'NO'}", flush=True)
 
@@ -115,8 +119,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--changed", type=int, default=100)
-    parser.add_argument("--s3", action="store_true", help="also on a local S3 server")
-    parser.add_argument("--ray", action="store_true", help="also on a local Ray of two workers")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure (default: everything)")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="rldk_many_runs_"))
     try:
@@ -127,10 +130,11 @@ def main() -> None:
         size = sum(path.stat().st_size for path in (folder / "runs").iterdir())
         written = time.perf_counter() - begun
         print(f"{args.runs:,} runs of {ROWS} rows, {size / 1e6:,.0f} MB, written in {written:.0f} s", flush=True)
-        local(folder, args.runs, args.changed)
-        if args.ray:
+        if "local" in args.parts:
+            local(folder, args.runs, args.changed)
+        if "ray" in args.parts:
             ray_cluster(folder)
-        if args.s3:
+        if "s3" in args.parts:
             object_storage(folder, args.changed)
     finally:
         shutil.rmtree(folder)
