@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rldk.judge.incidents.incident import Incident
-from rldk.present.html import Table, badge, code, part, templates, text
+from rldk.present.html import Table, badge, code, part, templates, text, with_code
 
 HOSTILE = "</td><script>alert(1)</script>\"'\x1b[31m\u202e"
 
@@ -14,6 +14,12 @@ def test_text_is_cut_cleaned_and_escaped() -> None:
     assert text("<b>\x1b[31m\"'&") == "&lt;b&gt;&#34;&#39;&amp;" and len(text("x" * 1_000_000)) == 400
     assert code("<i>") == "<code>&lt;i&gt;</code>" and badge("no_data") == '<span class="badge no_data">no data</span>'
     assert "<" not in text(HOSTILE) and '"' not in badge('" onload="x').split("badge ")[1].split('">')[0]
+
+
+def test_names_between_backticks_are_set_as_code_and_stay_text() -> None:
+    assert with_code("Lower `lr` (it was 1) and `<b>`.") == "Lower <code>lr</code> (it was 1) and <code>&lt;b&gt;</code>."
+    assert with_code("one ` alone") == "one ` alone" and "<script>" not in with_code(f"`{HOSTILE}`")
+    assert "<script>" not in with_code("`<`script>`alert(1)`")
 
 
 def test_a_template_escapes_everything_but_markup() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,9 +16,10 @@ from rldk.core.text import clean, in_words, sentence
 from rldk.present.incidents import last_good, may_also_be, recovered
 from rldk.present.verdicts import verdict_words
 
-__all__ = ["Table", "asset", "badge", "code", "part", "templates", "text"]
+__all__ = ["Table", "asset", "badge", "code", "part", "templates", "text", "with_code"]
 
 _MAX_TEXT = 800
+_TICKS = re.compile(r"`([^`]{1,120})`")
 
 
 def text(value: object, most: int = 400) -> Markup:
@@ -28,6 +30,11 @@ def text(value: object, most: int = 400) -> Markup:
 def code(value: object, most: int = 120) -> Markup:
     """A name from a log, set as code."""
     return Markup("<code>{}</code>").format(text(value, most))
+
+
+def with_code(value: object) -> Markup:
+    """A sentence with the names that stand between backticks set as code; all of it is escaped."""
+    return Markup(_TICKS.sub(r"<code>\1</code>", str(text(value, _MAX_TEXT))))
 
 
 def badge(verdict: str) -> Markup:
@@ -66,7 +73,7 @@ def templates(package: str) -> Environment:
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("rldk.present")]),
         autoescape=True, finalize=_cleaned, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(cut=clean, words=in_words, sentence=sentence, code=code)
+    environment.filters.update(cut=clean, words=in_words, sentence=sentence, code=code, with_code=with_code)
     environment.globals.update(badge=badge, recovered=recovered, last_good=last_good, may_also_be=may_also_be)
     return environment
 
