@@ -154,7 +154,7 @@ def test_several_runs_are_compared_the_worst_first(cases: dict[str, Case]) -> No
 def test_many_runs_make_a_page_of_bounded_size(cases: dict[str, Case]) -> None:
     content = page([cases["broken"]] * 40)
     said = words(content)
-    assert "40 runs" in said and "the first 5 are drawn" in said and content.count('id="run-') == 40
+    assert "40 runs" in said and "The first 5 are drawn" in said and content.count('id="run-') == 40
     assert len(content) < 4_000_000
 
 

@@ -15,7 +15,6 @@ from rldk.detectors.base import Detector
 from rldk.forensics.analysis import analysis, health_summary, length_bias_analysis
 from rldk.forensics.ppo_scan import scan
 from rldk.functional.sample import describe
-from rldk.judge.engine import OnError
 from rldk.judge.judge import Judge
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.trackers.kl_schedule import DEFAULT_KL_TARGET
@@ -45,12 +44,10 @@ class ComprehensivePPOForensics(Judge):
         length_bias_threshold: float = 0.35,
         *,
         detectors: Iterable[Detector] | None = None,
-        on_error: OnError | None = None,
     ) -> None:
         super().__init__(
             kl_target, kl_target_tolerance, window_size, enable_kl_schedule_tracking, enable_gradient_norms_analysis,
-            enable_advantage_statistics, enable_length_bias_detection, length_bias_threshold,
-            detectors=detectors, on_error=on_error,
+            enable_advantage_statistics, enable_length_bias_detection, length_bias_threshold, detectors=detectors,
         )  # fmt: skip
 
     def reset(self) -> None:

@@ -14,7 +14,6 @@ from rldk.core.text import did_you_mean
 from rldk.detectors.base import SENSITIVITIES, Detector
 from rldk.detectors.run.user_limit import KL_UNITS, UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
-from rldk.judge.engine import OnError
 from rldk.judge.judge import Judge
 
 __all__ = ["ScanConfig", "bounds_of"]
@@ -106,14 +105,8 @@ class ScanConfig:
         judge.engine.reductions.update(reductions or {})
         return judge
 
-    def build_judge(
-        self,
-        kind: type[J],
-        options: Mapping[str, Any] | None = None,
-        limits: Mapping[str, Any] | None = None,
-        on_error: OnError | None = None,
-    ) -> J:
-        """A judge of this kind, with options and switches of its own and further limits; `on_error` is that of `Engine`.
+    def build_judge(self, kind: type[J], options: Mapping[str, Any] | None = None, limits: Mapping[str, Any] | None = None) -> J:
+        """A judge of this kind, with options and switches of its own and further limits.
 
         A limit is a number that must not be passed, or `max`, `min` and `severity`. Every mistake is an error now.
         """
@@ -122,7 +115,7 @@ class ScanConfig:
         off = kind(**chosen, detectors=()).switched_off
         settings = self._extended(chosen.get("length_bias_threshold"), limits or {})
         wanted = [detector for detector in settings.build() if not off & {detector.family, detector.type}]
-        return kind(**chosen, detectors=wanted, on_error=on_error)
+        return kind(**chosen, detectors=wanted)
 
     def _extended(self, length_bias_threshold: float | None, limits: Mapping[str, Any]) -> ScanConfig:
         """These settings with further limits, and a threshold of length bias unless they have one."""

@@ -40,8 +40,6 @@ class Engine:
         context: what is known of the run beforehand, such as `{"kl_target": 6.0}`.
         reductions: by what the KL is reduced, where the log says it (`{"kl_mean": "sequence"}`).
         follow: metrics whose series are kept even if no detector reads them.
-        on_error: called when a detector raises, which then misses that event, and is dropped if it keeps failing. Without it
-            the error is raised.
     """
 
     def __init__(
@@ -51,7 +49,6 @@ class Engine:
         context: Mapping[str, Any] | None = None,
         reductions: Mapping[str, str] | None = None,
         follow: Iterable[str] = (),
-        on_error: OnError | None = None,
     ) -> None:
         self.detectors = [kind() for kind in DETECTORS] if detectors is None else list(detectors)
         self.context = dict(context or {})
@@ -63,7 +60,6 @@ class Engine:
         self.first_step: int | None = None
         self.last_step: int | None = None
         self._last_index = 0
-        self._on_error = on_error
         self._faults: dict[str, tuple[int, int]] = {}  # how often each detector has raised, and the last such event
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._recent = Recent(self.detectors)
@@ -85,8 +81,12 @@ class Engine:
         self._looked_up = SeriesByName({name: series[name] for name in self._watched})  # found without a miss, logged or not
         self.view.get = self._looked_up.__getitem__
 
-    def observe(self, event: Event) -> list[Anomaly]:
-        """Take the next event; the anomalies that it raises."""
+    def observe(self, event: Event, on_error: OnError | None = None) -> list[Anomaly]:
+        """Take the next event; the anomalies that it raises.
+
+        `on_error` is called when a detector raises, which then misses the event, and is dropped if it keeps failing. Without it
+        the error is raised.
+        """
         if event.model_info.get("phase", "train") != "train":
             event = prefix_held_out(event)
         metrics = event.metrics
@@ -112,10 +112,10 @@ class Engine:
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:
-                if self._on_error is None:
+                if on_error is None:
                     raise
                 self._fault(detector, index)
-                self._on_error(detector, error)
+                on_error(detector, error)
                 continue
             if isinstance(said, Note):
                 self.notes.append(said)
@@ -169,15 +169,15 @@ class Engine:
         if taken_back:
             self.anomalies = [anomaly for anomaly in self.anomalies if not any(anomaly is one for one in gone)]
 
-    def supplement(self, event: Event) -> list[Anomaly]:
+    def supplement(self, event: Event, on_error: OnError | None = None) -> list[Anomaly]:
         """Take more of the step that was observed last: it stays one event, as the rows of a step in a log are one."""
         if not self.events or event.step != self.last_step:
-            return self.observe(event)
+            return self.observe(event, on_error)
         events, steps = self.events, list(self._steps)
         self.events -= 1
         self._steps.pop()
         try:
-            return self.observe(event)
+            return self.observe(event, on_error)
         except BaseException:
             self.events, self._steps = events, deque(steps, _BACK)
             raise

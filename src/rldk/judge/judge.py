@@ -40,7 +40,6 @@ class Judge:
         enable_kl_schedule_tracking: the KL tracker and the detectors of its family; the other switches likewise.
         length_bias_threshold: rank correlation of length and reward from which it is reported.
         detectors: those to run, instead of all those of the families that are switched on.
-        on_error: called when a detector raises, which otherwise is an error of `observe`.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class Judge:
         length_bias_threshold: float = 0.35,
         *,
         detectors: Iterable[Detector] | None = None,
-        on_error: OnError | None = None,
     ) -> None:
         kl = KLScheduleTracker(kl_target, kl_target_tolerance, window_size)
         length = LengthBiasTracker(length_bias_threshold, window_size=window_size)
@@ -68,7 +66,6 @@ class Judge:
         self.kl_target, self.kl_target_tolerance, self.window_size = kl.kl_target, kl.kl_target_tolerance, window_size
         self.length_bias_threshold = length.length_bias_threshold
         self._context = {"kl_target": kl.kl_target, "kl_target_tolerance": kl.kl_target_tolerance} if kl.target_chosen else {}
-        self._on_error = on_error
         self._detectors = self._from_table() if detectors is None else list(detectors)
         self.reset()
 
@@ -87,7 +84,7 @@ class Judge:
         self.trackers.reset()
         for detector in self._detectors:
             detector.reset()
-        self.engine = Engine(self._detectors, context=self._context, follow=FOLLOWED, on_error=self._on_error)
+        self.engine = Engine(self._detectors, context=self._context, follow=FOLLOWED)
 
     def observe(self, event: Event) -> ComprehensivePPOMetrics:
         """Take an event whose metrics have canonical names; the same as `update` with the same metrics."""
@@ -98,10 +95,10 @@ class Judge:
         """Pass an event through trackers and engine, without a record. The event itself is not changed."""
         return self.engine.observe(self.measured(event))
 
-    def take_measured(self, event: Event) -> list[Anomaly]:
+    def take_measured(self, event: Event, on_error: OnError | None = None) -> list[Anomaly]:
         """Pass an event that `measured` gave through the engine; one of the last event's step is more of that event."""
         engine = self.engine
-        return engine.supplement(event) if event.step == engine.last_step else engine.observe(event)
+        return engine.supplement(event, on_error) if event.step == engine.last_step else engine.observe(event, on_error)
 
     def measured(self, event: Event) -> Event:
         """Pass an event through the trackers alone; the event as the engine takes it, with what they found in its responses."""

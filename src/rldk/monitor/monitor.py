@@ -101,7 +101,7 @@ class Monitor:
         self.resume_step = resume_step = check_resume_step(resume_step)
         self.main_process = main_process
         self.guard = Guard(strict)
-        self.forensics = build_forensics(config, forensics, limits, self._report_detector)
+        self.forensics = build_forensics(config, forensics, limits)
         given = dict(run_config or {})
         given["rldk"] = {**settings_for_log(config, forensics, limits), **given.get("rldk", {})}
         self._intake = Intake(self.run_id, framework, given)
@@ -163,7 +163,7 @@ class Monitor:
         if self.forensics.engine.events:
             return  # a saved state was loaded
         for event in log.earlier(self.run_id):
-            self.forensics.take_measured(self.forensics.measured(event))
+            self.forensics.take_measured(self.forensics.measured(event), self._report_detector)
 
     def observe(self, event: Event | Mapping[str, Any], *, canonical: bool = False) -> list[Anomaly]:
         """Log, judge and show one event; returns the anomalies that it raises. Another event of the same step adds to it.
@@ -187,7 +187,7 @@ class Monitor:
         engine = self.forensics.engine
         is_new, noted = event.step != engine.last_step, len(engine.notes)
         self._record = None
-        raised = self.guard.attempt("detectors", self.forensics.take_measured, seen) or []
+        raised = self.guard.attempt("detectors", self.forensics.take_measured, seen, self._report_detector) or []
         event.notes = [*event.notes, *(one.message for one in raised), *(note.message for note in engine.notes[noted:])]
         event = self._alerts.attach(event, is_new)
         self._write(event)
@@ -244,7 +244,7 @@ class Monitor:
             if isinstance(output, EventLog):
                 self.guard.call(output.key, output.write, event)
         if event.step != last:
-            self.forensics.take_measured(event)
+            self.forensics.take_measured(event, self._report_detector)
 
     def saved(self, step: int) -> None:
         """The training has written a checkpoint."""

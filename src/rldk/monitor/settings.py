@@ -7,7 +7,6 @@ from typing import Any
 
 from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics
 from rldk.judge.config import ScanConfig, bounds_of
-from rldk.judge.engine import OnError
 
 __all__ = ["build_forensics", "settings_for_log"]
 
@@ -16,11 +15,10 @@ def build_forensics(
     config: ScanConfig | Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     limits: Mapping[str, Any] | None = None,
-    on_error: OnError | None = None,
 ) -> ComprehensivePPOForensics:
     """A judge with the settings of a scan, the options and switches of `ComprehensivePPOForensics`, and hard limits."""
     given = config if isinstance(config, ScanConfig) else ScanConfig.from_dict(config or {})
-    return given.build_judge(ComprehensivePPOForensics, options, limits, on_error)
+    return given.build_judge(ComprehensivePPOForensics, options, limits)
 
 
 def settings_for_log(
