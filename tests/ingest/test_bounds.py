@@ -11,7 +11,7 @@ import pytest
 
 from rldk.core.errors import ReadError
 from rldk.ingest import read_runs
-from rldk.ingest.formats import json_blocks, json_document, stores
+from rldk.ingest.formats import json_document, stores
 from rldk.ingest.formats.notebook import tables_in
 from rldk.log import lines
 from rldk.log.problems import LineProblems
@@ -63,12 +63,12 @@ def test_lines_that_cannot_be_used_end_the_reading_at_some_point(tmp_path: Path,
 
 
 def test_text_without_rows_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "_QUIET_LINES", 1000)
+    monkeypatch.setattr(lines, "_QUIET_CONSOLE_LINES", 1000)
     rows = b"".join(b"step=%d loss=0.5 reward=0.1\n" % n for n in range(1, 31))
     path = tmp_path / "run.log"
     path.write_bytes(rows + b"nothing of use in this line\n" * 200_000 + rows)
     (report,) = read_runs(path).files
-    assert len(report.runs[0]) == 30 and "no row came for very long after line 30" in report.problems.summary()
+    assert len(report.runs[0]) == 30 and "no row came for very long before line" in report.problems.summary()
 
 
 def test_of_a_document_that_is_too_large_the_first_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,13 +105,13 @@ def test_a_store_of_endless_keys_makes_rows_of_some(monkeypatch: pytest.MonkeyPa
 def test_what_follows_long_after_the_last_json_line_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filling: bytes
 ) -> None:
-    monkeypatch.setattr(json_blocks, "_QUIET_BYTES", 4 << 20)
+    monkeypatch.setattr(lines, "_QUIET_BYTES", 4 << 20)
     rows = b"".join(b'{"step": %d, "loss": 0.5, "reward": 1.0}\n' % n for n in range(400))
     path = tmp_path / "log.jsonl"
     path.write_bytes(rows + filling + b"\n" + rows.replace(b"0.5", b"0.4"))
     found = read_runs(path)
-    assert [len(run) for run in found.runs] == [400] and "no row came for" in str(found.files[0].problems.damage)
-    monkeypatch.setattr(json_blocks, "_QUIET_BYTES", 16 << 20)
+    assert [len(run) for run in found.runs] == [400] and "no row came for very long" in str(found.files[0].problems.damage)
+    monkeypatch.setattr(lines, "_QUIET_BYTES", 16 << 20)
     assert sum(len(run) for run in read_runs(path).runs) == 800  # the log goes on after it
 
 

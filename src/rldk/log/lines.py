@@ -9,13 +9,14 @@ from pathlib import Path
 from rldk.log.blocks import Progress, check_readable, iter_blocks
 from rldk.log.problems import LineProblems
 
-__all__ = ["MAX_LINE_BYTES", "LineProblems", "LineSplitter", "iter_lines"]
+__all__ = ["MAX_LINE_BYTES", "LineProblems", "LineSplitter", "QuietStretch", "iter_lines"]
 
 MAX_LINE_BYTES = 16 << 20
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b"\0 \t\r\v\f"
 _EMPTY = b"\n \t\r\v\f"
-_QUIET_LINES, _QUIET_BYTES = 250_000, 64 << 20
+_QUIET_BYTES = 64 << 20
+_QUIET_CONSOLE_LINES = 250_000
 
 
 def iter_lines(
@@ -40,15 +41,36 @@ def iter_lines(
 
 def _lines(path: Path, splitter: LineSplitter, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
     problems = splitter.problems
-    quiet, last = 0, problems.last_row
+    quiet = QuietStretch(problems, _QUIET_CONSOLE_LINES)
     for block in iter_blocks(path, problems, progress):
-        if problems.last_row is not None:
-            quiet, last = (quiet + len(block) if problems.last_row == last else 0), problems.last_row
-            if quiet > _QUIET_BYTES or (quiet and splitter.number - problems.last_row > _QUIET_LINES):
-                problems.damage = f"no row came for very long after line {last}: what follows line {splitter.number} was not read"
-                return
+        if problems.last_row is not None and quiet.is_too_long(problems.last_row, splitter.number, block):
+            return
         yield from splitter.feed(block)
     yield from splitter.finish()
+
+
+class QuietStretch:
+    """What of a file has passed since its last row. After 64 MiB without a row the rest is not read, and `problems` say so.
+
+    No log has so much between two rows, and gigabytes of newlines would take minutes. In a console each line is searched for
+    numbers, which takes far longer than reading it: there a number of lines is the limit, too.
+    """
+
+    def __init__(self, problems: LineProblems, max_lines: int | None = None) -> None:
+        self.problems, self.max_lines = problems, max_lines
+        self._rows: int | None = None
+        self._line = self._bytes = 0
+
+    def is_too_long(self, rows: int, line: int, block: bytes) -> bool:
+        """Whether to stop before this block. `rows` changes with each row that is found, `line` is the last line so far."""
+        if rows != self._rows:
+            self._rows, self._line, self._bytes = rows, line, 0
+            return False
+        self._bytes += len(block)
+        if self._bytes <= _QUIET_BYTES and (self.max_lines is None or line - self._line <= self.max_lines):
+            return False
+        self.problems.damage = f"no row came for very long before line {line}: what follows it was not read"
+        return True
 
 
 class LineSplitter:

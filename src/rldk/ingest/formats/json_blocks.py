@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 
 from rldk.ingest.source import Source
 from rldk.log.blocks import Progress, iter_blocks
-from rldk.log.lines import MAX_LINE_BYTES, LineSplitter
+from rldk.log.lines import MAX_LINE_BYTES, LineSplitter, QuietStretch
 from rldk.log.problems import LineProblems
 from rldk.runs.table import TableBuilder, no_garbage_collection
 
@@ -134,7 +134,6 @@ def _struct(row: Mapping[str, Any], known: Mapping[str, Any]) -> type[msgspec.St
 
 _MAX_SHAPES = 64
 _SMALL_PART = 16 << 10
-_QUIET_BYTES = 256 << 20
 _OPEN, _CLOSE, _RETURN, _NEWLINE = b"{}\r\n"
 
 Parse = Callable[[int, bytes], Mapping[str, Any] | None]
@@ -167,11 +166,9 @@ class FastRows:
         splitter = LineSplitter(MAX_LINE_BYTES, problems)
         with no_garbage_collection():
             tail = b""
-            quiet, rows = 0, 0
+            quiet = QuietStretch(problems)
             for block in iter_blocks(source.path, problems, progress):
-                quiet, rows = (quiet + len(block) if rows == self._builder.rows else 0), self._builder.rows
-                if quiet > _QUIET_BYTES:
-                    problems.damage = f"no row came for {quiet >> 20} MiB: what follows line {splitter.number} was not read"
+                if quiet.is_too_long(self._builder.rows, splitter.number, block):
                     return
                 start = block.find(b"\n") + 1 if tail or splitter.holds else 0
                 line, tail = tail + block[:start], b""
