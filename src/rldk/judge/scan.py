@@ -9,9 +9,13 @@ from rldk.core.run_config import RunConfig
 from rldk.judge.acknowledgements import acknowledgements_of
 from rldk.judge.config import ScanConfig
 from rldk.judge.result import Result, result_of
+from rldk.runs.merge import condensed
 from rldk.runs.run import Run
 
-__all__ = ["judge_run", "with_logged_settings"]
+__all__ = ["MAX_JUDGED_ROWS", "judge_run", "with_logged_settings"]
+
+MAX_JUDGED_ROWS = 200_000
+"""Rows of a run that are judged one by one, which takes about ten seconds. A longer run is judged as if it logged less often."""
 
 
 def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
@@ -23,11 +27,20 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
     if problem:
         run.notes.append(problem)
     judge = settings.judge(run.coverage.reductions)
-    for event in run.events():
+    judged, rows = condensed(run, MAX_JUDGED_ROWS)
+    if len(judged) < len(run):
+        run.notes.append(_condensed_note(len(run), len(judged)))
+    for row, event in zip(rows.tolist(), judged.events(), strict=True):
+        judge.engine.events = row  # what is found has its place in the whole run
         judge.take(event)
     result = result_of(judge, run)
     result.acknowledged = acknowledgements_of(run.path, run.run_id)
     return result
+
+
+def _condensed_note(rows: int, judged: int) -> str:
+    size = -(-rows // judged)
+    return f"the run has {rows:,} rows: every {size} of them are judged as one, by the last value of each metric"
 
 
 def with_logged_settings(config: ScanConfig, logged: RunConfig) -> tuple[ScanConfig, str]:

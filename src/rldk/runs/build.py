@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from rldk.core.catalog import CATALOG, identify, plan_for
 from rldk.core.catalog.axes import LABEL_KEYS, PHASE_KEYS, REDUCTION_KEY, SUMMARY_KEYS
@@ -15,6 +14,7 @@ from rldk.core.catalog.metric import REDUCTIONS
 from rldk.core.jsonio import loads
 from rldk.core.run_config import CONFIG_KEY, RunConfig
 from rldk.runs.canonical import canonical_columns, fullest, held_out_rows, prefix_held_out_rows
+from rldk.runs.merge import merge_rows_of_a_step
 from rldk.runs.percentages import percent_to_fraction
 from rldk.runs.row_axes import find_runs, find_steps, find_times, first_words
 from rldk.runs.run import Coverage, Run
@@ -23,7 +23,6 @@ from rldk.runs.table import ABSENT, NULL, NUMBER, Column, Rows, Table
 
 __all__ = ["build_runs"]
 
-_NOWHERE = np.iinfo(np.int64).min
 _OF_A_STEP = frozenset({"kl", "policy", "reward", "advantage", "value", "length", "gradient", "preference", "mismatch"})
 
 
@@ -77,7 +76,7 @@ def build_runs(
                 {key: take(column) for key, column in labels.items()}, [*notes, *split.notes],
                 _config_of(None if settings is None else take(settings)),
             )  # fmt: skip
-            _merge_rows_of_a_step(run, held_out[picked])
+            run = merge_rows_of_a_step(run)
             _drop_empty(run)
             runs.append(run)
     return runs
@@ -161,24 +160,6 @@ def _rows_with_metrics(table: Table, columns: Mapping[str, Column]) -> tuple[Row
     if bare.any() and measured.any():
         notes.append(f"{int(bare.sum())} row(s) without a metric left out")
     return np.flatnonzero(measured & ~summary).astype(np.intp), notes
-
-
-def _merge_rows_of_a_step(run: Run, held_out: npt.NDArray[np.bool_]) -> None:
-    """Several rows of one step become one: of each metric the value that was logged last, and the phase of training."""
-    starts = np.flatnonzero(np.diff(run.steps, prepend=run.steps[0] - 1 if len(run) else 0))
-    if len(starts) == len(run):
-        return
-    run.notes.append(f"{len(run) - len(starts)} row(s) merged into the row of the same step; the last value logged wins")
-    number = np.arange(len(run))
-    for columns in (run.columns, run.labels):
-        for name, column in columns.items():
-            place = number - len(run) * held_out if name == "phase" else number
-            last = np.maximum.reduceat(np.where(column.state != ABSENT, place, _NOWHERE), starts)
-            last = np.where(last < -len(run), -1, last % len(run))
-            columns[name] = column.take(np.where(last < 0, starts, last).astype(np.intp))
-    timed = np.maximum.reduceat(np.where(np.isnan(run.wall_time), -1, number), starts)
-    run.wall_time = run.wall_time[np.where(timed < 0, starts, timed)]
-    run.steps = run.steps[starts]
 
 
 def _drop_empty(run: Run) -> None:
