@@ -37,6 +37,8 @@ class Route:
     @property
     def source(self) -> str:
         first, *others = self.parts
+        if not others:
+            return first
         return first + "".join(f" {'+' if sign > 0 else '-'} {part}" for part, sign in zip(others, self.signs[1:], strict=True))
 
     def value(self, row: Mapping[str, Any]) -> float | None:
@@ -136,7 +138,7 @@ def resolve(raw: Mapping[str, Any], *, framework: str | None = None, field_map: 
     result = Resolution(kind=plan.kind, framework=framework)
     for name, routes in plan.routes.items():
         if name in values:
-            taken, *others = (route for route in routes if route.value(raw) is not None)
+            taken, *others = routes if len(routes) == 1 else (route for route in routes if route.value(raw) is not None)
             result.metrics[name] = values[name]
             result.sources[name], result.reductions[name] = taken.source, taken.per
             result.duplicates.update((route.source, name) for route in others)
