@@ -12,6 +12,7 @@ import pytest
 from rldk.core.errors import ReadError
 from rldk.ingest import read_runs
 from rldk.ingest.formats import json_document, stores
+from rldk.ingest.formats.free_text import KeyValueAdapter
 from rldk.ingest.formats.notebook import tables_in
 from rldk.log import lines
 from rldk.log.problems import LineProblems
@@ -69,6 +70,20 @@ def test_text_without_rows_is_not_read_for_ever(tmp_path: Path, monkeypatch: pyt
     path.write_bytes(rows + b"nothing of use in this line\n" * 200_000 + rows)
     (report,) = read_runs(path).files
     assert len(report.runs[0]) == 30 and "no row came for very long before line" in report.problems.summary()
+
+
+def test_of_a_console_with_endless_rows_the_first_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KeyValueAdapter, "max_rows", 2000)
+    run = read(tmp_path / "run.log", b"".join(b"step=%d loss=0.5 reward=0.1\n" % n for n in range(20_000)))
+    assert 2000 <= len(run) < 6000 and any("too large to be read as a whole" in note for note in run.notes)
+
+
+def test_rows_of_which_no_two_are_alike_end_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rldk.ingest.formats.number_lines._MAX_NEW_ROWS", 1500)
+    names = ["".join(chr(97 + int(digit)) for digit in str(n)) for n in range(4000)]
+    rows = [f"step={n} loss=0.5 reward=0.1 {name}x=1" for n, name in enumerate(names)]
+    run = read(tmp_path / "run.log", "\n".join(rows).encode())
+    assert 1490 <= len(run) <= 1500 and any("too large to be read as a whole" in note for note in run.notes)
 
 
 def test_of_a_document_that_is_too_large_the_first_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

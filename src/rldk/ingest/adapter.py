@@ -18,7 +18,7 @@ from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems, TooManyProblems
 from rldk.runs.build import build_runs
 from rldk.runs.run import Run, frame_of
-from rldk.runs.table import TableBuilder, TableFull
+from rldk.runs.table import MAX_ROWS, TableBuilder, TableFull
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +45,8 @@ class Adapter(ABC):
     framework: ClassVar[str | None] = None
     folders: ClassVar[bool] = False
     """Whether it reads a folder as one log (a TensorBoard folder, an MLflow store) and not the files in it."""
+    max_rows: ClassVar[int] = MAX_ROWS
+    """How many rows are read; of a longer log the first ones are judged, which a note says."""
 
     def __init__(
         self,
@@ -76,7 +78,8 @@ class Adapter(ABC):
 
     def runs(self) -> list[Run]:
         """The runs in canonical terms."""
-        builder = TableBuilder(lift="metrics", words=[key for key, target in self.field_map.items() if target in AXIS_TARGETS])
+        words = [key for key, target in self.field_map.items() if target in AXIS_TARGETS]
+        builder = TableBuilder(lift="metrics", words=words, max_rows=self.max_rows)
         try:
             self.fill(builder)
         except TableFull:

@@ -40,7 +40,7 @@ PEEK = 50
 RESPONSES = "response_data"
 _KEPT_PLANS = 1024
 _MAX_UNKNOWN_CELLS = 10_000_000  # of keys that the catalogue does not know
-_MIN_UNKNOWN = 100
+_MIN_UNKNOWN = 40
 _SHORT = ("kl", "entropy", "learning_rate", "total_grad_norm", "reward", "accuracy", "length", "clipfrac")
 """Short names of metrics that people mistype."""
 _STATED = ("token", "sequence")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import compress, islice
 from operator import itemgetter
@@ -79,12 +80,13 @@ class ColumnStore:
             for block in blocks:
                 self._take_block(block, depth, prefix)
             return
-        found: dict[str, list[tuple[int, Any]]] = {}
+        found: defaultdict[str, list[tuple[int, Any]]] = defaultdict(list)
         for keys, where, cells, skip in blocks:
-            rows = where.tolist()
-            for position, name in enumerate(keys):
-                if name != skip:
-                    found.setdefault(name, []).extend(zip(rows, cells[position :: len(keys)], strict=True))
+            every = iter(cells)
+            for row in where.tolist():
+                for name, cell in zip(keys, every, strict=False):  # the keys of this row, and no further
+                    if name != skip:
+                        found[name].append((row, cell))
         for name, pairs in found.items():
             pairs.sort(key=itemgetter(0))
             at, values = zip(*pairs, strict=True)

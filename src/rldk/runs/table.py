@@ -12,14 +12,15 @@ from rldk.runs.column_store import MANY_BLOCKS, MAX_COLUMNS, ColumnStore
 from rldk.runs.columns import ABSENT, NULL, NUMBER, TEXT, Chunk, Column, Rows, Shape, Table, no_garbage_collection
 
 __all__ = [
-    "ABSENT", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "TableFull", "no_garbage_collection",
+    "ABSENT", "MAX_ROWS", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "TableFull",
+    "no_garbage_collection",
 ]  # fmt: skip
 
 _FLUSH_ROWS = 1024
 _FLUSH_CELLS = 250_000
 _MAX_PATTERNS = 256  # of rows that come as columns; more than that tell nothing
 _MAX_OPEN_KEYS = 500_000  # of all shapes together
-_MAX_ROWS = 1 << 20
+MAX_ROWS = 1 << 20
 _MAX_CELLS = 40_000_000
 
 
@@ -40,8 +41,15 @@ class TableBuilder:
     left out: a log that writes values into its keys must not fill the memory. `TableFull` says that there is no room for more.
     """
 
-    def __init__(self, max_columns: int = MAX_COLUMNS, lift: str | None = None, words: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        max_columns: int = MAX_COLUMNS,
+        lift: str | None = None,
+        words: Collection[str] = (),
+        max_rows: int = MAX_ROWS,
+    ) -> None:
         self.lift = lift
+        self.max_rows = max_rows
         self._store = ColumnStore(max_columns, words)
         self._rows = 0
         self._flushed = self._waiting = self._open_keys = 0
@@ -160,7 +168,7 @@ class TableBuilder:
         return self._rows
 
     def _check_room(self) -> None:
-        if self._rows > _MAX_ROWS or self._store.cells > _MAX_CELLS:
+        if self._rows > self.max_rows or self._store.cells > _MAX_CELLS:
             raise TableFull
 
     def finish(self) -> Table:

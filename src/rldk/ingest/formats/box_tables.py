@@ -34,6 +34,7 @@ class BoxTableAdapter(Adapter):
 
     name: ClassVar[str] = "box_tables"
     title: ClassVar[str] = "console tables that are drawn with lines (AReaL)"
+    max_rows: ClassVar[int] = console.MAX_ROWS
 
     def can_handle(self) -> bool:
         self.why = "no tables that are drawn with lines"

@@ -11,7 +11,10 @@ from rldk.core.catalog import is_measured
 from rldk.ingest.formats.delimited import header_of
 from rldk.ingest.source import Source
 
-__all__ = ["is_console", "iter_head", "split_stamp", "strip_colours"]
+__all__ = ["MAX_ROWS", "is_console", "iter_head", "split_stamp", "strip_colours"]
+
+MAX_ROWS = 400_000
+"""Rows that are read of a console: each takes several times as long as one of JSON, and no program prints so many."""
 
 _MAX_NAMES = 4096  # of a table: all readers of consoles ask, and a known name comes before that
 _COLOUR = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")

@@ -132,6 +132,8 @@ def keys_of(line: bytes) -> list[str]:
 class EpochLinesAdapter(Adapter):
     """Reads lines that begin with `Epoch:[e/E](n/N)`; a subclass says which are its own by their keys."""
 
+    max_rows: ClassVar[int] = console.MAX_ROWS
+
     def can_handle(self) -> bool:
         self.why = "no line `Epoch:[e/E](n/N) key: value …`"
         if not console.is_console(self.source):

@@ -35,6 +35,7 @@ class KeyValueAdapter(Adapter):
 
     name: ClassVar[str] = "keyvalue"
     title: ClassVar[str] = "free text with `key=value` or `key: value`"
+    max_rows: ClassVar[int] = console.MAX_ROWS
 
     def can_handle(self) -> bool:
         self.why = "no lines that name two metrics, or a metric and a step, with their numbers"

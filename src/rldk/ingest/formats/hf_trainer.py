@@ -108,6 +108,7 @@ class HFConsoleAdapter(Adapter):
 
     name: ClassVar[str] = "hf_console"
     title: ClassVar[str] = "TRL and Hugging Face console output"
+    max_rows: ClassVar[int] = console.MAX_ROWS
     _spread: bool
 
     def can_handle(self) -> bool:

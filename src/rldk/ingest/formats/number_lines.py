@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rldk.core.catalog import CATALOG, locate
 from rldk.log.problems import LineProblems
-from rldk.runs.table import TableBuilder, no_garbage_collection
+from rldk.runs.table import TableBuilder, TableFull, no_garbage_collection
 
 __all__ = [
     "Forms",
@@ -45,6 +45,7 @@ _RUNS_ON = re.compile(r"[.\w+-]|$")  # words that could be taken for a part of t
 _AFTER_NUMBER = re.compile(r"[\s,;|\])}]")
 _MOST_WORDS = 200_000  # of all forms that are remembered
 _OFTEN = 8  # an expression takes milliseconds to make
+_MAX_NEW_ROWS = 20_000  # rows of forms that were not known: to work out one takes a tenth of a millisecond
 Plan = TypeVar("Plan")
 Split = Callable[[str], tuple[list[str], tuple[str, ...]]]
 
@@ -103,7 +104,8 @@ def complete_cells(
 class Forms(Generic[Plan]):
     """What to do with a line by its words, worked out once for each form; bounded, since text has no end of forms.
 
-    A form that comes several times in a row gets an expression of its own, with which lines like it are read at once.
+    A form that comes several times in a row gets an expression of its own, with which lines like it are read at once. Where
+    thousands of rows are of forms that were not seen before, no program prints them: `TableFull` ends the reading.
     """
 
     def __init__(self, make: Callable[[tuple[str, ...]], Plan], split: Split | None = None, most: int = 4096) -> None:
@@ -114,7 +116,7 @@ class Forms(Generic[Plan]):
         self._known: dict[tuple[str, ...], Plan] = {}
         self._last: tuple[tuple[str, ...], Plan] | None = None
         self._again: re.Pattern[str] | None = None
-        self._repeats = 0
+        self._repeats = self._new_rows = 0
 
     def read(self, text: str) -> tuple[list[str], tuple[str, ...], Plan]:
         """The numbers of a line, its words, and the plan for them."""
@@ -133,6 +135,9 @@ class Forms(Generic[Plan]):
                 self._size = 0
             self._size += len(words)
             plan = self._known[words] = self._make(words)
+            self._new_rows += bool(plan)
+            if self._new_rows > _MAX_NEW_ROWS:
+                raise TableFull
         if plan:  # a line that is not a row does not separate two that are
             self._last, self._again, self._repeats = (words, plan), None, 0
         return values, words, plan

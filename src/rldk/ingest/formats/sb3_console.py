@@ -39,6 +39,7 @@ class SB3ConsoleAdapter(Adapter):
     name: ClassVar[str] = "sb3_console"
     title: ClassVar[str] = "Stable-Baselines3 console output"
     framework: ClassVar[str | None] = "sb3"
+    max_rows: ClassVar[int] = console.MAX_ROWS
 
     def can_handle(self) -> bool:
         self.why = "no tables of Stable-Baselines3"

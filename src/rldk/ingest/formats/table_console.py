@@ -25,6 +25,7 @@ class TableConsoleAdapter(Adapter):
 
     name: ClassVar[str] = "table_console"
     title: ClassVar[str] = "console tables of two columns (OpenAI baselines)"
+    max_rows: ClassVar[int] = console.MAX_ROWS
 
     def can_handle(self) -> bool:
         self.why = "no tables of two columns"

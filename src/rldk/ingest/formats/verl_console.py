@@ -65,6 +65,7 @@ class VerlAdapter(Adapter):
     name: ClassVar[str] = "verl"
     title: ClassVar[str] = "verl console output or file logger"
     framework: ClassVar[str | None] = "verl"
+    max_rows: ClassVar[int] = console.MAX_ROWS
 
     def can_handle(self) -> bool:
         self._layout = self._look()
