@@ -15,8 +15,8 @@ MAX_LINE_BYTES = 16 << 20
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b"\0 \t\r\v\f"
 _EMPTY = b"\n \t\r\v\f"
-_QUIET_BYTES = 64 << 20
-_QUIET_CONSOLE_LINES = 250_000
+_QUIET_BYTES = 256 << 20
+_QUIET_CONSOLE_BYTES, _QUIET_CONSOLE_LINES = 64 << 20, 250_000
 
 
 def iter_lines(
@@ -41,7 +41,7 @@ def iter_lines(
 
 def _lines(path: Path, splitter: LineSplitter, progress: Progress | None) -> Iterator[tuple[int, bytes]]:
     problems = splitter.problems
-    quiet = QuietStretch(problems, _QUIET_CONSOLE_LINES)
+    quiet = QuietStretch(problems, _QUIET_CONSOLE_BYTES, _QUIET_CONSOLE_LINES)
     for block in iter_blocks(path, problems, progress):
         if problems.last_row is not None and quiet.is_too_long(problems.last_row, splitter.number, block):
             return
@@ -50,14 +50,17 @@ def _lines(path: Path, splitter: LineSplitter, progress: Progress | None) -> Ite
 
 
 class QuietStretch:
-    """What of a file has passed since its last row. After 64 MiB without a row the rest is not read, and `problems` say so.
+    """What of a file has passed since its last row. Where no row comes for very long, the rest is not read, and `problems` say so.
 
-    No log has so much between two rows, and gigabytes of newlines would take minutes. In a console each line is searched for
-    numbers, which takes far longer than reading it: there a number of lines is the limit, too.
+    Gigabytes of newlines would take minutes. Of JSON lines, 256 MiB may pass: among them may be a line of a hundred, such as a
+    dump of samples, which costs no more than reading it. In a console each line is searched for numbers, which takes far longer:
+    there it is 64 MiB, or 250,000 lines.
     """
 
-    def __init__(self, problems: LineProblems, max_lines: int | None = None) -> None:
-        self.problems, self.max_lines = problems, max_lines
+    def __init__(self, problems: LineProblems, max_bytes: int | None = None, max_lines: int | None = None) -> None:
+        self.problems = problems
+        self._max_bytes = _QUIET_BYTES if max_bytes is None else max_bytes
+        self._max_lines = max_lines
         self._rows: int | None = None
         self._line = self._bytes = 0
 
@@ -67,7 +70,7 @@ class QuietStretch:
             self._rows, self._line, self._bytes = rows, line, 0
             return False
         self._bytes += len(block)
-        if self._bytes <= _QUIET_BYTES and (self.max_lines is None or line - self._line <= self.max_lines):
+        if self._bytes <= self._max_bytes and (self._max_lines is None or line - self._line <= self._max_lines):
             return False
         self.problems.damage = f"no row came for very long before line {line}: what follows it was not read"
         return True
