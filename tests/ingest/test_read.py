@@ -17,6 +17,7 @@ import zstandard
 
 from rldk.core.errors import ReadError, RLDKError, UsageError
 from rldk.ingest import ingest_runs, read_runs
+from rldk.ingest.adapter import Adapter
 from rldk.ingest.paths import size_of
 
 
@@ -428,7 +429,7 @@ def test_a_new_key_in_each_row_is_bounded_and_named(tmp_path: Path) -> None:
 
 
 def test_a_table_that_would_fill_the_memory_is_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rldk.runs.table._MAX_ROWS", 3000)
+    monkeypatch.setattr(Adapter, "max_rows", 3000)
     path = tmp_path / "log.jsonl"
     path.write_text("".join(f'{{"step": {n}, "loss": 0.5, "reward": {n}, "k{n % 7}": {n}}}\n' for n in range(9000)))
     (run,) = read_runs(path).runs

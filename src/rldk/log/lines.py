@@ -50,7 +50,7 @@ def _lines(path: Path, splitter: LineSplitter, progress: Progress | None) -> Ite
 
 
 class QuietStretch:
-    """What of a file has passed since its last row. Where no row comes for very long, the rest is not read, and `problems` say so.
+    """What of a file has passed since its last row. After very much without a row the rest is not read, and `problems` say so.
 
     Gigabytes of newlines would take minutes. Of JSON lines, 256 MiB may pass: among them may be a line of a hundred, such as a
     dump of samples, which costs no more than reading it. In a console each line is searched for numbers, which takes far longer:
