@@ -141,8 +141,8 @@ class RewardSignal(Statistic):
             self.best, self.noise = held, noise
             self.dip = max(self.dip, self._fall)  # it fell that far and recovered
             self._fall = 0.0
-        elif noise > self.noise and self.best - min(series.values()) < max(0.3 * self.gain, 3.0 * self.noise):
-            self.noise = noise  # a best of the first rows has a poor noise estimate; a fall among the last rows is no noise
+        elif noise > self.noise and self.best - min(series.level, series.last) < max(0.3 * self.gain, 3.0 * self.noise):
+            self.noise = noise  # a best of the first rows has a poor noise estimate
         self._fall = max(self._fall, self.best - series.level) if self.best > -inf else 0.0
         if self.best - series.level < 0.4 * self._fall:
             self.dip, self._fall = max(self.dip, self._fall), 0.0

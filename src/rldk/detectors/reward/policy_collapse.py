@@ -101,7 +101,7 @@ class PolicyCollapse(Detector):
         series, reward = score_of(view), view.reward
         if series.n < RECENT + 2:
             return ()
-        found = [*self._fallen(view), *self._fallen_slowly(view), *self._declining(view)]
+        found = [*self._fallen(view), *self._fallen_slowly(view), *self._declining(view), *self._stays_down(view)]
         if not found and reward.lost_at_once() > 0.0:
             found = self._fallen_at_once(view)
         return found
@@ -110,7 +110,7 @@ class PolicyCollapse(Detector):
         series, reward = score_of(view), view.reward
         lost = reward.lost(series)
         noise = reward.row_noise(series) * (1.0 + FEW / series.n)
-        if not lost > LASTING * noise:
+        if not lost > CORROBORATED * noise:
             return []
         risen = reward.gain > SPREADS * noise
         whole = max(reward.gain, SPREADS * min(series.scale, 2.5 * noise))
@@ -120,7 +120,7 @@ class PolicyCollapse(Detector):
         fell = f"The reward fell from {reward.best:.4g} to {series.level:.4g}"
         strong = [sign.words for sign in damage(view) if sign.strong]
         found = []
-        if strong and lost > max(WITH_DAMAGE * whole, CORROBORATED * noise):
+        if strong and lost > WITH_DAMAGE * whole:
             message, limit = f"{fell}, while {listed(strong)}.", reward.best - WITH_DAMAGE * whole
             found.append(Finding("", series.level, limit, message, evidence, clause="lost_with_damage"))
         limit = self.noises if risen else FROM_START
@@ -133,11 +133,20 @@ class PolicyCollapse(Detector):
             text = f"{fell} and stays down."
             limit, patience = reward.best - 0.45 * whole, max(self._patience(series.n * view.steps_per_row), 12.0)
             found.append(Finding("", series.level, limit, text, evidence, clause="slipping", persist=patience))
-        if lost > max(0.45 * whole, LASTING * noise, 1.1 * reward.dip):
-            text, limit = f"{fell} and has stayed down.", reward.best - 0.45 * whole
-            patience = max(30.0, 0.2 * series.n * view.steps_per_row)
-            found.append(Finding("", series.level, limit, text, evidence, clause="stays_down", persist=patience))
         return found
+
+    @staticmethod
+    def _stays_down(view: View) -> list[Finding]:
+        """A fall that lasts: beside the noise of rows as they are now, since that at the best may contain the fall."""
+        series, reward = score_of(view), view.reward
+        lost, noise = reward.lost(series), series.noise * (1.0 + FEW / series.n)
+        part = 0.45 * max(reward.gain, SPREADS * min(series.scale, 2.5 * noise))
+        if not lost > max(part, LASTING * noise, 1.1 * reward.dip):
+            return []
+        message = f"The reward fell from {reward.best:.4g} to {series.level:.4g} and has stayed down."
+        evidence = {"best": reward.best, "reward": series.level, "lost": lost}
+        patience = max(30.0, 0.2 * series.n * view.steps_per_row)
+        return [Finding("", series.level, reward.best - part, message, evidence, clause="stays_down", persist=patience)]
 
     @staticmethod
     def _patience(steps: float) -> float:
