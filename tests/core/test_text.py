@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldk.core.text import ago, clean, counted, duration, in_words, sentence, short_number
+from rldk.core.text import ago, clean, counted, duration, in_words, listed, sentence, short_number
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(1, 50))
@@ -56,6 +56,10 @@ def test_durations(seconds: float, shown: str) -> None:
 
 def test_ages() -> None:
     assert [ago(seconds) for seconds in (0.0, 1.4, 30.0, 7200.0)] == ["just now", "just now", "30 s ago", "2.0 h ago"]
+
+
+def test_parts_of_a_sentence_are_listed_with_one_and() -> None:
+    assert [listed(["a", "b", "c"][:count]) for count in range(4)] == ["", "a", "a and b", "a, b and c"]
 
 
 def test_identifiers_in_words() -> None:

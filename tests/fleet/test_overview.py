@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from rldk.cli.main import main
-from rldk.fleet.overview import overview_of
+from rldk.fleet.overview import headline, overview_of
 from rldk.fleet.rates import chance_of_as_many, wilson_interval
 
 pytestmark = pytest.mark.full
@@ -59,6 +59,14 @@ def test_the_settings_under_which_every_run_fails_are_named() -> None:
     assert 0.6 < first.interval[0] < 0.7 and first.interval[1] == 1.0, "eight of eight is not certainty"
     assert overview.verdicts == {"critical": 8, "healthy": 24}
     assert overview.lost == pytest.approx(8 * 0.5 / 32)
+
+
+def test_the_headline_says_what_was_lost_in_time_or_as_a_share() -> None:
+    rows = [{**one, "seconds": 3600.0} for one in grid(lambda lr, beta: lr >= 3e-5 and beta == 0)]
+    assert headline(overview_of(rows)).endswith("24 healthy; 4.0 h of training (12.5%) came after the first critical")
+    few = [{**one, "seconds": None, "lost_share": one["lost_share"] / 1000} for one in rows]
+    assert headline(overview_of(few)).endswith("; less than 0.1% of the compute came after the first critical")
+    assert headline(overview_of([])) == "0 runs"
 
 
 def test_chance_is_not_a_finding() -> None:
