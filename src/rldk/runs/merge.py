@@ -48,7 +48,7 @@ def _merged(run: Run, starts: Rows) -> Run:
 
 
 def _last_cells(column: Column, starts: Rows, preferred: npt.NDArray[np.bool_] | None = None) -> Column:
-    """The last cell of each group of rows, or the last that is preferred, where there is one."""
+    """The last cell of each group of rows, or the last preferred one if there is any."""
     count = len(column.state)
     place = np.arange(count) if preferred is None else np.arange(count) + count * preferred
     last = np.maximum.reduceat(np.where(column.state != ABSENT, place, -1), starts)
