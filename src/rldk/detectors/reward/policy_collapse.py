@@ -17,6 +17,7 @@ SPREADS = 4.0  # early spreads that count as the gain where the reward rose by l
 FROM_START = 9.0  # times its noise by which a reward that never rose must fall to be critical by itself
 BELOW = 2.5  # times the gain: a loss this large is far below the untrained level, where no dip goes
 FEW = 15.0  # the noise is raised by this over the number of rows, since few rows underestimate it
+TREND = -8.0  # t of a linear trend that is no chance
 WITH_DAMAGE = 0.4  # share of the gain that must be lost if another channel has left its range
 LASTING = 2.0  # times its noise by which it must have fallen if it stays down for thirty updates
 CORROBORATED = 3.0  # times its noise by which it must have fallen if another channel has left its range
@@ -101,7 +102,17 @@ class PolicyCollapse(Detector):
         series, reward = score_of(view), view.reward
         if series.n < RECENT + 2:
             return ()
-        found = [*self._fallen(view), *self._fallen_slowly(view), *self._declining(view), *self._stays_down(view)]
+        found: list[Finding] = []
+        least = LASTING * series.noise  # what no rule is content with; asked first, which saves a twentieth of the judging
+        fallen = reward.lost(series) > least
+        if fallen:
+            found += self._fallen(view)
+        if reward.lost_slow(series) > least:
+            found += self._fallen_slowly(view)
+        if reward.trend < TREND:
+            found += self._declining(view)
+        if fallen:
+            found += self._stays_down(view)
         if not found and reward.lost_at_once() > 0.0:
             found = self._fallen_at_once(view)
         return found
@@ -172,13 +183,13 @@ class PolicyCollapse(Detector):
         if series.n < view.rows(30, 12) or not reward.settled:
             return []
         t = reward.sure_trend(series)
-        if not t < -8.0 or not reward.start - series.slow > 2.0 * series.noise:
+        if not t < TREND or not reward.start - series.slow > 2.0 * series.noise:
             return []
         far = t < -14.0 and reward.start - series.slow > 6.0 * series.noise
         message = f"The reward falls: from {reward.start:.4g} at the start to {series.slow:.4g} (t = {t:.3g})."
         evidence = {"best": reward.start, "reward": series.slow, "t": t}
         clauses = ("declines", "declines_far") if far else ("declines",)
-        return [Finding("", series.slow, -8.0, message, evidence, clause=clause) for clause in clauses]
+        return [Finding("", series.slow, TREND, message, evidence, clause=clause) for clause in clauses]
 
     def _fallen_at_once(self, view: View) -> list[Finding]:
         series, reward = score_of(view), view.reward

@@ -125,7 +125,8 @@ class PolicyFrozen(Detector):
         elif weights.last == 0.0 and weights.high > 0.0 and view.first("policy_lr", "lr").last != 0.0:
             message = "The weights no longer change, although the learning rate is not zero."
             found.append(Finding("", 0.0, 0.0, message, clause="weights_stopped"))
-        found += self._by_precision(view)
+        if self._norms < MAX_NORMS or self._coarse >= NORMS:
+            found += self._by_precision(view)
         margin = view.get("preference_margin")
         if margin.n >= 8 and abs(view.get("loss").level - LN2) < 2e-3 and 0.0 < abs(margin.level) < 5e-3:
             found += self._by_loss(view, margin)
@@ -133,13 +134,14 @@ class PolicyFrozen(Detector):
 
     def _by_precision(self, view: View) -> list[Finding]:
         """Findings for gradient norms that all have 16 bits."""
-        norm, accuracy = view.first(*GRADIENTS), view.get("preference_accuracy")
+        norm = view.first(*GRADIENTS)
         value = norm.last if norm.index == view.index and self._norms < MAX_NORMS else 0.0
         if 0.0 < value < inf and float(f"{value:.3g}") != value:  # three digits say nothing
             self._norms += 1
             self._coarse += _has_16_bits(value)
         if self._norms < NORMS or self._coarse < 0.6 * self._norms:
             return []
+        accuracy = view.get("preference_accuracy")
         said = "The weights are kept in bf16: every gradient norm is a 16-bit number"
         evidence = {"norms": float(self._norms), "of_16_bits": float(self._coarse)}
         if accuracy.ready and accuracy.n * view.steps_per_row >= LATE and accuracy.level < LEARNT:
