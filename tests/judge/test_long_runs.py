@@ -37,6 +37,7 @@ def written(path: Path, fault: str = "", rows: int = ROWS) -> Run:
 
 def judged(run: Run, monkeypatch: pytest.MonkeyPatch, most: int) -> Result:
     monkeypatch.setattr(scan, "MAX_JUDGED_ROWS", most)
+    monkeypatch.setattr(scan, "CONDENSED_ROWS", 700)
     return scan.judge_run(run)
 
 
@@ -45,7 +46,7 @@ def test_the_findings_are_those_of_all_rows(fault: str, tmp_path: Path, monkeypa
     run = written(tmp_path / "log.jsonl", fault)
     whole = judged(run, monkeypatch, ROWS)
     assert not any("judged as one" in note for note in whole.notes)
-    grouped = judged(run, monkeypatch, 700)
+    grouped = judged(run, monkeypatch, 1000)
     assert f"the run has {ROWS:,} rows: every 5 of them are judged as one, by the last value of each metric" in grouped.notes
     assert grouped.verdict == whole.verdict == ("critical" if fault == "fall" else "healthy")
     assert {one.type for one in grouped.anomalies} == {one.type for one in whole.anomalies}

@@ -12,10 +12,11 @@ from rldk.judge.result import Result, result_of
 from rldk.runs.merge import condensed
 from rldk.runs.run import Run
 
-__all__ = ["MAX_JUDGED_ROWS", "judge_run", "with_logged_settings"]
+__all__ = ["CONDENSED_ROWS", "MAX_JUDGED_ROWS", "judge_run", "with_logged_settings"]
 
-MAX_JUDGED_ROWS = 200_000
-"""Rows of a run that are judged one by one, which takes about ten seconds. A longer run is judged as if it logged less often."""
+MAX_JUDGED_ROWS, CONDENSED_ROWS = 200_000, 100_000
+"""The rows of a run that are judged one by one, and in how many a longer run is judged, as if it logged less often: the time that
+a scan takes has to end somewhere."""
 
 
 def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
@@ -27,9 +28,9 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
     if problem:
         run.notes.append(problem)
     judge = settings.judge(run.coverage.reductions)
-    judged, rows = condensed(run, MAX_JUDGED_ROWS)
-    if len(judged) < len(run):
-        run.notes.append(_condensed_note(len(run), len(judged)))
+    judged, rows = condensed(run, len(run) if len(run) <= MAX_JUDGED_ROWS else CONDENSED_ROWS)
+    if len(judged) < len(run) and (note := _condensed_note(len(run), len(judged))) not in run.notes:
+        run.notes.append(note)
     for row, event in zip(rows.tolist(), judged.events(), strict=True):
         judge.engine.events = row  # what is found has its place in the whole run
         judge.take(event)

@@ -29,7 +29,7 @@ def condensed(run: Run, max_rows: int) -> tuple[Run, Rows]:
     Of each metric the last value of a group of rows is kept. Choosing others, such as those that are not finite, would make
     few bad rows look like many.
     """
-    size = max(1, -(-len(run) // max_rows))
+    size = max(1, -(-len(run) // max(max_rows, 1)))
     starts = np.arange(0, len(run), size, dtype=np.intp)
     ends = np.minimum(starts + size, len(run)) - 1
     return (run if size == 1 else _merged(run, starts)), ends
