@@ -161,8 +161,8 @@ class GradientProbe:
 class _SmallGradients:
     """The norms of gradients so small that a call for each costs more than the numbers: they are copied into one array first.
 
-    The array and its places are made once: joining the gradients at each step would take half as long again, and it is a third
-    of what the callback costs.
+    The array and its places are made once. Joining the gradients into a new array at each step would add 4 % to what the
+    callback costs, of which all gradient norms are a fifth.
 
     Args:
         parts: the parameters whose norm is taken together, for each of the norms.
