@@ -13,7 +13,9 @@ import platform
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from rldk._version import __version__
@@ -102,10 +104,15 @@ def _parts() -> list[Finding]:
     return found
 
 
+@cache
+def _packages() -> Mapping[str, Sequence[str]]:
+    """The packages that bring each module; collecting them takes most of a second."""
+    return importlib.metadata.packages_distributions()
+
+
 def _version(module: str) -> str:
-    names = importlib.metadata.packages_distributions().get(module, [module])
     try:
-        return importlib.metadata.version(names[0])
+        return importlib.metadata.version(_packages().get(module, [module])[0])
     except importlib.metadata.PackageNotFoundError:
         return "of unknown version"
 
