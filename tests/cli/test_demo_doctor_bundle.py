@@ -15,6 +15,8 @@ from rldk.report.checkpoints import checkpoint_rows
 
 Capture = pytest.CaptureFixture[str]
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -47,6 +49,13 @@ def test_doctor(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
     said = capsys.readouterr().out
     assert "no_such_module not installed" in said and "1 problem" in said
     assert main(["doctor", "--folder", str(tmp_path / "nothing")]) == 2
+
+
+def test_doctor_checks_every_extra_that_a_user_may_install() -> None:
+    listed = (ROOT / "pyproject.toml").read_text().split("[project.optional-dependencies]")[1].split("\n[")[0]
+    extras = {line.split(" = ")[0] for line in listed.splitlines() if " = [" in line}
+    own = {"all", "dev", "test", "lint", "docs", "plots", "memory"}  # of development, and what rldk does not import
+    assert {extra for extra, _ in doctor.PARTS.values()} == (extras - own) | {"core"}
 
 
 def test_doctor_knows_old_versions() -> None:

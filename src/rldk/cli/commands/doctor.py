@@ -38,6 +38,10 @@ PARTS = {
     "PNG files": ("report", ("resvg_py",)),
     "dashboard": ("dashboard", ("streamlit", "plotly")),
     "W&B, MLflow, TensorBoard, trackio": ("trackers", ("wandb", "tensorboard", "mlflow", "trackio")),
+    "index of many runs": ("fleet", ("pyarrow", "duckdb")),
+    "object storage and the web": ("storage", ("fsspec", "obstore", "aiohttp", "huggingface_hub")),
+    "judging on Ray": ("ray", ("ray",)),
+    "agents (rldk mcp)": ("mcp", ("mcp",)),
 }
 """What rldk can do, with the extra that brings it and the modules it needs."""
 
