@@ -3,7 +3,7 @@
     python benchmarks/trl/overhead.py [--updates 30] [--rounds 3] [--quick]
 
 The time inside rldk is added up at its only entries, the callback's methods and the optimizer hook, in processor time of
-this thread; the rest of the update is the training's. A tiny model, and one of 30 M parameters. Each is trained several
+this thread; the rest of the update is the training's. A toy model, a small one and one of 30 M parameters. Each is trained several
 times, and the round with the middle share counts: on a shared machine a single round means little.
 """
 
@@ -101,7 +101,9 @@ def main() -> None:
     report = Report(judging=not given.quick)
     report.begin("watching TRL's PPO: processor time of callback and probes in an update (batch 32, 24 tokens, 4 epochs)")
     cases: list[tuple[str, dict[str, int], int]] = [("tiny model", {}, given.updates)]
-    cases += [] if given.quick else [("30 M model", {"hidden": 512, "layers": 11}, max(3, given.updates // 6))]
+    if not given.quick:
+        cases.append(("small model", {"hidden": 128, "layers": 2}, given.updates))
+        cases.append(("30 M model", {"hidden": 512, "layers": 11}, max(3, given.updates // 6)))
     for name, size, updates in cases:
         sizes = (2, 8) if given.quick else (updates, 32)
         rounds = sorted((measure(size, *sizes) for _ in range(1 if given.quick else given.rounds)), key=_share)
