@@ -64,16 +64,16 @@ class VanishedMetric(Detector):
         return ()  # it must also see the rows in which a metric is missing
 
     def find(self, view: View) -> Sequence[Finding]:
-        event = view.event
-        here = [name for name in WATCHED if name in event.metrics or name in event.nulls]
+        metrics, nulls = view.event.metrics, view.event.nulls
+        here = [name for name in WATCHED if name in metrics or name in nulls]
         if not here:
             return ()  # not a row of training
         seen, gaps = self._seen, self._gap
         for name in here:
             seen[name] = seen.get(name, 0) + 1
-            if gap := gaps.get(name):
+            if gap := gaps.setdefault(name, 0):
                 self._longest[name] = max(self._longest.get(name, 0), gap)
-            gaps[name] = 0
+                gaps[name] = 0
         if len(here) == len(seen):
             return ()
         gone = []
