@@ -3,8 +3,8 @@
     python benchmarks/trl/overhead.py [--updates 30] [--rounds 3] [--quick]
 
 The time inside rldk is added up at its only entries, the callback's methods and the optimizer hook, in processor time of
-this thread; the rest of the update is the training's. A toy model, a small one and one of 30 M parameters. Each is trained several
-times, and the round with the middle share counts: on a shared machine a single round means little.
+this thread; the rest of the update is the training's. A toy model, a small one and one of 30 M parameters. Each is trained
+several times, and the round with the middle share counts: on a shared machine a single round means little.
 """
 
 from __future__ import annotations
