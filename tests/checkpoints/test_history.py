@@ -38,7 +38,9 @@ def test_a_healthy_course_is_silent_and_its_numbers_are_those_of_numpy(tmp_path:
             away = np.linalg.norm(flat[n] - flat[n - 1]) / np.linalg.norm(flat[n - 1])
             assert report.update_ratio == pytest.approx(away, rel=1e-4)
             assert report.update_ratio_per_step == pytest.approx(away / 10, rel=1e-4)
-            assert report.drift_from_start == pytest.approx(np.linalg.norm(flat[n] - flat[0]) / np.linalg.norm(flat[0]), rel=1e-4)
+            assert report.drift_from_start == pytest.approx(
+                np.linalg.norm(flat[n] - flat[0]) / np.linalg.norm(flat[0]), rel=1e-4
+            )
             assert report.changed_share == pytest.approx((flat[n] != flat[n - 1]).mean(), abs=1e-6)
             assert report.health_score > 0.95
     first = reports[0]

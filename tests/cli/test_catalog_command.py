@@ -49,13 +49,8 @@ def test_a_group(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     ("asked", "name"),
-    [
-        ("kl_mean", "kl_mean"),
-        ("objective/kl", "kl_mean"),
-        ("KL Ref", "kl_mean"),
-        ("rewards/acc/mean", "reward_function_mean/*"),
-        ("learning_rate", "lr"),
-    ],
+    [("kl_mean", "kl_mean"), ("objective/kl", "kl_mean"), ("KL Ref", "kl_mean"), ("rewards/acc/mean", "reward_function_mean/*"),
+    ("learning_rate", "lr")],
 )
 def test_one_metric_by_its_name_or_a_key_of_any_framework(asked: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(shown(capsys, asked, "--json"))["name"] == name

@@ -50,7 +50,7 @@ def write_script(shell: str, folder: Path, capsys: pytest.CaptureFixture[str]) -
 def test_bash(typed: str, offered: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bash = write_script("bash", folder, capsys)
     words = typed.split(" ")
-    given = f"COMP_WORDS=({' '.join(word or chr(39) * 2 for word in words)}); COMP_CWORD={len(words) - 1}"
+    given = f'COMP_WORDS=({" ".join(word or chr(39) * 2 for word in words)}); COMP_CWORD={len(words) - 1}'
     done = subprocess.run(
         [bash, "--norc", "-c", f'source ./script; {given}; _rldk; printf "%s\\n" "${{COMPREPLY[@]}}"'],
         capture_output=True, text=True, timeout=60, check=True,

@@ -18,10 +18,8 @@ def write(path: Path, rows: list[Any]) -> str:
 
 
 def rows(steps: int = 40, **more: Any) -> list[Any]:
-    return [
-        {"step": n, "metrics": {"reward": 0.1 * n, "kl": 0.01, "my_own": n, **more}, "model_info": {"run_id": "mine"}}
-        for n in range(steps)
-    ]
+    return [{"step": n, "metrics": {"reward": 0.1 * n, "kl": 0.01, "my_own": n, **more},
+    "model_info": {"run_id": "mine"}} for n in range(steps)]
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -85,9 +83,8 @@ def test_a_field_map_to_no_metric_is_refused_with_the_nearest(tmp_path: Path, ca
 
 
 def test_explain_tells_which_adapter_and_which_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(
-        tmp_path / "log.jsonl", [{**row, "metrics": {**row["metrics"], "kl_mean": 0.5, "eval_loss": 1.0}} for row in rows()]
-    )
+    path = write(tmp_path / "log.jsonl", [{**row, "metrics": {**row["metrics"], "kl_mean": 0.5,
+    "eval_loss": 1.0}} for row in rows()])
     said = shown(capsys, path, "--explain")
     assert "read by the adapter 'rldk': lines with `step` and `metrics`" in said.replace("\n", "")
     lines = [line.split() for line in said.splitlines()]
@@ -147,9 +144,8 @@ def test_hostile_text_is_shown_as_text(text: str, tmp_path: Path, capsys: pytest
 
 def test_numbers_of_any_size_can_be_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = [1e308, -1e308, float("nan"), float("inf"), 0.0, 5e-324] * 40
-    path = write(
-        tmp_path / "log.jsonl", [{"step": n, "metrics": {"reward": value, "loss": 1e308}} for n, value in enumerate(values)]
-    )
+    path = write(tmp_path / "log.jsonl", [{"step": n, "metrics": {"reward": value,
+    "loss": 1e308}} for n, value in enumerate(values)])
     assert "reward_mean" in shown(capsys, path)
 
 

@@ -143,10 +143,8 @@ def test_hostile_text_in_an_error_is_made_harmless(capsys: pytest.CaptureFixture
 def test_a_terminal_of_any_encoding(encoding: str, log: Path) -> None:
     for arguments in (["ingest", str(log), "--explain"], ["ingest", str(log), "--json"], ["catalog", "value_loss"]):
         done = subprocess.run(
-            [sys.executable, "-m", "rldk", *arguments],
-            capture_output=True,
-            timeout=60,
-            env={**os.environ, "PYTHONIOENCODING": encoding},
+            [sys.executable, "-m", "rldk", *arguments], capture_output=True, timeout=60, env={**os.environ,
+            "PYTHONIOENCODING": encoding}
         )
         assert (done.returncode, done.stderr) == (0, b"")
         done.stdout.decode(encoding)

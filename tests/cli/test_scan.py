@@ -384,7 +384,7 @@ def test_columns_that_found_no_place_are_named(tmp_path: Path, capsys: Capture, 
     text = {
         "csv": "\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]) + "\n",
         "json": json.dumps(rows),
-        "log": "".join(f"{ ({**row, 'epoch': 0.1}) }\n" for row in rows),
+        "log": "".join(f"{({**row, 'epoch': 0.1})}\n" for row in rows),
     }[suffix]
     path = tmp_path / f"run.{suffix}"
     path.write_text(text)

@@ -20,11 +20,7 @@ from rldk.runs.table import TableBuilder
 KNOWN = sorted(
     {
         part.removeprefix("-")
-        for one in FRAMEWORKS.values()
-        for keys in one.keys.values()
-        for key in keys
-        for part in key.parts
-        if "*" not in part
+        for one in FRAMEWORKS.values() for keys in one.keys.values() for key in keys for part in key.parts if "*" not in part
     }
     | {name for name in CATALOG if "*" not in name}
     | {alias for entry in CATALOG.values() for alias in entry.aliases}

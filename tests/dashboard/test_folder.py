@@ -36,7 +36,9 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert "does not exist yet" in Folder(tmp_path / "later").list().problem
 
 
-@pytest.mark.parametrize("key", ["../secret.jsonl", "/etc/passwd", "a/../../secret.jsonl", "", "a\0b", "..", "//etc/passwd"])
+@pytest.mark.parametrize(
+    "key", ["../secret.jsonl", "/etc/passwd", "a/../../secret.jsonl", "", "a\0b", "..", "//etc/passwd"]
+)
 def test_no_key_leads_out_of_the_folder(tmp_path: Path, key: str) -> None:
     (tmp_path / "secret.jsonl").write_text("{}")
     (tmp_path / "runs" / "a").mkdir(parents=True)

@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (runs / "steps_events.jsonl").write_text("\n".join(lines) + "\n")
     write(runs / "numbers_events.jsonl", events)
     (runs / "numbers_alerts.json").write_text(f'[{{"step": {HUGE}, "value": -{HUGE}, "message": "\\ud800", "a": [{HUGE}]}}]')
-    (runs / "numbers_checkpoint_summary.csv").write_text(f'step,{"x" * 200_000}\n{HUGE},"{"y" * 200_000}\n')
+    (runs / "numbers_checkpoint_summary.csv").write_text(f"step,{'x' * 200_000}\n{HUGE},\"{'y' * 200_000}\n")
     return runs
 
 

@@ -57,7 +57,9 @@ def test_a_run_is_told_of_before_the_next_file_is_read(store: Path, monkeypatch:
     assert happened == ["read", "told"] * 4 and len(judged) == 4
 
 
-def test_a_file_that_kills_its_reader_is_in_the_summary(store: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_a_file_that_kills_its_reader_is_in_the_summary(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     monkeypatch.setattr(scan, "judge_file", _kills)
     _, (*runs, last) = lines(capsys, str(store), "--json-lines", "--jobs", "2")
     assert len(runs) == 3 and last["summary"]["runs"] == 3

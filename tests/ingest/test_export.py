@@ -23,15 +23,10 @@ def result(tmp_path: Path) -> Ingested:
     for run_id, reduction in (("ppo", "sequence"), ("grpo", "token")):
         info = {"run_id": run_id, "git_sha": "0123456", "phase": "train", "reductions": {"kl_mean": reduction}}
         for step in range(20):
-            metrics = {
-                "kl_mean": 0.1 * step,
-                "reward_function_mean/acc": 1 / 3,
-                "mine": step,
-                "loss": math.nan if step == 7 else 1e-300,
-                "reward": None,
-            }
+            metrics = {"kl_mean": 0.1 * step, "reward_function_mean/acc": 1 / 3, "mine": step,
+            "loss": math.nan if step == 7 else 1e-300, "reward": None}
             row = {"step": step, "wall_time": 1.7e9 + step, "metrics": metrics, "rng": {"seed": 3}, "model_info": info}
-            rows.append({**row, "notes": ['a, "quoted" note\nof two lines'] if step == 5 else []})
+            rows.append({**row, "notes": ["a, \"quoted\" note\nof two lines"] if step == 5 else []})
     path = tmp_path / "in" / "log.jsonl"
     path.parent.mkdir()
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

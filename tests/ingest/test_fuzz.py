@@ -36,9 +36,8 @@ def repeated(form: str, rows: int = 9) -> bytes:
 SEEDS: dict[str, bytes] = {
     "events": repeated(EVENT),
     "rows": repeated(GRPO),
-    "state": json.dumps(
-        {"log_history": [json.loads(GRPO % (n, n, n)) for n in range(1, 9)], "global_step": 8}, indent=1
-    ).encode(),
+    "state": json.dumps({"log_history": [json.loads(GRPO % (n, n, n)) for n in range(1, 9)],
+    "global_step": 8}, indent=1).encode(),
     "lists": json.dumps({"step": [1, 2, 3], "loss": [0.5, 0.25, 0.125], "reward": [1, 2, 4]}).encode(),
     "csv": b"step,loss,reward,run_id\n" + repeated("%d,0.%d,%d.5,a"),
     "verl": repeated(VERL),
@@ -127,15 +126,8 @@ def numbers_in(content: bytes) -> set[float]:
     found = {1.0, 0.0}
     for word in [*NUMBER.findall(content), *(word.replace(b",", b"") for word in THOUSANDS.findall(content))]:
         number = float(word)
-        found |= {
-            number,
-            -number,
-            number / 100.0,
-            number / 1000.0,
-            1.0 - number,
-            math.sqrt(abs(number)),
-            *(number * unit for unit in UNITS),
-        }
+        found |= {number, -number, number / 100.0, number / 1000.0, 1.0 - number, math.sqrt(abs(number)),
+        *(number * unit for unit in UNITS)}
     for numbers in ([float(word) for word in NUMBER.findall(inner)] for inner in LIST.findall(content)):
         if numbers:
             with np.errstate(all="ignore"):  # of infinite numbers

@@ -281,7 +281,9 @@ def make_verl(install: Any) -> type:
     return Tracking
 
 
-def test_nothing_that_is_logged_can_break_the_training(install: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_that_is_logged_can_break_the_training(
+    install: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     Tracking = make_verl(install)
     blocked = tmp_path / "file"
     blocked.write_text("a file where the folder should be")

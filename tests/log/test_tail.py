@@ -203,7 +203,9 @@ def test_a_link_that_points_elsewhere_now(tmp_path, open_tail, log):
     assert tail.generation == 1
 
 
-ACTIONS = st.sampled_from(["append", "half", "finish", "look", "empty", "rewrite", "shorten", "rotate", "delete", "create"])
+ACTIONS = st.sampled_from(
+    ["append", "half", "finish", "look", "empty", "rewrite", "shorten", "rotate", "delete", "create"]
+)
 
 
 @settings(deadline=None)

@@ -52,7 +52,9 @@ def test_a_real_limit_is_said_once_and_survived(tmp_path, run_script, steps):
     assert [level for level, _ in full["said"]] == ["WARNING"]
     assert str(path) in full["said"][0][1] and "File too large" in full["said"][0][1]
     assert told["again"] is True
-    assert [message for _, message in told["said"][1:]] == [f"The event log {path} is written again; events lost meanwhile: 0."]
+    assert [message for _, message in told["said"][1:]] == [
+        f"The event log {path} is written again; events lost meanwhile: 0."
+    ]
     assert (told["pending"], told["dropped"]) == (0, 0)
     assert steps(path) == list(range(101))
 

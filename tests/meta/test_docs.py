@@ -40,7 +40,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("rldk ")])
-def test_a_command_runs(line: str, demo: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_command_runs(
+    line: str, demo: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(demo)
     assert main(shlex.split(line, comments=True)[1:]) in (0, 1)
     assert capfd.readouterr().out

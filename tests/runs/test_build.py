@@ -167,9 +167,8 @@ def test_runs_are_told_apart_by_their_ids_in_the_order_they_begin() -> None:
     assert [values(run, "loss") for run in runs] == [[0.0, 2.0, 4.0], [1.0, 3.0, 5.0]]
 
 
-@pytest.mark.parametrize(
-    ("ids", "names"), [([3, 4], ["3", "4"]), ([0.5, "x"], ["0.5", "x"]), (["1", 1], ["1"]), ([True, None], ["1", "file"])]
-)
+@pytest.mark.parametrize(("ids", "names"), [([3, 4], ["3", "4"]), ([0.5, "x"], ["0.5", "x"]), (["1", 1], ["1"]),
+([True, None], ["1", "file"])])
 def test_a_run_id_may_be_a_number_or_missing(ids: list[Any], names: list[str]) -> None:
     rows = [{"step": n // 2, "loss": float(n), "run_id": ids[n % 2]} for n in range(6)]
     assert [run.run_id for run in build(rows)] == names
@@ -219,8 +218,8 @@ def test_labels_and_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "seconds"),
-    [(5.0, 5.0), ("5", 5.0), ("2024-01-01T00:00:00Z", 1704067200.0), ("1:02:03", 3723.0), ("5m 18s", 318.0), ("soon", None)],
+    ("written", "seconds"), [(5.0, 5.0), ("5", 5.0), ("2024-01-01T00:00:00Z", 1704067200.0), ("1:02:03", 3723.0),
+    ("5m 18s", 318.0), ("soon", None)]
 )
 def test_times_in_any_writing(written: Any, seconds: float | None) -> None:
     run = one([{"step": 1, "loss": 1.0, "timestamp": written}])

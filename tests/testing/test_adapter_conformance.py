@@ -138,28 +138,12 @@ SAMPLES: dict[str, Writer] = {
     "hf_console": text("hf_console", lambda rows: "".join(console.row(n, total=rows) + "\n" for n in range(1, rows + 1))),
     "trainer": text("trainer", of_epochs(epochs.TRAINER)),
     "minimind": text("minimind", of_epochs(epochs.GRPO)),
-    "skyrl": text(
-        "skyrl",
-        lines(
-            {
-                "reward/avg_raw_reward": 0.5,
-                "policy/policy_kl": 0.125,
-                "policy/policy_entropy": 0.75,
-                "generate/avg_num_tokens": 90.5,
-            }
-        ),
-    ),
-    "roll": text(
-        "roll",
-        lines(
-            {
-                "critic/score/mean": 0.5,
-                "actor/approxkl": 0.125,
-                "actor_train/grad_norm": 0.75,
-                "system/tps": 90.5,
-            }
-        ),
-    ),
+    "skyrl": text("skyrl", lines({
+        "reward/avg_raw_reward": 0.5, "policy/policy_kl": 0.125, "policy/policy_entropy": 0.75, "generate/avg_num_tokens": 90.5,
+    })),
+    "roll": text("roll", lines({
+        "critic/score/mean": 0.5, "actor/approxkl": 0.125, "actor_train/grad_norm": 0.75, "system/tps": 90.5,
+    })),
     "art": text("art", lines({"train/reward": 0.5, "loss/train": 0.125, "loss/entropy": 0.75, "time/wall_clock_sec": 90.5})),
     "table_console": text("table_console", tables),
     "box_tables": text("box_tables", boxes),

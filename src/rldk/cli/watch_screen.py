@@ -77,9 +77,7 @@ def _head(run: WatchedRun, width: int, age: float, busy: bool) -> list[Text]:
     facts.append(f"coverage {result.coverage.level}")
     facts.append("reading" if busy else f"last line {ago(age)}")
     title = Text.assemble(
-        (f" {result.verdict.upper()} ", f"{STYLES[result.verdict]} reverse"),
-        " ",
-        (clean(run.run_id, 60), "bold"),
+        (f" {result.verdict.upper()} ", f"{STYLES[result.verdict]} reverse"), " ", (clean(run.run_id, 60), "bold"),
         f"  {clean(result.reason)}",
     )
     line = Text("  ".join(facts), style="yellow" if age > _OLD and not busy else "dim")

@@ -12,7 +12,7 @@ from rldk.core.catalog import entry_of
 from rldk.runs.run import Run
 from rldk.runs.table import ABSENT
 
-__all__ = ["COMPARED", "Aligned", "align", "rolling_mean"]
+__all__ = ["COMPARED", "Aligned", "align", "logged_rows", "rolling_mean"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -56,7 +56,7 @@ def align(metric: str, left: Sequence[Run], right: Sequence[Run]) -> Aligned | N
     runs = [*left, *right]
     if any(metric not in run.columns for run in runs):
         return None
-    rows = [_rows(run, metric) for run in runs]
+    rows = [logged_rows(run, metric) for run in runs]
     if any(not len(steps) for steps, _ in rows):
         return None
     first, last = max(steps[0] for steps, _ in rows), min(steps[-1] for steps, _ in rows)
@@ -73,7 +73,8 @@ def align(metric: str, left: Sequence[Run], right: Sequence[Run]) -> Aligned | N
     return Aligned(metric, grid, scaled[:count], scaled[count:], raw[:count], raw[count:], window)
 
 
-def _rows(run: Run, metric: str) -> tuple[npt.NDArray[np.int64], FloatArray]:
+def logged_rows(run: Run, metric: str) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """The steps at which a metric was logged, in order, and its values."""
     column = run.columns[metric]
     logged = column.state != ABSENT
     steps, values = run.steps[logged], column.values[logged]

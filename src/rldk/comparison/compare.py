@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rldk.comparison.aligned import COMPARED
+from rldk.comparison.aligned import COMPARED, logged_rows
 from rldk.comparison.divergence import Divergence, divergences
 from rldk.comparison.grouping import PLACES, run_groups, shown_value
 from rldk.comparison.mean_curve import Points, mean_and_band
@@ -218,11 +218,9 @@ def final_level(run: Run, metric: str) -> float | None:
 
 
 def _points(run: Run, metric: str) -> Points:
-    column = run.columns[metric]
-    there = (column.state == NUMBER) & np.isfinite(column.values)
-    steps, values = run.steps[there], column.values[there]
-    order = np.argsort(steps, kind="stable")
-    return steps[order].astype(float), values[order]
+    steps, values = logged_rows(run, metric)
+    there = np.isfinite(values)
+    return steps[there].astype(float), values[there]
 
 
 def _rounded(values: npt.NDArray[np.float64]) -> list[float]:

@@ -10,7 +10,6 @@ __all__ = ["VARIABLE", "options_of", "packed_options"]
 VARIABLE = "RLDK_DASHBOARD_NOTIFY"
 """The environment variable with what to notify: an address may be a secret, which a command line would show to everybody."""
 
-
 def packed_options(notify: Sequence[str], severity: str) -> str:
     """Notifications and severity, for the environment of the process."""
     return json.dumps({"notify": list(notify), "on": severity})

@@ -1,7 +1,7 @@
 """Tinker cookbook: `rldk.attach("tinker")` before training, for all that its loggers get; or its logger object.
 
-ml_logger = ml_log.setup_logging(log_dir)
-rldk.attach("tinker")
+    ml_logger = ml_log.setup_logging(log_dir)
+    rldk.attach("tinker")
 """
 
 from __future__ import annotations

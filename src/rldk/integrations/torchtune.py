@@ -1,6 +1,6 @@
 """torchtune: a metric logger to name in a configuration. It needs nothing of torchtune.
 
-tune run … metric_logger._component_=rldk.integrations.torchtune.RLDKLogger metric_logger.output_dir=rldk_logs
+    tune run … metric_logger._component_=rldk.integrations.torchtune.RLDKLogger metric_logger.output_dir=rldk_logs
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _find(folder: Path) -> Path | None:
 
 def _field_map(given: Any) -> dict[str, str]:
     if not isinstance(given, Mapping) or not all(isinstance(value, str) for value in given.values()):
-        raise UsageError(f'Expected `field_map` to map keys to metrics, such as my_kl = "kl_mean", got {given!r}.')
+        raise UsageError(f"Expected `field_map` to map keys to metrics, such as my_kl = \"kl_mean\", got {given!r}.")
     return dict(given)
 
 

@@ -27,7 +27,9 @@ def explained(path: Path) -> Iterator[None]:
         raise
     except (FileExistsError, NotADirectoryError):
         blocker = next((parent for parent in path.parents if parent.is_file()), path.parent)
-        raise LogWriteError(f"Cannot write the event log {path}: {blocker} is not a folder. Choose another path.") from None
+        raise LogWriteError(
+            f"Cannot write the event log {path}: {blocker} is not a folder. Choose another path."
+        ) from None
     except IsADirectoryError:
         raise LogWriteError(_is_a_folder(path)) from None
     except PermissionError as error:

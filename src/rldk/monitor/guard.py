@@ -179,3 +179,4 @@ def cause_of(error: BaseException) -> tuple[str, int] | None:
     if isinstance(error, OSError) and error.errno in _DISK:
         return "disk", error.errno
     return None
+

@@ -131,6 +131,9 @@ class ThreadedRunner(OutputRunner):
                 self.key, self._worker.max_waiting,
             )  # fmt: skip
 
+    def end_soon(self) -> None:
+        self._worker.submit(super().end_soon)
+
     def close(self) -> None:
         left = self._worker.close(self._close_seconds, lambda: self.guard.each([(self.key, super(ThreadedRunner, self).close)]))
         if left:

@@ -19,7 +19,9 @@ _MOST_INCIDENTS = 5
 def framed(inner: Markup) -> Markup:
     """Pieces of a page in the colours of the notebook, light or dark, without touching anything else in it."""
     rules = Markup(".rldk-result{{{0}color:var(--rldk-ink);{1}}}@media (prefers-color-scheme:dark){{.rldk-result{{{2}}}}}")
-    style = rules.format(Markup(LIGHT.variables()), asset("rldk.present", "parts.css"), Markup(DARK.variables()))
+    style = rules.format(
+        Markup(LIGHT.variables()), asset("rldk.present", "parts.css"), Markup(DARK.variables())
+    )
     return Markup('<style>{}</style><div class="rldk-result">{}</div>').format(style, inner)
 
 

@@ -96,7 +96,9 @@ def gather_many(paths: Sequence[Path], reading: Reading, jobs: int | None = None
     return found
 
 
-def _from_index(store: Path, reading: Reading, jobs: int | None, on_log: OnLog | None, found: Gathered) -> list[dict[str, Any]]:
+def _from_index(
+    store: Path, reading: Reading, jobs: int | None, on_log: OnLog | None, found: Gathered
+) -> list[dict[str, Any]]:
     def told(path: Path, _size: int, _rows: object) -> None:
         if on_log is not None:
             on_log(path.name)

@@ -145,7 +145,9 @@ def _is_copy(target: Path, file: RemoteFile) -> bool:
     return target.is_file() and (not file.size or target.stat().st_size == file.size)
 
 
-def _copy_all(system: Any, files: list[RemoteFile], targets: dict[RemoteFile, Path], on_bytes: OnBytes | None, url: str) -> None:
+def _copy_all(
+    system: Any, files: list[RemoteFile], targets: dict[RemoteFile, Path], on_bytes: OnBytes | None, url: str
+) -> None:
     """Copy files in parallel. Those that fail are named at the end; the others are kept."""
     total, done = sum(file.size for file in files), 0
     failed: list[tuple[RemoteFile, BaseException]] = []

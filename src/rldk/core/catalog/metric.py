@@ -20,7 +20,6 @@ __all__ = [
     "without_blanks",
 ]
 
-
 def _root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan
 

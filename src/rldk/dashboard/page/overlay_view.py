@@ -94,7 +94,9 @@ def draw_overlay(client: Client, dark: bool) -> None:
     palette = DARK if dark else LIGHT
     legend = [{"run": label, "label": label, "colour": palette.curve(place)} for label, place in series.values()]
     revision = f"{axis}|{x_log}|{span}"
-    draw_plots(OverlayView(span, dark, revision), panels, "overlay", "No metric matches the search.", legend=legend, on_pin=_pin)
+    draw_plots(
+        OverlayView(span, dark, revision), panels, "overlay", "No metric matches the search.", legend=legend, on_pin=_pin
+    )
     address.write(address.TABLE_PAGE)
 
 

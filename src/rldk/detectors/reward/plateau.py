@@ -53,18 +53,8 @@ class Plateau(Detector):
     needs: ClassVar = (("reward_mean",),)
     panels: ClassVar = ("reward", "losses")
     reads: ClassVar = (
-        "policy_lr",
-        "lr",
-        "kl_mean",
-        "rollout_length_mean",
-        "kl_update",
-        "kl_coef",
-        "target_kl",
-        "reward_std",
-        "explained_variance",
-        "entropy_sequence",
-        "entropy_mean",
-        "weight_change",
+        "policy_lr", "lr", "kl_mean", "rollout_length_mean", "kl_update", "kl_coef", "target_kl", "reward_std",
+        "explained_variance", "entropy_sequence", "entropy_mean", "weight_change",
     )
     advice: ClassVar[str] = (
         "Raise the learning rate or lower the KL penalty; check that gradients reach the weights and that the reward "

@@ -88,7 +88,7 @@ class PolicyCollapse(Detector):
         ),
         "stays_down": Clause(
             "the reward has lost 45 % of its gain for thirty updates or more", "warning",
-            "as `slipping`: a fall that lasts needs not be as deep beside the noise of a row", persist=30, min_rows=8,
+            "as `slipping`: a fall that lasts need not be as deep beside the noise of a row", persist=30, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -103,7 +103,7 @@ class PolicyCollapse(Detector):
         if series.n < RECENT + 2:
             return ()
         found: list[Finding] = []
-        least = LASTING * series.noise  # what no rule is content with; asked first, which saves a twentieth of the judging
+        least = LASTING * series.noise  # every rule asks for more: most rows end here
         fallen = reward.lost(series) > least
         if fallen:
             found += self._fallen(view)

@@ -27,8 +27,8 @@ class PolicyFrozen(Detector):
     What it catches: no trainable parameters; weights that do not change from update to update, from the start or from some
         update on; a KL from the reference that stays zero over many updates; a gradient norm of exactly zero in every row
         while the rewards differ; a preference margin that stays zero, or a preference loss that stays at ln 2. Gradient norms
-        that all are 16-bit numbers show that the weights are kept in bf16: a note, and a warning where preferences are hardly
-        learnt either.
+        that are 16-bit numbers, most of them, show that the weights are kept in bf16: a note, and a warning where preferences
+        are hardly learnt either.
     Why it matters: the run costs the same, and nothing is learnt.
     When it misfires: if the reference is the policy itself the KL is zero as well; the advice names both. A KL of 0 with a
         coefficient of 0 was not measured and is not judged, nor is a KL of 0 while the reward rises. A gradient norm of 0 in
@@ -47,16 +47,8 @@ class PolicyFrozen(Detector):
     )
     panels: ClassVar = ("kl", "gradients", "reward")
     reads: ClassVar = (
-        *SCORES,
-        "kl_update",
-        "reward_std",
-        "reward_zero_std_frac",
-        "kl_coef",
-        "loss",
-        "policy_lr",
-        "lr",
-        "preference_accuracy",
-    )
+        *SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", "loss", "policy_lr", "lr", "preference_accuracy",
+    )  # fmt: skip
     advice: ClassVar[str] = (
         "Check which parameters require gradients and belong to the optimizer, that the reference is a separate model, and "
         "that the precision of the weights can hold the updates."
@@ -133,7 +125,7 @@ class PolicyFrozen(Detector):
         return found
 
     def _by_precision(self, view: View) -> list[Finding]:
-        """Findings for gradient norms that all have 16 bits."""
+        """Findings for gradient norms of 16 bits; a log that rounds to six digits hides some of them."""
         norm = view.first(*GRADIENTS)
         value = norm.last if norm.index == view.index and self._norms < MAX_NORMS else 0.0
         if 0.0 < value < inf and float(f"{value:.3g}") != value:  # three digits say nothing
@@ -142,7 +134,7 @@ class PolicyFrozen(Detector):
         if self._norms < NORMS or self._coarse < 0.6 * self._norms:
             return []
         accuracy = view.get("preference_accuracy")
-        said = "The weights are kept in bf16: every gradient norm is a 16-bit number"
+        said = f"The weights are kept in bf16: {self._coarse} of {self._norms} gradient norms are 16-bit numbers"
         evidence = {"norms": float(self._norms), "of_16_bits": float(self._coarse)}
         if accuracy.ready and accuracy.n * view.steps_per_row >= LATE and accuracy.level < LEARNT:
             learnt = f"the accuracy is {accuracy.level:.2f} after {view.step} steps"

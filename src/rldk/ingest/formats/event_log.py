@@ -14,7 +14,6 @@ from rldk.runs.table import TableBuilder
 
 __all__ = ["EventLogAdapter", "fill_events", "is_event", "iter_events"]
 
-
 def is_event(row: Mapping[str, Any]) -> bool:
     """Whether a JSON object has the shape of an event."""
     return "step" in row and type(row.get("metrics")) is dict

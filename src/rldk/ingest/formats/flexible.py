@@ -18,7 +18,6 @@ from rldk.runs.table import TableBuilder
 
 __all__ = ["FlexibleAdapter"]
 
-
 class FlexibleAdapter(Adapter):
     """Reads JSON lines, a JSON document or a delimited table of which no other adapter knows the keys.
 

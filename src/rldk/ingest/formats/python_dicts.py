@@ -12,7 +12,9 @@ __all__ = ["parse_dict"]
 _decode = msgspec.json.Decoder().decode
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-_WRAPPED = re.compile(rb"\b(?:np|numpy|torch)\.\w+\(([^(),]*)\)|\btensor\(([^(),]*)(?:, (?:device|dtype|grad_fn)=[^()]*)?\)")
+_WRAPPED = re.compile(
+    rb"\b(?:np|numpy|torch)\.\w+\(([^(),]*)\)|\btensor\(([^(),]*)(?:, (?:device|dtype|grad_fn)=[^()]*)?\)"
+)
 _WORDS = ((b": nan", b': "nan"'), (b": inf", b': "inf"'), (b": -inf", b': "-inf"'), (b": None", b": null"),
           (b": True", b": true"), (b": False", b": false"))  # fmt: skip
 _LEXEME = re.compile(

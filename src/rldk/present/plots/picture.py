@@ -115,7 +115,9 @@ def plot(
     return Picture(panels)
 
 
-def _grouped(given: Sequence[Plottable], names: Sequence[str], axis: str, by: str | Sequence[str], x_log: bool) -> list[Panel]:
+def _grouped(
+    given: Sequence[Plottable], names: Sequence[str], axis: str, by: str | Sequence[str], x_log: bool
+) -> list[Panel]:
     """One curve per group, and a band where it has several runs."""
     runs = [one.run if isinstance(one, Result) else one for one in given]
     if not all(isinstance(run, Run) for run in runs):

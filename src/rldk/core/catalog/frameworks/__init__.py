@@ -34,30 +34,8 @@ __all__ = ["FRAMEWORKS"]
 FRAMEWORKS: dict[str, Framework] = {
     framework.name: framework
     for framework in (
-        RLDK,
-        TRAINER,
-        TRL_PPO,
-        TRL_GRPO,
-        TRL_DPO,
-        TRL_OLD,
-        VERL,
-        OPENRLHF,
-        NEMO_RL,
-        AREAL,
-        MS_SWIFT,
-        SLIME,
-        PRIME_RL,
-        TINKER,
-        SKYRL,
-        ROLL,
-        ART,
-        TORCHTUNE,
-        MINIMIND,
-        LLAMA_FACTORY,
-        DEEPSPEED_CHAT,
-        CLEANRL,
-        SB3,
-        BASELINES,
+        RLDK, TRAINER, TRL_PPO, TRL_GRPO, TRL_DPO, TRL_OLD, VERL, OPENRLHF, NEMO_RL, AREAL, MS_SWIFT, SLIME, PRIME_RL, TINKER,
+        SKYRL, ROLL, ART, TORCHTUNE, MINIMIND, LLAMA_FACTORY, DEEPSPEED_CHAT, CLEANRL, SB3, BASELINES,
     )
 }
 """By name. Where two claim the same key, the one that stands first counts."""

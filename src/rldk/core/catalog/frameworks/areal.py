@@ -24,8 +24,7 @@ def _update(*names: str) -> tuple[str, ...]:
 
 
 AREAL = framework(
-    "areal",
-    "AReaL",
+    "areal", "AReaL",
     json_lines=True,
     known=(
         "timeperf/* ppo_actor/* ppo_critic/* grpo_actor/* */version_stats/* rollout/* eval-rollout/* time_perf/* "
@@ -59,16 +58,12 @@ AREAL = framework(
         "sampling_ratio_mean": _update("behave_imp_weight"),
         "mismatch_masked_frac": ("rs_filtered_fraction", *_update("rs_filtered_fraction")),
         "staleness_mean": (
-            "version_stats/sample_staleness_theta_avg",
-            "*/version_stats/sample_staleness_theta_avg",
-            "version_stats/sample_staleness_proximal_avg",
-            "*/version_stats/sample_staleness_proximal_avg",
+            "version_stats/sample_staleness_theta_avg", "*/version_stats/sample_staleness_theta_avg",
+            "version_stats/sample_staleness_proximal_avg", "*/version_stats/sample_staleness_proximal_avg",
         ),
         "staleness_max": (
-            "version_stats/sample_staleness_theta_max",
-            "*/version_stats/sample_staleness_theta_max",
-            "version_stats/sample_staleness_proximal_max",
-            "*/version_stats/sample_staleness_proximal_max",
+            "version_stats/sample_staleness_theta_max", "*/version_stats/sample_staleness_theta_max",
+            "version_stats/sample_staleness_proximal_max", "*/version_stats/sample_staleness_proximal_max",
         ),
     },
 )

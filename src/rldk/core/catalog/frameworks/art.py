@@ -10,8 +10,7 @@ from rldk.core.catalog.metric import framework
 __all__ = ["ART"]
 
 ART = framework(
-    "art",
-    "ART",
+    "art", "ART",
     signature=("training_step", "recorded_at", "time/wall_clock_sec", "time/step_wall_s", "data/step_num_groups_submitted"),
     json_lines=True,
     known=(

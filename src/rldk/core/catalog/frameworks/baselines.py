@@ -7,17 +7,10 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["BASELINES"]
 
 BASELINES = framework(
-    "baselines",
-    "OpenAI baselines",
+    "baselines", "OpenAI baselines",
     signature=(
-        "misc/nupdates",
-        "misc/serial_timesteps",
-        "misc/total_timesteps",
-        "nupdates",
-        "serial_timesteps",
-        "eprewmean",
-        "eplenmean",
-        "% time spent exploring",
+        "misc/nupdates", "misc/serial_timesteps", "misc/total_timesteps", "nupdates", "serial_timesteps", "eprewmean",
+        "eplenmean", "% time spent exploring",
     ),
     known=(
         "misc/* %?time?spent?exploring time_elapsed TimeElapsed TimestepsSoFar EpisodesSoFar EpThisIter loss/* steps entloss "

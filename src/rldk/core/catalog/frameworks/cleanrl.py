@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["CLEANRL"]
 
 CLEANRL = framework(
-    "cleanrl",
-    "CleanRL",
+    "cleanrl", "CleanRL",
     keys={
         "kl_update": (Key("losses/approx_kl", estimator="k3, last minibatch only"), Key("losses/old_approx_kl", estimator="k1")),
         "entropy_mean": "losses/entropy",

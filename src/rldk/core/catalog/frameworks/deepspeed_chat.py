@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["DEEPSPEED_CHAT"]
 
 DEEPSPEED_CHAT = framework(
-    "deepspeed_chat",
-    "DeepSpeed-Chat",
+    "deepspeed_chat", "DeepSpeed-Chat",
     signature=("ppo_ep", "PPO Epoch", "unsuper_loss", "Unsupervised Loss"),
     known="ppo_ep PPO?Epoch unsuper_loss Average?return Max?return KL?ratio EMA?reward?score",
     keys={

@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import framework
 __all__ = ["LLAMA_FACTORY"]
 
 LLAMA_FACTORY = framework(
-    "llama_factory",
-    "LLaMA-Factory",
+    "llama_factory", "LLaMA-Factory",
     signature=("current_steps", "total_steps", "percentage"),
     json_lines=True,
     known="predict_loss throughput total_tokens",

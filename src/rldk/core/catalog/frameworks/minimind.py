@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import framework
 __all__ = ["MINIMIND"]
 
 MINIMIND = framework(
-    "minimind",
-    "MiniMind",
+    "minimind", "MiniMind",
     keys={
         "kl_mean": ("kl_ref", "KL_ref", "KL_Ref"),
         "kl_update": ("approx_kl", "kl", "Approx KL", "KL"),

@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["MS_SWIFT"]
 
 MS_SWIFT = framework(
-    "ms_swift",
-    "ms-swift",
+    "ms_swift", "ms-swift",
     signature=("global_step/max_steps", "remaining_time", "percentage"),
     json_lines=True,
     known=(

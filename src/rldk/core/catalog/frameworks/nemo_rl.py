@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["NEMO_RL"]
 
 NEMO_RL = framework(
-    "nemo_rl",
-    "NeMo-RL",
+    "nemo_rl", "NeMo-RL",
     signature=("num_valid_samples", "global_valid_seqs"),
     json_lines=True,
     known=(

@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["OPENRLHF"]
 
 OPENRLHF = framework(
-    "openrlhf",
-    "OpenRLHF",
+    "openrlhf", "OpenRLHF",
     signature=("timing/make_experience", "timing/broadcast", "act_loss"),
     json_lines=True,
     known="eval/* eval_*_pass* timing/* rollout/num_samples num_actions logprobs_diff* eval_num_samples *_std generated_samples",

@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["RLDK"]
 
 RLDK = framework(
-    "rldk",
-    "rldk event log",
+    "rldk", "rldk event log",
     keys={
         "kl_mean": (Key("kl_mean", per="unstated"), Key("kl", per="unstated")),
         "entropy_mean": ("entropy_mean", "entropy"),

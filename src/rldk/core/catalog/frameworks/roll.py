@@ -10,8 +10,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["ROLL"]
 
 ROLL = framework(
-    "roll",
-    "ROLL",
+    "roll", "ROLL",
     signature=("system/tps", "system/samples", "actor_train/grad_norm", "critic/ref_log_prob/mean", "critic/old_log_prob/mean"),
     json_lines=True,
     known=(

@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["SB3"]
 
 SB3 = framework(
-    "sb3",
-    "Stable-Baselines3",
+    "sb3", "Stable-Baselines3",
     signature=("time/total_timesteps", "time/iterations", "train/n_updates", "time/time_elapsed"),
     known="train/std train/n_updates train/ent_coef* time/*",
     keys={

@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import framework
 __all__ = ["SKYRL"]
 
 SKYRL = framework(
-    "skyrl",
-    "SkyRL",
+    "skyrl", "SkyRL",
     signature=("reward/mean_positive_reward", "generate/batch_num_seq", "trainer/global_step", "trainer/epoch"),
     json_lines=True,
     known=(
@@ -45,9 +44,7 @@ SKYRL = framework(
         "sampling_ratio_max": ("policy/is_ratio_max", "policy/loss_metrics/is_ratio_max"),
         "sampling_ratio_std": ("policy/is_ratio_std", "policy/loss_metrics/is_ratio_std"),
         "mismatch_clipped_frac": (
-            "policy/tis_token_clip_high_ratio",
-            "policy/loss_metrics/tis_token_clip_high_ratio",
-            "policy/tis_seq_clip_high_ratio",
+            "policy/tis_token_clip_high_ratio", "policy/loss_metrics/tis_token_clip_high_ratio", "policy/tis_seq_clip_high_ratio",
         ),
         "mismatch_masked_sequence_frac": ("policy/geo_sequence_mask_masked_ratio", "policy/product_sequence_mask_masked_ratio"),
         "staleness_mean": "async/staleness_mean",

@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["SLIME"]
 
 SLIME = framework(
-    "slime",
-    "slime",
+    "slime", "slime",
     signature=("rollout/log_probs", "rollout/ref_log_probs", "perf/rollout_time"),
     json_lines=True,
     known=(

@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["TINKER"]
 
 TINKER = framework(
-    "tinker",
-    "Tinker cookbook",
+    "tinker", "Tinker cookbook",
     signature=("progress/done_frac", "progress/batch", "env/all/total_episodes"),
     json_lines=True,
     known=(
@@ -22,10 +21,8 @@ TINKER = framework(
         "lr": "optim/lr",
         "reward_mean": "env/all/reward/total",
         "reward_zero_std_frac": (
-            "env/all/by_group/frac_all_good + env/all/by_group/frac_all_bad",
-            "by_group/frac_all_good + by_group/frac_all_bad",
-            Key("env/all/by_group/frac_mixed", "complement"),
-            Key("by_group/frac_mixed", "complement"),
+            "env/all/by_group/frac_all_good + env/all/by_group/frac_all_bad", "by_group/frac_all_good + by_group/frac_all_bad",
+            Key("env/all/by_group/frac_mixed", "complement"), Key("by_group/frac_mixed", "complement"),
         ),
         "groups_all_good_frac": ("env/all/by_group/frac_all_good", "by_group/frac_all_good"),
         "groups_all_bad_frac": ("env/all/by_group/frac_all_bad", "by_group/frac_all_bad"),

@@ -10,8 +10,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["TORCHTUNE"]
 
 TORCHTUNE = framework(
-    "torchtune",
-    "torchtune",
+    "torchtune", "torchtune",
     signature=("approx_policy_kl", "num_stop_tokens", "response_lengths"),
     known="tokens_per_second_per_gpu_* speed/* generation_steps gradient_steps peak_memory_* max_memory_* successes",
     keys={

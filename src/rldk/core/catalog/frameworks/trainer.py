@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["TRAINER"]
 
 TRAINER = framework(
-    "trainer",
-    "trainer/ of rldk",
+    "trainer", "trainer/ of rldk",
     keys={
         "kl_mean": "kl_ref",
         "kl_update": ("approx_kl", "kl"),

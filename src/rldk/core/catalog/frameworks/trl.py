@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["TRL_DPO", "TRL_GRPO", "TRL_OLD", "TRL_PPO"]
 
 TRL_PPO = framework(
-    "trl_ppo",
-    "TRL PPO (0.12 to 1.12)",
+    "trl_ppo", "TRL PPO (0.12 to 1.12)",
     signature=("episode", "val/ratio"),
     keys={
         "kl_mean": Key("objective/kl", per="sequence", estimator="k1 or k3"),
@@ -32,8 +31,7 @@ TRL_PPO = framework(
 )
 
 TRL_GRPO = framework(
-    "trl_grpo",
-    "TRL GRPO and RLOO",
+    "trl_grpo", "TRL GRPO and RLOO",
     known="vespo/* tools/latency_s tools/parallel_calls_* delta/* sampling/* clip_ratio/* completions/* profiling/*",
     keys={
         "kl_mean": Key("kl", estimator="k3"),
@@ -76,8 +74,7 @@ TRL_GRPO = framework(
 )
 
 TRL_DPO = framework(
-    "trl_dpo",
-    "TRL DPO, SFT and reward modelling",
+    "trl_dpo", "TRL DPO, SFT and reward modelling",
     keys={
         "entropy_mean": "entropy",
         "chosen_logits_mean": "logits/chosen",
@@ -101,8 +98,7 @@ TRL_DPO = framework(
 )
 
 TRL_OLD = framework(
-    "trl_old",
-    "TRL PPO, old style (to 0.11)",
+    "trl_old", "TRL PPO, old style (to 0.11)",
     keys={
         "kl_mean": (Key("ppo/policy/kl_mean", per="unstated"), Key("objective/kl", per="sequence", estimator="k1")),
         "kl_std": "ppo/policy/kl_std",

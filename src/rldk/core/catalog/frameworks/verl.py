@@ -7,8 +7,7 @@ from rldk.core.catalog.metric import Key, framework
 __all__ = ["VERL"]
 
 VERL = framework(
-    "verl",
-    "verl",
+    "verl", "verl",
     signature=("training/global_step", "timing_s/adv", "timing_s/reward", "perf/total_num_tokens"),
     known=(
         "timing_s/* timing/* timing_per_token_ms/* *_before_processing *_after_processing perf/* global_seqlen/* "
@@ -57,8 +56,7 @@ VERL = framework(
         "turns_max": ("num_turns/max", "training/num_turns/max"),
         "aborted_frac": "response/aborted_ratio",
         "mismatch_kl": (
-            Key("rollout_corr/kl", estimator="k1"),
-            Key("rollout_corr/k3_kl", estimator="k3"),
+            Key("rollout_corr/kl", estimator="k1"), Key("rollout_corr/k3_kl", estimator="k3"),
             Key("mismatch/mismatch_kl", estimator="k1"),
         ),
         "mismatch_prob_diff": "training/rollout_probs_diff_mean",

@@ -45,7 +45,7 @@ def savings(use: Mapping[str, float], trainer: Any, args: Any, model: Any) -> li
         saved = state + gradients + use.get("reference_weights", 0.0)
         known.append((saved, "train a LoRA adapter (`peft_config`): no reference, no gradients and optimizer state of the base"))
     if state > 1.5 * gradients:
-        known.append((0.75 * state, 'keep the optimizer state in 8 bits (`optim="adamw_bnb_8bit"`)'))
+        known.append((0.75 * state, "keep the optimizer state in 8 bits (`optim=\"adamw_bnb_8bit\"`)"))
     if full:
         known.append((0.5 * full, "load the reference and the reward model in bfloat16: they are not trained"))
     said = [f"{advice}; saves about {saved:.2g} GB" for saved, advice in sorted(known, reverse=True)]
