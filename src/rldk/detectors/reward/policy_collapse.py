@@ -103,11 +103,11 @@ class PolicyCollapse(Detector):
         if series.n < RECENT + 2:
             return ()
         found: list[Finding] = []
-        least = LASTING * series.noise  # every rule asks for more: most rows end here
-        fallen = reward.lost(series) > least
+        lost, slow, least = reward.lost(series), reward.lost_slow(series), LASTING * series.noise
+        fallen = lost > least and lost > min(WITH_DAMAGE, self.share) * reward.gain  # each rule asks for more: most rows end here
         if fallen:
             found += self._fallen(view)
-        if reward.lost_slow(series) > least:
+        if slow > least and slow > 0.5 * (reward.best_slow - reward.start):
             found += self._fallen_slowly(view)
         if reward.trend < TREND:
             found += self._declining(view)

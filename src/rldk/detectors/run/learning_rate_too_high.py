@@ -132,6 +132,8 @@ class LearningRateTooHigh(Detector):
         self._highest = max(before, rate)
         if self._rows > SETTLED and rate > JUMP * before > 0.0:
             self._jumped = before
+        if rate <= min(self.high, BEYOND) and not self._jumped:
+            return []
         found = []
         evidence = {"lr": rate}
         if rate > ABSURD:

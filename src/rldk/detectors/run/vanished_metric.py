@@ -28,7 +28,7 @@ class VanishedMetric(Detector):
     References: prime-rl and ART drop non-finite values from their files.
     """
 
-    __slots__ = ("_gap", "_longest", "_seen", "rows")
+    __slots__ = ("_first", "_gap", "_here", "_longest", "_missed", "_row", "rows")
     type: ClassVar[str] = "vanished_metric"
     family: ClassVar[str] = "run"
     needs: ClassVar = (WATCHED,)
@@ -51,13 +51,17 @@ class VanishedMetric(Detector):
     }  # fmt: skip
     settings: ClassVar = {"rows": Setting(20, "rows for which a metric must be missing", min=5, whole=True)}
     rows: float
-    _seen: dict[str, int]  # how often each metric was logged
-    _gap: dict[str, int]  # rows of training since then
+    _row: int  # rows of training so far
+    _here: list[str]  # what the last of them logged
+    _first: dict[str, int]  # the row that first logged each metric
+    _gap: dict[str, int]  # for how many rows a metric is missing now
     _longest: dict[str, int]  # longest gap that has ended
+    _missed: dict[str, int]  # rows of all gaps that have ended
 
     def reset(self) -> None:
         super().reset()
-        self._seen, self._gap, self._longest = {}, {}, {}
+        self._row, self._here = 0, []
+        self._first, self._gap, self._longest, self._missed = {}, {}, {}, {}
 
     @classmethod
     def metrics(cls) -> tuple[str, ...]:
@@ -68,23 +72,24 @@ class VanishedMetric(Detector):
         here = [name for name in WATCHED if name in metrics or name in nulls]
         if not here:
             return ()  # not a row of training
-        seen, gaps = self._seen, self._gap
+        self._row += 1
+        if here == self._here and not self._gap:
+            return ()  # nothing is missing: most rows end here
+        self._here = here
         for name in here:
-            seen[name] = seen.get(name, 0) + 1
-            if gap := gaps.setdefault(name, 0):
+            self._first.setdefault(name, self._row)
+            if gap := self._gap.pop(name, 0):
                 self._longest[name] = max(self._longest.get(name, 0), gap)
-                gaps[name] = 0
-        if len(here) == len(seen):
-            return ()
+                self._missed[name] = self._missed.get(name, 0) + gap
         gone = []
-        for name in seen:
+        for name in self._first:
             if name not in here:
-                gaps[name] += 1
+                self._gap[name] = self._gap.get(name, 0) + 1
                 if self._is_gone(name, here):
                     gone.append(name)
         if not gone:
             return ()
-        longest = max(gaps[name] for name in gone)
+        longest = max(self._gap[name] for name in gone)
         also = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         message = f"{gone[0]}{also} has not been logged for {longest} rows, while {here[0]} is."
         evidence = {"rows": float(longest), "metrics": float(len(gone))}
@@ -92,7 +97,11 @@ class VanishedMetric(Detector):
         return (Finding("", float(longest), self.rows, message, evidence, clause=clause),)
 
     def _is_gone(self, name: str, here: Sequence[str]) -> bool:
-        gap, seen = self._gap[name], self._seen
-        if seen[name] < 20 or gap < max(self.rows, 3 * self._longest.get(name, 0)):
+        gap, seen = self._gap[name], self._seen(name)
+        if seen < 20 or gap < max(self.rows, 3 * self._longest.get(name, 0)):
             return False
-        return any(seen[other] >= 0.8 * seen[name] + gap for other in here)
+        return any(self._seen(other) >= 0.8 * seen + gap for other in here)
+
+    def _seen(self, name: str) -> int:
+        """How many rows have logged it."""
+        return self._row + 1 - self._first[name] - self._missed.get(name, 0) - self._gap.get(name, 0)
