@@ -40,6 +40,7 @@ class WeightSample:
         chosen = _choose([pair for pair in learnt if id(pair[1]) in trained] or learnt or named)
         self._places = [_place_of(model, name) for name in chosen]  # weights may be loaded by replacing a parameter
         self.names = chosen
+        self._rows: list[tuple[Any, int, Any]] = []  # each tensor with its address, and its numbers as an array of that memory
         self._before: Any = None  # arrays and numbers for weights in the processor's memory, tensors elsewhere
         self._norm: Any = None
         self._total: Any = None
@@ -49,8 +50,8 @@ class WeightSample:
         """Compare the sample with its last copy, and keep a new one. Nothing waits for the device here."""
         if not self._places:
             return
-        if (rows := _rows_in_memory(self._places)) is not None:
-            self._measure_rows(rows)
+        if self._in_memory():
+            self._measure_rows([row for _, _, row in self._rows])
             return
         import torch
 
@@ -63,6 +64,17 @@ class WeightSample:
                 self._total = change if self._total is None else self._total + change
                 self._count += 1
             self._before, self._norm = now, norm
+
+    def _in_memory(self) -> bool:
+        """Whether the sample is float32 on the processor; `_rows` are then arrays of the weights' own memory."""
+        held: list[Any] = [getattr(owner, leaf) for owner, leaf in self._places]
+        if len(held) == len(self._rows) and all(
+            one is known and one.data_ptr() == address for one, (known, address, _) in zip(held, self._rows, strict=True)
+        ):
+            return True
+        whole = all(one.is_cpu and one.element_size() == 4 and not hasattr(one, "to_local") for one in held)
+        self._rows = [(one, one.data_ptr(), _row_of(one)) for one in held] if whole else []
+        return whole
 
     def _measure_rows(self, rows: list[Any]) -> None:
         """The same with numpy, where calls of torch would cost more than the numbers."""
@@ -113,16 +125,10 @@ def _place_of(model: Module, name: str) -> tuple[Module, str]:
     return model.get_submodule(path), leaf
 
 
-def _rows_in_memory(places: list[tuple[Module, str]]) -> list[Any] | None:
-    """The sample as arrays that share the memory of the weights; `None` where they are not float32 on the processor."""
-    rows = []
-    for owner, leaf in places:
-        held: Any = getattr(owner, leaf)
-        if not held.is_cpu or held.element_size() != 4 or hasattr(held, "to_local"):
-            return None
-        row = held.detach().numpy().reshape(-1)
-        rows.append(row if row.size <= MAX_ELEMENTS else row[:: -(-row.size // MAX_ELEMENTS)])
-    return rows
+def _row_of(held: Any) -> Any:
+    """The numbers of a tensor, or evenly spaced ones of a large tensor, as an array that shares its memory."""
+    row = held.detach().numpy().reshape(-1)
+    return row if row.size <= MAX_ELEMENTS else row[:: -(-row.size // MAX_ELEMENTS)]
 
 
 def _gathered(places: list[tuple[Module, str]]) -> Tensor:

@@ -77,6 +77,21 @@ class Plan:
         return tuple((name, ways) for name, ways in self.routes.items() if not _is_copy(ways))
 
     @cached_property
+    def sources(self) -> dict[str, str]:
+        """The raw key of each metric, that of its first route."""
+        return {name: ways[0].source for name, ways in self.routes.items()}
+
+    @cached_property
+    def reductions(self) -> dict[str, str]:
+        """Over what each metric is reduced, that of its first route."""
+        return {name: ways[0].per for name, ways in self.routes.items()}
+
+    @cached_property
+    def contested(self) -> tuple[str, ...]:
+        """The metrics that several keys of a row say."""
+        return tuple(name for name, ways in self.routes.items() if len(ways) > 1)
+
+    @cached_property
     def changes_nothing(self) -> bool:
         """Whether every key is kept as it is."""
         return not self.made and all(key == name for key, name in self.copied)
@@ -136,13 +151,15 @@ def resolve(raw: Mapping[str, Any], *, framework: str | None = None, field_map: 
     plan = plan_for(keys, framework, tuple(sorted((field_map or {}).items())))
     values, nulls = plan.values(raw)
     result = Resolution(kind=plan.kind, framework=framework)
-    for name, routes in plan.routes.items():
+    result.metrics = {name: values[name] for name in plan.routes if name in values}
+    result.sources = {name: plan.sources[name] for name in result.metrics}
+    result.reductions = {name: plan.reductions[name] for name in result.metrics}
+    for name in plan.contested:
         if name in values:
-            taken, *others = routes if len(routes) == 1 else (route for route in routes if route.value(raw) is not None)
-            result.metrics[name] = values[name]
+            taken, *others = (route for route in plan.routes[name] if route.value(raw) is not None)
             result.sources[name], result.reductions[name] = taken.source, taken.per
             result.duplicates.update((route.source, name) for route in others)
-    result.nulls = [name for name in plan.routes if name in nulls]
+    result.nulls = [name for name in plan.routes if name in nulls] if nulls else []
     result.unmapped = [key for key in plan.unmapped if key in values]
     result.not_judged = [key for key in plan.not_judged if key in values]
     return result

@@ -168,7 +168,8 @@ class EventMaker:
         guard = self.session.guard
         local = guard.call("the probe of the rollout", rollout_of)
         part = guard.call("the probe of the rollout", rollout_sample, local) if local else None
-        ratio = self.session.gradients.ratio if self.session.gradients is not None else None
+        gradients = self.session.gradients
+        ratio = guard.call("the probe of the ratio", gradients.last_ratio) if gradients is not None else None
         if part is not None and ratio is not None and len(ratio):
             part["ratio"] = thinned(ratio)
         trainer = self.session.trainer()

@@ -11,12 +11,12 @@ from typing import Any
 from rldk.checkpoints.report import layer_of
 from rldk.functional.gradients import combined_norm, gradient_norms
 from rldk.functional.weights import WeightSample
-from rldk.integrations.trl.probes.stack import ratio_of
+from rldk.integrations.trl.probes.stack import array_of, ratio_of
 from rldk.monitor.guard import Guard
 
 __all__ = ["GradientProbe", "WeightProbe"]
 
-_PARTS = ("policy_grad_norm", "value_grad_norm")
+_NORMS = ("policy_grad_norm", "value_grad_norm", "grad_norm")
 _QUICK = 65536
 _SMALL = 16384
 
@@ -27,7 +27,7 @@ class GradientProbe:
     In PPO, norms are taken at every optimizer step of an update; `read` gives their mean and their maximum. Other trainers log
     the norm: there a small parameter of the first and of the last layer shows whether gradients are finite, since what goes
     wrong in the loss reaches the last, and what goes wrong on the way back comes through to the first. In PPO the ratio of
-    new to old probability is taken at the last step, too (`ratio`), of which TRL logs means of minibatches.
+    new to old probability is taken at the last step, too (`last_ratio`), of which TRL logs means of minibatches.
 
     Args:
         model: the policy, or TRL's wrapper of policy and value function, whose norms are then separate.
@@ -65,8 +65,8 @@ class GradientProbe:
         self.times: list[float] = []
         self._rates: tuple[float, ...] = ()
         self._usual = self._before = 0
-        self.ratio: Any = None
-        self._norms: dict[str, list[float]] = {}
+        self._ratio: tuple[Any, Any, Any] | None = None
+        self._norms: list[list[float | None]] = []  # of each step: of the policy, of the value function, of all
         self.flow_due = flow_due
         self.layer_norms: dict[str, float] = {}
         self._named = named
@@ -100,7 +100,7 @@ class GradientProbe:
             self.layer_norms = self._flow()
         if self.norms:
             if self.steps >= self._usual:  # it may be the last one
-                self.ratio = ratio_of()
+                self._ratio = ratio_of()
             return not math.isfinite(self._measure())
         return any((grad := one.grad) is not None and not math.isfinite(grad.sum().item()) for one in self.watched)
 
@@ -114,18 +114,21 @@ class GradientProbe:
 
     def _measure(self) -> float:
         """Take the norms of policy and value function; returns that of all gradients, 0 where there are none."""
-        found: dict[str, float] = {}
-        for name, norms, large in zip(_PARTS, self._small.norms(), self._large, strict=True):
-            if large:
-                norms = [*norms, *gradient_norms(large)]
-            if norms:
-                found[name] = norms[0] if len(norms) == 1 else combined_norm(*norms)
-        whole = combined_norm(*found.values())
-        if found:
-            found["grad_norm"] = whole
-        for name, norm in found.items():
-            self._norms.setdefault(name, []).append(norm)
+        norms = []
+        for small, large in zip(self._small.norms(), self._large, strict=True):
+            parts = [*small, *gradient_norms(large)] if large else small
+            norms.append(combined_norm(*parts) if parts else None)
+        there = [norm for norm in norms if norm is not None]
+        whole = combined_norm(*there)
+        self._norms.append([*norms, whole if there else None])
         return whole
+
+    def last_ratio(self) -> Any:
+        """The ratio of new to old probability of each token of the last optimizer step; `None` where there is none."""
+        if self._ratio is None:
+            return None
+        ratio, padding, rows = self._ratio
+        return array_of(ratio)[~array_of(padding)[rows]]
 
     def _report_nonfinite(self, optimizer: Any) -> None:
         self.bad += 1
@@ -144,9 +147,10 @@ class GradientProbe:
         """The metrics since the last reading; the next one starts from here."""
         names = ("policy_lr", "value_lr") if self.value else ("policy_lr",)
         found = dict(zip(names, self._rates, strict=False))
-        for name, norms in self._norms.items():
-            mean = sum(norms) / len(norms)
-            found |= {name: mean, f"{name}_max": max(norms) if math.isfinite(mean) else mean}
+        for name, column in zip(_NORMS, zip(*self._norms, strict=True), strict=False):
+            if norms := [norm for norm in column if norm is not None]:
+                mean = sum(norms) / len(norms)
+                found |= {name: mean, f"{name}_max": max(norms) if math.isfinite(mean) else mean}
         if self.bad:
             found["nonfinite_count"] = float(self.bad)
         if self.skip and self.steps:
@@ -154,7 +158,7 @@ class GradientProbe:
         self._usual = min(self.steps, self._before)  # with some settings every other update has a step less
         self._before = self.steps
         self.steps = self.skipped = self.bad = 0
-        self._norms, self.times, self.ratio = {}, [], None
+        self._norms, self.times, self._ratio = [], [], None
         return found
 
 

@@ -40,13 +40,13 @@ def rollout_of() -> dict[str, Any] | None:
     return _of_ppo(ROLLOUT)
 
 
-def ratio_of() -> Any:
-    """The ratio of new to old probability of each token that the PPO loop on the stack is about to step on, as an array."""
+def ratio_of() -> tuple[Any, Any, Any] | None:
+    """What the PPO loop on the stack is about to step on: the ratio of new to old probability of each token, where in the rollout
+    there is padding, and the rows of it that these are."""
     found = _of_ppo(RATIO) or {}
     if not all(name in found for name in RATIO):
         return None
-    real = ~array_of(found["padding_mask"])[found["micro_batch_inds"]]
-    return array_of(found["ratio"].detach())[real]  # a copy
+    return found["ratio"].detach(), found["padding_mask"], found["micro_batch_inds"]
 
 
 def array_of(tensor: Any) -> Any:
