@@ -1,11 +1,10 @@
-"""Two processes by torchrun: both probe, one writes, statistics are of both, and a stop is everybody's."""
+"""Two processes, as torchrun starts them: both probe, one writes, statistics are of both, and a stop is everybody's."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,17 +12,20 @@ import pytest
 
 pytestmark = pytest.mark.full
 pytest.importorskip("trl")
+sys.path.insert(0, str(Path(__file__).parents[1] / "trainer"))
+
+from warm_processes import warm  # noqa: E402
+
+TRAINERS = ("trl.trainer.grpo_trainer", "trl.experimental.ppo")
 
 
 @pytest.mark.parametrize("kind", ["ppo", "grpo"])
 def test_two_processes(kind: str, tmp_path: Path) -> None:
     script = Path(__file__).with_name("trl_two_processes.py")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     told = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [*command, str(script), str(tmp_path), kind], env=told, capture_output=True, text=True, timeout=600, check=False
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    ready = warm(*TRAINERS, TRL_EXPERIMENTAL_SILENCE="1", HF_HUB_OFFLINE="1", WANDB_MODE="offline", CUDA_VISIBLE_DEVICES="")
+    for done in ready.run_ranks(2, [str(script), str(tmp_path), kind], cwd=tmp_path, env=told):
+        assert done.returncode == 0, done.stderr[-3000:]
     tmp_path = tmp_path / kind
     first, second = (json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in (0, 1))
     assert first["step"] == second["step"] < 8 and first["stop"] and second["stop"]

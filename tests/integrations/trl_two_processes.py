@@ -1,4 +1,4 @@
-"""Run by torchrun with two processes: GRPO and PPO with callbacks attached; each process says what it wrote and decided.
+"""Run by two processes, as torchrun starts them: GRPO and PPO with callbacks attached; each says what it did.
 
 ACCELERATE_USE_CPU=true torchrun --nproc_per_node 2 trl_two_processes.py OUT_DIR ppo|grpo ...
 """

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import torch
 from ppo_world import build
+from warm_processes import warm
 
 TRAINER = Path(__file__).parents[2] / "trainer"
 TEMPLATE = "{% for message in messages %}{{ message['content'] }} [EOS] {% endfor %}"
@@ -48,14 +47,13 @@ def words(stage: str, world: Path, out: Path, *more: str) -> list[str]:
 
 
 def by_two(stage: str, world: Path, out: Path, *more: str) -> str:
-    """A run by two processes; what it printed."""
+    """A run by two processes; what they printed."""
     out.mkdir(parents=True, exist_ok=True)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     script = [str(TRAINER / f"train_{stage}.py"), *words(stage, world, out, "--fsdp", "--batch_size=4", *more)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([*launch, *script], env=environment, cwd=out, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-6000:]
-    return done.stdout
+    ready = warm("peft") if any(word.startswith("--lora") for word in more) else warm()
+    first, second = ready.run_ranks(2, script, cwd=out, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr[-6000:] + second.stderr[-6000:]
+    return first.stdout + second.stdout
 
 
 def weights(out: Path, stage: str) -> dict:

@@ -19,6 +19,7 @@ TRAINER = HERE.parents[1] / "trainer"
 sys.path.insert(0, str(HERE))
 
 from ppo_world import build, command  # noqa: E402
+from warm_processes import warm  # noqa: E402
 
 ENVIRONMENT = {
     **os.environ,
@@ -60,12 +61,10 @@ def main(stage: str, world: Path, out: Path, *more: str) -> int:
     return importlib.import_module(f"train_{stage}").main(words(stage, world, out, *more))
 
 
-def started(stage: str, world: Path, out: Path, *more: str, before: Any = None) -> subprocess.CompletedProcess[str]:
-    """In a process of its own, as a user starts it."""
+def started(stage: str, world: Path, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own."""
     out.mkdir(parents=True, exist_ok=True)
-    script = [sys.executable, str(TRAINER / f"train_{stage}.py"), *words(stage, world, out, *more)]
-    given = {"env": ENVIRONMENT, "cwd": out, "capture_output": True, "text": True, "timeout": 400, "check": False}
-    return subprocess.run(script, **given, preexec_fn=before)
+    return warm().run([str(TRAINER / f"train_{stage}.py"), *words(stage, world, out, *more)], cwd=out, env=ENVIRONMENT)
 
 
 STAGES = pytest.mark.parametrize("stage", ["ppo", "full_sft"])
@@ -112,7 +111,10 @@ def test_a_full_disk_costs_a_checkpoint_and_leaves_no_rubbish(stage: str, world:
     def full() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    done = started(stage, world, tmp_path, "--max_steps=4", "--save_interval=2", "--no_rldk", before=full)
+    flags = ("--max_steps=4", "--save_interval=2", "--no_rldk")
+    script = [sys.executable, str(TRAINER / f"train_{stage}.py"), *words(stage, world, tmp_path, *flags)]
+    given = {"env": ENVIRONMENT, "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 400, "check": False}
+    done = subprocess.run(script, **given, preexec_fn=full)
     assert done.returncode == 2, (done.stdout, done.stderr)
     assert "The checkpoint of step 2 cannot be written" in done.stdout  # and training went on
     assert "error: The weights cannot be written" in done.stderr
@@ -155,8 +157,8 @@ def killed(stage: str, world: Path, out: Path, *more: str) -> int:
     import time
 
     out.mkdir(parents=True, exist_ok=True)
-    script = [sys.executable, str(TRAINER / f"train_{stage}.py"), *words(stage, world, out, *more, "--inject=slow=0.3")]
-    process = subprocess.Popen(script, env=ENVIRONMENT, cwd=out, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    script = [str(TRAINER / f"train_{stage}.py"), *words(stage, world, out, *more, "--inject=slow=0.3")]
+    process = warm().start(script, out, ENVIRONMENT, os.devnull, os.devnull)
     log, until = out / f"{stage}_events.jsonl", time.monotonic() + 400
     while time.monotonic() < until and process.poll() is None and not (log.exists() and log.read_bytes().count(b"\n") >= 3):
         time.sleep(0.02)

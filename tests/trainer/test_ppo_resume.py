@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from ppo_world import build, command, events_of, same  # noqa: E402
+from warm_processes import Child, rank_settings, warm  # noqa: E402
 
 SCRIPT = HERE.parents[1] / "trainer/train_ppo.py"
 STEPS = ("--max_steps=14", "--kl_target=0.02", "--kl_horizon=50", "--lr_schedule=cosine", "--warmup_steps=3")
@@ -37,11 +38,10 @@ def uninterrupted(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return out
 
 
-def start_and_stop(world: Path, out: Path) -> subprocess.Popen:
+def start_and_stop(world: Path, out: Path) -> Child:
     """A run in a process of its own that is told to stop when its log has six steps."""
-    words = [sys.executable, str(SCRIPT), *command(world, out, *STEPS, "--save_interval=3", "--inject=slow=0.15")]
-    with (out / "said").open("w") as said:
-        process = subprocess.Popen(words, env=ENVIRONMENT, cwd=out, stdout=said, stderr=said)
+    words = [str(SCRIPT), *command(world, out, *STEPS, "--save_interval=3", "--inject=slow=0.15")]
+    process = warm().start(words, out, ENVIRONMENT, out / "said", out / "said")
     log, until = out / "ppo_events.jsonl", time.monotonic() + 400
     while time.monotonic() < until and process.poll() is None:
         if log.exists() and log.read_bytes().count(b"\n") >= 6:
@@ -100,18 +100,12 @@ def test_with_nothing_to_resume_from_a_run_begins_and_its_log_is_clean(world, un
 BY_TWO = ("--max_steps=6", "--learning_rate=1e-3", "--save_interval=2", "--batch_size=4", "--kl_target=0.02", "--kl_horizon=50")
 
 
-def by_two(world: Path, out: Path, *more: str) -> list[str]:
-    """The command of a run by two processes, in a folder that is there."""
-    out.mkdir(parents=True, exist_ok=True)
-    launch = [str(Path(sys.executable).with_name("torchrun")), "--nproc_per_node=2", "--master_port=0", "--standalone"]
-    return [*launch, str(SCRIPT), *command(world, out, *BY_TWO, *more)]
-
-
 @pytest.fixture(scope="module")
 def two(world: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A whole run by two processes, and what it printed."""
     out = tmp_path_factory.mktemp("two")
-    words = by_two(world, out, "--report_to=tensorboard")
+    launch = [str(Path(sys.executable).with_name("torchrun")), "--nproc_per_node=2", "--master_port=0", "--standalone"]
+    words = [*launch, str(SCRIPT), *command(world, out, *BY_TWO, "--report_to=tensorboard")]
     done = subprocess.run(words, env=ENVIRONMENT, cwd=out, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return out, done.stdout
@@ -131,27 +125,25 @@ def test_two_processes_train_as_one_with_the_doubled_batch(world, two, tmp_path:
 
 
 def test_two_processes_that_are_killed_go_on_to_the_same_weights(world, two, tmp_path: Path) -> None:
-    import psutil
     from safetensors.torch import load_file
 
-    with (tmp_path / "said").open("w") as said:
-        words = by_two(world, tmp_path, "--inject=slow=0.3")
-        launcher = subprocess.Popen(words, env=ENVIRONMENT, cwd=tmp_path, stdout=said, stderr=said)
+    words = [str(SCRIPT), *command(world, tmp_path, *BY_TWO, "--inject=slow=0.3")]
+    ranks = [
+        warm().start(words, tmp_path, {**ENVIRONMENT, **told}, tmp_path / "said", tmp_path / "said") for told in rank_settings(2)
+    ]
     log, until = tmp_path / "ppo_events.jsonl", time.monotonic() + 400
-    while time.monotonic() < until and launcher.poll() is None and not (log.exists() and log.read_bytes().count(b"\n") >= 3):
+    while time.monotonic() < until and not any(rank.poll() for rank in ranks):
+        if log.exists() and log.read_bytes().count(b"\n") >= 3:
+            break
         time.sleep(0.02)
-    workers = psutil.Process(launcher.pid).children(recursive=True)
-    launcher.kill()
-    for worker in workers:
-        worker.kill()
-    launcher.wait(60)
-    psutil.wait_procs(workers, timeout=60)
-    assert len(workers) == 2, (tmp_path / "said").read_text()
+    for rank in ranks:
+        rank.kill()
+    assert [rank.wait(60) for rank in ranks] == [-signal.SIGKILL] * 2, (tmp_path / "said").read_text()
     steps = [event["step"] for event in events_of(tmp_path)]
     assert steps[:3] == [1, 2, 3] and len(steps) < 6
-    words = by_two(world, tmp_path, "--from_resume")
-    done = subprocess.run(words, env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    words = [str(SCRIPT), *command(world, tmp_path, *BY_TWO, "--from_resume")]
+    done, other = warm().run_ranks(2, words, cwd=tmp_path, env=ENVIRONMENT)
+    assert (done.returncode, other.returncode) == (0, 0), done.stderr[-3000:] + other.stderr[-3000:]
     assert "resumed after step" in done.stdout
     same(events_of(tmp_path), events_of(two[0]))  # each step once, and the same to the last digit
     for name in ("actor", "critic", "actor_optimizer", "critic_optimizer"):

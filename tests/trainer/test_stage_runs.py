@@ -17,6 +17,10 @@ import pytest
 
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")]
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from warm_processes import warm  # noqa: E402
+
 ROOT = Path(__file__).parents[2]
 STAGES = ("pretrain", "midtrain", "full_sft", "dpo")
 LINE = re.compile(r"Epoch:\[\d+/\d+\]\(\d+/\d+\) loss:\d+\.\d{6} .*grad_norm:\d+\.\d{4} .*tokens/s:\d+ .*epoch_Time:\d+min")
@@ -181,9 +185,7 @@ def command(stage: str, out: Path, *flags: str) -> list[str]:
 def test_a_killed_run_goes_on_from_its_last_checkpoint(chain: Path, tmp_path: Path, small_world: Path) -> None:
     flags = ["--model_path", str(chain / "midtrain"), "--from_weight", "none", "--batch_size", "8"]
     steps = ["--save_interval", "4", "--max_steps", "300", "--epochs", "100"]
-    process = subprocess.Popen(
-        [sys.executable, *command("full_sft", tmp_path, *flags, *steps)], cwd=small_world, stdout=subprocess.DEVNULL
-    )
+    process = warm().start(command("full_sft", tmp_path, *flags, *steps), small_world, os.environ, os.devnull, os.devnull)
     log = tmp_path / "full_sft_events.jsonl"
     limit = time.monotonic() + 90
     while not (log.exists() and log.read_bytes().count(b"\n") >= 10) and time.monotonic() < limit and process.poll() is None:
