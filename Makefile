@@ -9,6 +9,9 @@ LISTS  := $(patsubst tests/frameworks/%.txt,%,$(sort $(wildcard tests/frameworks
 LOGGERS := tinker torchtune
 PIP    := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Bytecode is kept: without it, each of the many processes that the tests start would compile rldk again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test interpreters lint matrix frameworks chromium bench bench-detection calibrate corpus soak docs site clean
 
 help:
@@ -87,8 +90,9 @@ chromium:
 	  || { apt-get update --quiet --quiet >/dev/null && apt-get install --yes --quiet --quiet --no-install-recommends chromium >/dev/null; }; }; } \
 	  || echo "chromium cannot be installed (that takes root and apt-get): the tests in a browser will be skipped"
 
+# Three processes keep two cores busy: many tests wait for a page, a clock or a process. tests/conftest.py has the order.
 test: lint chromium $(LIGHT)/.installed $(MATRIX) $(LOGGERS:%=.venvs/%/.installed) .venvs/moto/.installed .venvs/ray/.installed
-	@RLDK_MATRIX=all RLDK_FRAMEWORKS="$(LOGGERS)" $(BIN)/pytest --numprocesses 2 --dist loadfile
+	@RLDK_MATRIX=all RLDK_FRAMEWORKS="$(LOGGERS)" $(BIN)/pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@$(LIGHT)/bin/pytest -m "not full" @tests/smoke.txt
 

@@ -1,4 +1,4 @@
-"""A healthy stream, and what strict JSON is, for the tests of the judge and of its front."""
+"""The order of the tests; a healthy stream, and what strict JSON is, for the tests of the judge and of its front."""
 
 from __future__ import annotations
 
@@ -6,10 +6,27 @@ import gc
 import json
 import math
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+SLOW = ("integrations", "trainer", "dashboard", "testing", "meta", "report")
+"""Folders that begin, the slowest first, so that no long file is left when the others are done."""
+
+WITH_TRL = re.compile(r"test_trl_(?!processes|versions)|test_2_trl|test_\w+_same_as_trl|test_ppo_benchmark")
+"""Files that train with TRL in the process of the tests. Importing it takes 10 s: with `--dist loadgroup`, one process has them
+all. Other files are kept whole, since their tests share fixtures."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    places = {name: number for number, name in enumerate(SLOW)}
+    items.sort(key=lambda item: (places.get(item.path.parent.name, len(places)), not WITH_TRL.match(item.path.name)))
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            group = "trl" if WITH_TRL.match(item.path.name) else str(item.path)
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_collection_finish() -> None:

@@ -25,10 +25,12 @@ SETTINGS = {
 
 
 def run(name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the Python with that framework; skips where it was not built, unless it is asked for."""
+    """Run the Python with that framework; skips where it was not built or others are asked for."""
     python = Path(sys.executable) if name == "huggingface" else ROOT / f".venvs/{name}/bin/python"
+    asked = os.environ.get("RLDK_FRAMEWORKS", "").split()
+    if asked and name not in (*asked, "huggingface"):
+        pytest.skip(f"{name} is not among the frameworks of this run ({', '.join(asked)}): `make frameworks` has them all")
     if not python.exists():
-        asked = os.environ.get("RLDK_FRAMEWORKS", "").split()
         assert name not in asked, f"{python} is missing"
         pytest.skip(f"no environment with {name}: `make frameworks` builds it")
     settings = {**os.environ, **SETTINGS, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests/integrations'}", "HOME": str(folder)}

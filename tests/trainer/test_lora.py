@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import inspect
 import io
 import json
@@ -12,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
-pytest.importorskip("peft")
+absent = importlib.util.find_spec("peft") is None  # its import takes 3 s, and is for the process that runs these tests
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore"), pytest.mark.skipif(absent, reason="peft is not installed")]
 sys.path.insert(0, str(Path(__file__).parent))
 
 from ppo_world import build, command, events_of, same  # noqa: E402

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -102,13 +101,12 @@ BY_TWO = ("--max_steps=6", "--learning_rate=1e-3", "--save_interval=2", "--batch
 
 @pytest.fixture(scope="module")
 def two(world: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A whole run by two processes, and what it printed."""
+    """A whole run by two processes, and what they printed."""
     out = tmp_path_factory.mktemp("two")
-    launch = [str(Path(sys.executable).with_name("torchrun")), "--nproc_per_node=2", "--master_port=0", "--standalone"]
-    words = [*launch, str(SCRIPT), *command(world, out, *BY_TWO, "--report_to=tensorboard")]
-    done = subprocess.run(words, env=ENVIRONMENT, cwd=out, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return out, done.stdout
+    words = [str(SCRIPT), *command(world, out, *BY_TWO, "--report_to=tensorboard")]
+    first, second = warm().run_ranks(2, words, cwd=out, env=ENVIRONMENT)
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr[-3000:] + second.stderr[-3000:]
+    return out, first.stdout + second.stdout
 
 
 def test_two_processes_train_as_one_with_the_doubled_batch(world, two, tmp_path: Path) -> None:
