@@ -56,6 +56,13 @@ def test_a_jump_while_the_policy_stays_moves_best_and_start_along():
     assert moved.gain == pytest.approx(still.gain, abs=0.1) and still.jump_index < 0
 
 
+def test_a_channel_that_was_on_its_way_before_does_not_hide_a_jump():
+    drifting = {**STAYS, "entropy_mean": np.where(AT >= 98, 0.8, 1.0) + noise(0.005, 4)}  # it fell two rows earlier
+    assert signal(np.where(LATE, LEARNT - 5.0, LEARNT), **drifting).jump_index == 100
+    left = {**STAYS, "entropy_mean": np.where(AT >= 99, 0.2, 1.0) + noise(0.005, 4)}
+    assert signal(np.where(LATE, LEARNT - 5.0, LEARNT), **left).jump_index < 0
+
+
 def test_a_sign_that_is_flipped():
     flipped = signal(np.where(LATE, -1.0, 1.0) * LEARNT, **STAYS)
     assert flipped.flipped == 100

@@ -91,6 +91,11 @@ def harm(view: View, besides: str = "") -> list[str]:
     return words
 
 
+def works(view: View, besides: str = "") -> bool:
+    """Whether the reward has risen and is near its best, and nothing is damaged: what looks odd then is not yet a defect."""
+    return view.reward.thrives(score_of(view)) and not harm(view, besides)
+
+
 def _entropy(view: View) -> Sign | None:
     entropy = view.get("entropy_mean")
     if entropy.n < 3 or entropy.low < 0.0:  # below 0 it is that of continuous actions

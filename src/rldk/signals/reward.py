@@ -31,6 +31,11 @@ MOST_STEPS = 2.0  # steps per row within which a policy cannot have learnt from 
 SLOW_NOISE = 0.16  # share of a row's spread that the mean over about twenty rows still has
 
 
+def _course(series: Series) -> tuple[float, float, float]:
+    """What a channel is compared with in the next row."""
+    return series.level, series.noise, series.last
+
+
 def score_of(view: View) -> Series:
     """The series of what is optimised."""
     return view.first(*SCORES)
@@ -112,7 +117,7 @@ class RewardSignal(Statistic):
         elif series.n > RECENT:
             self._look_for_jump(view, series)
         self._before = [series.level, series.noise, series.slow, series.last]
-        self._channels = [value for name in CHANNELS for value in (view.get(name).level, view.get(name).noise)]
+        self._channels = [value for name in CHANNELS for value in _course(view.get(name))]
         self._spread = view.get("reward_std").level
         if self._since < 0:
             self._add_to_trend(series.last - self.shift)
@@ -192,12 +197,14 @@ class RewardSignal(Statistic):
         """Whether KL, entropy and length, as far as logged, did not change; unknown with fewer than two of them."""
         known = 0
         for place, name in enumerate(CHANNELS):
-            before, noise = self._channels[2 * place : 2 * place + 2]
+            level, noise, last = self._channels[3 * place : 3 * place + 3]
             now = view.get(name).last
-            if before != before or now != now:
+            if level != level or now != now:
                 continue
             known += 1
-            if abs(now - before) > max(STILL * noise, 0.15 * abs(before)):
+            most = max(STILL * noise, 0.15 * abs(level))
+            drifts = abs(now - last) <= most and abs(last - level) <= 2.0 * most  # it was on its way before
+            if abs(now - level) > most and not drifts:
                 return False
         return known > 1  # one channel may stay by chance
 

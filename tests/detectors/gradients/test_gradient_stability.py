@@ -34,3 +34,22 @@ def test_an_explosion_is_left_to_its_own(where):
     values = norms()
     values[100:] *= 100.0
     assert where(GradientStability(), {"grad_norm": values}) == []
+
+
+def test_spikes_are_a_note_while_the_reward_thrives_and_nothing_is_damaged(told):
+    values, at = norms(), np.arange(400)
+    values[100:250:3] *= 30.0
+    rises = np.clip(at / 80.0, 0.0, 1.0) + 0.02 * np.random.default_rng(2).normal(size=400)
+    found = told(GradientStability(), {"grad_norm": values, "reward_mean": rises})
+    assert [(severity, clause) for _, severity, clause in found] == [("note", "spikes")]
+    harmed = {"grad_norm": values, "reward_mean": rises, "entropy_mean": np.where(at < 110, 1.0, 0.001)}
+    assert [severity for _, severity, _ in told(GradientStability(), harmed)] == ["warning"]
+
+
+def test_what_follows_a_changed_reward_is_no_habit(where):
+    """The value function learns the new level: for a while its gradients are large."""
+    values, at = norms(200), np.arange(200)
+    values[100:140:2] *= 30.0
+    offset = {"reward_mean": 0.5 + 0.05 * np.random.default_rng(3).normal(size=200) - np.where(at < 100, 0.0, 5.0)}
+    steady = {"kl_mean": np.full(200, 0.1), "entropy_mean": np.full(200, 1.0)}
+    assert where(GradientStability(), {"grad_norm": values, **offset, **steady}) == []

@@ -24,7 +24,7 @@ def flat(value: float) -> np.ndarray:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("level", [0.02, 1.0, -30.0])
 def test_a_reward_that_varies_is_silent(where, level, seed):
-    assert where(DeadReward(), {"reward_mean": level * (1.0 + noise(0.1, seed)), "reward_std": flat(0.3)}) == []
+    assert where(DeadReward(), {"reward_mean": level * (1.0 + noise(0.1, seed)), "reward_std": flat(0.3 * abs(level))}) == []
 
 
 def test_a_solved_task_is_silent(where):
@@ -91,10 +91,29 @@ def test_a_reward_of_one_from_the_first_row_is_silent(where):
     assert where(DeadReward(), {"reward_mean": flat(1.0), "reward_std": flat(0.0)}) == []
 
 
-@pytest.mark.parametrize(("spread", "found"), [(1e-7, [(73, "critical", "no_spread")]), (1e-3, [])])
+@pytest.mark.parametrize(("spread", "found"), [(1e-7, [(73, "critical", "no_spread")]), (0.02, [])])
 def test_a_spread_that_was_there_and_is_gone_up_to_rounding(clauses, spread, found):
     columns = {"reward_mean": np.where(AT < 60, 0.8, 0.5) + noise(0.05), "reward_std": np.where(AT < 60, 0.3, spread)}
     assert clauses(DeadReward(), columns) == found
+
+
+def test_rewards_that_differ_between_prompts_and_not_between_responses(clauses):
+    """The mean differs from row to row by far more than the responses of a row do: it is the prompts that differ."""
+    of_prompts = {"reward_mean": 0.5 + noise(0.15), "reward_std": flat(0.01)}
+    assert [(severity, clause) for _, severity, clause in clauses(DeadReward(), of_prompts)] == [
+        ("warning", "prompts_differ"),
+        ("critical", "prompts_decide"),
+    ]
+    learnt = {**of_prompts, "reward_mean": 0.01 * AT + noise(0.15)}
+    assert [clause for _, _, clause in clauses(DeadReward(), learnt)] == ["prompts_differ"]
+    for spread in (0.06, 0.3):
+        assert clauses(DeadReward(), {**of_prompts, "reward_std": flat(spread)}) == []
+
+
+def test_a_reward_that_is_scaled_down_does_not_depend_on_prompts(clauses):
+    scale = np.where(AT < 100, 1.0, 0.01)
+    columns = {"reward_mean": scale * (0.5 + noise(0.1)), "reward_std": scale * 0.3}
+    assert clauses(DeadReward(), columns) == []
 
 
 def test_a_spread_that_is_often_zero_in_small_batches_is_silent(where):

@@ -42,23 +42,31 @@ def test_warm_up_is_silent(where, peak):
     assert where(LearningRateTooHigh(), {"lr": lr, "truncated_frac": np.ones(ROWS)}) == []
 
 
-def test_large_updates_are_told_after_four_rows_whenever_they_come(told):
-    assert told(LearningRateTooHigh(), {"kl_update": np.where(AT < 50, 0.01, 0.5)}) == [(55, "warning", "large_updates")]
+def test_large_updates_are_told_after_eight_rows_whenever_they_come(told):
+    assert told(LearningRateTooHigh(), {"kl_update": np.where(AT < 50, 0.01, 0.5)}) == [(59, "warning", "large_updates")]
     assert told(LearningRateTooHigh(), {"kl_update": np.where(AT < 50, 0.01, 0.1)}) == []
-    assert told(LearningRateTooHigh(), {"kl_update": np.where((AT < 50) | (AT >= 53), 0.01, 0.5)}) == []
+    assert told(LearningRateTooHigh(), {"kl_update": np.where((AT < 50) | (AT >= 57), 0.01, 0.5)}) == []
 
 
 def test_too_large_from_the_start(judge):
     (anomaly,) = judge(LearningRateTooHigh(), {"kl_update": np.where(AT < 120, 0.2, 0.01), "lr": np.full(ROWS, 5e-4)})
-    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (5, "warning", 2, 131)
+    assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (9, "warning", 2, 131)
     assert "0.0005 now" in anomaly.advice
 
 
 def test_large_updates_with_damage_are_critical(told):
     columns = {"kl_update": np.full(ROWS, 0.3), "entropy_mean": np.where(AT < 50, 1.0, 0.01)}
-    found = [(5, "warning", "large_updates"), (54, "critical", "large_updates_with_damage")]
+    found = [(9, "warning", "large_updates"), (54, "critical", "large_updates_with_damage")]
     assert told(LearningRateTooHigh(), columns) == found
     assert told(LearningRateTooHigh(), {**columns, "kl_update": np.full(ROWS, 0.01)}) == []
+
+
+def test_large_updates_are_a_note_while_the_reward_thrives_and_nothing_is_damaged(told):
+    rises = np.clip(AT / 50.0, 0.0, 1.0) + around(0.02)
+    columns = {"kl_update": np.where(AT < 100, 0.01, 0.3), "reward_mean": rises, "entropy_mean": np.ones(ROWS)}
+    assert [(severity, clause) for _, severity, clause in told(LearningRateTooHigh(), columns)] == [("note", "large_updates")]
+    fallen = {**columns, "entropy_mean": np.where(AT < 150, 1.0, 0.01)}
+    assert [severity for _, severity, _ in told(LearningRateTooHigh(), fallen)] == ["note", "warning", "critical"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rldk.detectors.advantages.kind import BASELINE, KIND, judges_mean
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.reward import SCORES
 
 __all__ = ["AdvantageBias"]
 
@@ -19,7 +20,7 @@ class AdvantageBias(Detector):
         less), whatever it is, and the variance of the gradient grows.
     When it misfires: whitened advantages have no mean to judge; an estimator without baseline (verl's GRPO without
         whitening) logs the reward itself, which is recognised. An untrained value function is biased in its first rows:
-        these define the run's own start.
+        these define the run's own start. After a change of the reward the value function must learn its new level.
     What to do: whiten the advantages, or fix the value function (its learning rate, its coefficient, its clipping
         range); look at the explained variance.
     References: Schulman et al. 2016, High-Dimensional Continuous Control Using Generalized Advantage Estimation.
@@ -30,7 +31,7 @@ class AdvantageBias(Detector):
     family: ClassVar[str] = "advantage_statistics"
     needs: ClassVar = (("advantage_mean",), ("advantage_std",))
     panels: ClassVar = ("advantages", "advantage_std")
-    reads: ClassVar = KIND
+    reads: ClassVar = (*KIND, *SCORES)
     advice: ClassVar[str] = (
         "Whiten the advantages, or fix the value function: raise its learning rate, check its explained variance."
     )
@@ -55,7 +56,7 @@ class AdvantageBias(Detector):
             return None
         began = abs(mean.base) / std.base if std.base > 0.0 else 0.0
         limit = max(self.spreads, self.moved * began)
-        if not bias > limit * std.level > 0.0 or not judges_mean(view):
+        if not bias > limit * std.level > 0.0 or not judges_mean(view) or view.reward.was_changed(view.index):
             return None
         ratio = bias / std.level
         message = f"The mean advantage is {mean.level:.3g}, {ratio:.3g} spreads from 0; it started at {began:.3g}."

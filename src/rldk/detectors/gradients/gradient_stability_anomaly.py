@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import BASELINE, NORMS, own_norm
+from rldk.signals.channels import CHANNEL_METRICS, works
+from rldk.signals.reward import SCORES
 
 __all__ = ["GradientStability"]
 
@@ -20,6 +22,7 @@ class GradientStability(Detector):
     Why it matters: every fifth step is dominated by a few extreme samples; such runs drift and end in an explosion.
     When it misfires: single spikes are normal and do not count (each adds 4 % to the share). Norms that are 0 or small in
         half of the rows have a large relative spread and stay below 10. A norm that is high in most rows is an explosion.
+        After a change of the reward they do not count, and while the reward thrives and nothing is damaged they are only a note.
     What to do: clip the gradient norm at 1, filter or clip extreme rewards and advantages, use larger batches, and lower
         the learning rate.
     References: Zhang et al. 2020, Why Gradient Clipping Accelerates Training.
@@ -30,7 +33,7 @@ class GradientStability(Detector):
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (NORMS,)
     panels: ClassVar = ("gradients",)
-    reads: ClassVar = ("policy_lr", "lr")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Clip the gradient norm at 1, clip extreme rewards and advantages, use larger batches, lower the learning rate."
     )
@@ -59,12 +62,14 @@ class GradientStability(Detector):
     def check(self, view: View) -> Finding | None:
         norm = view.first(*NORMS)
         spike = norm.last > self.healthy and norm.n > BASELINE and norm.last > self.factor * own_norm(norm)
+        spike = spike and not view.reward.was_changed(view.index)  # the value function learns the new scale
         self.share = share = self.share + MEMORY * (spike - self.share)
         if share < self.limit or norm.level > 2.0 * self.factor * own_norm(norm):
             return None
         own = own_norm(norm)
         message = f"{share:.0%} of the recent gradient norms are above {self.factor * own:.3g}; normal is {own:.3g}."
-        return Finding("warning", share, self.limit, message, {"share": share, "normal": own, "norm": norm.last})
+        severity = NOTE if works(view, besides="gradients") else "warning"
+        return Finding(severity, share, self.limit, message, {"share": share, "normal": own, "norm": norm.last})
 
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("policy_lr", "lr")

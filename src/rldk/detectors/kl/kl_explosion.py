@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.channels import CHANNEL_METRICS, harm, works
 from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, KlLevel, coefficient, kl_level, target_of
 from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
-from rldk.signals.reward import SCORES, score_of
+from rldk.signals.reward import SCORES
 
 __all__ = ["KlExplosion"]
 
@@ -114,8 +114,7 @@ class KlExplosion(Detector):
                 found.append(Finding("", kl.value, 0.5 * kl.value / kl.strain, text, evidence, clause="with_damage"))
         if kl.strain > self.limit:
             sure = kl.strain > ABSURD * self.limit and series.n >= 3
-            works = kl.strain < 2.0 * self.limit and view.reward.thrives(score_of(view)) and not harm(view, besides="kl")
-            severity = "warning" if works else ""
+            severity = "warning" if kl.strain < 2.0 * self.limit and works(view, besides="kl") else ""
             found.append(Finding(severity, kl.value, kl.value / kl.strain, message, evidence, sure, clause="beyond_any"))
         return found
 

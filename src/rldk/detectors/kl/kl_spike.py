@@ -6,7 +6,7 @@ from math import inf
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.channels import CHANNEL_METRICS, harm, works
 from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, unit_of
 from rldk.signals.reward import SCORES
 
@@ -121,6 +121,6 @@ class KlSpike(Detector):
         if torn:
             why += f", with a gradient norm of {grad.last:.3g} (usually {grad.level:.3g})"
         message = f"KL jumped to {value:.3g} from a level of {normal:.3g}{why}."
-        clause = "spikes" if torn or harm(view, besides="kl") else "outliers"
+        clause = "spikes" if (torn and not works(view, besides="kl")) or harm(view, besides="kl") else "outliers"
         evidence = {"kl": value, "level": normal, "spikes": float(len(spikes))}
         return Finding(self.clauses[clause].severity, value, limit, message, evidence, clause=clause)

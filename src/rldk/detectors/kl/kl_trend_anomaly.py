@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, harm, works
 from rldk.signals.kl import coefficient, in_numbers, unit_of
 from rldk.signals.reward import SCORES
 
@@ -25,7 +25,8 @@ class KlTrendAnomaly(Detector):
     Why it matters: every run leaves its reference, fast at first and then more slowly, until the penalty holds it. A KL that
         accelerates beyond the usual range is not held by anything and will explode.
     When it misfires: a run without a KL penalty may drift for a long time and be healthy. Where the log does not say
-        whether the KL is per token or per response, damage in another channel is required as well.
+        whether the KL is per token or per response, damage in another channel is required as well. It is only a note while
+        the reward thrives and nothing is damaged.
     What to do: raise the KL coefficient, or lower the learning rate.
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
@@ -81,7 +82,8 @@ class KlTrendAnomaly(Detector):
             return None
         first = self._readings[0]
         message = f"KL rose from {first:.3g} to {level:.3g} {in_numbers(unit)} in {EVERY * (KEPT - 1)} rows and accelerates."
-        return Finding("warning", level, limit, message, {"kl": level, "kl_before": first})
+        severity = NOTE if works(view, besides="kl") else "warning"
+        return Finding(severity, level, limit, message, {"kl": level, "kl_before": first})
 
     def _read(self, mean: float) -> None:
         readings = self._readings

@@ -13,14 +13,16 @@ __all__ = ["DeadReward"]
 
 NO_SPREAD = 1e-4  # share of its start below which a spread of rewards is rounding: a constant reward has about 1e-7
 DEAD_GROUPS = 0.99
+APART = 3.0  # times the spread within a row by which mean rewards differ from row to row: more than any sample explains
+RANGE = 2.33  # standard deviations between the largest and the smallest of five values, on average
 
 
 class DeadReward(Detector):
     """The reward carries no signal: it is the same number in every row, or all responses of every group score the same.
 
     What it catches: a mean reward that is exactly the same number in row after row; a spread between responses that is zero or
-        has vanished; groups without any spread. It stays silent where the task is solved: the reward rose to its best and
-        stayed there, or is 1.
+        has vanished; groups without any spread; rewards that differ between prompts and hardly between the responses to a
+        prompt. It stays silent where the task is solved: the reward rose to its best and stayed there, or is 1.
     Why it matters: without differences in reward there is no gradient: further steps cost time and teach nothing.
     When it misfires: a hard task may score nothing for a while before the first success, which is why it waits for twenty
         updates. A reward printed with two digits may look constant; if a spread is logged as well, the spread decides.
@@ -64,6 +66,15 @@ class DeadReward(Detector):
             "hardly any group of responses has a spread", "warning",
             "public runs: healthy ones reach 95 % of groups without a spread; the limit is above that", persist=40, min_rows=8,
         ),
+        "prompts_decide": Clause(
+            "rewards differ between prompts, and not between the responses to a prompt, and the reward does not rise", "critical",
+            "as `prompts_differ`, where nothing is learnt", persist=50, min_rows=15,
+        ),
+        "prompts_differ": Clause(
+            "rewards differ between prompts, and hardly between the responses to a prompt", "warning",
+            "definition: a mean over responses differs less from row to row than they do, if they are of one distribution; sound "
+            "public runs differ by three times as much for up to sixteen rows", persist=25, min_rows=10,
+        ),
         "constant_early": Clause(
             "the reward has been the same number since the first row", "warning",
             "a hard task scores nothing at first; after ten updates it is worth a look", persist=10, min_rows=5,
@@ -82,7 +93,8 @@ class DeadReward(Detector):
         same = same and (score.same >= score.n or score.sameness < 1e-4)  # a constant from the start, or no chance
         gone = spread.n >= 3 and _is_gone(spread)
         dead = groups.n >= 3 and groups.level >= 0.96 and (groups.last >= 0.96 or groups.slow > 0.8)
-        if not (same or gone or dead) or _is_solved(view, score):
+        apart = _depends_on_prompts(view, score, spread)
+        if not (same or gone or dead or apart) or _is_solved(view, score):
             return ()
         where = f" at {score.last:.4g}" if score.n else ""
         evidence = {"reward": score.last, "rows": float(score.same)}
@@ -95,12 +107,27 @@ class DeadReward(Detector):
             also = f"from {spread.first:.3g} in the first row" if spread.first > 1e-6 else f"and the reward stays{where}"
             message = f"All responses score the same: the spread of rewards is {spread.level:.2g}, {also}."
             found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="no_spread"))
+        if apart and not gone:
+            message = (
+                f"The mean reward differs by {score.noise:.2g} from row to row, and the rewards of the responses to a prompt by "
+                f"{spread.level:.2g}: they depend on the prompt and not on the response."
+            )
+            clauses = ("prompts_differ",) if view.reward.improves(score) else ("prompts_differ", "prompts_decide")
+            found += [Finding("", spread.level, score.noise / APART, message, evidence, clause=clause) for clause in clauses]
         if dead:
             message = f"{groups.level:.0%} of the groups have responses that all score the same."
             none = groups.level >= self.groups
             clauses = ("hardly_any_groups", "dead_groups") if none else ("hardly_any_groups",)
             found += [Finding("", groups.level, self.groups, message, evidence, clause=clause) for clause in clauses]
         return found
+
+
+def _depends_on_prompts(view: View, score: Series, spread: Series) -> bool:
+    """Whether mean rewards differ far more from row to row than rewards within a row, now and for a while."""
+    if spread.n < 8 or not score.noise > APART * spread.level > 0.0 or view.reward.was_changed(view.index):
+        return False
+    rows = score.values()
+    return max(rows) - min(rows) > RANGE * APART * spread.level
 
 
 def _has_spread(spread: Series) -> bool:

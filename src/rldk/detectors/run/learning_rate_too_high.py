@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.core.text import listed
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, harm, works
 from rldk.signals.reward import SCORES
 
 __all__ = ["LearningRateTooHigh"]
@@ -34,7 +34,7 @@ class LearningRateTooHigh(Detector):
         KL is constant and its entropy 0.
     When it misfires: single large updates are normal, so the median is judged. A warm-up raises the learning rate step by step,
         and a restarted schedule returns to its highest value, not above. Models of a few hundred parameters tolerate rates
-        above 0.005.
+        above 0.005. Large updates are only a note while the reward thrives and nothing is damaged.
     What to do: lower the learning rate by a factor of three to ten, warm it up, use fewer epochs per batch, and set a target
         for the KL of an update at which its epochs end.
     References: Huang et al. 2022, The 37 Implementation Details of Proximal Policy Optimization.
@@ -87,7 +87,8 @@ class LearningRateTooHigh(Detector):
         ),
         "large_updates": Clause(
             "updates repeatedly move the policy by more than 0.12 nats per token", "warning",
-            "ranges of real runs: 16 failing runs and no healthy run", persist=4, min_rows=2,
+            "ranges of real runs: 16 failing runs and no healthy run; the first updates of sound runs may be as large",
+            persist=8, min_rows=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -116,7 +117,8 @@ class LearningRateTooHigh(Detector):
         if update.n >= 3 and update.level > self.update_limit:
             message = f"Updates move the policy by {update.level:.3g} nats per token; 1e-4 to 0.02 is usual"
             evidence = {"kl_update": update.level}
-            found.append(Finding("", update.level, self.update_limit, f"{message}.", evidence, clause="large_updates"))
+            severity = NOTE if works(view) else ""
+            found.append(Finding(severity, update.level, self.update_limit, f"{message}.", evidence, clause="large_updates"))
             if damaged := harm(view):
                 text = f"{message}, and {listed(damaged)}."
                 found.append(Finding("", update.level, self.update_limit, text, evidence, clause="large_updates_with_damage"))

@@ -7,8 +7,8 @@ from math import inf
 from typing import ClassVar
 
 from rldk.core.text import listed
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, harm, works
 from rldk.signals.reward import SCORES
 
 __all__ = ["LossExplosion"]
@@ -27,7 +27,8 @@ class LossExplosion(Detector):
         undo what they do to the weights.
     When it misfires: the loss of a policy is near 0 and its relative noise is enormous, so growth alone means nothing:
         the limits of 10 (a cross-entropy is below 12 even for a random guess) and 2 are absolute. A single jump is not
-        reported. A loss that starts at exactly 0, as in GRPO, is judged by the absolute limits alone.
+        reported. A loss that starts at exactly 0, as in GRPO, is judged by the absolute limits alone. One that stays high is only
+        a note while the reward thrives and nothing is damaged.
     What to do: stop, go back to the checkpoint before the first jump, bound the ratio (clip it above and below, also for
         negative advantages) and the KL term, clip the gradient norm, lower the learning rate.
     References: Ye et al. 2020, Mastering Complex Control in MOBA Games (dual-clip PPO).
@@ -109,7 +110,7 @@ class LossExplosion(Detector):
         also = f", while {listed(signs)}" if signs else ""
         message = f"The loss stays near {level:.3g}; its own scale is {own:.3g}{also}."
         evidence = {"loss": level, "scale": own, "leaps": float(len(self.spikes))}
-        return Finding("", level, limit, message, evidence, clause=clause)
+        return Finding(NOTE if clause == "stays" and works(view) else "", level, limit, message, evidence, clause=clause)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("policy_lr", "lr")
