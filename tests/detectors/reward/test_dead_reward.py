@@ -106,6 +106,7 @@ def test_rewards_that_differ_between_prompts_and_not_between_responses(clauses):
     ]
     learnt = {**of_prompts, "reward_mean": 0.01 * AT + noise(0.15)}
     assert [clause for _, _, clause in clauses(DeadReward(), learnt)] == ["prompts_differ"]
+    assert clauses(DeadReward(), {**of_prompts, "reward_mean": np.exp(0.3 * AT)}) == []  # it grows
     for spread in (0.06, 0.3):
         assert clauses(DeadReward(), {**of_prompts, "reward_std": flat(spread)}) == []
 
