@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,10 @@ from typing import Any
 import pytest
 
 pytestmark = pytest.mark.full
+sys.path.insert(0, str(Path(__file__).parent))
+
+from warm_processes import MEASURED, warm  # noqa: E402
+
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 0.3  # as the plan says
 
@@ -54,9 +57,8 @@ def config(folder: Path, **shape: int) -> Path:
 def test_the_plan_is_near_the_measured_peak(small_world: Path, tmp_path: Path, stage: str, shape: dict, flags: str) -> None:
     words = f"--from_weight none --tokenizer dataset/tokenizer --max_steps 1 --no_rldk --num_threads 1 --save_interval 0 {flags}"
     given = [*words.split(), "--save_dir", str(tmp_path / "out"), "--model_config", str(config(tmp_path, **shape))]
-    command = [sys.executable, "-W", "ignore", "-c", MEASURE, str(ROOT / "trainer"), f"train_{stage}", *given]
-    environment = {**os.environ, "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    done = subprocess.run(command, cwd=small_world, env=environment, capture_output=True, text=True, timeout=600)
+    command = ["-c", MEASURE, str(ROOT / "trainer"), f"train_{stage}", *given]
+    done = warm(**MEASURED).run(command, cwd=small_world, env=os.environ)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert abs(found["peak"] / found["plan"]["total"] - 1.0) < TOLERANCE, found

@@ -19,6 +19,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 
 from ppo_world import build, command, events_of, same  # noqa: E402
+from warm_processes import MEASURED, warm  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +144,7 @@ def test_peak_memory_is_that_of_a_pass_and_not_of_a_step(world: Path, tmp_path: 
         words = command(
             world, tmp_path / str(passes), *flags, f"--accumulation_steps={passes}", "--inject=constant_reward", "--no_rldk"
         )
-        script = [sys.executable, "-c", PEAK, str(ROOT / "trainer"), str(HERE), *words]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "MALLOC_ARENA_MAX": "1"}
-        environment |= {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}  # freed memory goes back
-        done = subprocess.run(script, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False)
+        done = warm(**MEASURED).run(["-c", PEAK, str(ROOT / "trainer"), str(HERE), *words], cwd=tmp_path, env=os.environ)
         assert done.returncode == 0 and "peak 0" in done.stdout, done.stderr[-2000:]
         peaks.append(int(done.stdout.split()[-1]))
     assert peaks[1] < 1.15 * peaks[0], peaks

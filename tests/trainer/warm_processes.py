@@ -27,6 +27,9 @@ from typing import Any
 
 SETTINGS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "PYTHONWARNINGS": "ignore"}
 SETTINGS |= {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # no thread of pyarrow's allocator
+MEASURED = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+"""For a process whose memory is measured: what is freed goes back at once."""
+
 MODULES = ("torch", "torch.distributed", "transformers", "transformers.models.llama.modeling_llama", "accelerate")
 
 
