@@ -30,7 +30,7 @@ POLICY: tuple[Cause, ...] = (
     Cause(
         "responses_cannot_end", "responses do not end",
         {"eos_starvation.never": 4.0, "eos_starvation.never_yet": 4.0, "eos_starvation.stopped": 1.6, "eos_starvation.fewer": 1.2,
-         "length_runaway": 1.0, "dead_reward": 0.5, "policy_collapse": 0.3, "entropy_explosion": -2.0,
+         "eos_starvation.fills_limit": 2.0, "length_runaway": 1.0, "dead_reward": 0.5, "policy_collapse": 0.3, "entropy_explosion": -2.0,
          "learning_rate_too_high": -3.0},
         "Check stop tokens and chat template, and that the end token is trained on and not masked; raise {length}; penalise "
         "responses that are cut off.",
@@ -81,7 +81,7 @@ POLICY: tuple[Cause, ...] = (
     ),
     Cause(
         "critic_of_no_use", "the value function does not predict the returns",
-        {"value_unexplained": 2.0, "value_frozen": 5.0, "advantage_bias_anomaly": 0.7, "advantage_trend_anomaly": 0.5},
+        {"value_unexplained": 2.0, "value_frozen": 5.0, "value_frozen.loss_stays": 2.5, "advantage_bias_anomaly": 0.7, "advantage_trend_anomaly": 0.5},
         "Look at the value loss: if it falls, raise {value_lr} or its epochs; if it stays or grows, lower it, normalise rewards, "
         "and loosen the clipping of values.",
         needs=("value_unexplained", "value_frozen"),

@@ -9,10 +9,10 @@ __all__ = ["REWARD"]
 REWARD: tuple[Cause, ...] = (
     Cause(
         "reward_nonfinite", "the reward function returns NaN or infinity",
-        {"nonfinite_metric.reward": 9.0, "missing_reward": 0.5},
+        {"nonfinite_metric.reward": 9.0, "missing_reward": 0.5, "missing_reward.all_missing": 4.0, "missing_reward.most_missing": 4.0},
         "Find the responses whose reward is not finite (a log of 0, a division by 0, a parser that fails), and give them the "
         "lowest reward instead.",
-        needs=("nonfinite_metric.reward",),
+        needs=("nonfinite_metric.reward", "missing_reward.all_missing", "missing_reward.most_missing"),
     ),
     Cause(
         "numerical_failure", "numerical failure",
@@ -42,8 +42,9 @@ REWARD: tuple[Cause, ...] = (
     ),
     Cause(
         "reward_constant", "every response gets the same reward",
-        {"dead_reward": 4.0, "dead_reward.dead_groups": 2.0, "dead_reward.hardly_any_groups": 1.0, "sparse_reward": 2.0,
-         "plateau": 0.3, "eos_starvation": 0.3, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -2.0,
+        {"dead_reward": 4.0, "dead_reward.dead_groups": 2.0, "dead_reward.hardly_any_groups": 1.0,
+         "dead_reward.prompts_differ": 0.5, "dead_reward.prompts_decide": 0.5, "sparse_reward": 2.0, "plateau": 0.3,
+         "eos_starvation": 0.3, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -2.0,
          "entropy_collapse": -3.0, "entropy_explosion": -3.0, "learning_rate_too_high": -3.0, "kl_explosion": -0.5},
         "Score a few responses by hand: can the answer be parsed, can responses end before the length limit, does the reward "
         "separate better from worse responses? Start with prompts that the model solves sometimes.",
@@ -51,18 +52,26 @@ REWARD: tuple[Cause, ...] = (
     ),
     Cause(
         "reward_ignores_response", "the reward depends only on the prompt, or groups are too easy or too hard",
-        {"dead_reward.dead_groups": 5.0, "dead_reward.hardly_any_groups": 3.0, "dead_reward.no_spread": 0.5, "sparse_reward": 1.0,
-         "plateau.predictable": 5.0, "plateau.drifts": 1.5, "plateau.drifts_far": 1.5,
+        {"dead_reward.dead_groups": 5.0, "dead_reward.hardly_any_groups": 3.0, "dead_reward.no_spread": 0.5,
+         "dead_reward.prompts_differ": 8.0, "dead_reward.prompts_decide": 8.0, "sparse_reward": 1.0, "plateau.predictable": 5.0,
+         "plateau.drifts": 1.5, "plateau.drifts_far": 1.5,
          "entropy_collapse": -3.0, "learning_rate_too_high": -3.0},
         "Score two different responses to one prompt by hand: they must differ. Drop prompts that are always or never solved.",
-        needs=("dead_reward.dead_groups", "dead_reward.hardly_any_groups", "plateau.predictable", "plateau.drifts", "plateau.drifts_far"),
+        needs=(
+            "dead_reward.dead_groups", "dead_reward.hardly_any_groups", "dead_reward.prompts_differ", "dead_reward.prompts_decide",
+            "plateau.predictable", "plateau.drifts", "plateau.drifts_far",
+        ),
     ),
     Cause(
         "reward_random", "the reward does not depend on the response",
-        {"plateau.drifts": 4.0, "plateau.drifts_far": 5.0, "plateau.flat": 1.0, "reward_changed.worse": 3.0, "kl_explosion": 0.3},
+        {"plateau.drifts": 4.0, "plateau.drifts_far": 5.0, "plateau.flat": 1.0, "plateau.wanders": 1.5, "plateau.gains_nothing": 2.5,
+         "reward_changed.worse": 3.0, "kl_explosion": 0.3},
         "Check that each reward goes to its own response, and that it separates better from worse responses: score the same "
         "responses twice, and compare a good one with a bad one.",
-        needs=("plateau.drifts", "plateau.drifts_far", "plateau.flat", "reward_changed.worse"),
+        needs=(
+            "plateau.drifts", "plateau.drifts_far", "plateau.flat", "plateau.wanders", "plateau.gains_nothing",
+            "reward_changed.worse",
+        ),
     ),
     Cause(
         "reward_too_noisy", "the reward is mostly noise",
