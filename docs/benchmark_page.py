@@ -12,7 +12,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from corpus.blind import agreements  # noqa: E402
-from corpus.counts import only_in_judge  # noqa: E402
 from corpus.faults import FAULTS  # noqa: E402
 from corpus.settings import SETTINGS  # noqa: E402
 from corpus.vocabulary import CAUSES, FAMILIES  # noqa: E402
@@ -44,9 +43,7 @@ def page() -> str:
     method = METHOD.format(
         runs=len(labels), healthy=verdicts["HEALTHY"], faulty=sum(kinds.values()), kinds=len(kinds),
         failing=verdicts["FAILING"], degraded=verdicts["DEGRADED"], harmless=verdicts["HARMLESS"],
-        agreed=" and ".join(map(str, agreements())), judge_kinds=len(only_in_judge(labels, "kind")),
-        judge_causes=len(only_in_judge(labels, "cause")),
-        borderline=sum(bool(one.get("borderline")) for one in labels),
+        agreed=" and ".join(map(str, agreements())), borderline=sum(bool(one.get("borderline")) for one in labels),
         trainers=", ".join(f"{count} with {names[name]}" for name, count in trainers.most_common()),
     )  # fmt: skip
     lines = [*method.splitlines(), "", "## Results", "", *RESULTS.splitlines(), ""]
@@ -157,10 +154,11 @@ The labels were frozen (`labels.sha256`) before any rule was changed. Two reader
 curves, the samples and healthy runs of the same setting, without knowing the labels; the second had read the rules above. They
 agreed with the labels in {agreed} of 30 (`python benchmarks/corpus/blind.py score`).
 
-**Two splits.** Rules are made from *tune* only. *judge* has other seeds, and settings, {judge_kinds} kinds of fault and {judge_causes} causes
-that *tune* does not have. The scorer prints only totals for *judge*. `--reveal` shows its runs once and retires them: they move to
-*tune*, and new seeds are recorded in their place. After that, new kinds of fault are needed as well. The present runs of *judge*
-were looked at once, and some rules were made with them in view: until new ones are recorded, their figures are those of known runs.
+**Two splits.** Rules are made from *tune*. *judge* has the same kinds of fault with other seeds. The scorer prints only totals for
+*judge*. `--reveal` shows its runs once and retires them: they move to *tune*, and new seeds are recorded in their place. That was
+done once; in the first round ten kinds of fault and ten causes were in *judge* only. Two thirds of the present runs of *judge*
+were looked at since, and a few rules were made with them in view. The others were scored once before anybody had looked at
+them: 30 of 31 FAILING runs detected from event logs, 28 of 31 from plain logs, and 9 of 12 DEGRADED.
 
 **What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
 are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
