@@ -12,6 +12,7 @@ As a script, this file is that process: it reads one request per line, and answe
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import select
@@ -67,26 +68,27 @@ class Warm:
         self.process = subprocess.Popen([sys.executable, __file__, *modules], stdin=pipe, stdout=pipe, env=environment)
         self.children: dict[int, Child] = {}
         self.rest = b""
-        self.started: int | None = None
+        self.started: Child | None = None
         atexit.register(self.close)
 
     def close(self) -> None:
-        for child in self.children.values():
+        for child in [*self.children.values()]:
             child.kill()
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait(60)
         self.process.stdout.close()
 
     def start(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: str | Path, stderr: str | Path) -> Child:
         """A child that runs `words`: a script or `-c` code, and its arguments. Outputs are paths; the same one takes both."""
         request = {"words": [*map(str, words)], "cwd": str(cwd), "env": dict(env), "out": str(stdout), "err": str(stderr)}
-        self.process.stdin.write(json.dumps(request).encode() + b"\n")
-        self.process.stdin.flush()
         self.started = None
+        with contextlib.suppress(BrokenPipeError):  # a process that has ended is found below
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
         while self.started is None:
             self.receive(60.0)
-        child = self.children[self.started] = Child(self, self.started)
-        return child
+        return self.started
 
     def receive(self, timeout: float) -> None:
         """Take note of what the process says within `timeout`."""
@@ -99,7 +101,7 @@ class Warm:
         for line in lines:
             kind, pid, status = json.loads(line)
             if kind == "started":
-                self.started = pid
+                self.started = self.children[pid] = Child(self, pid)
             else:
                 self.children.pop(pid).returncode = status
 
