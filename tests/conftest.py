@@ -16,17 +16,27 @@ SLOW = ("integrations", "trainer", "dashboard", "testing", "meta", "report")
 """Folders that begin, the slowest first, so that no long file is left when the others are done."""
 
 WITH_TRL = re.compile(r"test_trl_(?!processes|versions)|test_2_trl|test_\w+_same_as_trl|test_ppo_benchmark")
-"""Files that train with TRL in the process of the tests. Importing it takes 10 s: with `--dist loadgroup`, one process has them
-all. Other files are kept whole, since their tests share fixtures."""
+"""Files that train with TRL in the process of the tests. Importing it takes 10 s: one worker gets them all."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {name: number for number, name in enumerate(SLOW)}
     items.sort(key=lambda item: (places.get(item.path.parent.name, len(places)), not WITH_TRL.match(item.path.name)))
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            group = "trl" if WITH_TRL.match(item.path.name) else str(item.path)
-            item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`--dist loadfile`, with the files of TRL as if they were one."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduler(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = super()._split_scope(nodeid)
+            return "trl" if WITH_TRL.match(path.rpartition("/")[2]) else path
+
+    return Scheduler(config, log)
 
 
 def pytest_collection_finish() -> None:
