@@ -19,7 +19,9 @@ WITH_TRL = re.compile(r"test_trl_(?!processes|versions)|test_2_trl|test_\w+_same
 """Files that train with TRL in the process of the tests. Importing it takes 10 s: one worker gets them all."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not hasattr(config, "workerinput"):  # one process: the order of the command line
+        return
     places = {name: number for number, name in enumerate(SLOW)}
     items.sort(key=lambda item: (places.get(item.path.parent.name, len(places)), not WITH_TRL.match(item.path.name)))
 
