@@ -52,7 +52,8 @@ class RewardSignal(Statistic):
       previous rows by six times its noise and stays there, while KL, entropy and length do not change. Best and start are
       shifted along, so that an offset is not a fall.
     - `flipped` is the row of a jump to minus the previous value, and `respread` the factor by which the spread between
-      responses changed with the jump: an offset does not change it.
+      responses changed with the jump: an offset does not change it. `undone` is whether the last jump led down to a level
+      between the start and the best, as if most of what was learnt had been lost.
     - `trend` is the t value of a straight line through all rows: below 2 it is no more than chance explains; infinite where
       they lie on it. `rise` is by how much it rises from the first row to the last. Both are NaN for fewer than ten rows.
     """
@@ -60,7 +61,7 @@ class RewardSignal(Statistic):
     __slots__ = (
         "_before", "_channels", "_fall", "_levels", "_m2", "_mean", "_n", "_opening", "_rows", "_since", "_spread", "_sxy",
         "best", "best_slow", "dip", "flipped", "jump", "jump_index", "noise", "noise_slow", "respread", "rise", "shift", "start",
-        "trend",
+        "trend", "undone",
     )  # fmt: skip
     best: float
     noise: float
@@ -76,6 +77,7 @@ class RewardSignal(Statistic):
     jump_index: int
     flipped: int
     respread: float
+    undone: bool
     _spread: float
     _opening: float
     _before: list[float]
@@ -98,6 +100,7 @@ class RewardSignal(Statistic):
         self.start = self.jump = self.trend = self.rise = nan
         self.shift, self.respread, self._spread = 0.0, 1.0, nan
         self.jump_index = self.flipped = self._since = -1
+        self.undone = False
         self._opening = inf
         self._n = 0
         self._mean = self._m2 = self._sxy = 0.0
@@ -180,6 +183,7 @@ class RewardSignal(Statistic):
         if min((value - level) * (1.0 if middle > level else -1.0) for value in after) < 0.5 * JUMP * noise:
             return  # one of the rows is already back
         self.jump, self.jump_index = middle - level, since
+        self.undone = middle < level - 0.4 * (level - self.start) and middle > self.start - noise
         self.shift += self.jump
         self.best += self.jump
         self._levels = []

@@ -34,6 +34,14 @@ def test_an_offset_is_a_note_and_no_fall(notes, where, by):
     assert where(PolicyCollapse(), columns) == []
 
 
+def test_a_jump_back_towards_the_start_is_a_warning(clauses, notes):
+    spread = {"reward_std": 0.5 + noise(0.01, 6)}
+    back = {"reward_mean": np.where(LATE, 0.5 + noise(0.05, 7), REWARD), **spread, **STAYS}
+    assert clauses(RewardChanged(), back) == [(153, "warning", "undone")]
+    beyond = {**back, "reward_mean": np.where(LATE, -0.5 + noise(0.05, 7), REWARD)}  # lower than it ever was: an offset
+    assert clauses(RewardChanged(), beyond) == [] and notes(RewardChanged(), beyond) == [(153, "shifted")]
+
+
 def test_a_fall_with_another_spread_is_a_warning(clauses):
     columns = {"reward_mean": np.where(LATE, 0.2 * REWARD, REWARD), "reward_std": np.where(LATE, 0.1, 0.5) + noise(0.01, 6)}
     assert clauses(RewardChanged(), {**columns, **STAYS}) == [(153, "warning", "worse")]

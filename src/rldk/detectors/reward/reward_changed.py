@@ -21,7 +21,8 @@ class RewardChanged(Detector):
         length do not change. A jump to minus the previous value means that the sign was flipped.
     Why it matters: the policy is now trained towards something else. With a flipped sign it unlearns what it has learnt.
     When it misfires: an offset or a new scale is harmless for methods that compare responses with each other, so it is a
-        note. If neither KL, entropy nor length is logged, a jump counts as a fall of the policy.
+        note; only a jump back towards the start is a warning. If neither KL, entropy nor length is logged, a jump counts as a
+        fall of the policy.
     What to do: look for what changed at that step: the reward function, its weights, its normalisation, the reward model
         or its server. If the sign is wrong, go back to the previous checkpoint.
     References: none.
@@ -53,6 +54,11 @@ class RewardChanged(Detector):
             "the reward jumped down and its spread changed, while the policy stayed", "warning",
             "an offset does not change the spread between responses", persist=1, min_rows=1,
         ),
+        "undone": Clause(
+            "the reward jumped down to a level of its first rows while the policy stayed", "warning",
+            "an offset would lead anywhere; a level between the start and the best is what a lost skill or another reward has",
+            persist=1, min_rows=1,
+        ),
         "shifted": Clause(
             "the reward jumped while the policy stayed", NOTE,
             "definition: an offset does not change the differences between responses",
@@ -80,6 +86,9 @@ class RewardChanged(Detector):
         if reward.jump < 0.0 and not 0.6 < reward.respread < 1.6:
             fell = f"The reward fell by {-reward.jump:.3g} within one row and its spread changed {reward.respread:.2g}-fold"
             return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "worse"
+        if reward.undone:
+            fell = f"The reward fell by {-reward.jump:.3g} within one row, back towards its start"
+            return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "undone"
         moved = f"The reward jumped by {reward.jump:.3g} within one row"
         return f"{moved}, {stayed}: the reward changed, not the policy.", evidence, False, "shifted"
 
