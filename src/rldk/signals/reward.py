@@ -52,8 +52,8 @@ class RewardSignal(Statistic):
       previous rows by six times its noise and stays there, while KL, entropy and length do not change. Best and start are
       shifted along, so that an offset is not a fall.
     - `flipped` is the row of a jump to minus the previous value, and `respread` the factor by which the spread between
-      responses changed with the jump: an offset does not change it. `undone` is whether the last jump led down to a level
-      between the start and the best, as if most of what was learnt had been lost.
+      responses changed with the jump: an offset does not change it. If the jump led down to a level between the
+      start and the best, as if what was learnt had been lost, `undone` is the level below which that holds; else it is NaN.
     - `trend` is the t value of a straight line through all rows: below 2 it is no more than chance explains; infinite where
       they lie on it. `rise` is by how much it rises from the first row to the last. Both are NaN for fewer than ten rows.
     """
@@ -77,7 +77,7 @@ class RewardSignal(Statistic):
     jump_index: int
     flipped: int
     respread: float
-    undone: bool
+    undone: float
     _spread: float
     _opening: float
     _before: list[float]
@@ -100,7 +100,7 @@ class RewardSignal(Statistic):
         self.start = self.jump = self.trend = self.rise = nan
         self.shift, self.respread, self._spread = 0.0, 1.0, nan
         self.jump_index = self.flipped = self._since = -1
-        self.undone = False
+        self.undone = nan
         self._opening = inf
         self._n = 0
         self._mean = self._m2 = self._sxy = 0.0
@@ -183,7 +183,8 @@ class RewardSignal(Statistic):
         if min((value - level) * (1.0 if middle > level else -1.0) for value in after) < 0.5 * JUMP * noise:
             return  # one of the rows is already back
         self.jump, self.jump_index = middle - level, since
-        self.undone = middle < level - 0.4 * (level - self.start) and middle > self.start - noise
+        lost = level - 0.4 * (level - self.start)
+        self.undone = lost if self.start - noise < middle < lost else nan
         self.shift += self.jump
         self.best += self.jump
         self._levels = []

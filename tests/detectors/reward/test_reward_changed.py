@@ -37,7 +37,9 @@ def test_an_offset_is_a_note_and_no_fall(notes, where, by):
 def test_a_jump_back_towards_the_start_is_a_warning(clauses, notes):
     spread = {"reward_std": 0.5 + noise(0.01, 6)}
     back = {"reward_mean": np.where(LATE, 0.5 + noise(0.05, 7), REWARD), **spread, **STAYS}
-    assert clauses(RewardChanged(), back) == [(153, "warning", "undone")]
+    assert clauses(RewardChanged(), back) == [(167, "warning", "undone")]
+    recovers = {**back, "reward_mean": np.where(LATE & (AT < 162), 0.5, REWARD)}
+    assert clauses(RewardChanged(), recovers) == []
     beyond = {**back, "reward_mean": np.where(LATE, -0.5 + noise(0.05, 7), REWARD)}  # lower than it ever was: an offset
     assert clauses(RewardChanged(), beyond) == [] and notes(RewardChanged(), beyond) == [(153, "shifted")]
 
@@ -70,7 +72,7 @@ def test_a_reward_that_shrinks_is_a_warning_where_advantages_are_normalised(clau
 
 
 def test_a_fall_with_the_same_spread_is_a_note(notes):
-    columns = {"reward_mean": np.where(LATE, REWARD - 1.0, REWARD), "reward_std": 0.5 + noise(0.01, 6)}
+    columns = {"reward_mean": np.where(LATE, REWARD - 2.0, REWARD), "reward_std": 0.5 + noise(0.01, 6)}
     assert notes(RewardChanged(), {**columns, **STAYS}) == [(153, "shifted")]
 
 

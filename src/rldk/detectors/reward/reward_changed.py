@@ -56,8 +56,8 @@ class RewardChanged(Detector):
         ),
         "undone": Clause(
             "the reward jumped down to a level of its first rows while the policy stayed", "warning",
-            "an offset would lead anywhere; a level between the start and the best is what a lost skill or another reward has",
-            persist=1, min_rows=1,
+            "an offset would lead anywhere; a level between the start and the best is what a lost skill or another reward has; "
+            "dips of healthy runs are over after a dozen rows", persist=15, min_rows=4,
         ),
         "shifted": Clause(
             "the reward jumped while the policy stayed", NOTE,
@@ -69,14 +69,14 @@ class RewardChanged(Detector):
         reward = view.reward
         if reward.jump_index < 0:
             return ()
-        found = Finding("", reward.jump, 0.0, *self._said(reward))
+        found = Finding("", reward.jump, 0.0, *self._said(reward, score_of(view).level))
         if found.clause == "worse" and reward.respread < SHRUNK and _is_drowned(view):
             message = f"{found.message[:-1]}. Little of it is left beside the KL penalty."
             return (found, Finding("", reward.jump, 0.0, message, found.evidence, clause="drowned"))
         return (found,)
 
     @staticmethod
-    def _said(reward: RewardSignal) -> tuple[str, dict[str, float], bool, str]:
+    def _said(reward: RewardSignal, level: float) -> tuple[str, dict[str, float], bool, str]:
         """The finding for the kind of jump: flipped sign, changed spread or offset."""
         evidence = {"jump": reward.jump, "respread": reward.respread}
         stayed = "while KL, entropy and length stayed"
@@ -86,7 +86,7 @@ class RewardChanged(Detector):
         if reward.jump < 0.0 and not 0.6 < reward.respread < 1.6:
             fell = f"The reward fell by {-reward.jump:.3g} within one row and its spread changed {reward.respread:.2g}-fold"
             return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "worse"
-        if reward.undone:
+        if level < reward.undone:
             fell = f"The reward fell by {-reward.jump:.3g} within one row, back towards its start"
             return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "undone"
         moved = f"The reward jumped by {reward.jump:.3g} within one row"
