@@ -69,7 +69,8 @@ def policy_moves(view: View) -> bool:
     if weights.n:
         return weights.level > STILL
     learns = score.n >= 10 and view.reward.gain > 4.0 * view.reward.noise > 0.0
-    return learns or (update.ready and update.level > 1e-6)
+    clipped = view.get("clip_frac").slow > 0.0  # only ratios that differ from 1 are clipped
+    return learns or clipped or (update.ready and update.level > 1e-6)
 
 
 def reward_has_fallen(view: View) -> bool:

@@ -145,6 +145,12 @@ class Series(Statistic):
         return 0.886 * self.roughness
 
     @property
+    def later(self) -> float:
+        """The slow mean without the weight that the first value still has in it: of few rows that is most of it."""
+        first = 0.95 ** (self.n - 1) if self.n > 1 else 0.0
+        return (self.slow - first * self.first) / (1.0 - first)
+
+    @property
     def sameness(self) -> float:
         """The chance of as many equal values in a row, if values repeat as often as they did before; 1 for a series of one."""
         before = self.n - self.same

@@ -50,3 +50,9 @@ def test_a_kl_far_from_zero_in_the_first_row_is_a_note(told, unit, limit):
     assert told(ReferenceWrong(), {"kl_mean": np.full(50, 2.0 * limit)}, unit) == [(0, "note", "is_another")]
     assert told(ReferenceWrong(), {"kl_mean": np.full(50, 0.9 * limit)}, unit) == []
     assert told(ReferenceWrong(), {"kl_mean": np.where(np.arange(50) < 1, 0.0, 2.0 * limit)}, unit) == []
+
+
+def test_columns_that_are_not_filled_say_nothing_about_the_reference(told):
+    moves = {"kl_mean": ZERO, "clip_frac": ZERO + 0.01}
+    assert told(ReferenceWrong(), moves) == SAME
+    assert told(ReferenceWrong(), {**moves, "grad_norm": ZERO}) == []

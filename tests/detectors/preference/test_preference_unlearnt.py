@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rldk.core.event import Event
 from rldk.detectors.preference.preference_unlearnt import PreferenceUnlearnt
+from rldk.judge.engine import Engine
 
 ROWS = 200
 AT = np.arange(ROWS)
@@ -55,3 +57,19 @@ def test_a_beta_beyond_every_recipe_is_critical(told, beta):
     found = told(PreferenceUnlearnt(), {"kl_coef": np.full(ROWS, beta), "preference_accuracy": 0.7 + NOISE})
     absurd = (1, "warning", "beta_absurd")
     assert found == ([absurd] if beta < 20.0 else [absurd, (7, "critical", "beta_beyond_recipes")])
+
+
+def test_the_first_row_before_any_update_does_not_count():
+    """All pairs are equal then, and none is in the right order: in a log of sixteen rows it would be half of the slow mean."""
+    engine = Engine([PreferenceUnlearnt()])
+    for row in range(40):
+        engine.observe(Event(10 * row, {"preference_accuracy": 0.6 if row else 0.0}))
+    assert engine.anomalies == []
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "loss", "found"), [(0.62, 0.686, True), (0.62, 0.64, False), (0.75, 0.69, False), (0.52, 0.5, False)]
+)
+def test_pairs_that_are_hardly_ordered_while_the_loss_has_hardly_left_its_start(told, accuracy, loss, found):
+    columns = {"preference_accuracy": np.full(120, accuracy), "loss": np.full(120, loss)}
+    assert bool(told(PreferenceUnlearnt(), columns)) is found

@@ -38,3 +38,10 @@ def test_schedules_are_silent(told, share):
 def test_a_rate_that_is_gone_while_the_run_goes_on_is_a_warning(told):
     assert told(LearningRateTooLow(), {"lr": np.where(AT < 200, 1e-5, 1e-9)}) == [(217, "warning", "gone")]
     assert told(LearningRateTooLow(), {"lr": np.where(AT < 200, 1e-5, 2e-8)}) == []
+
+
+def test_a_rate_that_is_printed_with_one_digit_is_not_gone_while_preferences_are_learnt(told):
+    printed = np.round(2e-6 * np.clip(1.0 - AT / 150.0, 0.0, 1.0), 6)
+    learns = {"preference_margin": AT / 100.0}
+    assert told(LearningRateTooLow(), {"lr": printed, **learns}) == []
+    assert [clause for _, _, clause in told(LearningRateTooLow(), {"lr": printed})] == ["gone"]

@@ -7,7 +7,9 @@ from math import inf, nan
 import numpy as np
 import pytest
 
+from rldk.core.event import Event
 from rldk.detectors.run.nonfinite_metric import NonfiniteMetric
+from rldk.judge.engine import Engine
 
 ROWS = 100
 
@@ -39,7 +41,7 @@ def test_a_loss_scaler_may_lose_single_steps(told):
 
 
 def test_gradient_norms_alone_are_critical_after_eight_in_a_row(told):
-    few = [(50, "note", "once"), (51, "warning", "again")]
+    few = [(50, "note", "once"), (52, "warning", "again")]  # a loss scaler skips two steps as easily as one
     assert told(NonfiniteMetric(), {"grad_norm": at(range(50, 57), inf)}) == few
     assert told(NonfiniteMetric(), {"grad_norm": at(range(50, 58), inf)}) == [*few, (57, "critical", "others")]
 
@@ -86,3 +88,16 @@ def test_numbers_that_training_cannot_hold_are_broken(judge):
     (critical,) = judge(NonfiniteMetric(), {"loss": [1e308] * 30, "kl_mean": signs, "reward_mean": signs})
     assert (critical.index, critical.severity) == (0, "critical")
     assert judge(NonfiniteMetric(), {"loss": [1e37] * 20}) == []
+
+
+def test_a_loss_that_never_has_a_value():
+    def anomalies(first: float | None) -> list[tuple[int, str, str]]:
+        engine = Engine([NonfiniteMetric()])
+        for row in range(40):
+            has = first is not None and row == 0
+            metrics = {"reward_mean": 0.1 * row} | ({"loss": first} if has else {})
+            engine.observe(Event(row, metrics, nulls=() if has else ("loss",)))
+        return [(one.index, one.severity, one.clause) for one in engine.anomalies]
+
+    assert anomalies(None) == [(19, "warning", "never")]
+    assert anomalies(0.5) == []  # it had one: what is missing later is another's

@@ -54,6 +54,11 @@ def test_a_gradient_of_zero_in_every_row_while_rewards_differ(told):
     assert told(PolicyFrozen(), {"grad_norm": ZERO, "reward_std": ZERO}) == []
 
 
+def test_a_gradient_of_zero_in_every_row_is_a_column_that_is_not_filled_where_ratios_are_clipped(told):
+    columns = {"grad_norm": ZERO, "kl_mean": ZERO, "reward_std": SPREAD, "clip_frac": ZERO + 0.001}
+    assert told(PolicyFrozen(), columns) == []
+
+
 def test_a_gradient_of_zero_in_some_rows_is_normal(told):
     assert told(PolicyFrozen(), {"grad_norm": np.where(AT % 2, 1.0, 0.0), "reward_std": SPREAD}) == []
     assert told(PolicyFrozen(), {"grad_norm": np.where(AT == 0, 1.0, 0.0), "reward_std": SPREAD}) == []

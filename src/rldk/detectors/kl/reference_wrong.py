@@ -35,7 +35,10 @@ class ReferenceWrong(Detector):
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean", "reference_is_policy", "dropout_active"),)
     panels: ClassVar = ("kl", "reward")
-    reads: ClassVar = (*SCORES, "kl_update", "weight_change", "kl_coef", "target_kl", "entropy_mean")
+    reads: ClassVar = (
+        *SCORES, "kl_update", "weight_change", "kl_coef", "target_kl", "entropy_mean", "clip_frac", "grad_norm",
+        "policy_grad_norm",
+    )  # fmt: skip
     advice: ClassVar[str] = "Load the reference as a separate model, from the weights that training starts from."
     clear: ClassVar[int] = 5
     clauses: ClassVar = {
@@ -68,7 +71,14 @@ class ReferenceWrong(Detector):
         if kl.n == 1 and view.index == 0 and view.step <= 1 and kl.first > FIRST[unit_of(view)]:
             message = f"KL is {kl.first:.3g} in the first row: the reference is another model, or dropout is active."
             return (Finding("", kl.first, FIRST[unit_of(view)], message, {"kl": kl.first}, clause="is_another"),)
-        if kl.n >= 5 and max(abs(kl.high), abs(kl.low), abs(kl.last)) < ZERO and is_measured(view) and policy_moves(view):
+        zero = kl.n >= 5 and max(abs(kl.high), abs(kl.low), abs(kl.last)) < ZERO
+        if zero and is_measured(view) and policy_moves(view) and not _is_empty(view):
             message = "KL stays zero although the policy moves: the reference is the policy itself."
             return (Finding("", kl.level, ZERO, message, {"kl": kl.level}, clause="is_the_policy"),)
         return ()
+
+
+def _is_empty(view: View) -> bool:
+    """Whether the gradient norm is 0 in every row as well, although the policy moves: then such columns are not filled in."""
+    grad = view.first("grad_norm", "policy_grad_norm")
+    return grad.n > 0 and grad.first == grad.last == 0.0 and grad.repeats == grad.n - 1

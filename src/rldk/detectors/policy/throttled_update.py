@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from math import exp, log
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, works
+from rldk.signals.reward import SCORES
 
 __all__ = ["ThrottledUpdate"]
 
@@ -37,6 +39,7 @@ class ThrottledUpdate(Detector):
     needs: ClassVar = (("sampling_ratio_mean",), tuple(AGREE))
     panels: ClassVar = ("mismatch", "gradients")
     watches: ClassVar = ("sampling_ratio_mean",)
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     special: ClassVar[bool] = True
     advice: ClassVar[str] = (
         "Use importance weights per token instead of per sequence, or normalise them by length, and check that top-p and "
@@ -85,8 +88,9 @@ class ThrottledUpdate(Detector):
             f"The mean importance weight is {weight.level:.3g}, so that updates are scaled down, though sampler and trainer "
             f"agree ({words}: {gap:.2g})."
         )
-        clause = "throttled" if began_low else "fallen"
-        if weight.level < self.lowest:
-            clause, limit = "stopped", self.lowest
         evidence = {"weight": weight.level, name: gap, "log_weight": log(max(weight.level, 1e-12))}
-        return (Finding("", weight.level, limit, message, evidence, clause=clause),)
+        clause, severity = ("throttled", NOTE if works(view) else "") if began_low else ("fallen", "")
+        found = [Finding(severity, weight.level, limit, message, evidence, clause=clause)]
+        if weight.level < self.lowest:
+            found.append(Finding("", weight.level, self.lowest, message, evidence, clause="stopped"))
+        return found

@@ -12,6 +12,9 @@ from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
 __all__ = ["PreferenceUnlearnt"]
 
 BEYOND_RECIPES = 20.0
+LOSSES = ("loss", "dpo_loss")
+LEARNT_LOSS, HARDLY_LEFT = 0.66, 0.68  # a policy begins with a preference loss of ln 2 = 0.693; 0.66 has left it
+CHANCE, FEW = 0.56, 0.65  # shares of pairs in the right order
 
 
 class PreferenceUnlearnt(Detector):
@@ -32,7 +35,7 @@ class PreferenceUnlearnt(Detector):
     family: ClassVar[str] = "preference"
     needs: ClassVar = (("chosen_logp_mean", "preference_accuracy"),)
     panels: ClassVar = ("margin", "logps", "accuracy")
-    reads: ClassVar = ("preference_margin", "policy_lr", "lr", "kl_coef")
+    reads: ClassVar = ("preference_margin", "policy_lr", "lr", "kl_coef", *LOSSES)
     advice: ClassVar[str] = "Lower the learning rate, raise beta, or add a supervised term on the chosen answers; read pairs."
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
@@ -46,7 +49,8 @@ class PreferenceUnlearnt(Detector):
         ),
         "undecided": Clause(
             "chosen answers are not ordered above rejected ones", "warning",
-            "corpus: 11 sound runs order 56 to 92 % of the pairs after fifty updates", persist=15, min_rows=5,
+            "corpus: 32 sound runs order 68 % of the pairs or more after sixty updates, or have a loss below 0.68; seven of "
+            "eight with random labels do neither", persist=15, min_rows=5,
         ),
         "beta_huge": Clause(
             "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; above that, the loss is flat after a few steps",
@@ -78,10 +82,19 @@ class PreferenceUnlearnt(Detector):
                 clauses = ("sinking", "displaced") if lost > self.lost else ("sinking",)
                 limit = (1.0 + self.lost) * start
                 found += [Finding("", chosen.level, limit, message, evidence, clause=clause) for clause in clauses]
-        if accuracy.n >= view.rows(60, 12) and accuracy.slow < 0.56:
-            message = f"After {accuracy.n} rows {accuracy.slow:.0%} of the pairs are in the right order; chance gives half."
-            found.append(Finding("", accuracy.slow, 0.56, message, {"accuracy": accuracy.slow}, clause="undecided"))
+        if accuracy.n >= view.rows(60, 12):
+            found += self._undecided(accuracy.later, view.first(*LOSSES).later, accuracy.n)
         return found
+
+    @staticmethod
+    def _undecided(accuracy: float, loss: float, rows: int) -> list[Finding]:
+        """Whether pairs are in the right order hardly more often than by chance, and the loss agrees."""
+        chance = accuracy < CHANCE and not loss < LEARNT_LOSS
+        if not chance and not (accuracy < FEW and loss > HARDLY_LEFT):
+            return []
+        left = f", and the loss is {loss:.3g}; it began at 0.693" if loss == loss else ""
+        message = f"After {rows} rows {accuracy:.0%} of the pairs are in the right order; chance gives half{left}."
+        return [Finding("", accuracy, CHANCE if chance else FEW, message, {"accuracy": accuracy}, clause="undecided")]
 
     @staticmethod
     def _beta(view: View) -> list[Finding]:

@@ -27,12 +27,12 @@ class LearningRateTooLow(Detector):
     References: cosine and linear schedules are below a thousandth of their peak in their last two percent.
     """
 
-    __slots__ = ("_gone", "_highest", "_rows", "share")
+    __slots__ = ("_fine", "_gone", "_highest", "_rows", "share")
     type: ClassVar[str] = "learning_rate_too_low"
     family: ClassVar[str] = "run"
     needs: ClassVar = (RATES,)
     panels: ClassVar = ("lr", "reward", "kl")
-    reads: ClassVar = (*SCORES, "kl_mean", "kl_update", "weight_change")
+    reads: ClassVar = (*SCORES, "kl_mean", "kl_update", "weight_change", "clip_frac", "preference_margin")
     advice: ClassVar[str] = "Set the learning rate, and check the number of steps that its schedule was made for."
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
@@ -55,6 +55,7 @@ class LearningRateTooLow(Detector):
         super().reset()
         self._highest = 0.0
         self._gone = self._rows = 0
+        self._fine = False
 
     def find(self, view: View) -> Sequence[Finding]:
         series = view.first(*RATES)
@@ -63,14 +64,15 @@ class LearningRateTooLow(Detector):
             return ()
         self._rows += 1
         self._highest = max(self._highest, rate)
+        self._fine = self._fine or (rate > 0.0 and float(f"{rate:.0e}") != rate)
         if self._highest == 0.0:
             if _moves(view):
                 return ()
             message = "The learning rate has been 0 since the first row."
             return (Finding("", rate, 0.0, message, {"lr": rate}, clause="zero"),)
         self._gone = self._gone + 1 if rate < self.share * self._highest else 0
-        if not self._gone or self._gone < 0.05 * self._rows:
-            return ()
+        if not self._gone or self._gone < 0.05 * self._rows or (rate == 0.0 and not self._fine and _moves(view)):
+            return ()  # printed with one digit, a small rate is 0
         message = f"The learning rate is {rate:.2g}, down from {self._highest:.3g}, and the run continues."
         return (Finding("", rate, self.share * self._highest, message, {"lr": rate, "highest": self._highest}, clause="gone"),)
 
@@ -79,4 +81,6 @@ def _moves(view: View) -> bool:
     """Whether the policy still learns: then the rate was rounded when it was printed."""
     kl = view.get("kl_mean")
     watched = view.get("weight_change").n > 0
-    return policy_moves(view) or (not watched and kl.ready and abs(kl.level) > 1e-4)
+    margin = view.get("preference_margin")
+    learns = margin.ready and margin.level > margin.start + 4.0 * margin.noise
+    return policy_moves(view) or (not watched and (learns or (kl.ready and abs(kl.level) > 1e-4)))

@@ -16,6 +16,7 @@ WATCHED = (
     *LOSSES, *NORMS, "kl_mean", "kl_update", "entropy_mean", "reward_mean", "ratio_mean", "advantage_mean", "value_mean",
 )  # fmt: skip
 CALIBRATION = 8
+EMPTY_ROWS = 20  # rows without a value of the loss: by then every trainer has made an update
 """Consecutive gradient norms that a loss scaler may lose while it finds its scale."""
 HUGE = 3.5e38
 """Larger than any 32-bit float: a metric beyond it is as broken as an infinite one."""
@@ -42,7 +43,7 @@ class NonfiniteMetric(Detector):
     References: Hugging Face's `logging_nan_inf_filter` hides a NaN loss and leaves it in `grad_norm`.
     """
 
-    __slots__ = ()
+    __slots__ = ("_empty",)
     type: ClassVar[str] = "nonfinite_metric"
     family: ClassVar[str] = "run"
     needs: ClassVar = (WATCHED,)
@@ -59,12 +60,27 @@ class NonfiniteMetric(Detector):
         "others": Clause(
             "a metric is not finite for many rows", "critical", "a gap in a log is shorter than ten rows", persist=1, min_rows=1,
         ),
+        "never": Clause(
+            "the loss is logged in every row and has never had a value", "warning",
+            "definition: a loss without a value has no gradient, or the update is not reached", persist=1, min_rows=1,
+        ),
         "again": Clause("a metric is not finite twice in a row", "warning", "definition", persist=1, min_rows=1),
         "once": Clause("a metric is not finite in one row", NOTE, "trainers skip such a step or response", persist=1, min_rows=1),
     }  # fmt: skip
 
+    _empty: int  # rows in which the loss was logged without a value
+
+    def reset(self) -> None:
+        super().reset()
+        self._empty = 0
+
     def find(self, view: View) -> Sequence[Finding]:
-        metrics = view.event.metrics
+        metrics, nulls = view.event.metrics, view.event.nulls
+        if nulls and "loss" in nulls and not view.get("loss").n:
+            self._empty += 1
+            if self._empty >= EMPTY_ROWS:
+                message = f"The loss was logged in {self._empty} rows, and never had a value: is there any update?"
+                return (Finding("", float(self._empty), float(EMPTY_ROWS), message, clause="never"),)
         if -HUGE < sum(metrics.values()) < HUGE and -HUGE < metrics.get("reward_mean", 0.0) < HUGE:
             return ()  # if the sum is finite, so is each of them, unless two cancel out
         bad = [
@@ -100,6 +116,7 @@ class NonfiniteMetric(Detector):
         norms = [run for name, run in runs.items() if name in NORMS]
         if norms:
             hidden = view.event.metrics.get("loss") == 0.0 or len(runs) > len(norms)
+            few = "again" if longest > 2 else "once"  # a loss scaler that seeks its scale skips two steps as easily as one
             return "others" if max(norms) >= (2 if hidden else CALIBRATION) else few
         return "others" if longest >= GAP or len(runs) >= 3 else few
 

@@ -25,7 +25,7 @@ __all__ = [
     "rows_of_beginning",
 ]  # fmt: skip
 
-HISTORY_KEYS = ("log_history", "history", "logs", "metrics", "rows", "steps", "step_logs", "training_history", "data")
+HISTORY_KEYS = ("log_history", "history", "logs", "metrics", "rows", "steps", "step_logs", "training_history", "episodes", "data")
 _STEPS = frozenset({*STEP_KEYS, "steps", "iterations", "iters", "global_steps"})
 _NAME = re.compile(r'"((?:[^"\\]|\\.){0,256})"\s*:')  # bounded: without an end it would hold each letter of a long text
 _FIRST_ROW = re.compile(r"\[\s*\{")
