@@ -49,7 +49,7 @@ FAILURES = (
             "loss_explosion": "The loss spikes in the same rows, by orders of magnitude.",
         },
         ("gradient_norm_zero",),
-        recorded="rloo-old-dense--s1--kl_coef_negative",
+        recorded="rloo-dense--s2--reference_shared",
     ),
     Failure(
         "gradient_imbalance_anomaly", "One gradient is a hundred times the other",
