@@ -129,7 +129,10 @@ def test_a_reward_whose_component_for_right_answers_has_no_part_in_it(clauses, n
     assert clauses(RewardHacking(), columns) == found
 
 
-@pytest.mark.parametrize(("lost", "rough", "found"), [(0.8, 0.005, ["warning", "critical"]), (0.2, 0.005, []), (0.0, 0.1, [])])
+@pytest.mark.parametrize(
+    ("lost", "rough", "found"),
+    [(0.8, 0.005, ["warning", "critical"]), (0.4, 0.005, ["warning"]), (0.2, 0.005, []), (0.4, 0.1, []), (0.0, 0.1, [])],
+)
 def test_a_judge_that_falls_while_the_reward_rises(where, lost, rough, found):
     """The reward goes on rising, its judge has had its best at row 80 and loses a share of it over a hundred rows."""
     quality = np.minimum(AT / 80.0, 1.0) - lost * np.clip((AT - 80) / 100.0, 0.0, 1.0) + noise(rough, 1)

@@ -15,6 +15,7 @@ __all__ = ["RewardHacking"]
 
 CORRECT = re.compile(r"correct|accura|answer|solved|exact|gold|pass", re.IGNORECASE)
 HELD_OUT = ("eval_accuracy", "eval_reward_mean", "eval_distinct_2")
+SLIPPED, LONG = 0.25, 0.15  # share of its range that a held-out quality has lost, and of the run since its best
 
 
 class RewardHacking(Detector):
@@ -62,6 +63,11 @@ class RewardHacking(Detector):
             "the reward rises while held-out quality falls, over many steps", "critical",
             "as `held_out`: held-out data is what the reward stands for", persist=12, min_rows=5,
         ),
+        "held_out_slips": Clause(
+            "the reward is at its best while held-out quality has been falling for long", "warning",
+            "Gao et al. 2023: the true score peaks and falls while the proxy keeps rising; a quarter of its range, and six times "
+            "its noise, are no chance", persist=10, min_rows=4,
+        ),
         "hollow": Clause(
             "the reward rises while the component that stands for correctness does not", "warning",
             "open-r1 issue 255: the format is learnt and the answers are not", persist=10, min_rows=5,
@@ -83,7 +89,7 @@ class RewardHacking(Detector):
         signs = [*(sign for sign in damage(view) if sign.channel != "spread"), *self._fallen(view)]  # the task is solved
         strong = [sign for sign in signs if sign.strong]
         if not strong and len(signs) < 2:
-            return self._hollow(view)
+            return self._slips(view) or self._hollow(view)
         told = ", ".join(sign.words for sign in signs)
         rose = f"The reward rose by {series.level - reward.start:.3g}, to {series.level:.4g}"
         message = f"{rose}, while {told}: evidence of reward hacking."
@@ -95,6 +101,21 @@ class RewardHacking(Detector):
         elif len(signs) > 1 and strong:
             found.append(Finding("", float(len(signs)), 2.0, message, evidence, clause="several_channels"))
         return found
+
+    @staticmethod
+    def _slips(view: View) -> Sequence[Finding]:
+        """A held-out quality whose best lies long behind, and that has fallen since beyond its noise."""
+        for name in HELD_OUT[:2]:
+            series = view.get(name)
+            if series.n < 10 or view.index - series.high_index < max(10.0, LONG * view.index):
+                continue
+            fall = held_out_fall(series, has_zero=name != "eval_reward_mean")
+            if fall.lost > max(SLIPPED * fall.whole, 6.0 * fall.noise):
+                what = name.removeprefix("eval_").removesuffix("_mean")
+                fell = f"held-out {what} fell from {fall.best:.3g} to {fall.now:.3g}"
+                message = f"The reward is at its best, {view.get('reward_mean').level:.4g}, while {fell}."
+                return (Finding("", fall.now, fall.best - fall.lost, message, {"lost": fall.lost}, clause="held_out_slips"),)
+        return ()
 
     @staticmethod
     def _hollow(view: View) -> Sequence[Finding]:
