@@ -43,6 +43,13 @@ STYLES = {
 }
 
 
+def test_a_share_that_is_written_as_a_part_of_a_whole(text_log: Any) -> None:
+    text = "".join(f"step={n}/9 loss=0.5 reward=0.25 correct={n}/8\n" for n in range(1, 5))
+    run = text_log.run(text, "keyvalue")
+    assert run.steps.tolist() == [1, 2, 3, 4]
+    assert text_log.values(run, "accuracy") == [0.125, 0.25, 0.375, 0.5]
+
+
 @pytest.mark.parametrize("style", STYLES)
 def test_many_ways_to_write_a_row(text_log: Any, style: str) -> None:
     text = "".join(STYLES[style].format(s=10 * n, l=0.5 / n, r=-0.25 * n) for n in range(1, 5))

@@ -42,7 +42,8 @@ _MOST_NUMBERS = 2_000  # of a line that may be a row
 class TextForm:
     """What the numbers of a line are, by position; `cells` are position, key and factor. A line may not be a row.
 
-    `lists` are numbers in brackets under one name, such as `rewards=[0, 1]`, of which the mean counts.
+    `lists` are numbers in brackets under one name, such as `rewards=[0, 1]`, of which the mean counts. `shares` are positions
+    of numbers that are given as a part of the next one, such as `correct=3/8`.
     """
 
     step: int | None
@@ -51,6 +52,7 @@ class TextForm:
     cells: tuple[tuple[int, str, float], ...]
     is_row: bool
     lists: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    shares: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
         return self.is_row
@@ -65,6 +67,8 @@ class TextForm:
         found: dict[str, Any] = {"step": np.array(values[-3], dtype=np.float64)}
         for position, key, factor in self.cells:
             found[key] = numbers_of(values[position], factor)
+            if position in self.shares:
+                found[key] = np.array([_share(*row) for row in zip(values[position], values[position + 1], strict=True)])
         for key, positions in self.lists:
             found[key] = np.array([_mean(row) for row in zip(*(values[position] for position in positions), strict=True)])
         for name, cells in (("epoch", values[-2]), ("wall_time", values[-1])):
@@ -76,6 +80,11 @@ class TextForm:
 def _mean(texts: tuple[str, ...]) -> float:
     numbers = [number for text in texts if (number := parse_number(text)) is not None]
     return sum(numbers) / len(numbers) if numbers else math.nan
+
+
+def _share(part: str, whole: str) -> float:
+    count, of = parse_number(part), parse_number(whole)
+    return count / of if count is not None and of else math.nan
 
 
 def form_of_text(words: tuple[str, ...]) -> TextForm:
@@ -106,7 +115,13 @@ def form_of_text(words: tuple[str, ...]) -> TextForm:
             cells.append((position, key, factor))
     measured = sum(_measures(key) for _, key, _ in cells) + len(lists)
     placed = step is not None or epoch is not None
-    return TextForm(step, total, epoch, tuple(cells), measured + placed >= 2 and measured > 0, tuple(lists.values()))
+    shares = tuple(position for position, key, _ in cells if words[position + 1] == "/" and _is_share(key))
+    return TextForm(step, total, epoch, tuple(cells), measured + placed >= 2 and measured > 0, tuple(lists.values()), shares)
+
+
+def _is_share(key: str) -> bool:
+    place = locate(key)
+    return place is not None and place.metric.endswith(("accuracy", "_frac"))
 
 
 def _measures(key: str) -> bool:
