@@ -127,7 +127,7 @@ METRICS: tuple[Metric, ...] = (
     metric("reward_max", "reward", "highest score in the batch", "reward", aliases="max_reward rewards_max score_max"),
     metric(
         "reward_zero_std_frac", "reward", "share of groups in which all responses scored the same, so that nothing can be learnt from them", "fraction", "batch", "high",
-        aliases="zero_std_frac frac_zero_std zero_std_ratio zero_std_group_ratio zero_std_group_frac zero_variance_frac zero_adv_fraction zero_adv_frac zero_advantage_frac",
+        aliases="zero_std_frac frac_zero_std zero_std_ratio zero_std_group_ratio zero_std_group_frac zero_variance_frac zero_adv_fraction zero_adv_frac zero_advantage_frac zero_advantage_fraction zero_advantage_ratio flat_reward_group_ratio",
         complements="effective_signal_fraction informative_group_frac informative_groups_frac frac_informative_groups",
     ),
     metric("groups_all_good_frac", "reward", "share of groups in which every response got the same good score: too easy to learn from", "fraction", "batch", "both"),
@@ -205,7 +205,7 @@ METRICS: tuple[Metric, ...] = (
     metric("turns_max", "length", "largest number of turns of an episode", "count", "batch"),
     metric("max_turns_frac", "length", "share of episodes that ended at the limit of turns", "fraction", "sequence", "high"),
     metric("length_reward_corr", "length", "rank correlation of response length with reward", "1", "batch", "both", aliases="length_reward_correlation"),
-    metric("preference_margin", "preference", "implicit reward of chosen minus rejected", "reward", "sequence", "both", aliases="margins margin reward_margin"),
+    metric("preference_margin", "preference", "implicit reward of chosen minus rejected", "reward", "sequence", "both", aliases="margins margin reward_margin dpo_margin dpo_margin_mean margin_mean"),
     metric("preference_accuracy", "preference", "share of pairs whose chosen answer scores higher", "fraction", "sequence", "low", aliases="accuracies"),
     metric("chosen_reward_mean", "preference", "implicit reward of the chosen answers", "reward", "sequence", "both", aliases="chosen_reward"),
     metric("rejected_reward_mean", "preference", "implicit reward of the rejected answers", "reward", "sequence", "both", aliases="rejected_reward"),
