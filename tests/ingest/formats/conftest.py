@@ -49,7 +49,8 @@ SQLiteStorage.export_to_parquet()
 
 
 def _run(script: str, folder: Path, **environment: str) -> None:
-    settings = {**os.environ, "HF_HUB_OFFLINE": "1", "HOME": str(folder), **environment}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}  # W&B used here would serve it too
+    settings = {**own, "HF_HUB_OFFLINE": "1", "HOME": str(folder), **environment}
     done = subprocess.run([sys.executable, "-c", script], cwd=folder, env=settings, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
