@@ -55,6 +55,13 @@ def test_no_gain_in_four_hundred_rewards(judge, reward):
     assert "The learning rate is 1e-07 now." in anomaly.advice
 
 
+def test_no_trend_in_a_log_without_a_kl_is_a_note(told):
+    flat = {"reward_mean": (-3.0 + noise(0.5))[:150]}
+    assert [(severity, clause) for _, severity, clause in told(Plateau(), flat)] == [("note", "no_trend")]
+    assert told(Plateau(), {**flat, "kl_mean": np.full(150, 0.01)}) == []  # it moves a little: it has time
+    assert told(Plateau(), {"reward_mean": (-3.0 + AT / 50.0 + noise(0.5))[:150]}) == []
+
+
 def test_a_policy_that_has_left_its_reference_for_nothing(clauses):
     assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.4)}, TOKEN) == [
         (44, "warning", "drifts"), (72, "critical", "gains_nothing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.reward import SCORES, score_of
 from rldk.signals.series import Series
 
@@ -75,6 +75,10 @@ class DeadReward(Detector):
             "definition: a mean over responses differs less from row to row than they do, if they are of one distribution; sound "
             "public runs differ by three times as much for up to sixteen rows", persist=25, min_rows=10,
         ),
+        "full_marks": Clause(
+            "every response has had the full score since the first row", NOTE,
+            "definition: groups without a spread have no gradient", persist=20, min_rows=8,
+        ),
         "constant_early": Clause(
             "the reward has been the same number since the first row", "warning",
             "a hard task scores nothing at first; after ten updates it is worth a look", persist=10, min_rows=5,
@@ -94,8 +98,10 @@ class DeadReward(Detector):
         gone = spread.n >= 3 and _is_gone(spread)
         dead = groups.n >= 3 and groups.level >= 0.96 and (groups.last >= 0.96 or groups.slow > 0.8)
         apart = _depends_on_prompts(view, score, spread)
-        if not (same or gone or dead or apart) or _is_solved(view, score):
+        if not (same or gone or dead or apart):
             return ()
+        if _is_solved(view, score):
+            return self._full_marks(score) if same and score.same >= score.n else ()
         where = f" at {score.last:.4g}" if score.n else ""
         evidence = {"reward": score.last, "rows": float(score.same)}
         found = []
@@ -120,6 +126,13 @@ class DeadReward(Detector):
             clauses = ("hardly_any_groups", "dead_groups") if none else ("hardly_any_groups",)
             found += [Finding("", groups.level, self.groups, message, evidence, clause=clause) for clause in clauses]
         return found
+
+
+    @staticmethod
+    def _full_marks(score: Series) -> Sequence[Finding]:
+        """A reward of 1 in every row since the first."""
+        message = f"Every response of all {score.n} rows has the full score: there is nothing to learn from these prompts."
+        return (Finding("", score.last, 1.0, message, {"rows": float(score.n)}, clause="full_marks"),)
 
 
 def _depends_on_prompts(view: View, score: Series, spread: Series) -> bool:

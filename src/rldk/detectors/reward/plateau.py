@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import kl_level
 from rldk.signals.reward import score_of
 
@@ -101,6 +101,10 @@ class Plateau(Detector):
             "after fifty updates neither the policy nor the reward has moved", "warning",
             "corpus: learning rates a thousand times too low", persist=10, min_rows=4,
         ),
+        "no_trend": Clause(
+            "the reward has no trend, and the log does not say whether the policy moves", NOTE,
+            "as `wanders`; without a KL it may be a slow start as well", persist=10, min_rows=4,
+        ),
         "flat": Clause(
             "after hundreds of updates the reward has no trend", "warning",
             "public runs: healthy ones show a trend (t above 2) after 300 updates", persist=5, min_rows=3,
@@ -157,6 +161,8 @@ class Plateau(Detector):
             found.append("hardly_moves")
         if self._is_long(view, rows) and not self._was_lost(view):
             found.append("flat")
+        elif rows >= view.rows(1.5 * self.rows, 20) and not view.get("kl_mean").n and view.reward.trend < self.t:
+            found.append("no_trend")
         return found
 
     def _is_long(self, view: View, rows: int) -> bool:

@@ -116,7 +116,9 @@ class NonfiniteMetric(Detector):
         norms = [run for name, run in runs.items() if name in NORMS]
         if norms:
             hidden = view.event.metrics.get("loss") == 0.0 or len(runs) > len(norms)
-            few = "again" if longest > 2 else "once"  # a loss scaler that seeks its scale skips two steps as easily as one
+            lost = max(view.get(name).nonfinite for name in runs if name in NORMS)
+            often = lost > max(3, 0.25 * view.index)
+            few = "again" if longest > 2 or often else "once"  # a loss scaler skips two steps as easily as one
             return "others" if max(norms) >= (2 if hidden else CALIBRATION) else few
         return "others" if longest >= GAP or len(runs) >= 3 else few
 
