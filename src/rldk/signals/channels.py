@@ -13,7 +13,10 @@ from rldk.signals.kl import kl_level
 from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
-__all__ = ["CHANNEL_METRICS", "Sign", "damage", "ending_share", "harm", "policy_moves", "reward_has_fallen"]
+__all__ = [
+    "CHANNEL_METRICS", "PREFERENCE_LOSSES", "Sign", "damage", "ending_share", "harm", "policy_moves", "reward_has_fallen",
+    "works",
+]  # fmt: skip
 
 CHANNEL_METRICS = (
     "entropy_mean", "vocab_size", "truncated_frac", "eos_frac", "eos_count", "rollout_length_mean", "reward_std", "kl_mean",
@@ -21,6 +24,8 @@ CHANNEL_METRICS = (
     "policy_grad_norm", "chosen_logp_mean",
 )  # fmt: skip
 """All metrics that `damage` reads."""
+PREFERENCE_LOSSES = ("loss", "dpo_loss")
+"""The loss of a preference training: the whole of it, or that of the pairs alone where nothing else is logged."""
 ENTROPY_GONE, ENTROPY_SHARE = 0.02, 0.1
 """Entropy (nats per token) and share of its start below which a policy writes one text. Healthy language models of public
 runs end between 0.006 and 2, but those below 0.02 started below 0.3."""

@@ -81,4 +81,4 @@ class ReferenceWrong(Detector):
 def _is_empty(view: View) -> bool:
     """Whether the gradient norm is 0 in every row as well, although the policy moves: then such columns are not filled in."""
     grad = view.first("grad_norm", "policy_grad_norm")
-    return grad.n > 0 and grad.first == grad.last == 0.0 and grad.repeats == grad.n - 1
+    return grad.last == 0.0 and grad.same == grad.n

@@ -26,7 +26,8 @@ class ThrottledUpdate(Detector):
         difference per token becomes a factor near 0 for a long response: the update is throttled, long responses most of all,
         and nothing else looks wrong.
     When it misfires: a sampler that differs on purpose (another temperature, top-p) has weights far from 1 too; then the
-        log-probabilities usually differ as well.
+        log-probabilities usually differ as well. Weights that were low from the start are only a note while the reward thrives
+        and nothing is damaged.
     What to do: use weights per token instead of per sequence, or weights that are normalised by length; check that top-p,
         temperature and the chat template are the same on both sides.
     References: trl#5814 (mean weight 0.569, and 0.993 after the fix), NeMo-RL#2269 (0.0596, gradient norm 8.6e-5); verl's guide

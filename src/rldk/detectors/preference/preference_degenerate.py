@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import PREFERENCE_LOSSES
 
 __all__ = ["ABSURD_BETA", "PreferenceDegenerate"]
 
@@ -29,7 +30,7 @@ class PreferenceDegenerate(Detector):
     __slots__ = ("accuracy", "dead", "displaced", "margin")
     type: ClassVar[str] = "preference_degenerate"
     family: ClassVar[str] = "preference"
-    needs: ClassVar = (("preference_margin",), ("grad_norm", "preference_accuracy", "loss"))
+    needs: ClassVar = (("preference_margin",), ("grad_norm", "preference_accuracy", *PREFERENCE_LOSSES))
     panels: ClassVar = ("margin", "logps", "accuracy")
     watches: ClassVar = ("preference_margin",)
     reads: ClassVar = ("chosen_reward_mean", "kl_coef")
@@ -69,8 +70,8 @@ class PreferenceDegenerate(Detector):
         margin, accuracy = view.get("preference_margin"), view.get("preference_accuracy")
         if margin.n < view.rows(10, 4) or margin.level < self.margin or (accuracy.ready and accuracy.level < self.accuracy):
             return None
-        pull = view.first("grad_norm", "loss")
-        flat = 0.0 <= view.get("loss").level < FLAT
+        pull = view.first("grad_norm", *PREFERENCE_LOSSES)
+        flat = 0.0 <= view.first(*PREFERENCE_LOSSES).level < FLAT
         if not pull.ready or not (flat or abs(pull.level) <= self.dead * abs(pull.start)):
             return None
         chosen = view.get("chosen_reward_mean")

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
+from rldk.signals.channels import PREFERENCE_LOSSES
 
 __all__ = ["PreferenceUnlearnt"]
 
 BEYOND_RECIPES = 20.0
-LOSSES = ("loss", "dpo_loss")
 LEARNT_LOSS, HARDLY_LEFT = 0.66, 0.68  # a policy begins with a preference loss of ln 2 = 0.693; 0.66 has left it
 CHANCE, FEW = 0.56, 0.65  # shares of pairs in the right order
 
@@ -35,7 +35,7 @@ class PreferenceUnlearnt(Detector):
     family: ClassVar[str] = "preference"
     needs: ClassVar = (("chosen_logp_mean", "preference_accuracy"),)
     panels: ClassVar = ("margin", "logps", "accuracy")
-    reads: ClassVar = ("preference_margin", "policy_lr", "lr", "kl_coef", *LOSSES)
+    reads: ClassVar = ("preference_margin", "policy_lr", "lr", "kl_coef", *PREFERENCE_LOSSES)
     advice: ClassVar[str] = "Lower the learning rate, raise beta, or add a supervised term on the chosen answers; read pairs."
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
@@ -49,8 +49,8 @@ class PreferenceUnlearnt(Detector):
         ),
         "undecided": Clause(
             "chosen answers are not ordered above rejected ones", "warning",
-            "corpus: 32 sound runs order 68 % of the pairs or more after sixty updates, or have a loss below 0.68; seven of "
-            "eight with random labels do neither", persist=15, min_rows=5,
+            "corpus: from the sixtieth row on, none of 30 sound runs orders less than 65 % of the pairs with a loss above 0.68, "
+            "and all of five with random labels do", persist=15, min_rows=5,
         ),
         "beta_huge": Clause(
             "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; above that, the loss is flat after a few steps",
@@ -83,7 +83,7 @@ class PreferenceUnlearnt(Detector):
                 limit = (1.0 + self.lost) * start
                 found += [Finding("", chosen.level, limit, message, evidence, clause=clause) for clause in clauses]
         if accuracy.n >= view.rows(60, 12):
-            found += self._undecided(accuracy.later, view.first(*LOSSES).later, accuracy.n)
+            found += self._undecided(accuracy.later, view.first(*PREFERENCE_LOSSES).later, accuracy.n)
         return found
 
     @staticmethod

@@ -64,7 +64,7 @@ class NonfiniteMetric(Detector):
             "the loss is logged in every row and has never had a value", "warning",
             "definition: a loss without a value has no gradient, or the update is not reached", persist=1, min_rows=1,
         ),
-        "again": Clause("a metric is not finite twice in a row", "warning", "definition", persist=1, min_rows=1),
+        "again": Clause("a metric is not finite in several rows", "warning", "definition", persist=1, min_rows=1),
         "once": Clause("a metric is not finite in one row", NOTE, "trainers skip such a step or response", persist=1, min_rows=1),
     }  # fmt: skip
 

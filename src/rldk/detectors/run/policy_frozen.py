@@ -7,7 +7,7 @@ from math import frexp, inf, log
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
-from rldk.signals.channels import policy_moves
+from rldk.signals.channels import PREFERENCE_LOSSES, policy_moves
 from rldk.signals.kl import is_measured
 from rldk.signals.reward import SCORES
 from rldk.signals.series import Series
@@ -17,7 +17,6 @@ __all__ = ["PolicyFrozen"]
 ZERO = 1e-6  # nats: a smaller KL is rounding
 LN2 = log(2.0)
 GRADIENTS = ("policy_grad_norm", "grad_norm")
-LOSSES = ("loss", "dpo_loss")
 NORMS, MAX_NORMS = 6, 64  # gradient norms from which it is known that they have 16 bits, and that are looked at
 LATE, LEARNT = 50.0, 0.75  # updates after which preferences should be learnt, and the accuracy that shows it
 
@@ -48,8 +47,8 @@ class PolicyFrozen(Detector):
     )
     panels: ClassVar = ("kl", "gradients", "reward")
     reads: ClassVar = (
-        *SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", *LOSSES, "policy_lr", "lr", "preference_accuracy",
-        "clip_frac",
+        *SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", *PREFERENCE_LOSSES, "policy_lr", "lr",
+        "preference_accuracy", "clip_frac",
     )  # fmt: skip
     advice: ClassVar[str] = (
         "Check which parameters require gradients and belong to the optimizer, that the reference is a separate model, and "
@@ -122,7 +121,7 @@ class PolicyFrozen(Detector):
         if self._norms < MAX_NORMS or self._coarse >= NORMS:
             found += self._by_precision(view)
         margin = view.get("preference_margin")
-        if margin.n >= 8 and abs(view.first(*LOSSES).level - LN2) < 2e-3 and 0.0 < abs(margin.level) < 5e-3:
+        if margin.n >= 8 and abs(view.first(*PREFERENCE_LOSSES).level - LN2) < 2e-3 and 0.0 < abs(margin.level) < 5e-3:
             found += self._by_loss(view, margin)
         return found
 
@@ -147,7 +146,7 @@ class PolicyFrozen(Detector):
     @staticmethod
     def _by_loss(view: View, margin: Series) -> list[Finding]:
         """Findings for a preference loss at ln 2, the loss of a zero margin."""
-        loss, beta, rate = view.first(*LOSSES).level, view.get("kl_coef").last, view.first("policy_lr", "lr")
+        loss, beta, rate = view.first(*PREFERENCE_LOSSES).level, view.get("kl_coef").last, view.first("policy_lr", "lr")
         if beta > 0.0 and abs(margin.level) > 0.05 * beta:
             return []  # the log-probabilities have moved; a small beta hides it in the loss
         message = f"The preference loss is {loss:.4g} after {margin.n} rows; it started at ln 2 = 0.6931."
