@@ -59,6 +59,16 @@ FAILURES = (
         ("no_update_kl",),
     ),
     Failure(
+        "batch_overused", "Each batch is used for too many passes",
+        "Each batch is trained on ten times or more, and an update moves the policy many times further than is usual.",
+        ("kl_update",),
+        {
+            "learning_rate_too_high": "There are few passes per batch, and the updates are just as large.",
+            "clip_saturation": "Many tokens are clipped, whatever the number of passes.",
+        },
+        ("no_update_kl",),
+    ),
+    Failure(
         "ratio_explosion", "The probability ratio leaves 1",
         "The mean ratio of new to old probability is far from 1, or its spread has grown many times over.",
         ("ratio", "kl_update"),

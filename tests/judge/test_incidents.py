@@ -180,6 +180,7 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["policy_frozen.no_gradient", "plateau.still"], "policy_frozen"),
         (["reference_wrong.is_the_policy"], "reference_wrong"),
         (["weights_replaced.fell_back"], "weights_replaced"),
+        (["batch_overused.overused", "kl_explosion", "policy_collapse"], "too_many_epochs"),
         (["reward_changed.flipped", "policy_collapse"], "reward_flipped"),
         (["nonfinite_metric.reward"], "reward_nonfinite"),
         (["too_few_prompts.few", "plateau"], "too_few_prompts"),

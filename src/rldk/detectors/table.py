@@ -35,6 +35,7 @@ from rldk.detectors.length.eos_starvation import EosStarvation
 from rldk.detectors.length.length_bias import LengthBias
 from rldk.detectors.length.length_collapse import LengthCollapse
 from rldk.detectors.length.length_runaway import LengthRunaway
+from rldk.detectors.policy.batch_overused import BatchOverused
 from rldk.detectors.policy.clip_saturation import ClipSaturation
 from rldk.detectors.policy.entropy_collapse import EntropyCollapse
 from rldk.detectors.policy.entropy_explosion import EntropyExplosion
@@ -115,6 +116,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     ResponseCollapse,
     ClipSaturation,
     RatioExplosion,
+    BatchOverused,
     TemperatureWrong,
     TrainInferenceMismatch,
     SamplerMismatch,

@@ -55,6 +55,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
         "weight_change": around(1e-4, 0.1, 2) * np.where(AT == 100, 500.0, 1.0),
     },
     "batch_too_small": {"batch_size": np.full(ROWS, 2.0), "reward_mean": around(0.5, 0.1)},
+    "batch_overused": {"num_iterations": np.full(ROWS, 20.0), "kl_update": around(0.4, 0.1)},
     "value_frozen": {"weight_change_value": np.zeros(ROWS), "reward_mean": around(0.5, 0.1)},
     "throttled_update": {"sampling_ratio_mean": around(0.4, 0.05), "mismatch_logp_diff": around(0.01, 0.1)},
     "importance_weights_degenerate": {"mismatch_ess": np.where(LATE, 0.1, 0.9) * around(1.0, 0.05)},

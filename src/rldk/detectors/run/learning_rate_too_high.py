@@ -10,7 +10,7 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm, works
 from rldk.signals.reward import SCORES
 
-__all__ = ["LearningRateTooHigh"]
+__all__ = ["LARGE_UPDATE", "MANY_PASSES", "LearningRateTooHigh"]
 
 RATES = ("policy_lr", "lr")
 ABSURD = 0.5  # no optimizer of a language model survives this
@@ -20,6 +20,8 @@ LANGUAGE = ("kl_mean", "rollout_length_mean", "preference_margin", "eos_count", 
 """Metrics that only runs of language models log."""
 SANE = 1e-3  # highest rate that recipes use for language models, adapters included
 JUMP, LEAP = 4.0, 9.0
+LARGE_UPDATE = 0.12  # KL of an update, in nats per token
+MANY_PASSES = 10  # over one batch: then large updates come from these, and `batch_overused` reports them
 SETTLED = 5  # rows after which a rise of the learning rate is not a warm-up
 
 
@@ -45,7 +47,7 @@ class LearningRateTooHigh(Detector):
     family: ClassVar[str] = "run"
     needs: ClassVar = (("kl_update", "policy_lr", "lr", "weight_change"),)
     panels: ClassVar = ("lr", "kl", "gradients")
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "preference_margin")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "preference_margin", "num_iterations")
     advice: ClassVar[str] = (
         "Lower the learning rate by a factor of three to ten, warm it up, use fewer epochs per batch, and set a target for "
         "the KL of an update."
@@ -92,7 +94,7 @@ class LearningRateTooHigh(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "update_limit": Setting(0.12, "KL of an update that is far too large, in nats per token", min=0.0),
+        "update_limit": Setting(LARGE_UPDATE, "KL of an update that is far too large, in nats per token", min=0.0),
         "high": Setting(HIGH, "learning rate that is too high", min=0.0),
     }
     update_limit: float
@@ -114,7 +116,7 @@ class LearningRateTooHigh(Detector):
             message = f"Each update changes the weights by {weights.level:.0%}, and {listed(damaged)}."
             found.append(Finding("", weights.level, TORN, message, {"weight_change": weights.level}, clause="weights_torn"))
         update = view.get("kl_update")
-        if update.n >= 3 and update.level > self.update_limit:
+        if update.n >= 3 and update.level > self.update_limit and not view.get("num_iterations").last >= MANY_PASSES:
             message = f"Updates move the policy by {update.level:.3g} nats per token; 1e-4 to 0.02 is usual"
             evidence = {"kl_update": update.level}
             severity = NOTE if works(view) else ""
