@@ -53,6 +53,31 @@ def test_a_loss_that_grows_alone_warns(judge):
     assert anomaly.family == "value" and "learning rate (now 1e-05)" in anomaly.advice
 
 
+def growing(rate: float = 0.03) -> np.ndarray:
+    """A reward that begins to grow without bound at row 100."""
+    return np.exp(rate * np.maximum(AT - 100, 0)) + np.random.default_rng(0).normal(0.0, 0.05, ROWS)
+
+
+def test_values_that_lag_behind_a_growing_reward_are_a_warning(told):
+    reward = growing()
+    loss = np.maximum(0.3 * (reward - 1.0) ** 2, 0.1) * noise(0.1)
+    assert [said for _, *said in told(ValueDivergence(), {"value_loss": loss, "reward_mean": reward})] == [["warning", "grown"]]
+
+
+@pytest.mark.parametrize("offset", [0.0, 500.0])
+def test_a_growing_reward_does_not_explain_a_loss_beyond_its_rise(where, offset):
+    reward = growing()
+    loss = np.maximum(3.0 * (reward - 1.0) ** 2, 0.1) * noise(0.1)
+    assert where(ValueDivergence(), {"value_loss": loss, "reward_mean": reward + offset})[-1][1] == "critical"
+
+
+def test_damage_beside_a_growing_reward_is_critical(where):
+    reward = growing()
+    loss = np.maximum(0.3 * (reward - 1.0) ** 2, 0.1) * noise(0.1)
+    entropy = np.where(AT < 150, 1.5, 0.001)
+    assert where(ValueDivergence(), {"value_loss": loss, "reward_mean": reward, "entropy_mean": entropy})[-1][1] == "critical"
+
+
 def test_a_second_sign_makes_it_critical(where):
     columns = {"value_loss": grown(40.0), "explained_variance": np.where(AT < 220, 0.5, -2.0)}
     assert where(ValueDivergence(), columns) == [(251, "warning"), (257, "critical")]

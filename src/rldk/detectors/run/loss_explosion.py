@@ -10,6 +10,7 @@ from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm, works
 from rldk.signals.reward import SCORES
+from rldk.signals.value import reward_outgrew_values
 
 __all__ = ["LossExplosion"]
 
@@ -28,7 +29,8 @@ class LossExplosion(Detector):
     When it misfires: the loss of a policy is near 0 and its relative noise is enormous, so growth alone means nothing:
         the limits of 10 (a cross-entropy is below 12 even for a random guess) and 2 are absolute. A single jump is not
         reported. A loss that starts at exactly 0, as in GRPO, is judged by the absolute limits alone. One that stays high is only
-        a note while the reward thrives and nothing is damaged.
+        a note while the reward thrives and nothing is damaged, and only a warning where it is that of values which lag behind a
+        growing reward.
     What to do: stop, go back to the checkpoint before the first jump, bound the ratio (clip it above and below, also for
         negative advantages) and the KL term, clip the gradient norm, lower the learning rate.
     References: Ye et al. 2020, Mastering Complex Control in MOBA Games (dual-clip PPO).
@@ -39,7 +41,7 @@ class LossExplosion(Detector):
     family: ClassVar[str] = "run"
     needs: ClassVar = (("loss", "policy_loss"),)
     panels: ClassVar = ("losses", "gradients")
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "value_loss", "policy_lr", "lr")
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the first jump, bound the ratio on both sides and the KL term, clip the gradient norm, "
         "and lower the learning rate."
@@ -107,9 +109,12 @@ class LossExplosion(Detector):
         vast = level > max(self.floor, self.factor * own)
         lasts = (vast or signs) and self._bad >= 5
         clause = "leaps_again" if len(self.spikes) >= RECUR else "stays_with_damage" if lasts else "stays"
+        lags = clause != "stays" and view.get("value_loss").level > level and reward_outgrew_values(view)
         also = f", while {listed(signs)}" if signs else ""
         message = f"The loss stays near {level:.3g}; its own scale is {own:.3g}{also}."
         evidence = {"loss": level, "scale": own, "leaps": float(len(self.spikes))}
+        if lags:
+            return Finding("", level, limit, f"{message} It is the value loss: the values lag behind the reward.", evidence, clause="stays")
         return Finding(NOTE if clause == "stays" and works(view) else "", level, limit, message, evidence, clause=clause)
 
     def advice_for(self, view: View, finding: Finding) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS
+from rldk.signals.value import reward_outgrew_values
 
 __all__ = ["ValueDivergence"]
 
@@ -18,7 +20,8 @@ class ValueDivergence(Detector):
     Why it matters: the loss is largest before the value function has learnt anything. Above that level it predicts
         worse than a guess, and its errors become the advantages that the policy is trained on.
     When it misfires: if all rewards are zero at the start, so is the loss; the loss must therefore also exceed twice the
-        squared spread of rewards, where that is known. A change in the scale of the reward looks the same.
+        squared spread of rewards, where that is known. A change in the scale of the reward looks the same. A loss below the
+        squared rise of the reward is only a warning while the reward thrives and nothing is damaged: the values lag behind.
     What to do: lower the value function's learning rate, clip its loss and gradients, normalise rewards or returns, and
         check the mask of the value loss.
     References: Engstrom et al. 2020, Implementation Matters in Deep Policy Gradients; Huang et al. 2022, The 37
@@ -30,7 +33,9 @@ class ValueDivergence(Detector):
     family: ClassVar[str] = "value"
     needs: ClassVar = (("value_loss",),)
     panels: ClassVar = ("value_loss", "explained_variance", "value")
-    reads: ClassVar = ("reward_std", "explained_variance", "value_grad_norm", "reward_mean", "value_lr", "lr")
+    reads: ClassVar = (
+        "reward_std", "explained_variance", "value_grad_norm", "reward_mean", "accuracy", *CHANNEL_METRICS, "value_lr", "lr",
+    )  # fmt: skip
     advice: ClassVar[str] = "Lower the value function's learning rate, clip its loss and gradients, and normalise rewards."
     persist: ClassVar[int] = 5
     clear: ClassVar[int] = 10
@@ -80,9 +85,10 @@ class ValueDivergence(Detector):
             return None
         times = level / normal
         signs = self._signs(view) if times > self.worse else []
-        clause = "ruined" if times > self.ruin else "grown_with_damage" if signs else "grown"
+        lags = times > self.worse and reward_outgrew_values(view)
+        clause = "grown" if lags else "ruined" if times > self.ruin else "grown_with_damage" if signs else "grown"
         message = f"Value loss is {level:.3g}, {times:.3g} times what it was at the start" + (
-            f", and {', '.join(signs)}." if signs else "."
+            ", as the reward grew faster than the values follow." if lags else f", and {', '.join(signs)}." if signs else "."
         )
         evidence = {"value_loss": level, "value_loss_start": normal, "signs": float(len(signs))}
         return Finding("", level, limit, message, evidence, clause=clause)
