@@ -114,7 +114,8 @@ class LossExplosion(Detector):
         message = f"The loss stays near {level:.3g}; its own scale is {own:.3g}{also}."
         evidence = {"loss": level, "scale": own, "leaps": float(len(self.spikes))}
         if lags:
-            return Finding("", level, limit, f"{message} It is the value loss: the values lag behind the reward.", evidence, clause="stays")
+            message += " It is the value loss: the values lag behind the reward."
+            return Finding("", level, limit, message, evidence, clause="stays")
         return Finding(NOTE if clause == "stays" and works(view) else "", level, limit, message, evidence, clause=clause)
 
     def advice_for(self, view: View, finding: Finding) -> str:
