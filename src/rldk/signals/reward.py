@@ -28,6 +28,7 @@ HELD = 3  # rows for which a level must hold to be the best
 CONFIRM = 4  # rows for which a jump must last to be confirmed
 AT_ONCE = 0.75  # share of a jump that must happen from one row to the next; a fall over three rows is not a jump
 MOST_STEPS = 2.0  # steps per row within which a policy cannot have learnt from a changed reward
+WORST = 3.0  # spreads below the mean at which the worst responses of a batch are: a share of 0.9 has its zeros there
 SLOW_NOISE = 0.16  # share of a row's spread that the mean over about twenty rows still has
 
 
@@ -52,8 +53,9 @@ class RewardSignal(Statistic):
       previous rows by six times its noise and stays there, while KL, entropy and length do not change. Best and start are
       shifted along, so that an offset is not a fall.
     - `flipped` is the row of a jump to minus the previous value, and `respread` the factor by which the spread between
-      responses changed with the jump: an offset does not change it. If the jump led down to a level between the
-      start and the best, as if what was learnt had been lost, `undone` is the level below which that holds; else it is NaN.
+      responses changed with the jump: an offset does not change it. If the jump led down to a level that responses
+      had before, between the start and the best or among the worst of a batch, as if what was learnt had been lost, `undone` is
+      the level below which that holds; else it is NaN.
     - `trend` is the t value of a straight line through all rows: below 2 it is no more than chance explains; infinite where
       they lie on it. `rise` is by how much it rises from the first row to the last. Both are NaN for fewer than ten rows.
     """
@@ -184,7 +186,10 @@ class RewardSignal(Statistic):
             return  # one of the rows is already back
         self.jump, self.jump_index = middle - level, since
         lost = level - 0.4 * (level - self.start)
-        self.undone = lost if self.start - noise < middle < lost else nan
+        lowest = self.start - noise
+        if spread > 0.0:
+            lowest = min(lowest, level - WORST * spread)
+        self.undone = lost if lowest < middle < lost else nan
         self.shift += self.jump
         self.best += self.jump
         self._levels = []

@@ -21,8 +21,8 @@ class RewardChanged(Detector):
         length do not change. A jump to minus the previous value means that the sign was flipped.
     Why it matters: the policy is now trained towards something else. With a flipped sign it unlearns what it has learnt.
     When it misfires: an offset or a new scale is harmless for methods that compare responses with each other, so it is a
-        note; only a jump back towards the start is a warning. If neither KL, entropy nor length is logged, a jump counts as a
-        fall of the policy.
+        note. A jump down to rewards that bad responses had before is a warning, and critical if it lasts for forty updates. If
+        neither KL, entropy nor length is logged, a jump counts as a fall of the policy.
     What to do: look for what changed at that step: the reward function, its weights, its normalisation, the reward model
         or its server. If the sign is wrong, go back to the previous checkpoint.
     References: none.
@@ -55,9 +55,14 @@ class RewardChanged(Detector):
             "an offset does not change the spread between responses", persist=1, min_rows=1,
         ),
         "undone": Clause(
-            "the reward jumped down to a level of its first rows while the policy stayed", "warning",
-            "an offset would lead anywhere; a level between the start and the best is what a lost skill or another reward has; "
-            "dips of healthy runs are over after a dozen rows", persist=15, min_rows=4,
+            "the reward jumped down to a level that bad responses had before, while the policy stayed", "warning",
+            "an offset would lead anywhere; a level between the start and the best, or within three spreads of a batch, is "
+            "what a lost skill or a grader that fails has; dips of healthy runs are over after a dozen rows",
+            persist=15, min_rows=4,
+        ),
+        "not_restored": Clause(
+            "the reward jumped down to a level that bad responses had before, and has stayed there for forty updates", "critical",
+            "as `undone`: whatever failed is not repaired by training on; no sound run of the corpus", persist=40, min_rows=10,
         ),
         "shifted": Clause(
             "the reward jumped while the policy stayed", NOTE,
@@ -70,6 +75,8 @@ class RewardChanged(Detector):
         if reward.jump_index < 0:
             return ()
         found = Finding("", reward.jump, 0.0, *self._said(reward, score_of(view).level))
+        if found.clause == "undone":
+            return (found, Finding("", reward.jump, 0.0, found.message, found.evidence, clause="not_restored"))
         if found.clause == "worse" and reward.respread < SHRUNK and _is_drowned(view):
             message = f"{found.message[:-1]}. Little of it is left beside the KL penalty."
             return (found, Finding("", reward.jump, 0.0, message, found.evidence, clause="drowned"))
@@ -87,7 +94,7 @@ class RewardChanged(Detector):
             fell = f"The reward fell by {-reward.jump:.3g} within one row and its spread changed {reward.respread:.2g}-fold"
             return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "worse"
         if level < reward.undone:
-            fell = f"The reward fell by {-reward.jump:.3g} within one row, back towards its start"
+            fell = f"The reward fell by {-reward.jump:.3g} within one row, to what bad responses had before"
             return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "undone"
         moved = f"The reward jumped by {reward.jump:.3g} within one row"
         return f"{moved}, {stayed}: the reward changed, not the policy.", evidence, False, "shifted"

@@ -36,9 +36,10 @@ REWARD: tuple[Cause, ...] = (
     ),
     Cause(
         "reward_changed", "the reward itself was changed",
-        {"reward_changed.worse": 6.0, "reward_changed.undone": 6.0, "advantage_scale_anomaly": 0.5, "value_divergence": 0.5},
+        {"reward_changed.worse": 6.0, "reward_changed.undone": 6.0, "reward_changed.not_restored": 6.0,
+         "advantage_scale_anomaly": 0.5, "value_divergence": 0.5},
         "Look for what changed at that step: the reward function, its weights, its normalisation, the reward model or its server.",
-        needs=("reward_changed.worse", "reward_changed.undone"),
+        needs=("reward_changed.worse", "reward_changed.undone", "reward_changed.not_restored"),
     ),
     Cause(
         "reward_constant", "every response gets the same reward",
@@ -65,12 +66,12 @@ REWARD: tuple[Cause, ...] = (
     Cause(
         "reward_random", "the reward does not depend on the response",
         {"plateau.drifts": 4.0, "plateau.drifts_far": 5.0, "plateau.flat": 1.0, "plateau.wanders": 1.5, "plateau.gains_nothing": 2.5,
-         "reward_changed.worse": 3.0, "reward_changed.undone": 3.0, "kl_explosion": 0.3},
+         "reward_changed.worse": 3.0, "reward_changed.undone": 3.0, "reward_changed.not_restored": 3.0, "kl_explosion": 0.3},
         "Check that each reward goes to its own response, and that it separates better from worse responses: score the same "
         "responses twice, and compare a good one with a bad one.",
         needs=(
             "plateau.drifts", "plateau.drifts_far", "plateau.flat", "plateau.wanders", "plateau.gains_nothing",
-            "reward_changed.worse", "reward_changed.undone",
+            "reward_changed.worse", "reward_changed.undone", "reward_changed.not_restored",
         ),
     ),
     Cause(
