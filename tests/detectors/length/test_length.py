@@ -100,6 +100,9 @@ def test_shrinking_is_critical_once_the_reward_has_fallen(told):
     assert found[0] == (at(LengthCollapse, "shrunk", 152), "warning", "shrunk") and soon_after_the_fall(*found[1:])
 
 
+SHORT = {"rollout_length_mean": np.full(50, 4.0), "rollout_length_max": np.full(50, 4.0)}
+
+
 @pytest.mark.parametrize(
     ("columns", "found"),
     [
@@ -108,8 +111,16 @@ def test_shrinking_is_critical_once_the_reward_has_fallen(told):
         ({"rollout_length_mean": np.full(50, 5.0), "truncated_frac": np.ones(50)}, []),
         ({"rollout_length_mean": np.full(50, 2.0), "truncated_frac": np.zeros(50)}, []),
         ({"max_response_length": np.full(50, 5.0)}, []),
+        (SHORT, [(8, "critical", "cut_short")]),
+        ({**SHORT, "truncated_frac": np.zeros(50)}, []),
+        ({**SHORT, "eos_frac": np.ones(50)}, []),
+        ({**SHORT, "eos_frac": np.where(np.arange(50) < 2, 0.1, 0.9)}, [(8, "critical", "cut_short")]),
+        ({"max_response_length": np.full(50, 4.0), "eos_frac": np.ones(50)}, []),
     ],
-    ids=["cut off", "limit", "five tokens", "short by nature", "a limit of five"],
+    ids=[
+        "cut off", "limit", "five tokens", "short by nature", "a limit of five", "never longer", "never longer, none cut off",
+        "never longer, all ended", "taught to end", "a limit that fits",
+    ],
 )
 def test_no_answer_fits_into_four_tokens(told, columns, found):
     assert told(LengthCollapse(), columns) == found

@@ -62,10 +62,12 @@ class LengthCollapse(Detector):
     share: float
 
     def find(self, view: View) -> Sequence[Finding]:
-        length, cut = view.get("rollout_length_mean"), view.get("truncated_frac")
+        length, cut, ended = view.get("rollout_length_mean"), view.get("truncated_frac"), view.get("eos_frac")
         limit = view.get("max_response_length").last
         longest = view.get("rollout_length_max")
         limit = limit if limit > 0.0 else longest.high if longest.first <= NOTHING else nan  # no longer response was ever seen
+        if cut.first < 0.5 or ended.first > 0.5:
+            limit = nan  # short answers that ended by themselves before anything was learnt
         if 0.0 < limit <= NOTHING or (cut.n >= 3 and cut.level > 0.9 and 0.0 < length.level <= NOTHING):
             most = limit if 0.0 < limit <= NOTHING else length.level
             message = f"Responses are cut off after {most:.3g} tokens."

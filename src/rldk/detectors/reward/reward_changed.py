@@ -24,7 +24,7 @@ class RewardChanged(Detector):
         note. A jump down to rewards that bad responses had before is a warning, and critical if it lasts for forty updates. If
         neither KL, entropy nor length is logged, a jump counts as a fall of the policy.
     What to do: look for what changed at that step: the reward function, its weights, its normalisation, the reward model
-        or its server. If the sign is wrong, go back to the previous checkpoint.
+        or its server, the prompts, the chat template. If the sign is wrong, go back to the previous checkpoint.
     References: none.
     """
 
@@ -36,8 +36,8 @@ class RewardChanged(Detector):
     watches: ClassVar = SCORES
     reads: ClassVar = ("reward_std", "advantage_std", "kl_penalty_reward")
     advice: ClassVar[str] = (
-        "Look for what changed at that step (reward function, weights, normalisation, reward model); if the sign is wrong, go "
-        "back to the previous checkpoint."
+        "Look for what changed at that step (reward function, its weights or normalisation, reward model, prompts, chat "
+        "template); if the sign is wrong, go back to the previous checkpoint."
     )
     clear: ClassVar[int] = 1 << 30
     clauses: ClassVar = {
@@ -92,10 +92,10 @@ class RewardChanged(Detector):
             return f"{jumped}, {stayed}: its sign was flipped.", evidence, False, "flipped"
         if reward.jump < 0.0 and not 0.6 < reward.respread < 1.6:
             fell = f"The reward fell by {-reward.jump:.3g} within one row and its spread changed {reward.respread:.2g}-fold"
-            return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "worse"
+            return f"{fell}, {stayed}: the reward or the prompts changed, not the policy.", evidence, False, "worse"
         if level < reward.undone:
             fell = f"The reward fell by {-reward.jump:.3g} within one row, to what bad responses had before"
-            return f"{fell}, {stayed}: the reward changed, not the policy.", evidence, False, "undone"
+            return f"{fell}, {stayed}: the reward or the prompts changed, not the policy.", evidence, False, "undone"
         moved = f"The reward jumped by {reward.jump:.3g} within one row"
         return f"{moved}, {stayed}: the reward changed, not the policy.", evidence, False, "shifted"
 
