@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import nan
+from typing import NamedTuple
 
 from rldk.signals.view import View, once_per_event
 
@@ -74,8 +74,7 @@ def in_numbers(unit: str) -> str:
     return f"nats per {UNITS[unit]}" if unit else "nats (the log does not say whether per token or per response)"
 
 
-@dataclass(frozen=True, slots=True)
-class KlLevel:
+class KlLevel(NamedTuple):
     """The KL to the reference now, in the most informative unit, and as a multiple of its natural limit."""
 
     value: float

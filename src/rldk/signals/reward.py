@@ -32,14 +32,10 @@ WORST = 3.0  # spreads below the mean at which the worst responses of a batch ar
 SLOW_NOISE = 0.16  # share of a row's spread that the mean over about twenty rows still has
 
 
-def _course(series: Series) -> tuple[float, float, float]:
-    """What a channel is compared with in the next row."""
-    return series.level, series.noise, series.last
-
-
 def score_of(view: View) -> Series:
     """The series of what is optimised."""
-    return view.first(*SCORES)
+    reward = view.get("reward_mean")
+    return reward if reward.n else view.first(*SCORES)
 
 
 class RewardSignal(Statistic):
@@ -122,8 +118,12 @@ class RewardSignal(Statistic):
         elif series.n > RECENT:
             self._look_for_jump(view, series)
         self._before = [series.level, series.noise, series.slow, series.last]
-        self._channels = [value for name in CHANNELS for value in _course(view.get(name))]
-        self._spread = view.get("reward_std").level
+        get = view.get
+        kl, entropy, length = get("kl_mean"), get("entropy_mean"), get("rollout_length_mean")
+        self._channels = [
+            kl.level, kl.noise, kl.last, entropy.level, entropy.noise, entropy.last, length.level, length.noise, length.last,
+        ]  # fmt: skip
+        self._spread = get("reward_std").level
         if self._since < 0:
             self._add_to_trend(series.last - self.shift)
             if series.ready:
