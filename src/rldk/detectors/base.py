@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from rldk.core.anomaly import SEVERITIES, Anomaly, Note
@@ -75,7 +75,7 @@ class Detector(Statistic):
     _since: int
     _worst: str
     raised: str
-    idle: bool  # neither raised nor about to be, and not recently cleared
+    idle: bool  # neither raised nor about to be, no clause holds, and not recently cleared
     since_clear: int
     times: int
     _holding: dict[str, list[int]]  # by clause: for how many checks it has held, since which event, and the last good step
@@ -115,17 +115,20 @@ class Detector(Statistic):
         self.since_clear = 1 << 30
         self.idle = True
 
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.idle = self.idle and not self._holding  # in states of earlier versions, a clause may hold in an idle detector
+
     def find(self, view: View) -> Sequence[Finding]:
         """The findings of all clauses that hold after this event; empty if none does."""
         raise NotImplementedError
 
     def check(self, view: View) -> Finding | None:
         """The worst finding whose clause has held long enough, else `None`."""
-        found = self.find(view)
-        if not found:
-            if self._holding:
-                self._holding = {}
-            return None
+        return self._lasting(view, self.find(view))
+
+    def _lasting(self, view: View, found: Sequence[Finding]) -> Finding | None:
+        """The worst of these findings whose clause has held long enough."""
         before, self._holding = self._holding, {}
         worst: Finding | None = None
         for finding in found:
@@ -189,10 +192,21 @@ class Detector(Statistic):
 
     def update(self, view: View) -> Anomaly | Note | None:
         """Check the run after an event: an anomaly if the defect is raised now or becomes critical, or a note."""
-        return self.settle(view, self.check(view))
+        return self.take(view, self.look(view))
+
+    @property
+    def look(self) -> Callable[[View], Sequence[Finding] | Finding | None]:
+        """What is called after each event: `find`, or the `check` of a subclass."""
+        return self.find if type(self).check is Detector.check else self.check
+
+    def take(self, view: View, found: Sequence[Finding] | Finding | None) -> Anomaly | Note | None:
+        """Process what `look` returned. If that is nothing and the detector is `idle`, this need not be called."""
+        if found is None or isinstance(found, Finding):
+            return self.settle(view, found)
+        return self.settle(view, self._lasting(view, found))
 
     def settle(self, view: View, finding: Finding | None) -> Anomaly | Note | None:
-        """Process what `check` found. If it found nothing and the detector is `idle`, this need not be called."""
+        """Process what `check` found."""
         note = None
         if finding is not None and not (finding.clause and finding.severity):
             finding.clause = finding.clause or next(iter(self.clauses), "")
@@ -210,7 +224,7 @@ class Detector(Statistic):
                         self.since_clear, self.times = self.rearm, self.times - 1
             elif self.since_clear < self.rearm:
                 self.since_clear += 1
-            self.idle = not self.raised and self.since_clear >= self.rearm
+            self.idle = not self.raised and not self._holding and self.since_clear >= self.rearm
             return note
         self.idle = False
         self._good = 0

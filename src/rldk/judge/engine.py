@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rldk.core.anomaly import Anomaly, Note
@@ -25,8 +25,8 @@ _FAULTS_APART = 100  # events after which an earlier error no longer counts
 _MOST_STEPS_A_ROW = 50.0  # above this, a step is not an update but a sample or a token
 
 OnError = Callable[[Detector, BaseException], None]
-_Check = Callable[[View], Finding | None]
-_Plan = tuple[list[tuple[str, Series]], list[tuple[_Check, Detector]]]
+_Look = Callable[[View], Sequence[Finding] | Finding | None]
+_Plan = tuple[list[tuple[str, Series]], list[tuple[_Look, Detector]]]
 
 KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
 """What advice may name: the values it would have the user change, as they were when the defect was raised."""
@@ -102,13 +102,13 @@ class Engine:
             view.reward.update(view)
         alerted = self._take_alerts(event) if self._passing or ALERTS in event.model_info else []
         raised: list[Anomaly] = []
-        for check, detector in detectors:
+        for look, detector in detectors:
             try:
-                finding = check(view)
-                if finding is None and detector.idle:
+                found = look(view)
+                if not found and detector.idle:
                     continue
                 was = detector.raised
-                said = detector.settle(view, finding)
+                said = detector.take(view, found)
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:
@@ -229,7 +229,7 @@ class Engine:
         active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
         plan: _Plan = (
             [(name, series[name]) for name in followed],
-            [(detector.check, detector) for detector in active],
+            [(detector.look, detector) for detector in active],
         )
         if len(self._plans_of_watched) < _MOST_PLANS:
             self._plans_of_watched[followed] = plan
