@@ -48,11 +48,13 @@ class Sign:
 
 def ending_share(view: View) -> tuple[float, float]:
     """The share of responses that emit the end token, now and at its best; 1 and 1 if it is not logged."""
-    ended, cut, count = view.get("eos_frac"), view.get("truncated_frac"), view.get("eos_count")
+    ended = view.get("eos_frac")
     if ended.n >= 3:
         return ended.level, max(ended.high, ended.first if ended.first > SURELY else 0.0)
+    cut = view.get("truncated_frac")
     if cut.n >= 3:
         return 1.0 - cut.level, 1.0 - min(cut.low, cut.first if cut.first < 1.0 - SURELY else 1.0)
+    count = view.get("eos_count")
     if count.n >= 3:
         best = max(count.high, count.first)
         return (count.level / best, 1.0) if best > 0.0 else (0.0, 0.0)
@@ -65,7 +67,7 @@ def damage(view: View) -> tuple[Sign, ...]:
     found = (
         _entropy(view), _ending(view), _length(view), _kl(view), _held_out(view), _spread(view), _gradients(view), _chosen(view),
     )  # fmt: skip
-    return tuple(sign for sign in found if sign is not None)
+    return tuple(filter(None, found))
 
 
 def policy_moves(view: View) -> bool:
@@ -121,10 +123,9 @@ def _entropy(view: View) -> Sign | None:
 
 def _ending(view: View) -> Sign | None:
     now, best = ending_share(view)
-    if best > 0.5 and now < 0.1:
-        return Sign("ending", f"the share of responses that emit the end token fell from {best:.0%} to {now:.0%}")
     if best > 0.5 and now < 0.3:
-        return Sign("ending", f"the share of responses that emit the end token fell from {best:.0%} to {now:.0%}", strong=False)
+        words = f"the share of responses that emit the end token fell from {best:.0%} to {now:.0%}"
+        return Sign("ending", words, strong=now < 0.1)
     return None
 
 
@@ -132,20 +133,18 @@ def _length(view: View) -> Sign | None:
     length = view.get("rollout_length_mean")
     if not length.ready or not length.start > 0.0:
         return None
-    usual = (length.start, length.base)
-    if length.level > max(LENGTH_FACTOR * max(usual), max(usual) + 3.0 * length.scale):
+    longer = max(length.start, length.base)
+    if length.level > LENGTH_FACTOR * longer and length.level > longer + 3.0 * length.scale:
         return Sign("length", f"responses grew from {length.start:.3g} to {length.level:.3g} tokens", strong=False)
-    if length.level < 0.2 * min(usual):
+    if length.level < 0.2 * min(length.start, length.base):
         return Sign("length", f"responses shrank from {length.start:.3g} to {length.level:.3g} tokens", strong=False)
     return None
 
 
 def _kl(view: View) -> Sign | None:
     level = kl_level(view)
-    if level.strain > 1.0:
-        return Sign("kl", f"KL from the reference is {level.words}")
     if level.strain > 0.5:
-        return Sign("kl", f"KL from the reference is {level.words}", strong=False)
+        return Sign("kl", f"KL from the reference is {level.words}", strong=level.strain > 1.0)
     return None
 
 
