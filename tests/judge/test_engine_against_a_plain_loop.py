@@ -34,9 +34,6 @@ class PlainSeries(Series):
         self.n += 1
         self.ready = self.n >= RECENT
         self.nonfinite_run = 0
-        if self.n > RECENT:  # a plain mean while the baseline is made, an exponential one after
-            off = abs(value - self._ring[0]) - self.swing
-            self.swing += off / (self.n - RECENT) if self.n <= EARLY else 0.04 * off
         alike = self.n > 1 and abs(value - self.previous) <= ALIKE * abs(value)
         self.same = self.same + 1 if alike else 1
         self.repeats += alike
@@ -49,10 +46,9 @@ class PlainSeries(Series):
         if self.n == 1:
             self.first = self.slow = value
         else:
-            step, off = abs(value - self.previous), value - self.slow
+            step = abs(value - self.previous)
             self.roughness = step if self.n == 2 else self.roughness + 0.1 * (step - self.roughness)
-            self.slow += 0.05 * off
-            self.spread += 0.05 * (1.2533 * abs(off) - self.spread)
+            self.slow += 0.05 * (value - self.slow)
         self.previous = value
         if self.n >= RECENT and self.level > self.high:
             self.high, self.high_index = self.level, index

@@ -37,6 +37,35 @@ def test_the_best_is_the_highest_median_that_was_held_for_three_rows():
     assert signal(values).best == max(held)
 
 
+def test_swing_and_spread_against_a_loop():
+    swing, spread, slow = 0.0, 0.0, LEARNT[0]
+    for n in range(2, ROWS + 1):
+        away = LEARNT[n - 1] - slow
+        spread += 0.05 * (1.2533 * abs(away) - spread)
+        slow += 0.05 * away
+        if n > 5:
+            swing += (abs(LEARNT[n - 1] - LEARNT[n - 6]) - swing) * (1.0 / (n - 5) if n <= 20 else 0.04)
+    found = signal(LEARNT)
+    assert (found.swing, found.spread) == pytest.approx((swing, spread))
+
+
+def test_swing_and_spread_are_those_of_the_reward_once_it_is_logged():
+    engine = Engine([], follow=("reward_mean", "accuracy"))
+    for row, value in enumerate(LEARNT):
+        engine.observe(Event(row, {"accuracy": float(row % 2), **({"reward_mean": float(value)} if row >= 50 else {})}))
+    alone = signal(LEARNT[50:])
+    assert (engine.view.reward.swing, engine.view.reward.spread) == (alone.swing, alone.spread)
+
+
+def test_more_of_an_event_without_a_reward_leaves_swing_and_spread_as_they_are():
+    engine = Engine([], follow=("reward_mean", "kl_mean"))
+    for row, value in enumerate(LEARNT):
+        engine.observe(Event(row, {"reward_mean": float(value)}))
+        engine.supplement(Event(row, {"kl_mean": 0.05}))
+    whole = signal(LEARNT)
+    assert (engine.view.reward.swing, engine.view.reward.spread) == (whole.swing, whole.spread)
+
+
 def test_a_spike_of_two_rows_is_no_best():
     spiked = np.where((AT == 150) | (AT == 151), 5.0, LEARNT)
     assert signal(spiked).best < 0.85

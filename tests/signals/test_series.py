@@ -54,16 +54,12 @@ def test_a_run_of_equal_values_is_likely_where_values_repeat_and_unlikely_where_
 
 
 @given(COURSE)
-def test_noise_and_swing_against_a_loop(values):
+def test_noise_against_a_loop(values):
     series = series_of(values)
-    roughness, swing = float("nan"), 0.0
+    roughness = float("nan")
     for n in range(2, len(values) + 1):
         step = abs(values[n - 1] - values[n - 2])
         roughness = step if n == 2 else roughness + 0.1 * (step - roughness)
-    for n in range(6, len(values) + 1):
-        apart = abs(values[n - 1] - values[n - 6])
-        swing += (apart - swing) * (1.0 / (n - 5) if n <= 20 else 0.04)
-    assert series.swing == pytest.approx(swing)
     if len(values) > 1:
         assert series.noise == pytest.approx(0.886 * roughness)
 

@@ -115,10 +115,6 @@ class Detector(Statistic):
         self.since_clear = 1 << 30
         self.idle = True
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        super().load_state_dict(state)
-        self.idle = self.idle and not self._holding  # in states of earlier versions, a clause may hold in an idle detector
-
     def find(self, view: View) -> Sequence[Finding]:
         """The findings of all clauses that hold after this event; empty if none does."""
         raise NotImplementedError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rldk.core.stats.base import Statistic
 from rldk.core.stats.slope import least_squares
-from rldk.signals.series import RECENT, Series
+from rldk.signals.series import EARLY, RECENT, Series
 
 if TYPE_CHECKING:
     from rldk.signals.view import View
@@ -52,14 +52,17 @@ class RewardSignal(Statistic):
       responses changed with the jump: an offset does not change it. If the jump led down to a level that responses
       had before, between the start and the best or among the worst of a batch, as if what was learnt had been lost, `undone` is
       the level below which that holds; else it is NaN.
+    - `spread` is the exponentially weighted mean distance of a row from the slow mean, which includes slow swings but counts a
+      steady rise as noise. `swing` is the mean distance of rows five apart: for independent rows it equals the roughness, and
+      slow swings make it larger.
     - `trend` is the t value of a straight line through all rows: below 2 it is no more than chance explains; infinite where
       they lie on it. `rise` is by how much it rises from the first row to the last. Both are NaN for fewer than ten rows.
     """
 
     __slots__ = (
-        "_before", "_channels", "_fall", "_levels", "_m2", "_mean", "_n", "_opening", "_rows", "_since", "_spread", "_sxy",
-        "best", "best_slow", "dip", "flipped", "jump", "jump_index", "noise", "noise_slow", "respread", "rise", "shift", "start",
-        "trend", "undone",
+        "_before", "_channels", "_fall", "_levels", "_m2", "_mean", "_measured", "_n", "_oldest", "_opening", "_rows", "_since",
+        "_spread", "_sxy", "best", "best_slow", "dip", "flipped", "jump", "jump_index", "noise", "noise_slow", "respread", "rise",
+        "shift", "spread", "start", "swing", "trend", "undone",
     )  # fmt: skip
     best: float
     noise: float
@@ -68,6 +71,8 @@ class RewardSignal(Statistic):
     _fall: float
     noise_slow: float
     start: float
+    spread: float
+    swing: float
     trend: float
     rise: float
     shift: float
@@ -78,6 +83,8 @@ class RewardSignal(Statistic):
     undone: float
     _spread: float
     _opening: float
+    _oldest: float
+    _measured: int
     _before: list[float]
     _channels: list[float]
     _levels: list[float]
@@ -100,7 +107,9 @@ class RewardSignal(Statistic):
         self.jump_index = self.flipped = self._since = -1
         self.undone = nan
         self._opening = inf
-        self._n = 0
+        self.spread = self.swing = 0.0
+        self._oldest = nan
+        self._n = self._measured = 0
         self._mean = self._m2 = self._sxy = 0.0
         self._before, self._channels, self._levels, self._rows = [], [], [], []
 
@@ -109,6 +118,8 @@ class RewardSignal(Statistic):
         series = score_of(view)
         if series.index != view.index or not series.n or series.nonfinite_run:
             return
+        if series.n != self._measured:  # more of the same event need not have a reward
+            self._measure_spread(series)
         if series.n <= 2:
             self._opening = min(self._opening, series.last)
         if series.n == RECENT:
@@ -131,8 +142,21 @@ class RewardSignal(Statistic):
 
     def sure_trend(self, series: Series) -> float:
         """The trend, with correlated rows counted as fewer: their swings over five rows are larger."""
-        slow = 0.886 * series.swing
+        slow = 0.886 * self.swing
         return self.trend * (series.noise / slow if slow > series.noise > 0.0 else 1.0)
+
+    def _measure_spread(self, series: Series) -> None:
+        n, value = series.n, series.last
+        if n == 1:
+            self.spread = self.swing = 0.0
+        else:
+            slow = self._before[2]
+            self.spread += 0.05 * (1.2533 * abs(value - slow) - self.spread)
+        if n > EARLY:
+            self.swing += 0.04 * (abs(value - self._oldest) - self.swing)
+        elif n > RECENT:
+            self.swing += (abs(value - self._oldest) - self.swing) / (n - RECENT)
+        self._measured, self._oldest = n, series.values()[0]
 
     def _add_to_trend(self, value: float) -> None:
         self._n = n = self._n + 1
@@ -146,7 +170,7 @@ class RewardSignal(Statistic):
 
     def _take_best(self, series: Series) -> None:
         self._levels = [*self._levels[1 - HELD :], series.level]
-        held, noise = min(self._levels), max(series.noise, 0.886 * series.swing)
+        held, noise = min(self._levels), max(series.noise, 0.886 * self.swing)
         if held > self.best and (len(self._levels) == HELD or self.best == -inf):
             self.best, self.noise = held, noise
             self.dip = max(self.dip, self._fall)  # it fell that far and recovered
@@ -157,8 +181,8 @@ class RewardSignal(Statistic):
         if self.best - series.level < 0.4 * self._fall:
             self.dip, self._fall = max(self.dip, self._fall), 0.0
         if series.n >= 2 * RECENT and series.slow > self.best_slow and not self.was_changed(series.index):
-            memory = min(max(series.swing / series.roughness, 1.0), 3.0) if series.roughness > 0.0 else 1.0
-            spread = series.spread / (1.0 - 0.95 ** (series.n - 1))  # which began at 0
+            memory = min(max(self.swing / series.roughness, 1.0), 3.0) if series.roughness > 0.0 else 1.0
+            spread = self.spread / (1.0 - 0.95 ** (series.n - 1))  # which began at 0
             self.best_slow, self.noise_slow = series.slow, SLOW_NOISE * memory * spread
 
     def _look_for_jump(self, view: View, series: Series) -> None:

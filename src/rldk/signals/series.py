@@ -24,10 +24,8 @@ class Series(Statistic):
     - `start` is the median of the first 5 values, and `base` and `scale` are median and robust spread of the first 20
       (of as many as there are, from 5 on): the run's own normal.
     - `high` and `low` are the highest and lowest `level` so far, and `high_index` is the event at which the highest was reached.
-    - `roughness` is the exponentially weighted mean size of the step from one value to the next, and `spread` that of
-      the distance from a slow mean, which includes slow swings but counts a steady rise as noise.
-    - `swing` is the mean distance of values five rows apart: for independent rows it equals the roughness, and slow swings make
-      it larger.
+    - `roughness` is the exponentially weighted mean size of the step from one value to the next, and `slow` the mean over
+      about twenty rows.
     - `same` counts how many values in a row, up to the last, were the same number (to six digits), and `repeats` all values
       that were the same as the one before. `sameness` is the chance of as many equal
       values in a row, given how often values repeated before.
@@ -36,8 +34,7 @@ class Series(Statistic):
 
     __slots__ = (
         "_early", "_ring", "base", "first", "high", "high_index", "index", "last", "level", "low", "n",
-        "nonfinite_run", "previous", "ready", "repeats", "roughness", "same", "scale", "slow", "spread", "start",
-        "swing",
+        "nonfinite_run", "previous", "ready", "repeats", "roughness", "same", "scale", "slow", "start",
     )  # fmt: skip
     n: int
     ready: bool
@@ -54,8 +51,6 @@ class Series(Statistic):
     low: float
     roughness: float
     slow: float
-    spread: float
-    swing: float
     nonfinite_run: int
     same: int
     repeats: int
@@ -72,7 +67,6 @@ class Series(Statistic):
         self.index = self.high_index = -1
         self.last = self.previous = self.first = self.level = self.start = self.base = self.scale = nan
         self.roughness = self.slow = nan
-        self.spread = self.swing = 0.0
         self.high, self.low = -inf, inf
         self._ring = deque(maxlen=RECENT)
         self._early = []
@@ -95,8 +89,6 @@ class Series(Statistic):
         self.n = n = n + 1
         before = self.previous
         self.last = self.previous = value
-        if n > RECENT:
-            self.swing += (abs(value - self._ring[0]) - self.swing) / (n - RECENT)
         self._ring.append(value)
         self._early.append(value)
         if n == 1:
@@ -110,9 +102,7 @@ class Series(Statistic):
             else:
                 self.same = 1
             self.roughness = step if n == 2 else self.roughness + 0.1 * (step - self.roughness)
-            off = value - self.slow
-            self.slow += 0.05 * off
-            self.spread += 0.05 * (1.2533 * abs(off) - self.spread)
+            self.slow += 0.05 * (value - self.slow)
         ordered = sorted(self._ring)
         level = ordered[len(ordered) >> 1]
         if n < RECENT:
@@ -184,8 +174,7 @@ def update_all(followed: Iterable[tuple[Any, Series]], values: Any, index: int) 
             series._begin(value, index)
             continue
         series.n = n + 1
-        roughness, slow, spread, step = series.roughness, series.slow, series.spread, value - series.previous
-        off = value - slow
+        roughness, slow, step = series.roughness, series.slow, value - series.previous
         if step < 0.0:
             step = -step
         if step <= ALIKE * (value if value > 0.0 else -value):
@@ -194,12 +183,10 @@ def update_all(followed: Iterable[tuple[Any, Series]], values: Any, index: int) 
         else:
             series.same = 1
         series.roughness = roughness + 0.1 * (step - roughness)
-        series.slow = slow + 0.05 * off
-        series.spread = spread + 0.05 * (1.2533 * (off if off > 0.0 else -off) - spread)
+        series.slow = slow + 0.05 * (value - slow)
         series.last = series.previous = value
         ring, level = series._ring, series.level
         oldest = ring[0]
-        series.swing += 0.04 * (abs(value - oldest) - series.swing)
         ring.append(value)
         if oldest < level > value or oldest > level < value or oldest == value:
             continue  # one left and one arrived on the same side of the median: no change

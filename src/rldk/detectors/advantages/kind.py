@@ -41,5 +41,5 @@ def judges_mean(view: View) -> bool:
 def at_its_best(view: View) -> bool:
     """Whether the reward is at its best level so far: where nearly all succeed, the few failures are rightly outliers."""
     reward = view.get("reward_mean")
-    near = 0.1 * abs(reward.high - reward.start) + reward.spread
+    near = 0.1 * abs(reward.high - reward.start) + view.reward.spread
     return reward.ready and reward.level > reward.start and reward.level > reward.high - near

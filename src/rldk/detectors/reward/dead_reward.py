@@ -140,7 +140,7 @@ def _depends_on_prompts(view: View, score: Series, spread: Series) -> bool:
     if spread.n < 8 or not score.noise > APART * spread.level > 0.0 or view.reward.was_changed(view.index):
         return False
     rows = score.values()
-    trends = score.swing > 2.0 * score.roughness  # five rows apart they differ more than neighbours
+    trends = view.reward.swing > 2.0 * score.roughness  # five rows apart they differ more than neighbours
     return max(rows) - min(rows) > RANGE * APART * spread.level and not trends
 
 
