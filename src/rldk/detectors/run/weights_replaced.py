@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.reward import SCORES, score_of
+from rldk.signals.series import Series
 
 __all__ = ["WeightsReplaced"]
 
@@ -60,17 +61,20 @@ class WeightsReplaced(Detector):
         self._recent = []
 
     def find(self, view: View) -> Sequence[Finding]:
-        found = []
-        weights, lr = view.get("weight_change"), view.first("policy_lr", "lr")
+        weights, kl = view.get("weight_change"), view.get("kl_mean")
+        found = self._fell_back(view, kl.last) if kl.index == view.index and not kl.nonfinite_run else []
+        if weights.n > 2 * BEFORE and weights.index == view.index:
+            found = [*self._leap(view, weights), *found]
+        return found
+
+    def _leap(self, view: View, weights: Series) -> list[Finding]:
+        lr = view.first("policy_lr", "lr")
         risen = max(lr.last / lr.level, 1.0) if lr.level > 0.0 else 1.0  # a restarted schedule takes larger steps
         limit = self.factor * risen * weights.level
-        if weights.n > 2 * BEFORE and weights.index == view.index and weights.last > limit > 0.0:
-            message = f"The weights changed by {weights.last:.2g} of their size in one update; {weights.level:.2g} is usual."
-            found.append(Finding("", weights.last, limit, message, clause="leap"))
-        kl = view.get("kl_mean")
-        if kl.index == view.index and not kl.nonfinite_run:
-            found += self._fell_back(view, kl.last)
-        return found
+        if not weights.last > limit > 0.0:
+            return []
+        message = f"The weights changed by {weights.last:.2g} of their size in one update; {weights.level:.2g} is usual."
+        return [Finding("", weights.last, limit, message, clause="leap")]
 
     def _fell_back(self, view: View, value: float) -> list[Finding]:
         recent = self._recent
