@@ -86,7 +86,7 @@ class RewardHacking(Detector):
             return ()
         if series.level < reward.start + 0.6 * reward.gain:
             return ()
-        signs = [*(sign for sign in damage(view) if sign.channel != "spread"), *self._fallen(view)]  # the task is solved
+        signs = [sign for sign in (*damage(view), *self._fallen(view)) if sign.channel != "spread"]  # the task is solved
         strong = [sign for sign in signs if sign.strong]
         if not strong and len(signs) < 2:
             return self._slips(view) or self._hollow(view)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import ClassVar
 
 from rldk.core.text import listed
@@ -129,7 +130,7 @@ class LearningRateTooHigh(Detector):
     def _rate(self, view: View) -> list[Finding]:
         series = view.first(*RATES)
         rate = series.last
-        if series.index != view.index or not 0.0 < rate < float("inf"):
+        if series.index != view.index or not 0.0 < rate < inf:
             return []
         before = self._highest
         self._rows += 1
