@@ -189,12 +189,13 @@ class RewardSignal(Statistic):
         """Whether a jump starts: the responses of this row were sampled before the policy could learn from a new reward."""
         level, noise, slow, before = self._before
         size = abs(series.last - level)
-        large = size > JUMP * noise > 0.0 and size > 0.4 * (series.high - series.low)
-        if large and abs(series.last - slow) < 0.25 * size:
+        if not size > JUMP * noise > 0.0 or not size > 0.4 * (series.high - series.low):
+            return
+        if abs(series.last - slow) < 0.25 * size:
             return  # recovery from a dip of a few rows, which the median still shows
-        if large and (view.steps_per_row > MOST_STEPS or abs(series.last - before) < AT_ONCE * size):
+        if view.steps_per_row > MOST_STEPS or abs(series.last - before) < AT_ONCE * size:
             return  # it took several rows or updates, from which the policy may have learnt
-        if large and series.n > 2 * RECENT and self._policy_stayed(view):
+        if series.n > 2 * RECENT and self._policy_stayed(view):
             self._since = view.index
             self._rows = [level, noise, self._spread, series.last]
 
