@@ -131,7 +131,7 @@ class RewardSignal(Statistic):
         self._before = [series.level, series.noise, series.slow, series.last]
         get = view.get
         kl, entropy, length = get("kl_mean"), get("entropy_mean"), get("rollout_length_mean")
-        self._channels = [
+        self._channels = [  # in the order of CHANNELS
             kl.level, kl.noise, kl.last, entropy.level, entropy.noise, entropy.last, length.level, length.noise, length.last,
         ]  # fmt: skip
         self._spread = get("reward_std").level
