@@ -70,6 +70,8 @@ NAMES = {
     "gradients_out_of_balance": ("value_diverged", "advantages_unscaled"),
     "nothing_learnt": ("learning_rate_too_low", "policy_frozen", "gradient_clip_too_tight", "precision_too_low"),
     "policy_degenerated": ("weights_replaced",),
+    "responses_not_sampled": ("temperature_wrong",),
+    "updates_too_small": ("gradient_clip_too_tight", "precision_too_low"),
     "sampler_out_of_step": ("rollouts_stale",),
     "kl_estimate_wrong": ("reference_wrong", "dropout_active"),
     "preference_overfit": ("preference_beta_wrong",),

@@ -180,6 +180,8 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["policy_frozen.no_gradient", "plateau.still"], "policy_frozen"),
         (["reference_wrong.is_the_policy"], "reference_wrong"),
         (["weights_replaced.fell_back"], "weights_replaced"),
+        (["policy_frozen.undersized", "plateau.hardly_moves"], "updates_too_small"),
+        (["response_collapse.no_variety", "dead_reward.dead_groups"], "responses_not_sampled"),
         (["batch_overused.overused", "kl_explosion", "policy_collapse"], "too_many_epochs"),
         (["reward_changed.flipped", "policy_collapse"], "reward_flipped"),
         (["nonfinite_metric.reward"], "reward_nonfinite"),

@@ -14,8 +14,8 @@ from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "CHANNEL_METRICS", "PREFERENCE_LOSSES", "Sign", "damage", "ending_share", "harm", "policy_moves", "reward_has_fallen",
-    "works",
+    "CHANNEL_METRICS", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "damage", "ending_share", "harm", "policy_moves",
+    "reward_has_fallen", "updates_are_undersized", "works",
 ]  # fmt: skip
 
 CHANNEL_METRICS = (
@@ -34,6 +34,9 @@ ENTROPY_RISE = 1.0
 SURELY = 0.95  # share of endings in the first row from which that one row counts as the start
 LENGTH_FACTOR = 4.0
 GRADIENT_FACTOR = 10.0
+UNDERSIZED = 0.1
+"""Relative change of the weights beside the learning rate. 93 sound runs of the corpus have 0.9 to 50."""
+MAX_RATE = 0.01  # learning rate beyond those of language models
 STILL = 1e-12  # relative change of the weights that is only rounding: float32 rounds at 6e-8
 
 
@@ -78,6 +81,20 @@ def policy_moves(view: View) -> bool:
     learns = score.n >= 10 and view.reward.gain > 4.0 * view.reward.noise > 0.0
     clipped = view.get("clip_frac").slow > 0.0  # only ratios that differ from 1 are clipped
     return learns or clipped or (update.ready and update.level > 1e-6)
+
+
+def updates_are_undersized(view: View) -> bool:
+    """Whether updates change the weights by far less than the learning rate implies.
+
+    Adam moves each weight by up to the learning rate, and weights of language models are mostly below 0.1: the relative change
+    is ten times the rate or more, and a few times less where gradients are noisy. Where gradients have become small, as on a
+    solved task, so do updates, and a rate that no optimizer survives says nothing.
+    """
+    weights, rate = view.get("weight_change"), view.first("policy_lr", "lr")
+    if not (weights.ready and 0.0 < weights.slow < UNDERSIZED * rate.slow < UNDERSIZED * MAX_RATE):
+        return False
+    gradient = view.first("grad_norm", "policy_grad_norm")
+    return not gradient.n or gradient.level > 0.2 * gradient.start > 0.0
 
 
 def reward_has_fallen(view: View) -> bool:

@@ -129,3 +129,14 @@ def test_responses_that_all_end_in_three_phrases_are_a_warning_although_the_rewa
     assert told(ResponseCollapse(), fixed) == [(106, "warning", "few_endings")]
     assert told(ResponseCollapse(), varied | {"distinct_endings_frac": np.where(LATE, 0.25, 0.7)}) == []
     assert told(ResponseCollapse(), varied | {"distinct_endings_frac": np.where(LATE, 3 / 32, 0.4)}) == []  # never were varied
+
+
+def test_groups_of_equal_responses_since_the_first_row_are_critical(judge, told):
+    equal = {"distinct_responses_frac": np.full(ROWS, 1 / 8), "num_generations": np.full(ROWS, 8.0)}
+    short = {**equal, "rollout_length_mean": np.full(ROWS, 4.0)}
+    assert told(ResponseCollapse(), short) == [(7, "critical", "no_variety")]
+    (anomaly,) = judge(ResponseCollapse(), {**short, "entropy_mean": np.full(ROWS, 1.2)})
+    assert "they are not sampled" in anomaly.message and "Turn sampling on" in anomaly.advice
+    assert told(ResponseCollapse(), {**short, "num_generations": np.full(ROWS, 16.0)}) == []
+    varied = {**short, "distinct_responses_frac": np.where(AT % 7 == 3, 0.2, 1 / 8)}
+    assert told(ResponseCollapse(), varied) == []

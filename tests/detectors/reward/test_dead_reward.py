@@ -139,6 +139,16 @@ def test_dead_groups_count_from_the_first_row_whatever_the_spread_of_the_batch(c
     assert clauses(DeadReward(), columns) == [(16, "critical", "dead_groups")]
 
 
+def test_normalised_advantages_of_zero_show_groups_without_a_spread(clauses):
+    """Rounding leaves a spread of 1e-7 in groups of equal rewards, so that none of them counts as one without a spread."""
+    columns = {"reward_mean": 0.5 + noise(0.05), "reward_std": flat(0.4), "reward_zero_std_frac": flat(0.0)}
+    columns |= {"advantage_normalized": flat(1.0), "advantage_std": flat(4e-4)}
+    assert clauses(DeadReward(), columns) == [(18, "critical", "dead_groups")]
+    assert clauses(DeadReward(), {**columns, "advantage_std": flat(0.2)}) == []
+    assert clauses(DeadReward(), {**columns, "advantage_normalized": flat(0.0)}) == []
+    assert clauses(DeadReward(), {**columns, "advantage_raw": flat(1.0)}) == []
+
+
 def test_a_reward_printed_with_two_digits_is_silent(where):
     assert where(DeadReward(), {"reward_mean": np.round(0.5 + noise(0.004), 2)}) == []
 

@@ -139,3 +139,9 @@ def test_a_reward_that_was_redefined_has_not_stood_still(told):
 def test_weights_that_hardly_move_are_critical_without_a_trend(told, change, found):
     rows = {"reward_mean": (0.3 + noise(0.1, 2))[:150], "weight_change": np.full(150, change)}
     assert ("hardly_moves" in {clause for *_, clause in told(Plateau(), rows)}) == found
+
+
+def test_weights_that_move_far_less_than_their_rate_are_critical_however_long_it_takes(told):
+    rows = {"reward_mean": (0.3 + noise(0.1, 2))[:150], "weight_change": np.full(150, 2e-5), "lr": np.full(150, 1e-3)}
+    assert [clause for *_, clause in told(Plateau(), rows)] == ["hardly_moves"]
+    assert [clause for *_, clause in told(Plateau(), {**rows, "lr": np.full(150, 1e-5)})] != ["hardly_moves"]

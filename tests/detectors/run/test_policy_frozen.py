@@ -116,3 +116,21 @@ def test_norms_that_are_logged_with_few_digits_say_nothing_about_their_bits(told
     few = {"grad_norm": NORMS.round(1), "preference_margin": 0.1 + NORMS, "preference_accuracy": GUESSING}
     assert told(PolicyFrozen(), few) == []
     assert told(PolicyFrozen(), {**few, "grad_norm": in_16_bits(NORMS).round(6)}) != []  # six digits show it
+
+
+UNDERSIZED = {"weight_change": np.full(ROWS, 1e-5), "lr": np.full(ROWS, 1e-3), "grad_norm": SPREAD, "reward_std": SPREAD}
+
+
+def test_updates_far_below_the_learning_rate(told):
+    assert told(PolicyFrozen(), UNDERSIZED) == [(18, "warning", "undersized")]
+    assert told(PolicyFrozen(), {**UNDERSIZED, "weight_change": np.full(ROWS, 3e-4)}) == []
+    assert told(PolicyFrozen(), {**UNDERSIZED, "reward_mean": RISING})[1:] == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"grad_norm": np.where(AT < 10, 0.5, 0.01)}, {"reward_std": ZERO}, {"lr": np.full(ROWS, 10.0)}, {"lr": ZERO}],
+    ids=["gradients became small", "rewards do not differ", "an absurd rate", "a rate of zero"],
+)
+def test_small_updates_with_another_reason(told, other):
+    assert told(PolicyFrozen(), {**UNDERSIZED, **other}) == []

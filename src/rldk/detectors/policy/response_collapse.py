@@ -12,6 +12,7 @@ from rldk.signals.reward import SCORES, score_of
 __all__ = ["ResponseCollapse"]
 
 VARIED = 0.5  # share of different responses above which a fall counts
+SAMPLED = 0.1  # entropy (nats per token) from which sampled responses of a few tokens differ
 GROWTH = 0.3  # rise of the repetition over its start that counts
 MIN_BATCH = 8  # number of responses from which a single text is less than `share`
 MIN_LENGTH = 8  # tokens below which only few answers are possible, such as yes and no
@@ -22,7 +23,8 @@ class ResponseCollapse(Detector):
 
     What it catches: no more than 15 % of the responses of a rollout differ, after more than half did, or since the first row;
         or no more than 15 % of their endings do, after more than half did; or more than 60 % of the pairs of neighbouring tokens
-        in a response are repetitions, far more than at the start.
+        in a response are repetitions, far more than at the start; or all responses to a prompt have been equal since the first
+        row, so that a group has nothing to compare.
     Why it matters: a policy that writes one text no longer answers its prompts, and equal responses give nothing to learn
         from. The reward may not show it, since one text can satisfy a weak reward.
     When it misfires: tasks with a handful of right answers (yes or no, a class) end in a few texts; while the reward rises
@@ -55,6 +57,10 @@ class ResponseCollapse(Detector):
             "hardly any two responses of a rollout have differed since the first row", "warning",
             "definition: sampled responses differ, unless sampling is off or the model has one answer", persist=8, min_rows=2,
         ),
+        "no_variety": Clause(
+            "all responses to a prompt have been equal since the first row", "critical",
+            "definition: a group of equal responses has no advantage to learn from", persist=8, min_rows=3,
+        ),
         "few_endings": Clause(
             "nearly all responses end in the same few phrases, although most endings used to differ", "warning",
             "definition: what closes every answer, whatever was asked, is written for the reward", persist=5, min_rows=2,
@@ -77,7 +83,7 @@ class ResponseCollapse(Detector):
         endings = view.get("distinct_endings_frac")
         if not alike and not repeats and not endings.level <= self.share:
             return ()
-        found = [self._one_text(view), self._from_start(view)] if alike else [self._few_endings(view)]
+        found = [self._one_text(view), self._from_start(view), self._no_variety(view)] if alike else [self._few_endings(view)]
         return [one for one in (*found, self._repeats(view) if repeats else None) if one is not None]
 
     def _one_text(self, view: View) -> Finding | None:
@@ -107,6 +113,21 @@ class ResponseCollapse(Detector):
         message = f"No more than {distinct.level:.0%} of the responses have differed since the first row."
         evidence = {"distinct": distinct.level}
         return Finding("", distinct.level, self.share, message, evidence, clause="one_text_from_start")
+
+    def _no_variety(self, view: View) -> Finding | None:
+        distinct, size = view.get("distinct_responses_frac"), view.get("num_generations").last
+        best = max(distinct.first, distinct.high, distinct.last)
+        if not size >= 2.0 or not best <= 1.001 / size:
+            return None
+        entropy = view.get("entropy_mean").level
+        also = f" The entropy is {entropy:.2g}, so they should differ: they are not sampled." if entropy > SAMPLED else ""
+        message = f"All {size:.0f} responses to a prompt have been equal since the first row.{also}"
+        return Finding("", distinct.level, 1.0 / size, message, {"distinct": distinct.level}, clause="no_variety")
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.clause == "no_variety":
+            return "Turn sampling on: temperature 1, no `top_k`, `top_p` 1. If the model has only one answer, start from another."
+        return self.advice
 
     def _repeats(self, view: View) -> Finding | None:
         repeated = view.get("repetition_frac")

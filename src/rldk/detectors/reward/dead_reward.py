@@ -13,6 +13,7 @@ __all__ = ["DeadReward"]
 
 NO_SPREAD = 1e-4  # share of its start below which a spread of rewards is rounding: a constant reward has about 1e-7
 DEAD_GROUPS = 0.99
+NO_ADVANTAGE = 0.01  # spread of normalised advantages that is rounding: equal rewards give up to 1e-3, any difference about 1
 APART = 3.0  # times the spread within a row by which mean rewards differ from row to row: more than any sample explains
 RANGE = 2.33  # standard deviations between the largest and the smallest of five values, on average
 
@@ -36,7 +37,7 @@ class DeadReward(Detector):
     family: ClassVar[str] = "reward"
     needs: ClassVar = ((*SCORES, "reward_std", "reward_group_std", "reward_zero_std_frac"),)
     panels: ClassVar = ("reward", "reward_spread", "reward_signal")
-    reads: ClassVar = ("advantage_std",)
+    reads: ClassVar = ("advantage_std", "advantage_normalized", "advantage_raw")
     advice: ClassVar[str] = (
         "Score a few responses by hand: can the answer be parsed, can responses end before the length limit, does the reward "
         "separate better from worse responses? Start with easier prompts."
@@ -97,8 +98,9 @@ class DeadReward(Detector):
         same = same and (score.same >= score.n or score.sameness < 1e-4)  # a constant from the start, or no chance
         gone = spread.n >= 3 and _is_gone(spread)
         dead = groups.n >= 3 and groups.level >= 0.96 and (groups.last >= 0.96 or groups.slow > 0.8)
+        equal = _has_no_advantage(view)
         apart = _depends_on_prompts(view, score, spread)
-        if not (same or gone or dead or apart):
+        if not (same or gone or dead or equal or apart):
             return ()
         if _is_solved(view, score):
             return self._full_marks(score) if same and score.same >= score.n else ()
@@ -120,6 +122,10 @@ class DeadReward(Detector):
             )
             clauses = ("prompts_differ",) if view.reward.improves(score) else ("prompts_differ", "prompts_decide")
             found += [Finding("", spread.level, score.noise / APART, message, evidence, clause=clause) for clause in clauses]
+        if equal and not dead:
+            level = view.get("advantage_std").level
+            message = f"Advantages have a spread of {level:.2g} instead of about 1: all responses of a group score the same."
+            found.append(Finding("", level, NO_ADVANTAGE, message, evidence, clause="dead_groups"))
         if dead:
             message = f"{groups.level:.0%} of the groups have responses that all score the same."
             none = groups.level >= self.groups
@@ -127,12 +133,19 @@ class DeadReward(Detector):
             found += [Finding("", groups.level, self.groups, message, evidence, clause=clause) for clause in clauses]
         return found
 
-
     @staticmethod
     def _full_marks(score: Series) -> Sequence[Finding]:
         """A reward of 1 in every row since the first."""
         message = f"Every response of all {score.n} rows has the full score: there is nothing to learn from these prompts."
         return (Finding("", score.last, 1.0, message, {"rows": float(score.n)}, clause="full_marks"),)
+
+
+def _has_no_advantage(view: View) -> bool:
+    """Whether normalised advantages are all zero, except for rounding: then no group has a spread, whatever is logged of groups."""
+    spread = view.get("advantage_std")
+    if not spread.level < NO_ADVANTAGE or view.get("advantage_normalized").last != 1.0 or view.get("advantage_raw").last == 1.0:
+        return False
+    return spread.ready and max(spread.values()) < NO_ADVANTAGE
 
 
 def _depends_on_prompts(view: View, score: Series, spread: Series) -> bool:

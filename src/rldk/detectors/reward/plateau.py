@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import updates_are_undersized
 from rldk.signals.kl import kl_level
 from rldk.signals.reward import score_of
 
@@ -88,7 +89,8 @@ class Plateau(Detector):
             persist=8, min_rows=4,
         ),
         "hardly_moves": Clause(
-            "the weights have moved by less than a thousandth, and the reward has no trend", "critical",
+            "the weights have moved by less than a thousandth, or far less than the learning rate implies, and the reward has no "
+            "trend", "critical",
             "corpus: 0.0004 in 120 updates at a thousandth of the learning rate; sound runs move their weights by 0.03 or more",
             persist=8, min_rows=4,
         ),
@@ -177,9 +179,10 @@ class Plateau(Detector):
 
     @staticmethod
     def _weights_stay(view: View) -> bool:
-        """Whether all updates together cannot have moved the weights by a thousandth of their size."""
+        """Whether all updates together cannot have moved the weights by a thousandth of their size, or each is undersized."""
         change = view.get("weight_change")
-        return change.ready and change.slow * (view.index + 1) * view.steps_per_row < STAYED
+        moved = change.slow * (view.index + 1) * view.steps_per_row
+        return change.ready and (moved < STAYED or updates_are_undersized(view))
 
     @staticmethod
     def _moved(view: View) -> float:

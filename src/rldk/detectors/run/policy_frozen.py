@@ -7,7 +7,7 @@ from math import frexp, inf, log
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
-from rldk.signals.channels import PREFERENCE_LOSSES, policy_moves
+from rldk.signals.channels import CHANNEL_METRICS, PREFERENCE_LOSSES, UNDERSIZED, policy_moves, updates_are_undersized, works
 from rldk.signals.kl import is_measured
 from rldk.signals.reward import SCORES
 from rldk.signals.series import Series
@@ -25,15 +25,15 @@ class PolicyFrozen(Detector):
     """The weights do not change, although training continues.
 
     What it catches: no trainable parameters; weights that do not change from update to update, from the start or from some
-        update on; a KL from the reference that stays zero over many updates; a gradient norm of exactly zero in every row
-        while the rewards differ; a preference margin that stays zero, or a preference loss that stays at ln 2. Gradient norms
-        that are 16-bit numbers, most of them, show that the weights are kept in bf16: a note, and a warning where preferences
-        are hardly learnt either.
+        update on, or by far less than the learning rate implies; a KL from the reference that stays zero over many updates; a
+        gradient norm of exactly zero in every row while the rewards differ; a preference margin that stays zero, or a
+        preference loss that stays at ln 2. Gradient norms that are 16-bit numbers, most of them, show that the weights are
+        kept in bf16: a note, and a warning where preferences are hardly learnt either.
     Why it matters: the run costs the same, and nothing is learnt.
     When it misfires: if the reference is the policy itself the KL is zero as well; the advice names both. A KL of 0 with a
         coefficient of 0 was not measured and is not judged, nor is a KL of 0 while the reward rises. A gradient norm of 0 in
         some rows is normal (it is that of the last micro-step). An update KL of zero is normal with one update per batch and
-        is not used.
+        is not used. Plain gradient descent changes weights by less than its learning rate.
     What to do: check which parameters require gradients (frozen layers, an adapter that is not attached), that they belong
         to the optimizer, and that the precision of the weights can hold the updates (bf16 loses those below 0.4 % of a weight).
     References: ms-swift issues 5571 and 5890 (gradient of 0 from the first row while rewards vary).
@@ -48,7 +48,7 @@ class PolicyFrozen(Detector):
     panels: ClassVar = ("kl", "gradients", "reward")
     reads: ClassVar = (
         *SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", *PREFERENCE_LOSSES, "policy_lr", "lr",
-        "preference_accuracy", "clip_frac",
+        "preference_accuracy", "clip_frac", *CHANNEL_METRICS,
     )  # fmt: skip
     advice: ClassVar[str] = (
         "Check which parameters require gradients and belong to the optimizer, that the reference is a separate model, and "
@@ -67,6 +67,11 @@ class PolicyFrozen(Detector):
             "the weights no longer change, although the learning rate is not zero", "critical",
             "definition; a scaler of half-precision gradients skips a step now and then, never this many in a row",
             persist=10, min_rows=5,
+        ),
+        "undersized": Clause(
+            "updates change the weights by less than a tenth of the learning rate", "warning",
+            "Adam moves weights by about the rate: sound runs of the corpus change by 0.9 to 50 times the rate, relative to "
+            "their size; an epsilon of 1 by 0.02", persist=15, min_rows=5,
         ),
         "kl_still": Clause(
             "the KL stays zero over many updates", "critical",
@@ -115,6 +120,10 @@ class PolicyFrozen(Detector):
             found.append(Finding("", 0.0, 0.0, "The weights have not changed since the first update.", clause="weights_still"))
         elif not weights.n:
             found += self._by_traces(view)
+        elif updates_are_undersized(view) and _rewards_differ(view) and not works(view):
+            rate = view.first("policy_lr", "lr").slow
+            message = f"An update changes the weights by {weights.slow:.2g} of their size; the learning rate is {rate:.2g}."
+            found.append(Finding("", weights.slow, UNDERSIZED * rate, message, clause="undersized"))
         elif weights.last == 0.0 and weights.high > 0.0 and view.first("policy_lr", "lr").last != 0.0:
             message = "The weights no longer change, although the learning rate is not zero."
             found.append(Finding("", 0.0, 0.0, message, clause="weights_stopped"))

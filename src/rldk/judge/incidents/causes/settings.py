@@ -18,6 +18,12 @@ SETTINGS: tuple[Cause, ...] = (
         "Set {temperature} to 1, or between 0.7 and 1.2.", needs=("temperature_wrong",),
     ),
     Cause(
+        "responses_not_sampled", "all responses to a prompt are the same",
+        {"response_collapse.no_variety": 14.0},
+        "Turn sampling on: set {temperature} to 1, and take `top_k` and `top_p` off. If the model has only one answer, start from "
+        "an earlier checkpoint.", needs=("response_collapse.no_variety",),
+    ),
+    Cause(
         "learning_rate_too_high", "the learning rate is too high",
         {
             "learning_rate_too_high": 12.0, "learning_rate_too_high.large_updates": 2.5,
@@ -59,6 +65,13 @@ SETTINGS: tuple[Cause, ...] = (
         "Check which parameters require gradients (frozen layers, an adapter that is not attached), that they belong to "
         "the optimizer, that {lr} is not 0, and that the precision of the weights can hold the updates.",
         needs=("policy_frozen", "plateau.frozen", "plateau.still"),
+    ),
+    Cause(
+        "updates_too_small", "updates are far smaller than the learning rate implies",
+        {"policy_frozen.undersized": 9.0, "plateau.hardly_moves": 1.0},
+        "Check the optimizer: the epsilon of Adam (1e-8 is usual), plain gradient descent in place of Adam, gradients that are "
+        "scaled down before the step, and weights in bf16.",
+        needs=("policy_frozen.undersized",),
     ),
     Cause(
         "precision_too_low", "updates are rounded away by the precision of the weights",
