@@ -141,7 +141,7 @@ class DeadReward(Detector):
 
 
 def _has_no_advantage(view: View) -> bool:
-    """Whether normalised advantages are all zero, except for rounding: then no group has a spread, whatever is logged of groups."""
+    """Whether normalised advantages are all zero, except for rounding: then no group has a spread."""
     spread = view.get("advantage_std")
     if not spread.level < NO_ADVANTAGE or view.get("advantage_normalized").last != 1.0 or view.get("advantage_raw").last == 1.0:
         return False
