@@ -29,6 +29,7 @@ CONFIRM = 4  # rows for which a jump must last to be confirmed
 AT_ONCE = 0.75  # share of a jump that must happen from one row to the next; a fall over three rows is not a jump
 MOST_STEPS = 2.0  # steps per row within which a policy cannot have learnt from a changed reward
 WORST = 3.0  # spreads below the mean at which the worst responses of a batch are: a share of 0.9 has its zeros there
+RESPONSES = 64  # per row, where neither they nor their spread are logged: a row's noise is the spread over the root of that
 SLOW_NOISE = 0.16  # share of a row's spread that the mean over about twenty rows still has
 
 
@@ -211,9 +212,8 @@ class RewardSignal(Statistic):
             return  # one of the rows is already back
         self.jump, self.jump_index = middle - level, since
         lost = level - 0.4 * (level - self.start)
-        lowest = self.start - noise
-        if spread > 0.0:
-            lowest = min(lowest, level - WORST * spread)
+        apart = spread if spread > 0.0 else RESPONSES**0.5 * noise
+        lowest = min(self.start - noise, level - WORST * apart)
         self.undone = lost if lowest < middle < lost else nan
         self.shift += self.jump
         self.best += self.jump
