@@ -85,3 +85,9 @@ def test_the_limits_can_be_set(told):
     columns = {"entropy_mean": from_row_100(1.0, 2.5), "reward_mean": RISING}
     assert told(EntropyExplosion(factor=20.0), columns) == []
     assert told(EntropyExplosion(rise=3.0), columns) == []
+
+
+@pytest.mark.parametrize(("entropy", "last"), [(5.3, (31, "warning", "random_from_start")), (4.5, (4, "note", "untrained"))])
+def test_a_rising_reward_does_not_excuse_random_tokens(told, entropy, last):
+    columns = {"entropy_mean": np.full(100, entropy), "vocab_size": np.full(100, 223.0), "reward_mean": 0.01 * np.arange(100)}
+    assert told(EntropyExplosion(), columns)[-1] == last

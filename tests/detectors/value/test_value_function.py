@@ -115,6 +115,13 @@ def test_one_that_never_learns(judge):
     assert "learning rate (now 1e-06)" in anomaly.advice
 
 
+def test_one_that_is_far_worse_than_a_constant_is_told_after_its_first_rows(told):
+    off = -6.0 + np.random.default_rng(1).normal(0.0, 1.0, ROWS)
+    assert told(ValueUnexplained(), {"explained_variance": off})[0] == (39, "warning", "far_worse")
+    assert told(ValueUnexplained(), {"explained_variance": np.where(AT < 30, off, 0.2)}) == []
+    assert told(ValueUnexplained(), {"explained_variance": np.where(AT % 20 < 6, off, 0.2)}) == []
+
+
 def test_one_that_forgets(judge):
     explained = np.select([AT < 250, AT < 330], [0.5, -0.2], 0.4)
     (anomaly,) = judge(ValueUnexplained(), {"explained_variance": explained})

@@ -50,8 +50,9 @@ class EntropyExplosion(Detector):
             "definition: ln(vocabulary) is the entropy of a uniform choice", persist=3, min_rows=2,
         ),
         "random_from_start": Clause(
-            "the entropy is near that of random tokens since the first row, and the reward does not rise", "warning",
-            "definition, at three quarters of ln(vocabulary); language models have about a tenth of it", persist=30, min_rows=8,
+            "the entropy has been that of random tokens since the first row, or near it while the reward does not rise", "warning",
+            "definition, at 93 % and at three quarters of ln(vocabulary); language models have about a tenth of it",
+            persist=30, min_rows=8,
         ),
         "untrained": Clause(
             "the entropy is near that of random tokens since the first row", NOTE,
@@ -87,6 +88,7 @@ class EntropyExplosion(Detector):
             message = f"Entropy is {level:.3g} nats per token; random tokens have {most:.3g}."
             clauses = ["random"] if level > 0.93 * most else []
             if start > 0.7 * most:  # it was so from the first row
-                clauses = ["untrained", *([] if view.reward.improves(score_of(view)) else ["random_from_start"])]
+                stays = level > 0.93 * most or not view.reward.improves(score_of(view))
+                clauses = ["untrained", *(["random_from_start"] if stays else [])]
             found += [Finding("", level, 0.75 * most, message, evidence, clause=clause) for clause in clauses]
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -9,6 +10,8 @@ from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 __all__ = ["ValueUnexplained"]
 
 EVERY = 50
+EARLY = 30  # rows in which an untrained value head may be wrong by any amount
+FAR = -1.0
 
 
 class ValueUnexplained(Detector):
@@ -16,7 +19,7 @@ class ValueUnexplained(Detector):
 
     What it catches: an explained variance whose median over five rows is at or below zero for fifty consecutive rows, after
         the first 150, and has not risen by 0.05 in the last fifty to hundred rows. Fewer rows if a row stands for several
-        steps.
+        steps. Also one that stays below -1 after the first thirty rows.
     Why it matters: at zero the values are no better than a constant, below zero they are worse: the advantages are as noisy
         as without a value function, or noisier, and its memory and time are wasted.
     When it misfires: the first hundred or so updates of an untrained value head are often below zero. A reward
@@ -35,12 +38,16 @@ class ValueUnexplained(Detector):
     advice: ClassVar[str] = (
         "Raise the value function's learning rate or epochs, start it from the reward model, or use a group baseline."
     )
-    persist: ClassVar[int] = 50
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "nothing_explained": Clause(
             "the values explain no more of the returns than a constant", "warning",
-            "definition: a constant has an explained variance of 0",
+            "definition: a constant has an explained variance of 0", persist=50,
+        ),
+        "far_worse": Clause(
+            "the values are wrong by more than twice the variance of the returns", "warning",
+            "definition: an explained variance below -1; corpus: no sound run has one for eight rows after its first ones",
+            persist=10, min_rows=4,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -58,17 +65,23 @@ class ValueUnexplained(Detector):
         super().reset()
         self._before = self._earlier = 1.0
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         explained = view.get("explained_variance")
         every = EVERY if view.steps_per_row == 1.0 else round(view.rows(EVERY, 10))
         if explained.n % every == 0 and explained.level == explained.level:
             self._earlier, self._before = self._before, explained.level
-        if not explained.level <= self.limit or explained.n <= view.rows(self.start_rows, 15):
-            return None
-        if explained.level > self._earlier + self.rise:
-            return None
-        message = f"After {explained.n} rows the values explain {explained.level:.3g} of the variance of returns (a constant: 0)."
-        return Finding("warning", explained.level, self.limit, message, {"explained_variance": explained.level})
+        if not explained.level <= self.limit or explained.n <= view.rows(EARLY, 10):
+            return ()
+        evidence = {"explained_variance": explained.level}
+        found = []
+        if explained.level < FAR and explained.slow < FAR:
+            message = f"The values explain {explained.level:.3g} of the variance of returns: a constant would explain 0."
+            found.append(Finding("", explained.level, FAR, message, evidence, clause="far_worse"))
+        if explained.n > view.rows(self.start_rows, 15) and explained.level <= self._earlier + self.rise:
+            explains = f"the values explain {explained.level:.3g} of the variance of returns (a constant: 0)"
+            message = f"After {explained.n} rows {explains}."
+            found.append(Finding("", explained.level, self.limit, message, evidence, clause="nothing_explained"))
+        return found
 
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("value_lr", "lr")
