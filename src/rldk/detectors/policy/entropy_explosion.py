@@ -50,7 +50,7 @@ class EntropyExplosion(Detector):
             "definition: ln(vocabulary) is the entropy of a uniform choice", persist=3, min_rows=2,
         ),
         "random_from_start": Clause(
-            "the entropy has been that of random tokens since the first row, or near it while the reward does not rise", "warning",
+            "the entropy is that of random tokens since the first row, or near it while the reward does not rise", "warning",
             "definition, at 93 % and at three quarters of ln(vocabulary); language models have about a tenth of it",
             persist=30, min_rows=8,
         ),
