@@ -117,7 +117,7 @@ class RollingPairs(Statistic):
     @property
     def rank_correlation(self) -> float:
         """Spearman's rho of the window, computed at each reading."""
-        return rank_correlation(self._xs, self._ys)
+        return _of_ranks(self._xs, self._ys) if len(self._xs) > 1 else nan
 
 
 def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
@@ -133,6 +133,10 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> float:
         xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
     if len(xs) < 2:
         return nan
+    return _of_ranks(xs, ys)
+
+
+def _of_ranks(xs: Sequence[float], ys: Sequence[float]) -> float:
     rx, ry = _ranks(xs), _ranks(ys)
     return _pearson(float(rx.dot(rx)), float(rx.dot(ry)), float(ry.dot(ry)))
 
@@ -150,10 +154,14 @@ def _pearson(sxx: float, sxy: float, syy: float) -> float:
 def _ranks(values: Sequence[float]) -> Any:
     """Ranks as twice their distances from the middle one, in an array; equal values share the mean of theirs.
 
-    With numpy they take less than half the time, in every event that holds responses.
+    With numpy they take less than half the time, in every event that holds responses. The values are looked up in their order:
+    the branches of a search for values in no order cannot be predicted, and it takes twice as long.
     """
     import numpy as np
 
     row = np.array(values, dtype=np.float64)
-    ordered = np.sort(row)
-    return (ordered.searchsorted(row) + ordered.searchsorted(row, "right") - len(row)).astype(np.float64)
+    order = row.argsort()
+    ordered = row[order]
+    ranks = np.empty(len(row))
+    ranks[order] = ordered.searchsorted(ordered) + ordered.searchsorted(ordered, "right") - len(row)
+    return ranks
