@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MAX_RESPONSES", "ResponseSample", "describe_responses", "distinct_endings", "place_factors", "sample_responses"]
+__all__ = [
+    "MAX_RESPONSES", "ResponseSample", "describe_responses", "distinct_endings", "place_factors", "row_digests", "sample_responses",
+]  # fmt: skip
 
 ResponseSample = tuple[list[int], list[float]]
 """A number for each response, equal for equal tokens; and the repetition of those that are long enough."""
@@ -29,20 +31,17 @@ def sample_responses(tokens: Any, lengths: Any) -> ResponseSample:
         lengths: how many tokens of each row are the response.
     """
     kept = np.asarray(tokens)[:MAX_RESPONSES].astype(np.int64)
-    lengths = np.asarray(lengths)[: len(kept)]
     width = kept.shape[1]
-    real = np.arange(width) < lengths[:, None]
-    kept += 1
-    kept *= real
-    digests: list[int] = (kept.view(np.uint64) @ place_factors(width)).tolist()
+    real = np.arange(width) < np.asarray(lengths)[: len(kept), None]
+    digests = row_digests(kept, real, place_factors(width))
     few, real = kept[:_MAX_REPETITION, :_MAX_TOKENS], real[:_MAX_REPETITION, :_MAX_TOKENS]
-    pairs = np.zeros_like(few)  # the first column stays 0, and so do pairs with padding: they are no pair
-    pairs[:, 1:] = (few[:, :-1] << 32) + few[:, 1:]
-    pairs *= real
+    pairs = few << 32
+    pairs[:, :-1] += few[:, 1:]
+    pairs[:, :-1] *= real[:, 1:]
+    pairs[:, -1:] = 0  # as pairs with padding are: they are no pair
     pairs.sort(1)
     distinct = (pairs[:, 1:] != pairs[:, :-1]).sum(1).tolist()
-    sizes = [min(length, _MAX_TOKENS) for length in lengths[:_MAX_REPETITION].tolist()]
-    found = zip(distinct, sizes, strict=True)
+    found = zip(distinct, real.sum(1).tolist(), strict=True)
     return digests, [1.0 - count / (size - 1) for count, size in found if size >= _MIN_TOKENS]
 
 
@@ -63,6 +62,17 @@ def describe_responses(samples: Iterable[ResponseSample]) -> dict[str, float]:
     repetition = [one for sample in every for one in sample[1][:few]]
     found = {"distinct_responses_frac": len(set(digests)) / len(digests)}
     return found | ({"repetition_frac": sum(repetition) / len(repetition)} if repetition else {})
+
+
+def row_digests(tokens: Any, real: Any, factors: Any) -> list[int]:
+    """A number for each row of token ids: the sum of products of those that are `real` and the numbers of their places.
+
+    The tokens are changed to what is summed: 1 more than they are, and 0 where they are not real.
+    """
+    tokens += 1
+    tokens *= real
+    found: list[int] = (tokens.view(np.uint64) @ factors).tolist()
+    return found
 
 
 def place_factors(count: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rldk.functional.responses import MAX_RESPONSES, ResponseSample, place_factors, sample_responses
+from rldk.functional.responses import MAX_RESPONSES, ResponseSample, place_factors, row_digests, sample_responses
 from rldk.functional.sample import describe
 from rldk.integrations.trl.probes.stack import array_of
 
@@ -122,15 +122,11 @@ def responses_of_rollout(local: Mapping[str, Any]) -> ResponseSample:
 def digests_of_rollout(local: Mapping[str, Any], pad: int | None) -> list[int]:
     """A number for each prompt of this process's part of a PPO rollout, however far it was padded on the left.
 
-    It is a sum of products of tokens and the numbers of their places, all prompts at once: it is made in every update.
+    It is made in every update, of all prompts at once.
     """
     queries = array_of(local["query_responses"][:, : int(local["context_length"])])
-    tokens = queries.astype(np.uint64) + np.uint64(1)
-    if pad is not None:
-        tokens[queries == pad] = 0
-    tokens *= place_factors(tokens.shape[1])[::-1]
-    digests: list[int] = tokens.sum(1, dtype=np.uint64).tolist()
-    return digests
+    real = True if pad is None else queries != pad
+    return row_digests(queries.astype(np.int64), real, place_factors(queries.shape[1])[::-1])
 
 
 def texts_of(local: Mapping[str, Any], trainer: Any, count: int) -> list[dict[str, Any]]:
