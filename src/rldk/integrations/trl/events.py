@@ -72,6 +72,7 @@ class EventMaker:
         self._tokens = math.nan
         self._frameworks: dict[tuple[str, ...], str | None] = {}
         self._prompts = DistinctCount()
+        self._shared = processes.world_size() > 1
         self._made = 0
         self._debugged: set[str] = set()
         self._filled = filled_share(session.args) if session.is_ppo else 1.0
@@ -177,7 +178,7 @@ class EventMaker:
             pad = getattr(getattr(trainer, "processing_class", None), "pad_token_id", None)
             part["prompts"] = guard.call("the probe of prompts", digests_of_rollout, local, pad) or []
             part["responses"] = guard.call("the probe of responses", responses_of_rollout, local) or ([], [])
-        parts = [one for one in processes.gathered(part) if one]
+        parts = [one for one in (processes.gathered(part) if self._shared else [part]) if one]
         if not parts:
             return {}
         prompts = [one for part in parts for one in part.pop("prompts")]
