@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "MAX_RESPONSES", "ResponseSample", "describe_responses", "distinct_endings", "place_factors", "row_digests", "sample_responses",
+    "MAX_RESPONSES", "ResponseSample", "describe_responses", "distinct_endings", "place_factors", "row_digests",
+    "sample_responses",
 ]  # fmt: skip
 
 ResponseSample = tuple[list[int], list[float]]
