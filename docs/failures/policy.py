@@ -69,6 +69,15 @@ FAILURES = (
         ("no_update_kl",),
     ),
     Failure(
+        "sampling_restricted", "The sampler leaves out what the policy would write",
+        "The settings of the sampler (`top_p`, `top_k`, a repetition penalty) restrict it from the first update on.",
+        ("entropy",),
+        {
+            "temperature_wrong": "All tokens can be sampled, but at a temperature far from 1.",
+            "response_collapse": "The sampler is free, and the policy itself writes one text.",
+        },
+    ),
+    Failure(
         "ratio_explosion", "The probability ratio leaves 1",
         "The mean ratio of new to old probability is far from 1, or its spread has grown many times over.",
         ("ratio", "kl_update"),

@@ -44,6 +44,7 @@ from rldk.detectors.policy.importance_weights_degenerate import ImportanceWeight
 from rldk.detectors.policy.ratio_explosion import RatioExplosion
 from rldk.detectors.policy.response_collapse import ResponseCollapse
 from rldk.detectors.policy.sampler_mismatch import SamplerMismatch
+from rldk.detectors.policy.sampling_restricted import SamplingRestricted
 from rldk.detectors.policy.temperature_wrong import TemperatureWrong
 from rldk.detectors.policy.throttled_update import ThrottledUpdate
 from rldk.detectors.policy.tools_abandoned import ToolsAbandoned
@@ -118,6 +119,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     RatioExplosion,
     BatchOverused,
     TemperatureWrong,
+    SamplingRestricted,
     TrainInferenceMismatch,
     SamplerMismatch,
     ThrottledUpdate,

@@ -47,6 +47,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
         "kl_coef": np.full(ROWS, 0.1),
     },
     "temperature_wrong": {"temperature": np.full(ROWS, 0.05)},
+    "sampling_restricted": {"top_p": np.full(ROWS, 0.1), "repetition_penalty": np.full(ROWS, 1.0)},
     "learning_rate_too_low": {"lr": np.zeros(ROWS), "reward_mean": np.log(around(1.0, 0.05))},
     "policy_frozen": {"weight_change": np.zeros(ROWS), "grad_norm": around(1.0, 0.2)},
     "weights_replaced": {

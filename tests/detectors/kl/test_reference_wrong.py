@@ -16,7 +16,7 @@ SAME = [(13, "warning", "is_the_policy")]
 
 def test_a_kl_of_zero_while_the_policy_moves(told):
     assert told(ReferenceWrong(), {"kl_mean": ZERO, "kl_update": np.full(ROWS, 0.01)}) == SAME
-    assert told(ReferenceWrong(), {"kl_mean": ZERO, "weight_change": np.full(ROWS, 1e-4)}) == SAME
+    assert told(ReferenceWrong(), {"kl_mean": ZERO, "weight_change": np.full(ROWS, 1e-3)}) == SAME
     ((index, *said),) = told(ReferenceWrong(), {"kl_mean": ZERO, "reward_mean": RISING})
     assert said == ["warning", "is_the_policy"] and index < 40
 
@@ -25,6 +25,7 @@ def test_a_kl_of_zero_of_a_policy_that_does_not_move_is_anothers_defect(told):
     assert told(ReferenceWrong(), {"kl_mean": ZERO, "reward_mean": FLAT}) == []
     assert told(ReferenceWrong(), {"kl_mean": ZERO, "kl_update": ZERO}) == []
     assert told(ReferenceWrong(), {"kl_mean": ZERO, "weight_change": ZERO, "reward_mean": RISING}) == []
+    assert told(ReferenceWrong(), {"kl_mean": ZERO, "weight_change": np.full(ROWS, 5e-6)}) == []  # a rate near zero
 
 
 def test_a_kl_that_is_not_measured_says_nothing(told):

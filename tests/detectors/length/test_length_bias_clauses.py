@@ -25,6 +25,10 @@ def test_a_low_or_negative_correlation_is_silent(told, level, others):
 
 def test_one_above_the_threshold_is_told_where_it_lasts_seventy_rows(told):
     assert told(LengthBias(), correlation(0.5)) == [(73, "warning", "lasting")]
+    rows = len(correlation(0.5)["length_reward_corr"])
+    settled = {**correlation(0.5), "rollout_length_mean": np.full(rows, 40.0)}
+    assert told(LengthBias(), settled) == [(73, "note", "lasting")]
+    assert told(LengthBias(), {**settled, "rollout_length_mean": 40.0 * 1.008 ** np.arange(rows)})[0][1] == "warning"
     short = {"length_reward_corr": np.where(AT < 65, 0.5, 0.0)}
     assert told(LengthBias(), short) == []
 

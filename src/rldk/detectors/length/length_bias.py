@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import ending_share
 
 __all__ = ["LengthBias"]
@@ -13,6 +13,7 @@ __all__ = ["LengthBias"]
 DOUBT = 0.3  # of the change from row to row; the mean over about twenty rows errs by half of that
 PRECISE = 0.1  # change from row to row below which a median of five rows errs by a twentieth
 GROWN, LONGER = 2.0, 1.25  # times the length of the first rows
+SETTLED = 1.1  # times its mean over some twenty rows below which the length no longer grows
 DETERMINES = 0.85  # correlation from which length alone orders the responses
 
 
@@ -26,8 +27,9 @@ class LengthBias(Detector):
     Why it matters: the policy learns what is rewarded; if the reward grows with length, it learns to write more long before
         anything else.
     When it misfires: where a right answer takes more words than a wrong one, the correlation is justified: healthy runs of
-        the corpus reach 0.7 for a while, without growing lengths. A negative correlation is not reported: wrong answers that
-        ramble until they are cut off are common in healthy runs.
+        the corpus reach 0.7 for a while, without growing lengths. A lasting one is a note while responses no longer grow and
+        end as they did. A negative correlation is not reported: wrong answers that ramble until they are cut off are common
+        in healthy runs.
     What to do: control the reward for length or normalise it by length, penalise over-long responses, and read the
         longest ones that score well.
     References: Singhal et al. 2023, A Long Way to Go: Investigating Length Correlations in RLHF.
@@ -78,6 +80,7 @@ class LengthBias(Detector):
         length = view.get("rollout_length_mean")
         now, best = ending_share(view)
         unending = best > 0.5 and now < 0.6 * best
+        settled = length.ready and length.level < SETTLED * length.slow and now > 0.9 * best
         longer = length.ready and length.level > LONGER * length.start
         grown = length.ready and length.level > GROWN * length.start
         message = f"Length and reward have a rank correlation of {correlation.level:.2f}: longer responses get higher rewards"
@@ -92,7 +95,8 @@ class LengthBias(Detector):
                 also = f"{message}, and {ending}."
                 found.append(Finding("", correlation.level, self.alone, also, evidence, clause="pays_and_grows"))
         if value >= self.threshold:
-            found.append(Finding("", correlation.level, self.threshold, f"{message}.", evidence, clause="lasting"))
+            severity = NOTE if settled else ""
+            found.append(Finding(severity, correlation.level, self.threshold, f"{message}.", evidence, clause="lasting"))
         if value >= self.threshold and (grown or unending):
             also = f"{message}, and they grow."
             found.append(Finding("", correlation.level, self.threshold, also, evidence, clause="grows"))

@@ -18,6 +18,12 @@ SETTINGS: tuple[Cause, ...] = (
         "Set {temperature} to 1, or between 0.7 and 1.2.", needs=("temperature_wrong",),
     ),
     Cause(
+        "sampling_restricted", "responses are not sampled from the policy that is trained",
+        {"sampling_restricted": 13.0},
+        "Set `top_p` and the repetition penalty to 1, take `top_k` off, and sample at {temperature} 1.",
+        needs=("sampling_restricted",),
+    ),
+    Cause(
         "responses_not_sampled", "all responses to a prompt are the same",
         {"response_collapse.no_variety": 14.0},
         "Turn sampling on: set {temperature} to 1, and take `top_k` and `top_p` off. If the model has only one answer, start from "
