@@ -71,7 +71,7 @@ FAILURES = (
     Failure(
         "sampling_restricted", "The sampler leaves out what the policy would write",
         "The settings of the sampler (`top_p`, `top_k`, a repetition penalty) restrict it from the first update on.",
-        ("entropy",),
+        ("top_p",),
         {
             "temperature_wrong": "All tokens can be sampled, but at a temperature far from 1.",
             "response_collapse": "The sampler is free, and the policy itself writes one text.",

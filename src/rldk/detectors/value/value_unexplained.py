@@ -47,7 +47,7 @@ class ValueUnexplained(Detector):
         "far_worse": Clause(
             "the values are wrong by more than twice the variance of the returns", "warning",
             "definition: an explained variance below -1; corpus: no sound run has one for eight rows after its first ones",
-            persist=10, min_rows=4,
+            persist=20, min_rows=6,
         ),
     }  # fmt: skip
     settings: ClassVar = {
