@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import runpy
 import sys
 from pathlib import Path
@@ -26,10 +25,7 @@ def test_an_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setattr(sys, "argv", [name, str(tmp_path / "out")])
     monkeypatch.chdir(tmp_path)
-    try:
-        runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
-    finally:
-        gc.unfreeze()
+    runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
     assert PROMISED[name] in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["out"]  # nothing is left elsewhere
 

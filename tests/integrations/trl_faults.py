@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,8 +139,6 @@ def run(kind: str, fault: str, out: Path, seed: int = 0, updates: int = 60, **op
         trainer.train()
     except (RuntimeError, ValueError, TrainingStopped) as raised:  # a NaN ends in a crash of the next generation
         error = raised
-    finally:
-        gc.unfreeze()
     if callback.monitor is not None:
         callback.monitor.close()
     alerts = json.loads((out / "rldk" / "run_alerts.json").read_text())
