@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,16 @@ VERSIONS: dict[str, tuple[str, ...]] = {
 }
 """What is trained on which TRL. That of the development environment is 1.12.0, the last with PPO: see test_trl_files.py."""
 
+NEWEST = "1.16.0"
+GRPO_BESIDE_TRL = ROOT / "tests/trainer/test_grpo_same_as_trl.py"
+SCENARIO_AND_GRPO = """
+import pytest, runpy, sys
+_, grpo, *sys.argv = sys.argv
+sys.path[0] = sys.argv[0].rpartition("/")[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+words = ["-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-v", grpo, "-k", "dapo or dr_grpo"]
+print("status", int(pytest.main(words)))
+"""
 TRANSFORMERS = {"0.23.1": "4.57.6", "1.16.0": "5.22.2"}
 SETTINGS = {
     "ACCELERATE_USE_CPU": "true", "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1",
@@ -45,13 +57,30 @@ def run(version: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """One process for each version; that of the newest trains with our GRPO beside TRL's as well."""
+
+    @cache
+    def by(version: str) -> subprocess.CompletedProcess[str]:
+        scenario = [str(SCENARIO), str(tmp_path_factory.mktemp("matrix")), *VERSIONS[version]]
+        return run(version, *(["-c", SCENARIO_AND_GRPO, str(GRPO_BESIDE_TRL)] if version == NEWEST else []), *scenario)
+
+    return by
+
+
 @pytest.mark.parametrize("version", VERSIONS)
-def test_training_with_every_callback(version: str, tmp_path: Path) -> None:
-    done = run(version, str(SCENARIO), str(tmp_path), *VERSIONS[version])
+def test_training_with_every_callback(version: str, trained: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
+    done = trained(version)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
     said = [line for line in done.stdout.splitlines() if line.startswith("ok ")]
     for trainer, line in zip(VERSIONS[version], said, strict=True):
         assert line.startswith(f"ok {trainer} trl {version} transformers {TRANSFORMERS.get(version, '')}"), line
+
+
+def test_our_grpo_is_that_of_the_newest_trl(trained: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
+    done = trained(NEWEST)
+    assert "2 passed" in done.stdout and "status 0" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -126,19 +126,3 @@ def test_advantages_losses_and_weights_are_trls(variant: str, world: Path, tmp_p
     for step in range(STEPS):
         for name, weight in weights[step].items():
             assert torch.allclose(weight, their_weights[step][name], rtol=1e-5, atol=1e-5 * moved), (step, name)
-
-
-def test_the_same_with_the_newest_trl() -> None:
-    """This file once more, with the interpreter of TRL 1.16."""
-    import os
-    import subprocess
-
-    import trl
-
-    python = Path(__file__).parents[2] / ".venvs/trl-1.16.0/bin/python"
-    if trl.__version__.startswith("1.16") or not python.exists():
-        assert os.environ.get("RLDK_MATRIX") != "all" or python.exists(), f"{python} is missing"
-        pytest.skip("this is TRL 1.16, or it has no environment: `make matrix` builds it")
-    words = ["-m", "pytest", "-p", "no:cacheprovider", "-v", __file__, "-k", "dapo or dr_grpo"]
-    done = subprocess.run([python, *words], capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
