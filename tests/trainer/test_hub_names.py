@@ -53,50 +53,54 @@ def environment(home: Path) -> dict[str, str]:
     return {**kept, "HF_HOME": str(home), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 
 
-def test_a_stage_and_a_conversation_with_hub_names(home: Path, tmp_path: Path) -> None:
+TRAIN_AND_TALK = """
+import chat, prepare_data, train_full_sft
+assert prepare_data.main(["--config", "data.yaml"]) == 0
+flags = "--data_config data.yaml --use_prepared --model_path someone/tiny@main --from_weight none --save_dir out"
+assert train_full_sft.main(f"{flags} --max_steps 2 --batch_size 4 --no_rldk".split()) == 0
+assert chat.main(["--weights", "someone/tiny", "--prompt", "Hello?", "--max_new_tokens", "3", "--json"]) == 0
+"""
+NOWHERE = """
+from pathlib import Path
+from checkpoint import CheckpointError
+from data_config import DataError, Source
+from data_sources import iter_records
+from hub import local_folder
+for name in ("someone/other", "no/such/folder", "../folder"):
+    try: local_folder(name, "--model_path")
+    except CheckpointError as error: print(error)
+for split in ("test", "dev"):
+    try: print(split, len(list(iter_records(Source("s", Path("someone/chats"), "hub", split=split)))))
+    except DataError as error: print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def used(home: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The folder of one process that did both, and what it printed in each; `HF_HOME` is read while modules are imported."""
+    folder = tmp_path_factory.mktemp("used")
     source = "{hub: someone/chats, fields: {messages: dialog}, system: Be kind.}"
-    (tmp_path / "data.yaml").write_text(f"stage: sft\noutput: {tmp_path / 'made.jsonl'}\nsources:\n  - {source}\n")
-    code = (
-        "import sys, train_full_sft, prepare_data, chat\n"
-        "assert prepare_data.main(['--config', 'data.yaml']) == 0\n"
-        "flags = '--data_config data.yaml --use_prepared --model_path someone/tiny@main --from_weight none --save_dir out'\n"
-        "assert train_full_sft.main(f'{flags} --max_steps 2 --batch_size 4 --no_rldk'.split()) == 0\n"
-        "assert chat.main(['--weights', 'someone/tiny', '--prompt', 'Hello?', '--max_new_tokens', '3', '--json']) == 0\n"
-    )
-    paths = os.pathsep.join([str(ROOT / "trainer"), str(ROOT / "src")])
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(
-        words, cwd=tmp_path, env={**environment(home), "PYTHONPATH": paths}, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    records = [json.loads(line) for line in (tmp_path / "made.jsonl").read_text().splitlines()]
+    (folder / "data.yaml").write_text(f"stage: sft\noutput: {folder / 'made.jsonl'}\nsources:\n  - {source}\n")
+    told = {**environment(home), "PYTHONPATH": os.pathsep.join([str(ROOT / "trainer"), str(ROOT / "src")])}
+    words = [sys.executable, "-c", f"{TRAIN_AND_TALK}print('=' * 9)\n{NOWHERE}"]
+    done = subprocess.run(words, cwd=folder, env=told, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return folder, done.stdout.split("=" * 9 + "\n")
+
+
+def test_a_stage_and_a_conversation_with_hub_names(used: tuple[Path, list[str]]) -> None:
+    folder, (printed, _) = used
+    records = [json.loads(line) for line in (folder / "made.jsonl").read_text().splitlines()]
     assert len(records) == 12 and all(record["messages"][0] == {"role": "system", "content": "Be kind."} for record in records)
-    assert (tmp_path / "out/full_sft/model.safetensors").is_file()
-    said = json.loads(done.stdout[done.stdout.index('{\n "weights"') :])
+    assert (folder / "out/full_sft/model.safetensors").is_file()
+    said = json.loads(printed[printed.index('{\n "weights"') :])
     assert said["weights"] == "someone/tiny" and said["messages"][-1]["role"] == "assistant"
 
 
-def test_a_name_that_is_nowhere_says_what_to_do(home: Path, tmp_path: Path) -> None:
-    code = (
-        "from checkpoint import CheckpointError\n"
-        "from data_config import DataError, Source\n"
-        "from data_sources import iter_records\n"
-        "from hub import local_folder\n"
-        "from pathlib import Path\n"
-        "for name in ('someone/other', 'no/such/folder', '../folder'):\n"
-        "    try: local_folder(name, '--model_path')\n"
-        "    except CheckpointError as error: print(error)\n"
-        "for split in ('test', 'dev'):\n"
-        "    try: print(split, len(list(iter_records(Source('s', Path('someone/chats'), 'hub', split=split)))))\n"
-        "    except DataError as error: print(error)\n"
-    )
-    paths = os.pathsep.join([str(ROOT / "trainer"), str(ROOT / "src")])
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(
-        words, cwd=tmp_path, env={**environment(home), "PYTHONPATH": paths}, capture_output=True, text=True, timeout=300
-    )
-    lines = done.stdout.splitlines()
-    assert "--model_path someone/other: there is no such folder, and the hub does not give it" in lines[0], done.stderr[-2000:]
+def test_a_name_that_is_nowhere_says_what_to_do(used: tuple[Path, list[str]]) -> None:
+    _, (_, printed) = used
+    lines = printed.splitlines()
+    assert "--model_path someone/other: there is no such folder, and the hub does not give it" in lines[0], lines
     assert "in the cache (HF_HOME)" in lines[0]
     assert all("it is not a hub name (owner/name)" in line for line in lines[1:3])
-    assert lines[3] == "test 3" and "Name one of its splits by `split`" in done.stdout
+    assert lines[3] == "test 3" and "Name one of its splits by `split`" in printed
