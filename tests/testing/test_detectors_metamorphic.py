@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 
 import pytest
 
@@ -31,15 +31,26 @@ OPENING = 40  # rows that are healthy in every stream whose fault begins in the 
 
 def judge_of(kind: type[Detector]) -> Judge:
     def judge(events: Sequence[Event], how: Reductions) -> list[Anomaly]:
-        engine = Engine([kind()], reductions=dict(how))
-        for event in events:
-            engine.observe(replace(event, model_info={}))
-        return engine.anomalies
+        if (tuple(events), dict(how)) == sick_of(kind):  # a relation may leave a stream as it is
+            return found_of(kind)
+        return judged(kind, events, how)
 
     return judge
 
 
-@lru_cache(maxsize=4)
+def judged(kind: type[Detector], events: Sequence[Event], how: Reductions) -> list[Anomaly]:
+    engine = Engine([kind()], reductions=dict(how))
+    for event in events:
+        engine.observe(replace(event, model_info={}))
+    return engine.anomalies
+
+
+@cache
+def found_of(kind: type[Detector]) -> list[Anomaly]:
+    return judged(kind, *sick_of(kind))
+
+
+@cache
 def sick_of(kind: type[Detector]) -> tuple[tuple[Event, ...], dict[str, str]]:
     events = tuple(sick(kind))
     return events, dict(events[0].model_info.get("reductions", {}))
