@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import tokenize
 from pathlib import Path
 
@@ -104,17 +105,28 @@ def texts(path: Path) -> list[tuple[int, str]]:
 
 def stumbles(path: Path) -> list[str]:
     """The phrases of a file that are on the list, each with its place and what to write instead."""
-    found = []
+    numbers, lines = [], []
     for number, text in texts(path):
-        for pattern, plain in FOUND.items():
-            for match in pattern.finditer(" ".join(text.split())):
-                found.append(f"{path.relative_to(ROOT)}:{number}: `{match[0]}`: write “{plain}”")
-    return found
+        numbers.append(number)
+        lines.append(" ".join(text.split()))
+    whole = "\n".join(lines)  # no pattern goes on in another line
+    return [
+        f"{path.relative_to(ROOT)}:{numbers[whole.count(chr(10), 0, match.start())]}: `{match[0]}`: write “{plain}”"
+        for pattern, plain in FOUND.items()
+        for match in pattern.finditer(whole)
+    ]
 
 
-@pytest.mark.parametrize("path", [*PAGES, *CODE, *OTHERS], ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_is_in_plain_english(path: Path) -> None:
-    assert stumbles(path) == []
+def test_everything_is_in_plain_english() -> None:
+    assert [found for path in (*PAGES, *CODE, *OTHERS) for found in stumbles(path)] == []
+
+
+def test_a_stumble_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / "code.py").write_text('one = "well"\n\n# 0.3 nats\n# a token\ntwo = "all  but"\nthree = "this"\n')
+    (tmp_path / "page.md").write_text("One.\nIt is\nlet be; runs are told apart.\n")
+    assert stumbles(tmp_path / "code.py") == ["code.py:3: `nats a token`: write “per: `nats per token`”"]
+    assert [found.split(": ")[0] for found in stumbles(tmp_path / "page.md")] == ["page.md:3", "page.md:3"]
 
 
 @pytest.mark.parametrize(
