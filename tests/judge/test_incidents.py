@@ -285,10 +285,10 @@ def test_every_sign_of_a_cause_is_a_type_or_a_clause_that_there_is() -> None:
     assert len({cause.name for cause in CAUSES}) == len(CAUSES)
 
 
-@pytest.mark.parametrize("kind", sorted(set(BY_TYPE) - {"advantage_skewness_anomaly"}))
-def test_an_incident_of_one_anomaly_of_any_type(kind: str) -> None:
-    (incident,) = group_incidents([anomaly(kind, 100)], 300)
-    assert incident.cause and incident.title and incident.advice and incident.first == kind
+def test_an_incident_of_one_anomaly_of_any_type() -> None:
+    for kind in sorted(set(BY_TYPE) - {"advantage_skewness_anomaly"}):
+        (incident,) = group_incidents([anomaly(kind, 100)], 300)
+        assert incident.cause and incident.title and incident.advice and incident.first == kind, kind
 
 
 @pytest.mark.parametrize(

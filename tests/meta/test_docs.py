@@ -68,21 +68,21 @@ def test_the_readme_is_as_short_as_it_says() -> None:
     assert [line.partition("#")[2].strip() for line in calls] == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_and_commands_of_a_page(page: Path) -> None:
-    text = page.read_text()
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (page.parent / target).exists(), target
-    for command in re.findall(r"`rldk ([a-z]+)", text):
-        assert command in COMMANDS, command
+def test_links_and_commands_of_the_pages_exist() -> None:
+    for page in PAGES:
+        text = page.read_text()
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
+        for command in re.findall(r"`rldk ([a-z]+)", text):
+            assert command in COMMANDS, f"{page.relative_to(ROOT)}: {command}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_paths_of_a_page_exist(page: Path) -> None:
+def test_paths_of_the_pages_exist() -> None:
     """What stands in backticks and begins with a folder of the project is a file or folder of it."""
     folders = [path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "out"))]
-    for path in re.findall(rf"`((?:{'|'.join(folders)})/[\w./*-]*)`", page.read_text()):
-        assert list(ROOT.glob(path)), path
+    for page in PAGES:
+        for path in re.findall(rf"`((?:{'|'.join(folders)})/[\w./*-]*)`", page.read_text()):
+            assert list(ROOT.glob(path)), f"{page.relative_to(ROOT)}: {path}"
 
 
 def test_generated_pages_are_up_to_date() -> None:

@@ -32,9 +32,9 @@ BANDS = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(METRICS | BANDS))
-def test_every_column_of_the_table_is_a_metric_or_is_computed(name: str) -> None:
-    assert name in DERIVED or entry_of(name.removeprefix("eval_")) is not None
+def test_every_column_of_the_table_is_a_metric_or_is_computed() -> None:
+    unknown = [name for name in METRICS | BANDS if name not in DERIVED and entry_of(name.removeprefix("eval_")) is None]
+    assert unknown == []
 
 
 def test_every_detector_names_panels_that_exist() -> None:
