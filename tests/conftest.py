@@ -15,20 +15,31 @@ import pytest
 SLOW = ("integrations", "trainer", "dashboard", "testing", "meta", "report")
 """Folders that begin, the slowest first, so that no long file is left when the others are done."""
 
-WITH_TRL = re.compile(r"test_trl_(?!processes|versions)|test_2_trl|test_\w+_same_as_trl|test_ppo_benchmark")
-"""Files that train with TRL in the process of the tests. Importing it takes 10 s: one worker gets them all."""
+GROUPS = {
+    "trl": re.compile(r"test_trl_(?!processes|versions)|test_2_trl|test_\w+_same_as_trl|test_ppo_benchmark|test_public_names"),
+    "warm": re.compile(
+        r"test_(5_pipeline|frameworks|lora_stages|memory_plan|ppo_(memory|outcomes|resume)|sharded_runs|stage_runs|warm_processes)\b"
+    ),
+}
+"""Files that one worker gets, which come first. Those of `trl` train with TRL in the process of the tests, and importing it takes
+10 s; those of `warm` fork their trainings from a process that takes 4 s to start (tests/trainer/warm_processes.py)."""
+
+
+def group_of(path: str) -> str | None:
+    """The group of a file, by its name."""
+    return next((group for group, names in GROUPS.items() if names.match(path.rpartition("/")[2])), None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not hasattr(config, "workerinput"):  # one process: the order of the command line
         return
-    places = {name: number for number, name in enumerate(SLOW)}
-    items.sort(key=lambda item: (places.get(item.path.parent.name, len(places)), not WITH_TRL.match(item.path.name)))
+    places = {name: number for number, name in enumerate((*GROUPS, *SLOW))}
+    items.sort(key=lambda item: places.get(group_of(item.path.name) or item.path.parent.name, len(places)))
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """`--dist loadfile`, with the files of TRL as if they were one."""
+    """`--dist loadfile`, with the files of a group as if they were one."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -36,7 +47,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduler(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = super()._split_scope(nodeid)
-            return "trl" if WITH_TRL.match(path.rpartition("/")[2]) else path
+            return group_of(path) or path
 
     return Scheduler(config, log)
 

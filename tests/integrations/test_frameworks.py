@@ -16,6 +16,10 @@ import pytest
 pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/trainer"))
+
+from warm_processes import warm  # noqa: E402
+
 LISTS = sorted((ROOT / "tests/frameworks").glob("*.txt"))
 SETTINGS = {
     "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "OMP_NUM_THREADS": "1",
@@ -26,14 +30,16 @@ SETTINGS = {
 
 def run(name: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run the Python with that framework; skips where it was not built or others are asked for."""
-    python = Path(sys.executable) if name == "huggingface" else ROOT / f".venvs/{name}/bin/python"
+    settings = {**os.environ, **SETTINGS, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests/integrations'}", "HOME": str(folder)}
+    if name == "huggingface":  # a snippet of its page runs with a fresh interpreter: test_framework_pages.py
+        return warm().run(arguments, cwd=folder, env=settings)
+    python = ROOT / f".venvs/{name}/bin/python"
     asked = os.environ.get("RLDK_FRAMEWORKS", "").split()
-    if asked and name not in (*asked, "huggingface"):
+    if asked and name not in asked:
         pytest.skip(f"{name} is not among the frameworks of this run ({', '.join(asked)}): `make frameworks` has them all")
     if not python.exists():
         assert name not in asked, f"{python} is missing"
         pytest.skip(f"no environment with {name}: `make frameworks` builds it")
-    settings = {**os.environ, **SETTINGS, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests/integrations'}", "HOME": str(folder)}
     return subprocess.run(
         [python, *arguments], capture_output=True, text=True, env=settings, cwd=folder, timeout=600, check=False
     )  # fmt: skip

@@ -50,8 +50,7 @@ def by_two(stage: str, world: Path, out: Path, *more: str) -> str:
     """A run by two processes; what they printed."""
     out.mkdir(parents=True, exist_ok=True)
     script = [str(TRAINER / f"train_{stage}.py"), *words(stage, world, out, "--fsdp", "--batch_size=4", *more)]
-    ready = warm("peft") if any(word.startswith("--lora") for word in more) else warm()
-    first, second = ready.run_ranks(2, script, cwd=out, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    first, second = warm().run_ranks(2, script, cwd=out, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert (first.returncode, second.returncode) == (0, 0), first.stderr[-6000:] + second.stderr[-6000:]
     return first.stdout + second.stdout
 

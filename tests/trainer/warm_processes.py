@@ -31,7 +31,7 @@ SETTINGS |= {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # no thread of 
 MEASURED = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 """For a process whose memory is measured: what is freed goes back at once."""
 
-MODULES = ("torch", "torch.distributed", "transformers", "transformers.models.llama.modeling_llama", "accelerate")
+MODULES = ("torch", "torch.distributed", "transformers", "transformers.models.llama.modeling_llama", "accelerate", "peft")
 
 
 class Child:
@@ -162,6 +162,7 @@ def warm(*modules: str, **settings: str) -> Warm:
 
 def serve(modules: Sequence[str]) -> None:
     """Fork a child for each line of the standard input, until it ends."""
+    import gc
     import importlib
 
     answers = os.dup(1)
@@ -170,6 +171,8 @@ def serve(modules: Sequence[str]) -> None:
         importlib.import_module(name)
     threads = [*Path("/proc/self/task").iterdir()]
     assert len(threads) == 1, f"{len(threads)} threads run after the imports; a forked child would not have them"
+    gc.collect()
+    gc.freeze()  # no child looks at the modules for garbage again
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
