@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
-pytest.importorskip("trl.experimental.ppo", reason="this TRL has no PPOTrainer")
+pytest.importorskip("trl")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from ppo_world import build, command, events_of  # noqa: E402
@@ -22,6 +22,7 @@ STEPS, BATCH, CONTEXT, LENGTH, PAD = 3, 8, 5, 8, 0
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("trl.experimental.ppo", reason="this TRL has no PPOTrainer")  # 4 s: for the process that runs the tests
     from transformers import AutoModelForTokenClassification
 
     folder = build(tmp_path_factory.mktemp("world"))
