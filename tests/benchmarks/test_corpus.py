@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,13 @@ CORPUS = Path(__file__).parents[2] / "benchmarks" / "corpus"
 def labels() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((CORPUS / "labels.json").read_text())
     return found
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, dict[str, Any]]:
+    from corpus import label
+
+    return label.read_outcomes()
 
 
 def test_the_corpus_has_all_that_it_must_have(labels: list[dict[str, Any]]) -> None:
@@ -97,6 +105,7 @@ def test_every_fault_changes_the_run_it_is_in(labels: list[dict[str, Any]]) -> N
     """A fault that does nothing at all would be a healthy run counted twice."""
     from corpus.store import EVENTS, RECORDED, read_text
 
+    @cache  # a twin has many faulty runs
     def rows(name: str) -> list[Any]:
         events = [json.loads(line) for line in read_text(RECORDED / name / EVENTS).splitlines()]
         return [{key: value for key, value in event["metrics"].items() if key in SIGNALS} for event in events]
@@ -111,20 +120,19 @@ def test_no_log_gives_its_fault_away(labels: list[dict[str, Any]]) -> None:
     assert not any("injected" in read_text(RECORDED / one["run"] / EVENTS) for one in labels if "ours" in one["run"])
 
 
-def test_labels_are_the_frozen_ones_and_follow_from_the_outcomes() -> None:
+def test_labels_are_the_frozen_ones_and_follow_from_the_outcomes(outcomes: dict[str, dict[str, Any]]) -> None:
     from corpus import label
 
     assert label.frozen()
-    outcomes = label.read_outcomes()
     fresh = {one.id: label.label(one, outcomes) for one in label.all_runs() if one.id in outcomes and one.twin.id in outcomes}
     stored = {one["run"]: one for one in json.loads(label.LABELS.read_text())}
     assert [name for name, one in stored.items() if json.loads(json.dumps(fresh.get(name))) != one] == []
 
 
-def test_no_run_without_a_fault_is_sick_by_its_outcome() -> None:
+def test_no_run_without_a_fault_is_sick_by_its_outcome(outcomes: dict[str, dict[str, Any]]) -> None:
     from corpus import label
 
-    assert label.sick_twins(label.read_outcomes()) == []
+    assert label.sick_twins(outcomes) == []
 
 
 def test_causes_and_families_are_of_the_vocabulary(labels: list[dict[str, Any]]) -> None:
@@ -144,14 +152,14 @@ def test_families_are_the_folders_of_the_detectors() -> None:
     assert {detector.__module__.split(".")[2] for detector in DETECTORS} == set(FAMILIES)
 
 
-def test_a_run_is_its_twin_until_the_fault_is_injected(labels: list[dict[str, Any]]) -> None:
+def test_a_run_is_its_twin_until_the_fault_is_injected(
+    labels: list[dict[str, Any]], outcomes: dict[str, dict[str, Any]]
+) -> None:
     """The same seed and setting: everything before a fault that comes in the middle is the same, to the last digit."""
-    from corpus.store import OUTCOME, RECORDED, read_json
-
     late = [one for one in labels if one["injected"]]
     assert len(late) >= 100
     for one in late:
-        run, twin = (read_json(RECORDED / name / OUTCOME) for name in (one["run"], "--".join(one["run"].split("--")[:2])))
+        run, twin = (outcomes[name] for name in (one["run"], "--".join(one["run"].split("--")[:2])))
         before = [row for row in run["rows"] if row["update"] < one["injected"]]
         assert before == twin["rows"][: len(before)] and before, one["run"]
 

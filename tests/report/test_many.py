@@ -41,6 +41,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def content(store: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page about them all."""
+    return report(store, tmp_path_factory.mktemp("page") / "r.html")
+
+
 def report(folder: Path, target: Path, *options: str) -> str:
     assert main(["report", str(folder), "-o", str(target), *options]) == 0
     return target.read_text()
@@ -55,8 +61,7 @@ def figures(content: str) -> list[dict[str, Any]]:
     return [json.loads(found) for found in re.findall(r'<script type="application/json">(.*?)</script>', content)]
 
 
-def test_every_run_is_in_the_table_and_the_worst_are_shown_in_detail(store: Path, tmp_path: Path) -> None:
-    content = report(store, tmp_path / "r.html")
+def test_every_run_is_in_the_table_and_the_worst_are_shown_in_detail(content: str) -> None:
     assert content.count("<tr data-run=") == RUNS and content.count('class="run"') == 24
     first = re.search(r'<tr data-run="0".*?</tr>', content, re.DOTALL)
     assert first is not None and "run07" in first[0] and 'class="badge critical"' in first[0]
@@ -65,8 +70,7 @@ def test_every_run_is_in_the_table_and_the_worst_are_shown_in_detail(store: Path
     assert '<th scope="col" data-key="learning rate"' in content and "output" not in content.split("<tbody>")[0].split("<main")[1]
 
 
-def test_all_runs_can_be_drawn_and_five_are(store: Path, tmp_path: Path) -> None:
-    content = report(store, tmp_path / "r.html")
+def test_all_runs_can_be_drawn_and_five_are(content: str) -> None:
     reward = figures(content)[0]
     assert {curve["run"] for curve in reward["curves"]} == set(range(RUNS)), "those without details have thinned curves"
     drawn = re.search(r'<svg [^>]*aria-label="Reward.*?</svg>', content, re.DOTALL)
@@ -113,11 +117,10 @@ def test_a_setting_that_is_different_in_each_run_is_no_group(case_of: Callable[.
 
 @pytest.mark.full
 def test_with_an_index_only_what_has_changed_is_judged(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Path, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rldk.fleet import row
 
-    fresh = report(store, tmp_path / "fresh.html")
     assert main(["index", str(store)]) == 0
     read: list[str] = []
     real = row.read_log
@@ -125,7 +128,7 @@ def test_with_an_index_only_what_has_changed_is_judged(
     capsys.readouterr()
     indexed = report(store, tmp_path / "indexed.html")
     assert read == [] and f"{RUNS} logs from the index, 0 judged" in capsys.readouterr().out
-    assert table_of(indexed) == table_of(fresh), "it says the same as without an index"
+    assert table_of(indexed) == table_of(content), "it says the same as without an index"
     write_log(store / "run29.jsonl", faulty("entropy_explosion", "grpo", steps=120, onset=40, seed=9))
     changed = report(store, tmp_path / "changed.html")
     assert read == ["run29.jsonl"] and "2 critical" in changed
