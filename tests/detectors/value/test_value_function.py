@@ -119,6 +119,8 @@ def test_one_that_is_far_worse_than_a_constant_is_told_after_its_first_rows(told
     off = -6.0 + np.random.default_rng(1).normal(0.0, 1.0, ROWS)
     assert told(ValueUnexplained(), {"explained_variance": off})[0] == (49, "warning", "far_worse")
     assert told(ValueUnexplained(), {"explained_variance": np.where(AT < 30, off, 0.2)}) == []
+    solved = {"explained_variance": off[:120], "value_loss": np.where(AT < 5, 1.0, 0.01)[:120]}  # returns hardly differ any more
+    assert told(ValueUnexplained(), solved) == []
     assert told(ValueUnexplained(), {"explained_variance": np.where(AT % 20 < 6, off, 0.2)}) == []
 
 

@@ -23,7 +23,8 @@ class ValueUnexplained(Detector):
     Why it matters: at zero the values are no better than a constant, below zero they are worse: the advantages are as noisy
         as without a value function, or noisier, and its memory and time are wasted.
     When it misfires: the first hundred or so updates of an untrained value head are often below zero. A reward
-        without any spread has no variance to explain; that is `dead_reward`.
+        without any spread has no variance to explain; that is `dead_reward`. Where a task is solved, returns hardly differ, and
+        small errors are large beside them: a value loss below that of the first row is not reported as far off.
     What to do: raise the value function's learning rate or its epochs, start it from the reward model, widen its clip
         range, normalise returns; or use a group baseline (GRPO, RLOO) instead.
     References: Huang et al. 2022, The 37 Implementation Details of Proximal Policy Optimization.
@@ -34,7 +35,7 @@ class ValueUnexplained(Detector):
     family: ClassVar[str] = "value"
     needs: ClassVar = (("explained_variance",),)
     panels: ClassVar = ("explained_variance", "value", "value_loss")
-    reads: ClassVar = ("value_lr", "lr")
+    reads: ClassVar = ("value_loss", "value_lr", "lr")
     advice: ClassVar[str] = (
         "Raise the value function's learning rate or epochs, start it from the reward model, or use a group baseline."
     )
@@ -74,7 +75,8 @@ class ValueUnexplained(Detector):
             return ()
         evidence = {"explained_variance": explained.level}
         found = []
-        if explained.level < FAR and explained.slow < FAR:
+        loss = view.get("value_loss")
+        if explained.level < FAR and explained.slow < FAR and not loss.level < loss.first:
             message = f"The values explain {explained.level:.3g} of the variance of returns: a constant would explain 0."
             found.append(Finding("", explained.level, FAR, message, evidence, clause="far_worse"))
         if explained.n > view.rows(self.start_rows, 15) and explained.level <= self._earlier + self.rise:
