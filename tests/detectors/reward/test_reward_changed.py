@@ -37,7 +37,7 @@ def test_an_offset_is_a_note_and_no_fall(notes, where, by):
 def test_a_jump_back_towards_the_start_is_a_warning(clauses, notes):
     spread = {"reward_std": 0.5 + noise(0.01, 6)}
     back = {"reward_mean": np.where(LATE, 0.5 + noise(0.05, 7), REWARD), **spread, **STAYS}
-    assert clauses(RewardChanged(), back) == [(167, "warning", "undone"), (192, "critical", "not_restored")]
+    assert clauses(RewardChanged(), back) == [(169, "warning", "undone"), (192, "critical", "not_restored")]
     recovers = {**back, "reward_mean": np.where(LATE & (AT < 162), 0.5, REWARD)}
     assert clauses(RewardChanged(), recovers) == []
     beyond = {**back, "reward_mean": np.where(LATE, -0.5 + noise(0.05, 7), REWARD)}  # lower than it ever was: an offset
@@ -48,9 +48,9 @@ def test_a_grader_that_fails_is_no_offset(clauses, notes):
     """Right answers get the reward of wrong ones: the reward falls below its start, but not below what responses had."""
     share = np.where(LATE, 0.1, 0.3 + 0.6 * np.clip(AT / 80.0, 0.0, 1.0))
     columns = {"reward_mean": share + noise(0.03), "reward_std": np.sqrt(share * (1.0 - share)) + 0.1, **STAYS}
-    assert clauses(RewardChanged(), columns) == [(167, "warning", "undone"), (192, "critical", "not_restored")]
+    assert clauses(RewardChanged(), columns) == [(169, "warning", "undone"), (192, "critical", "not_restored")]
     repaired = {**columns, "reward_mean": np.where(LATE & (AT < 180), 0.1, 0.9) + noise(0.03)}
-    assert clauses(RewardChanged(), repaired) == [(167, "warning", "undone")]
+    assert clauses(RewardChanged(), repaired) == [(169, "warning", "undone")]
 
 
 def test_a_fall_with_another_spread_is_a_warning(clauses):

@@ -76,6 +76,7 @@ class RewardChanged(Detector):
             return ()
         found = Finding("", reward.jump, 0.0, *self._said(reward, score_of(view).level))
         if found.clause == "undone":
+            found.persist = min(max(15.0, 0.1 * view.index * view.steps_per_row), 30.0)  # dips of long runs are longer
             return (found, Finding("", reward.jump, 0.0, found.message, found.evidence, clause="not_restored"))
         if found.clause == "worse" and reward.respread < SHRUNK and _is_drowned(view):
             message = f"{found.message[:-1]}. Little of it is left beside the KL penalty."
