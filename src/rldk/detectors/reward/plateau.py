@@ -210,7 +210,7 @@ class Plateau(Detector):
         return view.reward.best_slow - max(series.start, series.base) > 2.0 * series.noise
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        if finding.clause.startswith("drifts") or finding.clause == "predictable":
+        if finding.clause in ("drifts", "drifts_far", "wanders", "gains_nothing", "predictable"):  # the policy moves
             return (
                 "Check that each reward goes to its own response, that it separates better from worse responses, and that it "
                 "is not mostly noise: score the same responses twice."
