@@ -75,3 +75,11 @@ def test_a_coefficient_that_becomes_huge_is_critical_once_the_reward_has_fallen(
     rows = {"kl_coef": np.where(AT < 50, 0.05, 20.0), "reward_mean": np.where(AT < 60, RISING, RISING[60] - 0.02 * (AT - 60))}
     found = {clause: index for index, _, clause in told(KlPenaltyTooStrong(), rows)}
     assert 50 <= found["strong"] < 60 < found["holds_back"] < 90
+
+
+def test_a_coefficient_that_rises_step_by_step_is_that_of_a_controller(told):
+    rows = np.arange(len(FLAT))
+    rising = {"kl_coef": np.minimum(0.05 * 1.2**rows, 100.0), "reward_mean": RISING}
+    assert [said for _, *said in told(KlPenaltyTooStrong(), rising)] == [["warning", "driven_up"]]
+    at_once = {**rising, "kl_coef": np.where(rows < 20, 0.05, 20.0)}
+    assert [said for _, *said in told(KlPenaltyTooStrong(), at_once)] == [["warning", "strong"]]

@@ -35,6 +35,7 @@ def at(kind, clause: str, since: int = 102) -> int:
 
 
 STOPPED = (at(EosStarvation, "stopped"), "critical", "stopped")
+AT_ONCE = (at(EosStarvation, "stopped_at_once"), "critical", "stopped_at_once")
 
 
 def between(inside: float, outside: float, start: int = 100, end: int = 250) -> np.ndarray:
@@ -142,13 +143,13 @@ def test_shrinking_to_a_quarter_is_silent(where):
 @pytest.mark.parametrize("reward", [STEADY, RISING], ids=["steady", "rising"])
 def test_responses_that_no_longer_end_are_critical_whatever_the_reward_does(judge, columns, reward):
     (anomaly,) = judge(EosStarvation(), {**columns, "reward_mean": reward})
-    assert (anomaly.index, anomaly.severity, anomaly.clause) == STOPPED
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == AT_ONCE
     assert (anomaly.since, anomaly.cleared_index) == (102, 259)
     assert anomaly.message.startswith("The share of responses that emit the end token fell from")
 
 
 def test_without_a_reward_they_are_judged_as_well(told):
-    assert told(EosStarvation(), {"eos_frac": between(0.0, 0.9)}) == [STOPPED]
+    assert told(EosStarvation(), {"eos_frac": between(0.0, 0.9)}) == [AT_ONCE]
 
 
 def test_a_model_that_seldom_ended_is_a_warning_while_the_reward_thrives_and_all_else_is_well(told):
@@ -217,3 +218,13 @@ def test_responses_that_should_end_and_do_not_are_critical_though_the_reward_ris
 @pytest.mark.parametrize("expected", [0.01, None])
 def test_a_model_that_gives_the_end_token_no_chance_is_not_blocked(expected, told):
     assert "blocked" not in {clause for *_, clause in told(EosStarvation(), never_ending(expected))}
+
+
+@pytest.mark.parametrize(
+    ("falls", "clause", "row"),
+    [(np.where(AT < 100, 0.95, 0.0), "stopped_at_once", 106), (np.clip(0.95 - 0.1 * (AT - 100), 0.0, 0.95), "stopped", 120)],
+    ids=["at once", "over ten rows"],
+)
+def test_endings_that_stop_from_one_row_to_the_next_are_not_learnt(told, falls, clause, row):
+    critical = [(index, said) for index, severity, said in told(EosStarvation(), {"eos_frac": falls}) if severity == "critical"]
+    assert critical == [(row, clause)]

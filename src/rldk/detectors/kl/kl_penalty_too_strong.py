@@ -13,6 +13,7 @@ __all__ = ["KlPenaltyTooStrong"]
 
 MEASURABLE = 0.02  # smallest KL at which penalty / KL gives the coefficient
 PAIRS = 100  # rows of loss and KL from which the coefficient is taken
+AT_ONCE = 3.0  # factor from one row to the next that is a new setting: controllers change by a few tenths
 LINE = 0.9  # correlation of loss and KL from which the KL term is the loss
 
 
@@ -29,7 +30,7 @@ class KlPenaltyTooStrong(Detector):
     References: Ziegler et al. 2019 (0.03 to 0.2); TRL's defaults 0.05 (PPO) and 0 to 0.04 (GRPO).
     """
 
-    __slots__ = ("_pairs", "strong")
+    __slots__ = ("_before", "_driven", "_pairs", "strong")
     type: ClassVar[str] = "kl_penalty_too_strong"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("reward_mean",), ("kl_coef", "kl_penalty_reward", "kl_mean"))
@@ -45,13 +46,20 @@ class KlPenaltyTooStrong(Detector):
         "strong": Clause(
             "the KL coefficient is 2 or more", "warning", "recipes use 0 to 0.5", persist=2, min_rows=1,
         ),
+        "driven_up": Clause(
+            "the KL coefficient rose step by step to 2 or more", "warning",
+            "recipes use 0 to 0.5; a setting would change at once, so that a controller has done it", persist=2, min_rows=1,
+        ),
     }  # fmt: skip
     settings: ClassVar = {"strong": Setting(2.0, "KL coefficient that is too strong", min=0.0)}
     strong: float
     _pairs: RollingPairs
+    _before: float
+    _driven: bool
 
     def reset(self) -> None:
         super().reset()
+        self._before, self._driven = 0.0, False
         self._pairs = RollingPairs(PAIRS)
 
     def find(self, view: View) -> Sequence[Finding]:
@@ -59,7 +67,7 @@ class KlPenaltyTooStrong(Detector):
         if not coef >= self.strong:
             return ()
         message = f"The KL coefficient is {coef:.3g}; recipes use 0 to 0.5."
-        found = [Finding("", coef, self.strong, message, {"coef": coef}, clause="strong")]
+        found = [Finding("", coef, self.strong, message, {"coef": coef}, clause="driven_up" if self._driven else "strong")]
         if coef >= 2.5 * self.strong and score_of(view).n >= 10 and not view.reward.improves(score_of(view)):
             text = f"{message[:-1]}, and the reward does not rise."
             found.append(Finding("", coef, self.strong, text, {"coef": coef}, clause="holds_back"))
@@ -68,6 +76,9 @@ class KlPenaltyTooStrong(Detector):
     def _coefficient(self, view: View) -> float:
         coef = view.get("kl_coef")
         if coef.n:
+            before, self._before = self._before, coef.last
+            if before < self.strong <= coef.last:  # also if it has been so before and fell again
+                self._driven = coef.last < AT_ONCE * before
             return coef.level
         penalty, kl = view.get("kl_penalty_reward"), view.get("kl_mean")
         if not penalty.n:

@@ -33,7 +33,7 @@ class EosStarvation(Detector):
     References: TRL's `missing_eos_penalty`; Yu et al. 2025, DAPO (overlong reward shaping).
     """
 
-    __slots__ = ("share",)
+    __slots__ = ("_at_once", "_before", "share")
     type: ClassVar[str] = "eos_starvation"
     family: ClassVar[str] = "length"
     needs: ClassVar = (("eos_frac", "eos_count", "truncated_frac"),)
@@ -46,6 +46,11 @@ class EosStarvation(Detector):
             "responses that ended no longer do", "critical",
             "public and own runs: the end-token count fell below a tenth of its best in 6 failing runs and no healthy run, and "
             "nine in ten responses became truncated in 13 failing and 2 healthy runs", persist=10, min_rows=4,
+        ),
+        "stopped_at_once": Clause(
+            "from one row to the next hardly any response ends", "critical",
+            "as `stopped`; a policy learns to ramble over several updates, so that the sampler or the stop token has changed",
+            persist=5, min_rows=3,
         ),
         "fewer": Clause(
             "half of the responses that ended no longer do", "warning",
@@ -85,9 +90,24 @@ class EosStarvation(Detector):
         "share": Setting(0.1, "share of responses that end, below which they count as not ending", min=0.0, max=1.0)
     }
     share: float
+    _before: float
+    _at_once: bool
+
+    def reset(self) -> None:
+        super().reset()
+        self._before, self._at_once = 0.0, False
+
+    def _follow(self, view: View, best: float) -> None:
+        """Remember whether the share of endings fell to almost nothing from one row to the next."""
+        ended, cut, count = view.get("eos_frac"), view.get("truncated_frac"), view.get("eos_count")
+        last = ended.last if ended.n else 1.0 - cut.last if cut.n else count.last / max(count.high, count.first, 1.0)
+        before, self._before = self._before, last
+        if last < 0.5 * best <= before:
+            self._at_once = last < 0.15 * best and before > 0.7 * best and best > 0.6 and view.steps_per_row <= 2.0
 
     def find(self, view: View) -> Sequence[Finding]:
         now, best = ending_share(view)
+        self._follow(view, best)
         evidence = {"ending": now, "ending_best": best}
         blocked = _blocked(view, now, best)
         if best <= 0.02:
@@ -114,7 +134,8 @@ class EosStarvation(Detector):
         thrives = view.reward.thrives(score_of(view))
         others = [sign for sign in damage(view) if sign.channel not in ("ending", "length", "spread")]
         severity = "warning" if thrives and not others and best < 0.8 else ""
-        return (fewer, Finding(severity, now, self.share, message, evidence, clause="stopped"))
+        clauses = ("stopped", "stopped_at_once") if self._at_once else ("stopped",)
+        return (fewer, *(Finding(severity, now, self.share, message, evidence, clause=clause) for clause in clauses))
 
 
 def _blocked(view: View, now: float, best: float) -> list[Finding]:

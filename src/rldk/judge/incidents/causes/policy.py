@@ -30,6 +30,7 @@ POLICY: tuple[Cause, ...] = (
     Cause(
         "responses_cannot_end", "responses do not end",
         {"eos_starvation.never": 4.0, "eos_starvation.never_yet": 4.0, "eos_starvation.stopped": 1.6, "eos_starvation.fewer": 1.2,
+         "eos_starvation.stopped_at_once": 5.0,
          "eos_starvation.fills_limit": 2.0, "length_runaway": 1.0, "dead_reward": 0.5, "policy_collapse": 0.3, "entropy_explosion": -2.0,
          "learning_rate_too_high": -3.0},
         "Check stop tokens and chat template, and that the end token is trained on and not masked; raise {length}; penalise "

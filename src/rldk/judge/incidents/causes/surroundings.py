@@ -68,12 +68,13 @@ SURROUNDINGS: tuple[Cause, ...] = (
     Cause(
         "kl_controller_unstable", "the KL controller is badly tuned",
         {"controller_oscillation_anomaly": 2.5, "controller_overshoot_anomaly": 2.0, "controller_responsiveness_anomaly": 1.0,
-         "coef_adaptation_anomaly": 1.8, "kl_volatility_anomaly": 0.8, "target_range_anomaly": 0.3},
+         "coef_adaptation_anomaly": 1.8, "kl_volatility_anomaly": 0.8, "target_range_anomaly": 0.3,
+         "kl_penalty_too_strong.driven_up": 11.0},
         "Lengthen the controller's horizon if it swings, shorten it if it lags, and check that it is on if the coefficient does "
         "not move.",
         needs=(
             "controller_oscillation_anomaly", "controller_overshoot_anomaly", "controller_responsiveness_anomaly",
-            "coef_adaptation_anomaly",
+            "coef_adaptation_anomaly", "kl_penalty_too_strong.driven_up",
         ),
     ),
     Cause(
