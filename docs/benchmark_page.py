@@ -156,9 +156,16 @@ agreed with the labels in {agreed} of 30 (`python benchmarks/corpus/blind.py sco
 
 **Two splits.** Rules are made from *tune*. *judge* has the same kinds of fault with other seeds. The scorer prints only totals for
 *judge*. `--reveal` shows its runs once and retires them: they move to *tune*, and new seeds are recorded in their place. That was
-done once; in the first round ten kinds of fault and ten causes were in *judge* only. Two thirds of the present runs of *judge*
-were looked at since, and a few rules were made with them in view. The others were scored once before anybody had looked at
-them: 30 of 31 FAILING runs detected from event logs, 28 of 31 from plain logs, and 9 of 12 DEGRADED.
+done once; in the first round ten kinds of fault and ten causes were in *judge* only. All present runs of *judge* have
+been looked at since, and some rules were made with them in view, so its figures are those of known runs. A third of them was scored
+once before: 30 of 31 FAILING runs detected from event logs, 28 of 31 from plain logs, and 9 of 12 DEGRADED.
+
+**Other faults, another world.** Known kinds of fault flatter a judge. 109 runs of TRL with sixty other kinds (graders that fail,
+samplers and optimizers that are set wrongly, data in the wrong order), on two other tasks, were therefore trained and judged once
+by somebody who did not know the rules. An alarm of any family counts: 33 of 52 FAILING runs were detected from event logs and 34
+from plain logs, 27 and 29 with a critical; 8 of 14 DEGRADED; 3 of 32 HEALTHY runs had an alarm, one a critical. Rules that were made
+afterwards bring the FAILING runs to 40 and 35, and the HEALTHY ones with an alarm to one. Expect the first figures on faults that
+nobody has thought of.
 
 **What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
 are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
