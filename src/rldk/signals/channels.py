@@ -15,7 +15,7 @@ from rldk.signals.view import View, once_per_event
 
 __all__ = [
     "CHANNEL_METRICS", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "damage", "ending_share", "harm", "policy_moves",
-    "reward_has_fallen", "updates_are_undersized", "works",
+    "reward_has_fallen", "updates_are_undersized", "weights_stayed", "works",
 ]  # fmt: skip
 
 CHANNEL_METRICS = (
@@ -36,6 +36,9 @@ LENGTH_FACTOR = 4.0
 GRADIENT_FACTOR = 10.0
 UNDERSIZED = 0.1
 """Relative change of the weights beside the learning rate. 93 sound runs of the corpus have 0.9 to 50."""
+STAYED = 1e-3
+"""Relative change of the weights, summed over all updates, below which a policy is what it was. At a learning rate of 1e-6, the
+lowest of recipes, forty updates of a language model (weights of about 0.02) come to twice that."""
 MAX_RATE = 0.01  # learning rate beyond those of language models
 STILL = 1e-12  # relative change of the weights that is only rounding: float32 rounds at 6e-8
 
@@ -81,6 +84,12 @@ def policy_moves(view: View) -> bool:
     learns = score.n >= 10 and view.reward.gain > 4.0 * view.reward.noise > 0.0
     clipped = view.get("clip_frac").slow > 0.0  # only ratios that differ from 1 are clipped
     return learns or clipped or (update.ready and update.level > 1e-6)
+
+
+def weights_stayed(view: View) -> bool:
+    """Whether all updates together cannot have moved the weights by a thousandth of their size; false if they are not watched."""
+    change = view.get("weight_change")
+    return change.ready and change.slow * (view.index + 1) * view.steps_per_row < STAYED
 
 
 def updates_are_undersized(view: View) -> bool:

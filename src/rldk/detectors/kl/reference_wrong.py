@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
-from rldk.signals.channels import policy_moves
+from rldk.signals.channels import policy_moves, weights_stayed
 from rldk.signals.kl import is_measured, unit_of
 from rldk.signals.reward import SCORES
 
 __all__ = ["ReferenceWrong"]
 
 ZERO = 1e-6
-MOVED = 1e-3  # relative change of the weights, summed over all updates, from which a KL shows
 FIRST = {"token": 0.1, "sequence": 1.0, "": 1.0}
 
 
@@ -73,16 +72,10 @@ class ReferenceWrong(Detector):
             message = f"KL is {kl.first:.3g} in the first row: the reference is another model, or dropout is active."
             return (Finding("", kl.first, FIRST[unit_of(view)], message, {"kl": kl.first}, clause="is_another"),)
         zero = kl.n >= 5 and max(abs(kl.high), abs(kl.low), abs(kl.last)) < ZERO
-        if zero and is_measured(view) and policy_moves(view) and not _is_empty(view) and not _hardly_moved(view):
+        if zero and is_measured(view) and policy_moves(view) and not _is_empty(view) and not weights_stayed(view):
             message = "KL stays zero although the policy moves: the reference is the policy itself."
             return (Finding("", kl.level, ZERO, message, {"kl": kl.level}, clause="is_the_policy"),)
         return ()
-
-
-def _hardly_moved(view: View) -> bool:
-    """Whether the weights have moved so little that the KL of a separate reference would be zero as well."""
-    change = view.get("weight_change")
-    return change.n > 0 and change.slow * (view.index + 1) * view.steps_per_row < MOVED
 
 
 def _is_empty(view: View) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import updates_are_undersized
+from rldk.signals.channels import updates_are_undersized, weights_stayed
 from rldk.signals.kl import kl_level
 from rldk.signals.reward import score_of
 
@@ -22,9 +22,6 @@ SMALL = 0.15
 PREDICTED = 0.85
 """Share of the variance of returns from which the values count as predicting them. A judgement, above the 0.8 that
 single rows of sound runs of the corpus reach."""
-STAYED = 1e-3
-"""Relative change of the weights, summed over all updates, below which a policy is what it was. At a learning rate of 1e-6, the
-lowest of recipes, forty updates of a language model (weights of about 0.02) come to twice that."""
 RULED_OUT, FALL = 0.33, 2.0
 """Shares of the spread between responses: a rise that would be worth having, and a fall that is more than standing still."""
 SMALL_BATCH = 16  # responses per row, if their spread is not logged: a row's noise is the spread divided by the root of that
@@ -159,7 +156,7 @@ class Plateau(Detector):
                 found.append("frozen")
             if idle or rows >= view.rows(3 * self.rows, 30):
                 found.append("still")
-        if self._weights_stay(view):
+        if weights_stayed(view) or updates_are_undersized(view):
             found.append("hardly_moves")
         if self._is_long(view, rows) and not self._was_lost(view):
             found.append("flat")
@@ -176,13 +173,6 @@ class Plateau(Detector):
         """The spread between the rewards of a row, or what the noise of the rows says about it."""
         std = view.get("reward_std")
         return std.slow if std.ready and std.slow > 0.0 else SMALL_BATCH**0.5 * score_of(view).noise
-
-    @staticmethod
-    def _weights_stay(view: View) -> bool:
-        """Whether all updates together cannot have moved the weights by a thousandth of their size, or each is undersized."""
-        change = view.get("weight_change")
-        moved = change.slow * (view.index + 1) * view.steps_per_row
-        return change.ready and (moved < STAYED or updates_are_undersized(view))
 
     @staticmethod
     def _moved(view: View) -> float:
