@@ -51,7 +51,7 @@ STILL = 0.3 + noise(0.1, 2)
 def test_no_gain_in_four_hundred_rewards(judge, reward):
     (anomaly,) = judge(Plateau(), {"reward_mean": reward, "lr": np.full(ROWS, 1e-7)})
     assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.since) == (403, "warning", "flat", 399)
-    assert "no trend beyond chance" in anomaly.message
+    assert "has not risen beyond chance" in anomaly.message
     assert "The learning rate is 1e-07 now." in anomaly.advice
 
 
