@@ -35,7 +35,7 @@ SURELY = 0.95  # share of endings in the first row from which that one row count
 LENGTH_FACTOR = 4.0
 GRADIENT_FACTOR = 10.0
 UNDERSIZED = 0.1
-"""Relative change of the weights beside the learning rate. 93 sound runs of the corpus have 0.9 to 50."""
+"""Relative change of the weights beside the learning rate. The medians of 124 sound runs of the corpus are 0.9 to 43."""
 STAYED = 1e-3
 """Relative change of the weights, summed over all updates, below which a policy is what it was. At a learning rate of 1e-6, the
 lowest of recipes, forty updates of a language model (weights of about 0.02) come to twice that."""

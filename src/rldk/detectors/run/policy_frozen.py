@@ -70,7 +70,7 @@ class PolicyFrozen(Detector):
         ),
         "undersized": Clause(
             "updates change the weights by less than a tenth of the learning rate", "warning",
-            "Adam moves weights by about the rate: sound runs of the corpus change by 0.9 to 50 times the rate, relative to "
+            "Adam moves weights by about the rate: sound runs of the corpus change by 0.9 to 43 times the rate, relative to "
             "their size; an epsilon of 1 by 0.02", persist=15, min_rows=5,
         ),
         "kl_still": Clause(
