@@ -43,9 +43,10 @@ def test_the_settings_of_ppo(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["GRPO", "RLOO"])
 def test_the_settings_of_groups(kind: str, tmp_path: Path) -> None:
-    (event,) = train(kind, tmp_path, num_iterations=2)
+    (event,) = train(kind, tmp_path, num_iterations=2, top_p=0.5, repetition_penalty=1.1)
     names = ("max_response_length", "num_iterations", "num_generations", "dropout_active", "reference_is_policy")
     assert pick(event, *names) == [12.0, 2.0, 4.0, 0.0, 0.0]
+    assert pick(event, "top_p", "repetition_penalty") == [0.5, 1.1]
 
 
 def test_dpo_has_a_reference_and_writes_no_responses(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class BatchOverused(Detector):
     References: Huang et al. 2022, The 37 Implementation Details of Proximal Policy Optimization (early stopping by KL).
     """
 
-    __slots__ = ("passes", "update_limit")
+    __slots__ = ("update_limit",)
     type: ClassVar[str] = "batch_overused"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("kl_update",), ("num_iterations",))
@@ -49,15 +49,13 @@ class BatchOverused(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "passes": Setting(MANY_PASSES, "passes over a batch that are many", min=2),
         "update_limit": Setting(LARGE_UPDATE, "KL of an update that is far too large, in nats per token", min=0.0),
     }
-    passes: float
     update_limit: float
 
     def find(self, view: View) -> Sequence[Finding]:
         update, passes = view.get("kl_update"), view.get("num_iterations").last
-        if not passes >= self.passes or update.n < 3 or not update.level > self.update_limit:
+        if not passes >= MANY_PASSES or update.n < 3 or not update.level > self.update_limit:
             return ()
         message = f"Each batch is used {passes:.0f} times, and updates move the policy by {update.level:.3g} nats per token"
         evidence = {"num_iterations": passes, "kl_update": update.level}
