@@ -3,8 +3,10 @@
     python benchmarks/trl/overhead.py [--updates 30] [--rounds 3] [--quick]
 
 The time inside rldk is added up at its only entries, the callback's methods and the optimizer hook, in processor time of
-this thread; the rest of the update is the training's. A toy model, a small one and one of 30 M parameters. Each is trained
-several times, and the round with the middle share counts: on a shared machine a single round means little.
+this thread. TRL's PPO collects garbage twice an update and looks at every object of the process, those of rldk too: of that
+time rldk is charged with its share of the objects. The rest of the update is the training's. A toy model, a small one and one
+of 30 M parameters. Each is trained several times, and the round with the middle share counts: on a shared machine a single
+round means little.
 """
 
 from __future__ import annotations
@@ -35,7 +37,6 @@ class Clock:
 
     def __init__(self) -> None:
         self.spent, self.depth = 0.0, 0
-        self.marks: list[tuple[float, float]] = []
 
     def around(self, function: Any) -> Any:
         def timed(*args: Any, **options: Any) -> Any:
@@ -50,18 +51,42 @@ class Clock:
 
         return timed
 
-    def mark(self) -> None:
-        """The end of an update: processor time so far, and rldk's share of it."""
-        self.marks.append((time.process_time(), self.spent))
+
+def objects() -> int:
+    """How many objects a garbage collection looks at."""
+    gc.collect()
+    return len(gc.get_objects())
 
 
-def measure(size: dict[str, int], updates: int, batch: int) -> tuple[float, float, int]:
-    """Milliseconds of rldk and of the whole, an update; and the parameters of the policy."""
+def train(folder: Path, callbacks: list[Any], updates: int, batch: int, size: dict[str, int]) -> int:
+    """Train, and return how many parameters the policy has."""
+    options = {"per_device_train_batch_size": batch, "response_length": 24}
+    trainer = trl_tiny.ppo_trainer(folder, callbacks, updates, size=size, **options)
+    with contextlib.redirect_stdout(io.StringIO()):
+        trainer.train()
+    return sum(one.numel() for one in trainer.policy_model.parameters())
+
+
+def objects_of_rldk() -> int:
+    """How many of them are rldk's, of its modules and of a run that it watches; call it before anything else is imported."""
+    with tempfile.TemporaryDirectory() as folder:
+        train(Path(folder) / "before", [], 2, 8, {})  # loads all that TRL needs
+        before = objects()
+        from rldk.integrations.trl import RLDKCallback
+
+        watched = RLDKCallback(Path(folder) / "rldk", run_id="bench", terminal=False)
+        train(Path(folder) / "watched", [watched], 13, 8, {})
+        return objects() - before
+
+
+def measure(size: dict[str, int], updates: int, batch: int, ours: int) -> tuple[float, float, int]:
+    """Milliseconds of rldk and of the whole, an update; and the parameters of the policy. `ours` are the objects of rldk."""
     from rldk.integrations.trl import RLDKCallback
     from rldk.integrations.trl.probes.optimizer import GradientProbe
 
-    clock = Clock()
-    hook = GradientProbe._before_step
+    clock, collections = Clock(), Clock()
+    marks: list[tuple[float, float, float]] = []  # at the end of each update: of the process, in rldk, in collections
+    hook, collect = GradientProbe._before_step, gc.collect
     with tempfile.TemporaryDirectory() as folder:
         watched = RLDKCallback(Path(folder) / "rldk", run_id="bench", terminal=False)
         for name in ("on_train_begin", "on_log", "on_save", "on_step_begin"):
@@ -70,22 +95,18 @@ def measure(size: dict[str, int], updates: int, batch: int) -> tuple[float, floa
 
         def on_step_end(*args: Any, **options: Any) -> None:
             ended(*args, **options)
-            clock.mark()
+            marks.append((time.process_time(), clock.spent, collections.spent))
 
         watched.on_step_end = on_step_end  # type: ignore[method-assign]
         GradientProbe._before_step = clock.around(hook)  # type: ignore[method-assign]
+        gc.collect = collections.around(collect)
         try:
-            options = {"per_device_train_batch_size": batch, "response_length": 24}
-            trainer = trl_tiny.ppo_trainer(Path(folder) / "t", [watched], updates + WARM_UP, size=size, **options)
-            trl_tiny.settle()
-            with contextlib.redirect_stdout(io.StringIO()):
-                trainer.train()
+            count = train(Path(folder) / "t", [watched], updates + WARM_UP, batch, size)
         finally:
             GradientProbe._before_step = hook  # type: ignore[method-assign]
-            gc.unfreeze()  # what `settle` has frozen is released before the next round
-        count = sum(one.numel() for one in trainer.policy_model.parameters())
-    (whole, own), (last_whole, last_own) = clock.marks[WARM_UP - 1], clock.marks[-1]
-    return 1e3 * (last_own - own) / updates, 1e3 * (last_whole - whole) / updates, count
+            gc.collect = collect
+    whole, own, collected = (1e3 * (last - first) / updates for first, last in zip(marks[WARM_UP - 1], marks[-1], strict=True))
+    return own + collected * ours / objects(), whole, count
 
 
 def _share(found: tuple[float, float, int]) -> float:
@@ -104,8 +125,9 @@ def main() -> None:
     if not given.quick:
         cases.append(("small model", {"hidden": 128, "layers": 2}, given.updates))
         cases.append(("30 M model", {"hidden": 512, "layers": 11}, max(3, given.updates // 6)))
+    ours = objects_of_rldk()
     for name, size, updates in cases:
-        sizes = (2, 8) if given.quick else (updates, 32)
+        sizes = (2, 8, ours) if given.quick else (updates, 32, ours)
         rounds = sorted((measure(size, *sizes) for _ in range(1 if given.quick else given.rounds)), key=_share)
         own, whole, count = rounds[len(rounds) // 2]
         share = own / whole

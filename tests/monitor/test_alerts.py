@@ -11,8 +11,8 @@ import pytest
 
 from rldk.core.event import Event
 from rldk.core.files import strict
-from rldk.monitor import Monitor
-from rldk.monitor.outputs import Command, EventLog
+from rldk.monitor import Command, Monitor
+from rldk.monitor.outputs import EventLog
 
 
 def observe(monitor: Monitor, steps: range) -> None:

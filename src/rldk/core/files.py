@@ -21,10 +21,10 @@ def strict(value: Any) -> Any:
         return value if isfinite(value) else None
     if value is None or isinstance(value, (str, bool, int)):
         return value
-    if isinstance(value, Mapping):
-        return {str(key): strict(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [strict(inner) for inner in value]
+    if isinstance(value, Mapping):
+        return {str(key): strict(inner) for key, inner in value.items()}
     if hasattr(value, "to_dict"):
         return strict(value.to_dict())
     return strict(value.tolist()) if hasattr(value, "tolist") else str(value)

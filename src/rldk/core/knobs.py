@@ -104,9 +104,9 @@ def flat_settings(raw: Mapping[str, Any], prefix: str = "", depth: int = 0) -> d
     found: dict[str, Any] = {}
     for key, value in raw.items():
         path = f"{prefix}{key}".replace("/", ".")
-        if isinstance(value, Mapping) and "value" in value and set(value) <= {"value", "desc"}:
+        if isinstance(value, dict) and "value" in value and set(value) <= {"value", "desc"}:
             value = value["value"]
-        if isinstance(value, Mapping) and depth < _DEEP:
+        if isinstance(value, dict) and depth < _DEEP:
             found |= flat_settings(value, f"{path}.", depth + 1)
         else:
             found[path] = value

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 __all__ = ["NOTE", "Clause", "Finding"]
 
 NOTE = "note"
 """The severity of a clause that is worth knowing but not a defect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Struct, frozen=True, gc=False):
     """One named condition of a detector.
 
     Args:

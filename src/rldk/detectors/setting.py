@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rldk.core.errors import UsageError
 from rldk.core.stats.base import bounds_in_words
@@ -18,8 +19,7 @@ SENSITIVITIES: dict[str, dict[str, float]] = {
 """Factors on how long a condition must hold before it is raised. What one row proves is raised at once in any case."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True, gc=False):
     """A number that a user may set: its default, what it means, and its bounds."""
 
     default: float

@@ -81,8 +81,7 @@ def noise(count: int, seed: int = 0) -> list[float]:
 
 def test_every_statistic_is_checked() -> None:
     public = {name for name in stats.__all__ if inspect.isclass(getattr(stats, name))}
-    concrete = {name for name in public if not inspect.isabstract(getattr(stats, name)) and name != "Statistic"}
-    assert concrete == {type(make()).__name__ for make in CASES.values()}
+    assert public - {"Statistic", "ScalarStatistic"} == {type(make()).__name__ for make in CASES.values()}
 
 
 @every

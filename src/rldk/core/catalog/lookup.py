@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice
+
+from msgspec import Struct
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
 from rldk.core.catalog.frameworks import FRAMEWORKS
@@ -54,8 +55,7 @@ The entropy over tokens is never negative, so the magnitude of an entropy loss i
 PREFIXES = ("train/", "train_", "training/", "trainer/", "global/", "mean ", "mean_")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True, gc=False):
     """Where a raw key goes. Of several keys for one metric the one with the lowest `rank` wins."""
 
     metric: str

@@ -1,4 +1,8 @@
-"""What a metric, a framework and a framework's key are: the rows of the tables in `metrics` and `frameworks`."""
+"""What a metric, a framework and a framework's key are: the rows of the tables in `metrics` and `frameworks`.
+
+Records that hold only text and numbers are made with `gc=False`. TRL's PPO collects garbage twice an update, and the
+collector would look at thousands of them each time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from msgspec import Struct
 
 __all__ = [
     "REDUCTIONS",
@@ -40,8 +46,7 @@ REDUCTIONS = ("token", "sequence", "batch", "run", "unstated")
 TROUBLE = ("high", "low", "both", "none")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True, gc=False):
     """A framework's name for a metric, and what its value needs to become ours.
 
     `name` may hold `*` for one path segment or more (`rewards/*/mean`), or several keys joined by ` + ` whose values
@@ -67,8 +72,7 @@ class Key:
         return "*" in self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True, gc=False):
     """One canonical metric. A name that ends in `/*` is a family: the part that matches is appended to it."""
 
     name: str

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+from msgspec import Struct
+
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
 from rldk.core.catalog.frameworks import FRAMEWORKS
 from rldk.core.catalog.guess import guess
@@ -24,8 +26,7 @@ _RIVALS = {"token": "kl_mean_per_token", "sequence": "kl_mean_per_sequence"}
 _OF_PAIRS = frozenset({"reward_acc", "reward_accuracy", "reward_accuracies"})
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True, gc=False):
     """How one canonical metric is made of a row: which raw keys are added or subtracted, and what is done to the sum."""
 
     metric: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from math import isfinite
@@ -14,7 +13,7 @@ from rldk.core.errors import UsageError
 __all__ = ["ScalarStatistic", "Statistic", "bounds_in_words", "check_number", "check_window"]
 
 
-class Statistic(ABC):
+class Statistic:
     """A statistic that is kept up to date one observation at a time, in bounded memory.
 
     Everything an instance knows is in its `__slots__`: the parameters, named in `parameters`, and the state, which
@@ -74,9 +73,9 @@ class ScalarStatistic(Statistic):
         else:
             self._skip(value)
 
-    @abstractmethod
     def _add(self, value: float) -> None:
         """Take a finite value."""
+        raise NotImplementedError
 
     def _skip(self, value: float) -> None:
         if value != value:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rldk.checkpoints import CheckpointHistory, add_to_summary
-from rldk.checkpoints.summary import keep_up_to
 from rldk.integrations.trl.metrics import CheckpointMetrics, fill
 from rldk.monitor.outputs import FileOutput
 from rldk.monitor.run_id import file_of
 
 if TYPE_CHECKING:
+    from rldk.checkpoints import CheckpointHistory
     from rldk.monitor import Monitor
 
 __all__ = ["CheckpointSummary", "LiveFacts"]
@@ -39,19 +39,29 @@ class CheckpointSummary(FileOutput):
         self.live = live
         self.facts: dict[str, Any] = {}
         self.saved_in = Path(saved_in)
-        self.history = CheckpointHistory()
         self.latest = CheckpointMetrics()
+
+    @cached_property
+    def history(self) -> CheckpointHistory:
+        """The checkpoints so far; imported with the first one, since many runs save none."""
+        from rldk.checkpoints import CheckpointHistory
+
+        return CheckpointHistory()
 
     def start(self, monitor: Monitor) -> None:
         self._monitor = monitor
         self.summary = file_of(self.path, monitor.run_id, "checkpoint_summary.csv")
         if monitor.resume_step and self.summary.exists():
+            from rldk.checkpoints.summary import keep_up_to
+
             self.history.resume(self.saved_in, monitor.resume_step)
             keep_up_to(self.summary, monitor.resume_step)
         else:
             self.summary.unlink(missing_ok=True)
 
     def save(self, step: int) -> None:
+        from rldk.checkpoints import add_to_summary
+
         report = self.history.add(self.saved_in / f"checkpoint-{step}", step)
         self.facts = self._monitor.guard.call("the probe of gradient flow and memory", self.live) or {}
         report.live = self.facts
@@ -64,4 +74,5 @@ class CheckpointSummary(FileOutput):
                 self._monitor.alert(step, kind, problem.message, problem.severity, problem.advice, lasting=True)
 
     def close(self) -> None:
-        self.history.close()
+        if "history" in self.__dict__:
+            self.history.close()

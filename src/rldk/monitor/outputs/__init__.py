@@ -6,24 +6,19 @@ from rldk.monitor.outputs.base import FileOutput, Output
 from rldk.monitor.outputs.event_log import EventLog
 from rldk.monitor.outputs.json_files import Alerts, Analysis, ConfigFile, FinalReport
 from rldk.monitor.outputs.metrics_csv import AnalysisCsv, MetricsCsv
-from rldk.monitor.outputs.notifications import Command, Notification
 from rldk.monitor.outputs.terminal import Terminal
 from rldk.monitor.outputs.trackers import tracker_outputs
-from rldk.monitor.outputs.webhook import Webhook
 
 __all__ = [
     "Alerts",
     "Analysis",
     "AnalysisCsv",
-    "Command",
     "ConfigFile",
     "EventLog",
     "FileOutput",
     "FinalReport",
     "MetricsCsv",
-    "Notification",
     "Output",
     "Terminal",
-    "Webhook",
     "tracker_outputs",
 ]

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from itertools import accumulate, pairwise
 from typing import Any
 
-from rldk.checkpoints.report import layer_of
 from rldk.functional.gradients import combined_norm, gradient_norms
 from rldk.functional.weights import WeightSample
 from rldk.integrations.trl.probes.stack import array_of, ratio_of
@@ -106,6 +105,8 @@ class GradientProbe:
 
     def _flow(self) -> dict[str, float]:
         """The norm of the gradient of each layer."""
+        from rldk.checkpoints.report import layer_of
+
         present = [(layer_of(name), one) for name, one in self._named if one.grad is not None]
         squares: dict[str, float] = {}
         for (layer, _), norm in zip(present, gradient_norms(one for _, one in present), strict=True):
