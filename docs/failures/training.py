@@ -88,6 +88,16 @@ FAILURES = (
         },
     ),
     Failure(
+        "settings_unsound", "A setting cannot work",
+        "Nothing looks wrong, and little is learnt. A discount far below 1, a warm-up that is longer than the run, or an epsilon of "
+        "Adam above the gradients: the settings say it at the first step.",
+        ("reward",),
+        {
+            "learning_rate_too_low": "The learning rate itself is too small.",
+            "plateau": "The settings are fine, and the reward does not rise.",
+        },
+    ),
+    Failure(
         "batch_too_small", "Each update learns from two or three responses",
         "The batch holds fewer than four responses, so an advantage is mostly chance, and the reward jumps from row to row.",
         ("batch_size", "reward"),

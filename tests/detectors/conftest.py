@@ -28,8 +28,11 @@ def to_events(columns: Columns) -> list[Event]:
     ]
 
 
-def run(detector: Detector, columns: Columns, reductions: Mapping[str, str] | None = None) -> Engine:
+def run(
+    detector: Detector, columns: Columns, reductions: Mapping[str, str] | None = None, settings: Mapping[str, Any] | None = None
+) -> Engine:
     engine = Engine([detector], reductions=reductions)
+    engine.take_settings(settings)
     for event in to_events(columns):
         engine.observe(event)
     return engine
@@ -59,8 +62,8 @@ def where(judge: Callable[..., list[Anomaly]]) -> Callable[..., list[tuple[int, 
 def told() -> Callable[..., list[tuple[int, str, str]]]:
     """Put columns through a detector; the rows at which it raises or notes, with the severities and the clauses."""
 
-    def said(detector: Detector, columns: Columns, reductions: Mapping[str, str] | None = None) -> list[tuple[int, str, str]]:
-        engine = run(detector, columns, reductions)
+    def said(detector: Detector, columns: Columns, *known: Mapping[str, Any] | None) -> list[tuple[int, str, str]]:
+        engine = run(detector, columns, *known)
         raised = [(anomaly.index, anomaly.severity, anomaly.clause) for anomaly in engine.anomalies]
         return sorted(raised + [(note.index, "note", note.clause) for note in engine.notes])
 

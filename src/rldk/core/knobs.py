@@ -22,6 +22,7 @@ KNOBS: dict[str, tuple[str, ...]] = {
     "warmup_ratio": ("warmup_ratio", "lr_warmup_ratio", "lr_warmup_steps_ratio"),
     "weight_decay": ("weight_decay",),
     "max_grad_norm": ("max_grad_norm", "grad_clip", "clip_grad", "gradient_clipping", "max_norm", "clip_grad_norm"),
+    "adam_epsilon": ("adam_epsilon", "adam_eps"),
     "optimizer": ("optim", "optimizer", "optimizer_type"),
     "kl_coef": (
         "kl_coef", "beta", "init_kl_coef", "kl_loss_coef", "kl_beta", "kl_penalty_coef", "reference_policy_kl_penalty",
@@ -43,6 +44,8 @@ KNOBS: dict[str, tuple[str, ...]] = {
     "whiten_advantages": ("whiten_rewards", "whiten_advantages", "norm_adv", "normalize_advantage", "normalize_advantages"),
     "scale_rewards": ("scale_rewards", "norm_adv_by_std_in_grpo", "use_std_normalization"),
     "loss_type": ("loss_type", "loss_agg_mode", "adv_estimator", "advantage_estimator", "algorithm.adv_estimator"),
+    "label_smoothing": ("label_smoothing",),
+    "excludes_truncated": ("mask_truncated_completions", "overlong_filter"),
     "missing_eos_penalty": ("missing_eos_penalty", "non_eos_penalty"),
     "num_generations": (
         "num_generations", "rloo_k", "n_samples_per_prompt", "group_size", "num_samples_per_prompt", "rollouts_per_example",

@@ -60,6 +60,7 @@ class Detector(Statistic):
     most_raises: ClassVar[int] = 3
     machine: ClassVar[bool] = False
     special: ClassVar[bool] = False  # about a kind of training that few runs are: not counted as missing where it is inactive
+    of_settings: ClassVar[bool] = False  # about what the run was started with: inactive where that is not known
     passing: ClassVar[bool] = False
     clauses: ClassVar[Mapping[str, Clause]] = {}
     settings: ClassVar[Mapping[str, Setting]] = {}

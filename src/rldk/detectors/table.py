@@ -69,6 +69,7 @@ from rldk.detectors.run.loss_explosion import LossExplosion
 from rldk.detectors.run.memory_pressure import MemoryPressure
 from rldk.detectors.run.nonfinite_metric import NonfiniteMetric
 from rldk.detectors.run.policy_frozen import PolicyFrozen
+from rldk.detectors.run.settings_unsound import SettingsUnsound
 from rldk.detectors.run.stale_rollouts import StaleRollouts
 from rldk.detectors.run.step_regression import StepRegression
 from rldk.detectors.run.throughput_drop import ThroughputDrop
@@ -159,6 +160,7 @@ DETECTORS: tuple[type[Detector], ...] = (
     WeightsReplaced,
     TooFewPrompts,
     BatchTooSmall,
+    SettingsUnsound,
     NonfiniteMetric,
     VanishedMetric,
     BrokenEpisodes,

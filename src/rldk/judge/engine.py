@@ -8,6 +8,7 @@ from typing import Any
 
 from rldk.core.anomaly import Anomaly, Note
 from rldk.core.event import Event
+from rldk.core.run_config import RunConfig
 from rldk.detectors.base import Detector, Finding, View
 from rldk.detectors.table import DETECTORS
 from rldk.judge.alerts import ALERTS, PASSING, Alert, alerts_in
@@ -37,7 +38,8 @@ class Engine:
 
     Args:
         detectors: those to run; by default one of each in the table.
-        context: what is known of the run beforehand, such as `{"kl_target": 6.0}`.
+        context: what is known of the run beforehand, such as `{"kl_target": 6.0}`; `settings` are taken from the first event
+            that holds them.
         reductions: by what the KL is reduced, where the log says it (`{"kl_mean": "sequence"}`).
         follow: metrics whose series are kept even if no detector reads them.
     """
@@ -97,6 +99,8 @@ class Engine:
         update_all(followed, metrics, index)
         if (info := event.model_info.get("reductions")) and isinstance(info, Mapping) and isinstance(info.get("kl_mean"), str):
             self.reductions["kl_mean"] = info["kl_mean"]
+        if "config" in event.model_info:
+            self.take_settings(event.model_info["config"])
         view = self._view_of(event, index)
         if self._follows_reward:
             view.reward.update(view)
@@ -132,6 +136,11 @@ class Engine:
         self.last_step, self._last_index = event.step, index
         self._steps.append(event.step)
         return [*alerted, *raised] if alerted else raised
+
+    def take_settings(self, given: Any) -> None:
+        """What the run was started with; what is known already stays."""
+        if isinstance(given, Mapping) and given and "settings" not in self.context:
+            self.context["settings"] = given if isinstance(given, RunConfig) else RunConfig.of(given)
 
     def alert(self, found: Alert) -> Anomaly | None:
         """Take what was seen between two events; `None` where the same already stands.
@@ -241,10 +250,13 @@ class Engine:
         return [anomaly for found in self._open.values() for anomaly in found] if self._open else []
 
     def inactive(self) -> list[tuple[str, list[str]]]:
-        """The detectors that could not judge this run, and the metrics they lack."""
+        """The detectors that could not judge this run, and the metrics, or `config`, that they lack."""
         found = []
+        present = {name for name, series in self.series.items() if series.n or series.nonfinite}
         for detector in self.detectors:
-            lacking = detector.lacks({name for name, series in self.series.items() if series.n or series.nonfinite})
+            lacking = detector.lacks(present)
+            if detector.of_settings and "settings" not in self.context:
+                lacking.append("config")
             if lacking:
                 found.append((detector.type, lacking))
         return found
@@ -255,7 +267,7 @@ class Engine:
             "events": self.events,
             "first_step": self.first_step,
             "last_step": self.last_step,
-            "context": self.context,
+            "context": {name: known.to_dict() if name == "settings" else known for name, known in self.context.items()},
             "reductions": self.reductions,
             "series": {name: series.state_dict() for name, series in self.series.items()},
             "detectors": {detector.key: detector.state_dict() for detector in self.detectors},
@@ -274,6 +286,7 @@ class Engine:
         self.events, self.first_step, self.last_step = state["events"], state["first_step"], state["last_step"]
         self._last_index = max(0, self.events - 1)
         self.context, self.reductions = dict(state["context"]), dict(state["reductions"])
+        self.take_settings(self.context.pop("settings", None))
         series = SeriesByName()
         for name, saved in state["series"].items():
             series[name] = Series()

@@ -28,6 +28,7 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
     if problem:
         run.notes.append(problem)
     judge = settings.judge(run.coverage.reductions)
+    judge.engine.take_settings(run.config)
     judged, rows = condensed(run, len(run) if len(run) <= MAX_JUDGED_ROWS else CONDENSED_ROWS)
     if len(judged) < len(run) and (note := _condensed_note(len(run), len(judged))) not in run.notes:
         run.notes.append(note)

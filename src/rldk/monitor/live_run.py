@@ -66,8 +66,8 @@ class LiveRun:
     def __enter__(self) -> LiveRun:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, *error: Any) -> None:
+        self.monitor.__exit__(*error)
 
     def __repr__(self) -> str:
         result = self.result()

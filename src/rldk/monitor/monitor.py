@@ -19,6 +19,7 @@ from rldk.judge.coverage import coverage_of
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result
 from rldk.log.resume import check_resume_step
+from rldk.monitor.crash import last_error, report_crash
 from rldk.monitor.guard import Guard
 from rldk.monitor.intake import Intake
 from rldk.monitor.outputs import EventLog, Output
@@ -306,12 +307,14 @@ class Monitor:
     def __enter__(self) -> Monitor:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None = None, *rest: object) -> None:
+        report_crash(self, error)
         self.close()
 
 
 @atexit.register
 def _close_all() -> None:
-    """A run that ends with an exception still leaves complete files."""
+    """A run that ends with an exception still leaves complete files, which say so."""
     for monitor in list(_open_monitors):
+        report_crash(monitor, last_error())
         monitor.close()

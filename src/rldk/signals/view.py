@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any, TypeVar
 
 from rldk.core.event import Event
@@ -24,7 +25,7 @@ class View:
     `steps_per_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
     steps wait for fewer of these rows, which are further apart and mostly means of what lies between.
     `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
-    the run, such as `kl_target` where the user or the log states one. `components` names the series of the parts of the reward.
+    the run: `kl_target` where the user or the log states one, and `settings`, with which it was started. `components` names the series of the parts of the reward.
     """
 
     event: Event
@@ -47,6 +48,11 @@ class View:
     def rows(self, steps: float, min_rows: int = MIN_ROWS) -> float:
         """How many rows correspond to so many steps: as many, or fewer in a sparse log, but at least `min_rows`."""
         return steps if self.steps_per_row == 1.0 or steps < min_rows else max(steps / self.steps_per_row, min_rows)
+
+    def setting(self, knob: str) -> float:
+        """A number or switch that the run was started with, by its name in `core.knobs`; NaN where it is not known."""
+        value = self.context["settings"].get(knob) if "settings" in self.context else None
+        return float(value) if isinstance(value, (int, float)) else nan
 
     def first(self, *names: str) -> Series:
         """The series of the first of these metrics that has values."""

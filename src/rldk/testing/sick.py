@@ -56,6 +56,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
         "weight_change": around(1e-4, 0.1, 2) * np.where(AT == 100, 500.0, 1.0),
     },
     "batch_too_small": {"batch_size": np.full(ROWS, 2.0), "reward_mean": around(0.5, 0.1)},
+    "settings_unsound": {"reward_mean": around(0.5, 0.1)},
     "batch_overused": {"num_iterations": np.full(ROWS, 20.0), "kl_update": around(0.4, 0.1)},
     "value_frozen": {"weight_change_value": np.zeros(ROWS), "reward_mean": around(0.5, 0.1)},
     "throttled_update": {"sampling_ratio_mean": around(0.4, 0.05), "mismatch_logp_diff": around(0.01, 0.1)},
@@ -120,12 +121,15 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "advantage_kurtosis_anomaly": {"advantage_kurtosis": 8.0 + around(1.0, 0.3) + np.where(LATE, 900.0, 0.0)},
 }
 
+SETTINGS = {"settings_unsound": {"gamma": 0.5, "response_length": 100}}
+"""What the run was started with, where the detector judges that."""
+
 
 def sick(kind: type[Detector]) -> list[Event]:
     """A stream on which a detector raises."""
     if kind.type in COLUMNS:
         columns = {name: values.tolist() for name, values in COLUMNS[kind.type].items()}
-        info = {"reductions": {"kl_mean": "token"}}
+        info = {"reductions": {"kl_mean": "token"}, **({"config": SETTINGS[kind.type]} if kind.type in SETTINGS else {})}
         rows = ({name: column[row] for name, column in columns.items() if column[row] is not None} for row in range(ROWS))
         return [Event(step, row, model_info=info) for step, row in enumerate(rows)]
     name = FAULT.get(kind.type, kind.type)

@@ -228,3 +228,13 @@ def test_a_model_that_gives_the_end_token_no_chance_is_not_blocked(expected, tol
 def test_endings_that_stop_from_one_row_to_the_next_are_not_learnt(told, falls, clause, row):
     critical = [(index, said) for index, severity, said in told(EosStarvation(), {"eos_frac": falls}) if severity == "critical"]
     assert critical == [(row, clause)]
+
+
+@pytest.mark.parametrize(
+    ("share", "excludes", "found"),
+    [(0.6, True, ["left_out"]), (0.95, True, ["left_out", "almost_all_left_out"]), (0.4, True, []), (0.6, False, [])],
+)
+def test_truncated_responses_that_the_trainer_leaves_out(told, share, excludes, found):
+    rising = {"truncated_frac": np.full(40, share), "reward_mean": np.linspace(0.0, 1.0, 40)}
+    said = told(EosStarvation(), rising, None, {"mask_truncated_completions": excludes})
+    assert [clause for _, _, clause in said if "left_out" in clause] == found

@@ -38,3 +38,10 @@ def test_damage_to_another_channel_makes_it_critical(told):
 def test_large_updates_are_a_note_while_the_reward_thrives(told):
     found = told(BatchOverused(), stream(20.0, 0.3, reward_mean=0.1 * AT))
     assert [severity for _, severity, _ in found][-1] == "note"
+
+
+def test_many_passes_over_a_language_model_need_no_further_evidence_where_none_is_logged(told):
+    passes = {"num_iterations": np.full(60, 10.0), "reward_mean": np.full(60, 0.5)}
+    assert told(BatchOverused(), {**passes, "max_response_length": np.full(60, 64.0)}) == [(2, "warning", "many_passes")]
+    assert told(BatchOverused(), passes) == []  # a control task
+    assert told(BatchOverused(), {**passes, "max_response_length": np.full(60, 64.0), "kl_update": np.full(60, 0.01)}) == []

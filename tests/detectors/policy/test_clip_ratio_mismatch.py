@@ -113,3 +113,18 @@ def test_a_gap_that_has_grown_and_lasts(judge, name, inside):
     (anomaly,) = judge(TrainInferenceMismatch(), {name: between(inside, 0.002)})
     assert (anomaly.index, anomaly.severity, anomaly.since, anomaly.cleared_index) == (111, "warning", 102, 156)
     assert anomaly.message.startswith(f"{name} is {inside:g}, ")
+
+
+@pytest.mark.parametrize(
+    ("passes", "settings", "clauses"),
+    [
+        (4.0, None, ["narrow", "no_room"]),
+        (1.0, None, ["narrow"]),  # with one pass the ratio is 1 throughout
+        (4.0, {"importance_sampling_level": "sequence"}, ["narrow"]),
+    ],
+)
+def test_a_tiny_clip_range_is_a_warning_where_batches_are_used_several_times(told, passes, settings, clauses):
+    stream = {"clip_range": np.full(20, 5e-4), "num_iterations": np.full(20, passes)}
+    found = told(ClipSaturation(), stream, None, settings)
+    assert [clause for _, _, clause in found] == clauses
+    assert [severity for _, severity, _ in found] == ["note", "warning"][: len(clauses)]

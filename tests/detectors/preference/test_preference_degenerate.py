@@ -52,7 +52,7 @@ def test_a_margin_that_explodes_while_the_gradient_dies(judge, pull):
 def test_it_is_critical_where_the_chosen_answers_are_unlearnt_too(judge):
     columns = {"preference_margin": GROWN, "preference_accuracy": SURE, "grad_norm": DEAD, "chosen_reward_mean": -0.05 * AT}
     found = judge(PreferenceDegenerate(), columns)
-    assert [(anomaly.index, anomaly.severity) for anomaly in found] == [(106, "critical")]
+    assert [(anomaly.index, anomaly.severity) for anomaly in found] == [(105, "critical")]
     assert "the chosen answers have become less likely" in found[0].message
 
 
@@ -86,3 +86,25 @@ def test_a_loss_that_was_flat_from_the_first_row_is_told(judge):
     (anomaly,) = judge(PreferenceDegenerate(), columns)
     assert (anomaly.index, anomaly.severity) == (13, "warning")
     assert judge(PreferenceDegenerate(), {**columns, "loss": [0.01] * 40}) == []
+
+
+@pytest.mark.parametrize(("chosen", "rejected", "found"), [(-80.0, -14.0, [(5, "warning", "lopsided")]), (-14.0, -80.0, [])])
+def test_chosen_answers_that_are_far_longer_are_told_at_the_start(told, chosen, rejected, found):
+    pairs = {
+        "preference_margin": np.full(40, 0.5),
+        "preference_accuracy": np.full(40, 0.9),
+        "chosen_logp_mean": np.linspace(chosen, chosen - 5.0, 40),
+        "rejected_logp_mean": np.full(40, rejected),
+    }
+    assert told(PreferenceDegenerate(), pairs)[:1] == found
+
+
+@pytest.mark.parametrize(("chosen", "rejected"), [(-80.0, -30.0), (-4.5, -1.1), (-0.9, -0.2)])
+def test_answers_of_like_length_and_means_per_token_are_not_compared(told, chosen, rejected):
+    pairs = {
+        "preference_margin": np.full(40, 0.5),
+        "preference_accuracy": np.full(40, 0.9),
+        "chosen_logp_mean": np.full(40, chosen),
+        "rejected_logp_mean": np.full(40, rejected),
+    }
+    assert told(PreferenceDegenerate(), pairs) == []

@@ -145,3 +145,18 @@ def test_weights_that_move_far_less_than_their_rate_are_critical_however_long_it
     rows = {"reward_mean": (0.3 + noise(0.1, 2))[:150], "weight_change": np.full(150, 2e-5), "lr": np.full(150, 1e-3)}
     assert [clause for *_, clause in told(Plateau(), rows)] == ["hardly_moves"]
     assert [clause for *_, clause in told(Plateau(), {**rows, "lr": np.full(150, 1e-5)})] != ["hardly_moves"]
+
+
+def parts(main: np.ndarray, minor: np.ndarray) -> dict[str, np.ndarray]:
+    found = {"reward_function_mean/correct": main, "reward_function_mean/format": minor, "reward_mean": main + minor}
+    return {**found, "reward_std": np.full(ROWS, 0.4), "kl_mean": np.full(ROWS, 0.4)}
+
+
+def test_a_reward_that_rises_by_its_format_alone_is_told(told):
+    form = 0.2 * np.minimum(AT / 300.0, 1.0)
+    stuck = parts(-0.1 + noise(0.05), form + noise(0.01, 1))
+    assert [said for _, *said in told(Plateau(), stuck, TOKEN)] == [["warning", "part_stuck"]]
+    learns = parts(-0.1 + 0.4 * np.minimum(AT / 200.0, 1.0) + noise(0.05), form + noise(0.01, 1))
+    assert told(Plateau(), learns, TOKEN) == []
+    worth_it = parts(-0.1 + noise(0.05), 5.0 * form + noise(0.01, 1))
+    assert told(Plateau(), worth_it, TOKEN) == []

@@ -31,4 +31,7 @@ def test_a_whole_data_set_of_a_few_prompts_is_a_warning_at_once(told):
 
     assert [said for _, *said in told(TooFewPrompts(), data(2.0, 144.0))] == [["warning", "few"]]
     assert told(TooFewPrompts(), data(5.0, 60.0)) == []
+    assert [said for _, *said in told(TooFewPrompts(), data(6.0, 480.0))] == [["warning", "handful"]]
+    assert [said for _, *said in told(TooFewPrompts(), data(10.0, 200.0))] == [["warning", "handful"]]
+    assert [said for _, *said in told(TooFewPrompts(), data(12.0, 480.0))] == [["note", "repeated"]]
     assert [said for _, *said in told(TooFewPrompts(), data(20.0, 10_000.0))] == [["note", "repeated"]]  # not all were seen

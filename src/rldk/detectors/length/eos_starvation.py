@@ -22,7 +22,8 @@ class EosStarvation(Detector):
 
     What it catches: the share of responses that emit the end token falls from most of them to hardly any, whatever the reward
         does; or no response has ended since the first row. It is critical if the policy gives the end token enough
-        probability: then something outside the policy keeps its responses from ending.
+        probability: then something outside the policy keeps its responses from ending. Also most responses being truncated
+        while the trainer leaves truncated ones out of the update.
     Why it matters: a response that is cut off is scored on half an answer. A policy that stops ending its responses has learnt
         that length is rewarded, or has lost the end token.
     When it misfires: base models and tasks with a fixed length fill the limit from the start and may learn anyway: while the
@@ -82,6 +83,14 @@ class EosStarvation(Detector):
             "three in four responses have been truncated over many updates, and nothing was learnt", "critical",
             "as above", persist=50, min_rows=15,
         ),
+        "left_out": Clause(
+            "more than half of the responses are truncated, and the trainer leaves those out of the update", "warning",
+            "definition: `mask_truncated_completions` learns from the other responses alone", persist=5, min_rows=3,
+        ),
+        "almost_all_left_out": Clause(
+            "nine in ten responses are truncated, and the trainer leaves those out of the update", "critical",
+            "as above: what is left is a handful of responses, the shortest ones", persist=10, min_rows=4,
+        ),
         "never_yet": Clause(
             "no response has ended since the first row", "warning", "as above", persist=10, min_rows=6,
         ),
@@ -108,6 +117,9 @@ class EosStarvation(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         now, best = ending_share(view)
         self._follow(view, best)
+        return [*self._found(view, now, best), *_left_out(view, now)]
+
+    def _found(self, view: View, now: float, best: float) -> Sequence[Finding]:
         evidence = {"ending": now, "ending_best": best}
         blocked = _blocked(view, now, best)
         if best <= 0.02:
@@ -146,6 +158,15 @@ def _blocked(view: View, now: float, best: float) -> list[Finding]:
         return []
     message = f"By the policy's own probabilities {share:.0%} of the responses should end; {now:.0%} do."
     return [Finding("", now, SEEN * share, message, {"ending": now, "expected": share}, clause="blocked")]
+
+
+def _left_out(view: View, now: float) -> Sequence[Finding]:
+    """Whether the trainer leaves most responses out of the update because they are truncated."""
+    if now > 0.5 or view.setting("excludes_truncated") != 1.0:
+        return ()
+    message = f"{1.0 - now:.0%} of the responses are truncated, and the trainer leaves those out of the update."
+    clauses = ("left_out", "almost_all_left_out") if now < 0.1 else ("left_out",)
+    return [Finding("", now, 0.5, message, {"ending": now}, clause=clause) for clause in clauses]
 
 
 def _first_share(view: View) -> float:

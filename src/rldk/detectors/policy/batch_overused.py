@@ -18,7 +18,8 @@ class BatchOverused(Detector):
     """Each batch of responses is trained on so often that the policy leaves the one that wrote them.
 
     What it catches: ten or more passes over each batch, with updates that move the policy by more than 0.12 nats per token. It is
-        critical once the reward, the entropy, the KL or the length is damaged too.
+        critical once the reward, the entropy, the KL or the length is damaged too. Where the log does not say how far an update
+        moves a language model, ten passes alone are a warning.
     Why it matters: after the first passes the responses no longer come from the policy that is trained. The clipped ratio
         then says little, and each update fits the noise of one batch.
     When it misfires: control tasks use ten passes with small steps; there an update stays far below the limit. Large updates are
@@ -30,10 +31,10 @@ class BatchOverused(Detector):
     __slots__ = ("update_limit",)
     type: ClassVar[str] = "batch_overused"
     family: ClassVar[str] = "policy"
-    needs: ClassVar = (("kl_update",), ("num_iterations",))
+    needs: ClassVar = (("num_iterations",),)
     panels: ClassVar = ("kl_update", "clip", "reward")
-    watches: ClassVar = ("kl_update",)
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
+    watches: ClassVar = ("kl_update", "num_iterations")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "max_response_length")
     special: ClassVar[bool] = True
     advice: ClassVar[str] = "Use one to four passes per batch, and set a target for the KL of an update at which they end."
     clear: ClassVar[int] = 10
@@ -47,6 +48,10 @@ class BatchOverused(Detector):
             "recipes for language models use one to four passes; the limit of an update is that of `learning_rate_too_high`",
             persist=8, min_rows=2,
         ),
+        "many_passes": Clause(
+            "a language model is trained ten times or more on each batch", "warning",
+            "recipes for language models use one to four passes", persist=3, min_rows=1,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "update_limit": Setting(LARGE_UPDATE, "KL of an update that is far too large, in nats per token", min=0.0),
@@ -55,7 +60,12 @@ class BatchOverused(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         update, passes = view.get("kl_update"), view.get("num_iterations").last
-        if not passes >= MANY_PASSES or update.n < 3 or not update.level > self.update_limit:
+        if not passes >= MANY_PASSES:
+            return ()
+        if not update.n and view.get("max_response_length").n:
+            message = f"Each batch is used {passes:.0f} times; the log does not say how far an update moves the policy."
+            return (Finding("", passes, MANY_PASSES, message, {"num_iterations": passes}, clause="many_passes"),)
+        if update.n < 3 or not update.level > self.update_limit:
             return ()
         message = f"Each batch is used {passes:.0f} times, and updates move the policy by {update.level:.3g} nats per token"
         evidence = {"num_iterations": passes, "kl_update": update.level}

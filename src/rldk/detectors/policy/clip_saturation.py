@@ -11,13 +11,15 @@ __all__ = ["ClipSaturation"]
 
 
 NARROW, WIDE = 0.01, 5.0  # clip ranges that leave no room, and that clip nothing; recipes use 0.1 to 0.4
+NO_ROOM = 0.005
 
 
 class ClipSaturation(Detector):
     """A large share of the tokens is clipped, or the clip range leaves no room.
 
     What it catches: a third or more of the tokens hit the clip range over many updates. A clip range below 0.01 or above 5 is
-        a note.
+        a note; one below 0.005 is a
+        warning if each batch is used several times.
     Why it matters: a clipped token has no gradient, so the update comes from the remaining ones. Either the ratio between old
         and new policy has left the region in which PPO's estimate holds, or the range is too tight for any step.
     When it misfires: off-policy methods with many epochs on one batch normally clip a fifth to a quarter of the tokens.
@@ -31,7 +33,7 @@ class ClipSaturation(Detector):
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("clip_frac", "clip_range"),)
     panels: ClassVar = ("clip", "kl_update")
-    reads: ClassVar = ("policy_lr", "lr")
+    reads: ClassVar = ("policy_lr", "lr", "num_iterations")
     advice: ClassVar[str] = "Lower the learning rate, use fewer epochs per batch, or widen the clip range if it is very tight."
     clauses: ClassVar = {
         "saturated": Clause(
@@ -41,6 +43,10 @@ class ClipSaturation(Detector):
         "narrow": Clause(
             "the clip range is below 0.01", NOTE, "recipes use 0.1 to 0.4 per token; GSPO clips whole responses at 3e-4",
             persist=1, min_rows=1,
+        ),
+        "no_room": Clause(
+            "the clip range is below 0.005 per token, and each batch is used several times", "warning",
+            "after the first small step a token has no gradient any more; recipes use 0.1 to 0.4", persist=3, min_rows=1,
         ),
         "wide": Clause("the clip range is above 5", NOTE, "even a ratio of 6 is not clipped: PPO without a clip",
         persist=1, min_rows=1),
@@ -57,12 +63,22 @@ class ClipSaturation(Detector):
         if 0.0 < limit < NARROW:
             message = f"The clip range is {limit:.3g}: it leaves no room to learn."
             found.append(Finding("", limit, NARROW, message, clause="narrow"))
+            passes = view.get("num_iterations").last
+            if limit < NO_ROOM and passes > 1.0 and not _of_responses(view):
+                text = f"The clip range is {limit:.3g} and each batch is used {passes:.0f} times: only the first time counts."
+                found.append(Finding("", limit, NO_ROOM, text, {"num_iterations": passes}, clause="no_room"))
         elif limit > WIDE:
             found.append(Finding("", limit, WIDE, f"The clip range is {limit:.3g}: nothing is clipped.", clause="wide"))
         return found
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        if finding.clause == "narrow":
+        if finding.clause in ("narrow", "no_room"):
             return "Set the clip range (`cliprange`, `epsilon`) to 0.1 to 0.3."
         lr = view.first("policy_lr", "lr")
         return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
+
+
+def _of_responses(view: View) -> bool:
+    """Whether the ratio is that of a whole response, for which a range of 3e-4 is usual."""
+    settings = view.context.get("settings")
+    return settings is not None and settings.raw.get("importance_sampling_level") == "sequence"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -11,6 +12,8 @@ __all__ = ["ABSURD_BETA", "PreferenceDegenerate"]
 
 FLAT = 1e-3  # loss at which a sigmoid is flat: a margin of seven
 ABSURD_BETA = 5.0  # ten times the largest of recipes
+LOPSIDED = 4.0
+PER_SEQUENCE = 5.0  # negative log-probability above which it is a sum over tokens
 SATURATED = 20.0  # margin at which the slope of a sigmoid is 2e-9: no gradient of single precision changes the weights
 
 
@@ -20,7 +23,8 @@ class PreferenceDegenerate(Detector):
     What it catches: the margin between chosen and rejected is far into the flat part of the sigmoid, nearly all pairs are
         ordered correctly, and the gradient is a small share of its start, or the loss is below a thousandth. It is critical
         if the chosen answers have also become far less likely than under the reference: the model unlearns what it should
-        prefer; or if the margins come from a beta of 5 or more.
+        prefer; or if the margins come from a beta of 5 or more. Also pairs whose chosen answers were four times as unlikely as
+        the rejected ones before training: then their length separates them.
     Why it matters: the loss keeps falling while the model gets worse.
     When it misfires: easy pairs are separated quickly in every run; without a dead gradient it is not reported.
     What to do: stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers.
@@ -33,26 +37,29 @@ class PreferenceDegenerate(Detector):
     needs: ClassVar = (("preference_margin",), ("grad_norm", "preference_accuracy", *PREFERENCE_LOSSES))
     panels: ClassVar = ("margin", "logps", "accuracy")
     watches: ClassVar = ("preference_margin",)
-    reads: ClassVar = ("chosen_reward_mean", "kl_coef")
+    reads: ClassVar = ("chosen_reward_mean", "kl_coef", "chosen_logp_mean", "rejected_logp_mean")
     advice: ClassVar[str] = "Stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers."
-    persist: ClassVar[int] = 5
     clauses: ClassVar = {
         "displaced": Clause(
             "the loss is flat, and chosen answers have become far less likely too", "critical",
-            "Razin et al. 2024; an implicit reward of -5 is a probability of less than a hundredth at a beta of 1",
+            "Razin et al. 2024; an implicit reward of -5 is a probability of less than a hundredth at a beta of 1", persist=3,
         ),
         "flat_by_beta": Clause(
             "the loss is flat because beta is 5 or more", "critical",
             "definition: the slope of the loss is beta times that of a sigmoid at the margin, and beta scales the margin; recipes"
-            " use 0.01 to 0.5 (SimPO 2 to 2.5)",
+            " use 0.01 to 0.5 (SimPO 2 to 2.5)", persist=3,
         ),
         "saturated": Clause(
             "margins are beyond any that a loss can still change", "critical",
-            "definition: at a margin of 20 the slope of a sigmoid is 2e-9; sound runs of the corpus end at 1.5",
+            "definition: at a margin of 20 the slope of a sigmoid is 2e-9; sound runs of the corpus end at 1.5", persist=3,
         ),
         "flat": Clause(
             "margins are in the flat part of the sigmoid, and the gradient is near zero", "warning",
-            "definition: at a margin of 8 the slope of a sigmoid is 0.0003; sound runs of the tune split end at 1.5",
+            "definition: at a margin of 8 the slope of a sigmoid is 0.0003; sound runs of the tune split end at 1.5", persist=5,
+        ),
+        "lopsided": Clause(
+            "chosen answers had four times the negative log-probability of rejected ones before training", "warning",
+            "length alone separates the pairs; five sound runs start between 0.6 and 1.1", persist=2, min_rows=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -66,14 +73,32 @@ class PreferenceDegenerate(Detector):
     dead: float
     displaced: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
+        return [*self._separated(view), *self._lopsided(view)]
+
+    def _lopsided(self, view: View) -> Sequence[Finding]:
+        """Whether one answer was far longer, or far less likely, than the other before anything was learnt."""
+        chosen, rejected = view.get("chosen_logp_mean"), view.get("rejected_logp_mean")
+        if chosen.n < 2 or not (chosen.base < -PER_SEQUENCE and rejected.base < -1.0):
+            return ()
+        ratio = chosen.base / rejected.base
+        if ratio < LOPSIDED:
+            return ()
+        message = (
+            f"In the first rows a chosen answer has a log-probability of {chosen.base:.3g} and a rejected one of "
+            f"{rejected.base:.3g}: the chosen answers are far longer, or written by a very different model."
+        )
+        evidence = {"chosen": chosen.base, "rejected": rejected.base}
+        return (Finding("", ratio, LOPSIDED, message, evidence, clause="lopsided"),)
+
+    def _separated(self, view: View) -> Sequence[Finding]:
         margin, accuracy = view.get("preference_margin"), view.get("preference_accuracy")
         if margin.n < view.rows(10, 4) or margin.level < self.margin or (accuracy.ready and accuracy.level < self.accuracy):
-            return None
+            return ()
         pull = view.first("grad_norm", *PREFERENCE_LOSSES)
         flat = 0.0 <= view.first(*PREFERENCE_LOSSES).level < FLAT
         if not pull.ready or not (flat or abs(pull.level) <= self.dead * abs(pull.start)):
-            return None
+            return ()
         chosen = view.get("chosen_reward_mean")
         displaced = chosen.ready and chosen.level < self.displaced
         also = f", and the chosen answers have become less likely ({chosen.level:.3g})" if displaced else ""
@@ -81,5 +106,6 @@ class PreferenceDegenerate(Detector):
         evidence = {"margin": margin.level, "pull": pull.level}
         by_beta = "flat_by_beta" if view.get("kl_coef").last >= ABSURD_BETA else ""
         saturated = "saturated" if margin.level > SATURATED else ""
-        clause = "displaced" if displaced else by_beta or saturated or "flat"
-        return Finding("", margin.level, self.margin, message, evidence, clause=clause)
+        worse = "displaced" if displaced else by_beta or saturated
+        clauses = ("flat", worse) if worse else ("flat",)
+        return [Finding("", margin.level, self.margin, message, evidence, clause=clause) for clause in clauses]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import updates_are_undersized, weights_stayed
 from rldk.signals.kl import kl_level
-from rldk.signals.reward import score_of
+from rldk.signals.reward import COMPONENT, score_of
 
 __all__ = ["Plateau"]
 
@@ -24,6 +24,10 @@ PREDICTED = 0.85
 single rows of sound runs of the corpus reach."""
 RULED_OUT, FALL = 0.33, 2.0
 """Shares of the spread between responses: a rise that would be worth having, and a fall that is more than standing still."""
+MAIN_PART = 0.7
+"""Share of the reward's noise from which one reward function sets the responses apart."""
+OF_MEANS = (1.0 / 5.0 + 1.0 / 20.0) ** 0.5
+"""Standard error of the difference between a mean of five rows and one of twenty, as a share of a row's noise."""
 SMALL_BATCH = 16  # responses per row, if their spread is not logged: a row's noise is the spread divided by the root of that
 NO_UPDATE = 1e-7
 """KL of an update with several optimizer steps below which nothing changed; healthy updates have 1e-4 to 0.02."""
@@ -35,7 +39,8 @@ class Plateau(Detector):
     What it catches: a linear trend over all rewards that rises no more than chance explains (t below 2): after fifty updates if
         the policy has left its reference (it moves, but not towards the reward) or has not moved at all, and after four
         hundred in any case. It is critical if the policy is far away, if a rise worth having can be ruled out, or if the
-        weights have hardly moved.
+        weights have hardly moved. A reward that rises by its smaller parts alone, while the reward function that sets the
+        responses apart is where it started, is a warning.
     Why it matters: a run that changes nothing wastes its compute.
     When it misfires: a reward that is high from the start has little to gain and is not judged. Slow tasks learn late: the
         anomaly is withdrawn as soon as the reward rises.
@@ -100,6 +105,10 @@ class Plateau(Detector):
             "after fifty updates neither the policy nor the reward has moved", "warning",
             "corpus: learning rates a thousand times too low", persist=10, min_rows=4,
         ),
+        "part_stuck": Clause(
+            "the reward function that sets the responses apart is where it started; the reward rises by the others", "warning",
+            "as `gains_nothing`, for the function that varies most", persist=10, min_rows=4,
+        ),
         "no_trend": Clause(
             "the reward has no trend, and the log does not say whether the policy moves", NOTE,
             "as `wanders`; without a KL it may be a slow start as well", persist=10, min_rows=4,
@@ -124,8 +133,10 @@ class Plateau(Detector):
             return ()
         trend = view.reward.trend
         small = self._is_long(view, series.n) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
-        if not (trend < self.t + 0.5 or small) or series.noise == 0.0 or self._is_high(view) or self._learnt_at_once(view):
+        if self._is_high(view) or series.noise == 0.0:
             return ()
+        if not (trend < self.t + 0.5 or small) or self._learnt_at_once(view):
+            return self._of_parts(view)
         clauses = self._clauses(view, series.n)
         if not clauses:
             return ()
@@ -164,6 +175,26 @@ class Plateau(Detector):
             found.append("no_trend")
         return found
 
+    def _of_parts(self, view: View) -> Sequence[Finding]:
+        """Whether the reward rises while its main part, the function with the largest spread, has learnt nothing."""
+        if len(view.components) < 2 or self._moved(view) < WANDERS:
+            return ()
+        main = max(view.components, key=lambda name: view.series[name].noise)
+        part, spread = view.series[main], self._spread(view)
+        if not part.noise >= MAIN_PART * score_of(view).noise or part.n < view.rows(1.5 * self.rows, 20):
+            return ()
+        if view.reward.rise > spread or (0.7 < part.start <= 1.0 and part.high <= 1.0 + 1e-6):
+            return ()  # the other parts were worth learning, or little was left to gain
+        rise = part.slow - part.start
+        if rise + 2.0 * OF_MEANS * part.noise > RULED_OUT * spread:
+            return ()
+        name = main.removeprefix(COMPONENT)
+        message = (
+            f"The reward rises, but not by its main part: `{name}` was {part.start:.3g} in the first rows and is {part.slow:.3g}, "
+            f"at a spread of {spread:.2g} between responses."
+        )
+        return (Finding("", rise, RULED_OUT * spread, message, {"rise": rise, "spread": spread}, clause="part_stuck"),)
+
     def _is_long(self, view: View, rows: int) -> bool:
         """Whether the run is long enough for a trend to show; a reward that is not in every row needs sixty rows of its own."""
         return (rows if rows < 60 else view.index + 1) >= view.rows(self.lasting, 30)
@@ -200,7 +231,7 @@ class Plateau(Detector):
         return view.reward.best_slow - max(series.start, series.base) > 2.0 * series.noise
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        if finding.clause in ("drifts", "drifts_far", "wanders", "gains_nothing", "predictable"):  # the policy moves
+        if finding.clause in ("drifts", "drifts_far", "wanders", "gains_nothing", "predictable", "part_stuck"):  # the policy moves
             return (
                 "Check that each reward goes to its own response, that it separates better from worse responses, and that it "
                 "is not mostly noise: score the same responses twice."

@@ -9,6 +9,7 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 
 __all__ = ["TooFewPrompts"]
 
+HANDFUL = 10  # different prompts in a data set that is twenty times as large
 ROWS = 10  # rows after which the number of prompts is judged
 MIN_RECORDS, MAX_RECORDS = 20, 1024  # records of a data set that is more than a handful, and that was looked at as a whole
 
@@ -16,8 +17,8 @@ MIN_RECORDS, MAX_RECORDS = 20, 1024  # records of a data set that is more than a
 class TooFewPrompts(Detector):
     """The policy sees the same few prompts over and over.
 
-    What it catches: no more than four different prompts, in ten rows or in the whole data set; or a data set in which less
-        than a twentieth of the records have different prompts.
+    What it catches: no more than four different prompts, in ten rows or in the whole data set; or no more than
+        ten in a data set of at least 200 records. Where less than a twentieth of the records have different prompts, a note.
     Why it matters: the policy learns these answers by heart, the reward rises, and nothing transfers to other prompts.
     When it misfires: a test of the set-up on a single prompt does this on purpose.
     What to do: check how the data set is built and shuffled, and that the right column is used as prompt.
@@ -36,6 +37,10 @@ class TooFewPrompts(Detector):
         "few": Clause(
             "there are no more than four different prompts", "warning", "definition: there is nothing to generalise from",
         ),
+        "handful": Clause(
+            "a data set of many records has no more than ten different prompts", "warning",
+            "definition: each of them is seen over and over, and learnt by heart", min_rows=1,
+        ),
         "repeated": Clause(
             "less than a twentieth of the records have different prompts", NOTE,
             "repeated prompts are common, but seldom intended to this extent",
@@ -53,6 +58,9 @@ class TooFewPrompts(Detector):
         if MIN_RECORDS <= size <= MAX_RECORDS and share * size <= self.few + 0.5:
             message = f"The data set has {share * size:.0f} different prompts in {size:.0f} records."
             return (Finding("", share * size, self.few, message, clause="few"),)
+        if MIN_RECORDS * HANDFUL <= size <= MAX_RECORDS and share * size <= HANDFUL + 0.5:
+            message = f"The data set has {share * size:.0f} different prompts in {size:.0f} records."
+            return (Finding("", share * size, HANDFUL, message, clause="handful"),)
         if share < 0.05 and size >= MIN_RECORDS:
             message = f"{share:.1%} of the records of the data set have different prompts."
             return (Finding("", share, 0.05, message, clause="repeated"),)

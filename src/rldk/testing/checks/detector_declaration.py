@@ -113,4 +113,4 @@ def check_is_inactive_without_its_metrics(make: Make) -> None:
     if detector.needs:
         engine = run(detector, [Event(step, {"some/other": float(step % 7)}) for step in range(100)])
         assert not engine.anomalies, f"without its metrics it says: {engine.anomalies[0].message}"
-        assert engine.inactive() == [(detector.type, lacking)]
+        assert engine.inactive() == [(detector.type, lacking + ["config"] * detector.of_settings)]

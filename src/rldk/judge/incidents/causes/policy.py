@@ -24,8 +24,13 @@ POLICY: tuple[Cause, ...] = (
     ),
     Cause(
         "responses_cut_short", "the length limit cuts every response",
-        {"length_collapse.cut_short": 9.0, "eos_starvation.never": 1.5, "eos_starvation.never_yet": 1.0},
-        "Raise {length}.", needs=("length_collapse.cut_short", "eos_starvation.never", "eos_starvation.never_yet"),
+        {"length_collapse.cut_short": 9.0, "eos_starvation.left_out": 7.0, "eos_starvation.almost_all_left_out": 9.0,
+         "eos_starvation.never": 1.5, "eos_starvation.never_yet": 1.0},
+        "Raise {length}.",
+        needs=(
+            "length_collapse.cut_short", "eos_starvation.left_out", "eos_starvation.almost_all_left_out", "eos_starvation.never",
+            "eos_starvation.never_yet",
+        ),
     ),
     Cause(
         "responses_cannot_end", "responses do not end",

@@ -90,8 +90,13 @@ SETTINGS: tuple[Cause, ...] = (
     ),
     Cause(
         "clip_range_wrong", "the clip range leaves no room",
-        {"clip_saturation.saturated": 0.8},
+        {"clip_saturation.saturated": 0.8, "clip_saturation.no_room": 9.0},
         "Set {clip} to 0.1 to 0.3.", needs=("clip_saturation",),
+    ),
+    Cause(
+        "settings_unsound", "a setting has a value with which training cannot work",
+        {"settings_unsound": 10.0},
+        "Set it to the value that recipes use: what was found names the setting and the value.", needs=("settings_unsound",),
     ),
     Cause(
         "too_few_prompts", "the data has hardly any different prompts",

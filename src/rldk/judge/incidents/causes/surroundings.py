@@ -84,6 +84,12 @@ SURROUNDINGS: tuple[Cause, ...] = (
         needs=("preference_degenerate", "preference_unlearnt.displaced", "preference_unlearnt.sinking"),
     ),
     Cause(
+        "pairs_differ_in_length", "the chosen answers are far longer than the rejected ones",
+        {"preference_degenerate.lopsided": 9.0},
+        "Compare the lengths of chosen and rejected answers, balance them, or use a loss that is normalised by length.",
+        needs=("preference_degenerate.lopsided",),
+    ),
+    Cause(
         "preference_beta_wrong", "beta of preference training is far too large",
         {"preference_unlearnt.beta_huge": 8.0, "preference_unlearnt.beta_absurd": 8.0, "preference_degenerate": 1.0, "preference_unlearnt.displaced": 1.0},
         "Set {kl_coef} to 0.05 to 0.5.",
