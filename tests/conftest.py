@@ -97,3 +97,11 @@ def healthy() -> Callable[..., list[dict[str, float]]]:
 def assert_strict() -> Callable[[Any], None]:
     """Fail on what is not strict JSON."""
     return _assert_strict
+
+
+@pytest.fixture
+def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paint PNG files with a hundredth of the pixels, for tests of where they lie; tests/present/plots looks at the others."""
+    from rldk.present.plots import svg
+
+    monkeypatch.setitem(svg.png.__kwdefaults__, "zoom", 0.2)

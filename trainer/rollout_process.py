@@ -6,6 +6,7 @@ and answers with one. It ends when its input ends, so that it does not outlive a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -50,7 +51,8 @@ class ProcessEngine:
 
     def close(self) -> None:
         if self.process.stdin and not self.process.stdin.closed:
-            self.process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # a process that has ended never took what was written last
+                self.process.stdin.close()
         try:
             self.process.wait(30)
         except subprocess.TimeoutExpired:

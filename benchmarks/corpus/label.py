@@ -96,11 +96,15 @@ def judge_outcome(
     run: dict[str, Any], twin: dict[str, Any], twins: Sequence[Sequence[Row]], limits: Limits | None = None
 ) -> Outcome:
     """The verdict on a run with a fault, by what its policy came to."""
-    limit = limits or Limits()
+    return judge_since(leaves_range(run, twin, twins), run, twin, twins, limits or Limits())
+
+
+def judge_since(
+    onset: int | None, run: dict[str, Any], twin: dict[str, Any], twins: Sequence[Sequence[Row]], limit: Limits
+) -> Outcome:
+    """The verdict on a run that leaves the range of its twin at `onset`, which no limit changes."""
     rows, healthy = run["rows"], twin["rows"]
-    start, best = healthy[0]["reward"], end_of(healthy, "reward")
-    gain = max(best - start, 1e-6)
-    onset = leaves_range(run, twin, twins, gain)
+    best, gain = end_of(healthy, "reward"), gain_of(healthy)
     if not rows[-1]["finite"] or (run["ended"] and rows[-1]["update"] < 0.95 * run["updates"]):
         crash = _first_bad(rows, run)
         return Outcome("FAILING", ["finite"], crash if onset is None else min(crash, onset), 1.0)
@@ -132,20 +136,25 @@ def judge_outcome(
     return Outcome(verdict, [*channels, *(["weights"] if still else [])], onset or max(1, run["injected"]), round(lost, 3))
 
 
+def gain_of(healthy: Sequence[Row]) -> float:
+    """What the twin learns, in reward."""
+    return max(end_of(healthy, "reward") - float(healthy[0]["reward"]), 1e-6)
+
+
 def _first_bad(rows: Sequence[Row], run: dict[str, Any]) -> int:
     """The first measurement with weights that are not finite; else the last update there is, or the injection if later."""
     bad = next((row["update"] for row in rows if not row["finite"]), rows[-1]["update"])
     return max(1, int(bad), int(run["injected"]))
 
 
-def leaves_range(run: dict[str, Any], twin: dict[str, Any], twins: Sequence[Sequence[Row]], gain: float) -> int | None:
+def leaves_range(run: dict[str, Any], twin: dict[str, Any], twins: Sequence[Sequence[Row]]) -> int | None:
     """The first update from which a channel is outside of the twin's range for two measurements, at the injection or after.
 
     The range is the twin's value, give or take three spreads between seeds at that update and no less than a floor. `None`
     where nothing leaves it: then the run is no worse than another seed.
     """
     floors = {
-        "reward": 0.2 * gain,
+        "reward": 0.2 * gain_of(twin["rows"]),
         "ended": 0.2,
         "distinct": 0.25,
         "kl": max(0.3, 2.0 * end_of(twin["rows"], "kl")),
@@ -190,8 +199,9 @@ def label(spec: RunSpec, outcomes: dict[str, dict[str, Any]]) -> dict[str, Any]:
         }
     fault, twin = FAULTS[spec.fault], outcomes[spec.twin.id]
     seeds = [outcomes[one.id]["rows"] for one in spec.sister_seeds() if one.id in outcomes]
-    found = judge_outcome(run, twin, seeds)
-    moved = [judge_outcome(run, twin, seeds, Limits().scaled(factor)).verdict for factor in BORDER]
+    onset = leaves_range(run, twin, seeds)
+    found = judge_since(onset, run, twin, seeds, Limits())
+    moved = [judge_since(onset, run, twin, seeds, Limits().scaled(factor)).verdict for factor in BORDER]
     families = sorted({*fault.families, *(family for channel in found.channels for family in CHANNEL_FAMILIES[channel])})
     return {
         **common, "verdict": found.verdict, "kind": spec.fault, "families": families, "cause": fault.cause,

@@ -86,7 +86,7 @@ def work(task: Task) -> dict[str, RunScore]:
     run = max(runs, key=len)
     judgement = judge_run(run, ScanConfig(sensitivity=task.sensitivity))
     found = {"rldk": score_run(task.label, judged_by_rldk(judgement, task.label))}
-    events = list(run.events())
+    events = list(run.events()) if task.peers else []
     framework = FRAMEWORKS[SETTINGS[task.label.run.split("--")[0]].trainer]
     for name in task.peers:
         alarms = _peers[name].ask(events, framework, run.coverage.reductions)

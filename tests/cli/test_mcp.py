@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rldk.cli.mcp_server import Folders, list_runs, read_samples, scan
 from rldk.core.errors import UsageError
 
-pytest.importorskip("mcp")
-
-from rldk.cli.mcp_server import Folders, list_runs, read_samples, scan
-
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.skipif(find_spec("mcp") is None, reason="needs mcp")]
 
 
 @pytest.fixture

@@ -84,6 +84,7 @@ def test_a_target_of_the_settings_is_a_line_in_the_picture(make_log: Callable[..
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("small_pictures")
 def test_pictures_and_summary_lie_where_they_were_asked_for(make_log: Callable[..., str], tmp_path: Path) -> None:
     logs = [make_log("critical", run_id="../../evil"), make_log("warning")]
     out = tmp_path / "out"

@@ -134,9 +134,9 @@ def test_a_reset_makes_it_as_new() -> None:
 def test_memory_does_not_grow() -> None:
     forensics = ComprehensivePPOForensics(window_size=20)
     sizes = []
-    for step in range(4000):
+    for step in range(2000):
         row = dict.fromkeys(NAMES, 0.5 + 0.1 * math.sin(step))
         forensics.update(step, **row, response_data=[{"length": step % 17, "reward": step % 5}])
-        if step in (999, 3999):
+        if step in (999, 1999):
             sizes.append(len(json.dumps(forensics.trackers.state_dict())))
-    assert sizes[1] < 1.1 * sizes[0]
+    assert sizes[1] < 1.03 * sizes[0]

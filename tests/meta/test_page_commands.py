@@ -82,6 +82,7 @@ def mail() -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.usefixtures("small_pictures")
 @pytest.mark.parametrize("line", RUN)
 def test_a_command_runs(
     line: str, world: Path, hook: str, mail: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -15,14 +15,22 @@ from rldk.core.event import Event
 from rldk.detectors.base import Detector, Finding, Setting, View
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
+from rldk.judge.engine import Engine
 from rldk.testing.detectors import yield_detector_checks
 from rldk.testing.sick import sick
+from rldk.testing.streams import PROFILES, healthy
 
 LIMIT = partial(UserLimit, "kl_mean", highest=1e6)
 
 
+TOGETHER = "is_silent_on_healthy_runs"
+"""The check that is made of all detectors in one engine, below, and not of one after another."""
+
+
 def run_all(checks: Iterable[tuple[str, Callable[[], None]]]) -> None:
     for name, check in checks:
+        if name == TOGETHER:
+            continue
         try:
             check()
         except AssertionError as error:
@@ -32,6 +40,15 @@ def run_all(checks: Iterable[tuple[str, Callable[[], None]]]) -> None:
 @pytest.mark.parametrize("kind", DETECTORS, ids=lambda kind: kind.type)
 def test_detector(kind: type[Detector]) -> None:
     run_all(yield_detector_checks(kind, sick(kind)))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_all_detectors_are_silent_on_healthy_runs(profile: str) -> None:
+    for seed in range(3):
+        engine = Engine([*(kind() for kind in DETECTORS), LIMIT()])
+        for event in healthy(profile, 600, seed):
+            engine.observe(event)
+        assert [(one.type, one.index, one.message) for one in engine.anomalies] == [], seed
 
 
 def test_user_limit() -> None:

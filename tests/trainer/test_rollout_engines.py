@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -44,48 +45,69 @@ def logprobs_of(policy, roll):
     return TokenLogprobs(policy.eval())(roll.tokens, roll.attention, roll.mask, SETTINGS.temperature)[0].detach()
 
 
-def test_another_process_samples_with_the_weights_that_it_was_given_last(world: Path) -> None:
-    from rollout_engines import TorchEngine
+@pytest.fixture(scope="module")
+def engine(world: Path):
+    """One engine for several tests: importing torch and transformers takes its process 4 s."""
     from rollout_process import ProcessEngine
 
-    policy, tokenizer = loaded(world)
+    made = ProcessEngine(loaded(world)[1], micro=3)
+    yield made
+    made.close()
+    assert not made.folder.path.exists() and made.process.poll() is not None
+
+
+def test_another_process_samples_with_the_weights_that_it_was_given_last(world: Path, engine) -> None:
+    from rollout_engines import TorchEngine
+
+    policy, _ = loaded(world)
     noise = torch.rand(4, 12, generator=torch.Generator().manual_seed(0))
-    engine = ProcessEngine(tokenizer, micro=3)
-    folder = engine.folder.path
-    try:
-        for spread in (0.0, 0.3):
-            with torch.no_grad():
-                for weight in policy.parameters():
-                    weight += spread * torch.randn_like(weight)
-            engine.sync(policy)
-            roll, again = (engine.respond(BATCH, noise, SETTINGS) for _ in range(2))
-            own = TorchEngine(policy, 3, 0).respond(BATCH, noise, SETTINGS)
-            assert roll.tokens[:, :4].equal(BATCH["input_ids"]) and own.tokens[:, :4].equal(BATCH["input_ids"])
-            assert torch.allclose(roll.logprobs, logprobs_of(policy, roll), atol=1e-4)  # those of the weights it has now
-            assert again.tokens.equal(roll.tokens)  # by its seed
-            for one in (roll, own):
-                last = one.responses.gather(1, one.mask.sum(1, keepdim=True) - 1)[:, 0]
-                assert one.ended.tolist() == [token in (2, 9) for token in last.tolist()]
-                assert (one.responses[one.mask == 0] == 0).all() and one.attention[:, 4:].equal(one.mask)
-        with pytest.raises(RuntimeError, match="The rollout process cannot respond"):
-            engine.respond(BATCH, noise, SimpleNamespace(temperature=-1.0, end_tokens=[2]))
-        engine.process.kill()
-        with pytest.raises(RuntimeError, match="The rollout process ended with status -9"):
-            engine.respond(BATCH, noise, SETTINGS)
-    finally:
-        engine.close()
-    assert not folder.exists() and engine.process.poll() is not None
+    for spread in (0.0, 0.3):
+        with torch.no_grad():
+            for weight in policy.parameters():
+                weight += spread * torch.randn_like(weight)
+        engine.sync(policy)
+        roll, again = (engine.respond(BATCH, noise, SETTINGS) for _ in range(2))
+        own = TorchEngine(policy, 3, 0).respond(BATCH, noise, SETTINGS)
+        assert roll.tokens[:, :4].equal(BATCH["input_ids"]) and own.tokens[:, :4].equal(BATCH["input_ids"])
+        assert torch.allclose(roll.logprobs, logprobs_of(policy, roll), atol=1e-4)  # those of the weights it has now
+        assert again.tokens.equal(roll.tokens)  # by its seed
+        for one in (roll, own):
+            last = one.responses.gather(1, one.mask.sum(1, keepdim=True) - 1)[:, 0]
+            assert one.ended.tolist() == [token in (2, 9) for token in last.tolist()]
+            assert (one.responses[one.mask == 0] == 0).all() and one.attention[:, 4:].equal(one.mask)
+    with pytest.raises(RuntimeError, match="The rollout process cannot respond"):
+        engine.respond(BATCH, noise, SimpleNamespace(temperature=-1.0, end_tokens=[2]))
 
 
-def test_an_engine_that_is_not_given_the_weights_is_noticed(world: Path, tmp_path: Path) -> None:
+def test_a_process_that_was_killed_is_named_and_leaves_no_folder(world: Path) -> None:
+    from rollout_process import ProcessEngine
+
+    killed = ProcessEngine(loaded(world)[1], micro=3)
+    killed.process.kill()
+    with pytest.raises(RuntimeError, match="The rollout process ended with status -9"):
+        killed.respond(BATCH, torch.rand(4, 12), SETTINGS)
+    killed.close()
+    assert not killed.folder.path.exists() and killed.process.poll() is not None
+
+
+def test_an_engine_that_is_not_given_the_weights_is_noticed(world: Path, tmp_path: Path, engine, monkeypatch) -> None:
     """While it is, its log-probabilities are the trainer's; without, the gap grows, and the judge says what it is."""
+    import rollout_process
     import train_ppo
     from rldk.forensics import ComprehensivePPOForensics
 
+    started = []
+
+    def running(*given, **named):
+        started.append(given)
+        return engine.process
+
     flags = ["--rollout=process", "--max_steps=45", "--inject=stale_engine@12", "--learning_rate=1e-2", "--kl_coef=0"]
     flags += ["--advantage=grpo", "--num_generations=4", "--max_new_tokens=6", "--save_interval=0"]
+    monkeypatch.setattr(rollout_process, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": running}))
     with contextlib.redirect_stdout(io.StringIO()):
         assert train_ppo.main(command(world, tmp_path, *flags)) == 0
+    assert len(started) == 1 and engine.process.poll() == 0  # the trainer has ended it
     found = events_of(tmp_path)
     gaps = [event["metrics"]["mismatch_kl"] for event in found]
     assert max(map(abs, gaps[:11])) < 1e-5 and min(gaps[-5:]) > 0.05, gaps

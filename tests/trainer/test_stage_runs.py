@@ -7,7 +7,6 @@ import math
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -208,13 +207,10 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(chain: Path, tmp_path: Pa
 def test_two_processes_are_one_with_the_doubled_batch(chain: Path, tmp_path: Path, small_world: Path) -> None:
     flags = ["--model_path", str(chain / "midtrain"), "--from_weight", "none"]
     assert run("full_sft", tmp_path / "one", *flags, steps=6, batch=8) == 0
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    done = subprocess.run(
-        [*launch, *command("full_sft", tmp_path / "two", *flags, "--max_steps", "6", "--batch_size", "4")],
-        cwd=small_world, capture_output=True, text=True, timeout=400, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("(6/") == 1  # only one of them prints
+    script = command("full_sft", tmp_path / "two", *flags, "--max_steps", "6", "--batch_size", "4")
+    ranks = warm().run_ranks(2, script, cwd=small_world, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert [done.returncode for done in ranks] == [0, 0], [done.stderr for done in ranks]
+    assert [done.stdout.count("(6/") for done in ranks] == [1, 0]  # only one of them prints
     one, two = (events(tmp_path / name, "full_sft") for name in ("one", "two"))
     assert [event["step"] for event in two] == list(range(1, 7))
     for first, second in zip(one, two, strict=True):

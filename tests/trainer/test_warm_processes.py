@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.full
 pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from warm_processes import Warm, warm  # noqa: E402
+from warm_processes import Warm, rank_settings, warm  # noqa: E402
 
 SCRIPT = """
 import os, sys, threading
@@ -62,6 +63,20 @@ def test_two_processes_find_each_other_and_one_that_fails_ends_the_other(tmp_pat
     assert [(done.returncode, done.stdout) for done in both] == [(0, "0 2.0\n"), (0, "1 2.0\n")]
     both = warm().run_ranks(2, ["-c", code, "fails"], cwd=tmp_path, env=os.environ)
     assert [done.returncode for done in both] == [-signal.SIGKILL, 5]
+
+
+def test_the_settings_of_ranks_are_those_of_torchrun(tmp_path: Path) -> None:
+    """The one test that starts `torchrun`: the processes it starts have the settings that `run_ranks` gives to its own."""
+    (tmp_path / "script.py").write_text("import json, os; print(json.dumps(dict(os.environ)))")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "--redirects", "1"]
+    words = [*launch, "--log_dir", str(tmp_path), str(tmp_path / "script.py")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    free = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"}
+    given = [json.loads(path.read_text()) for path in sorted(tmp_path.rglob("stdout.log"))]
+    for theirs, ours in zip(given, rank_settings(2), strict=True):
+        assert {name: theirs[name] for name in ours.keys() - free} == {name: ours[name] for name in ours.keys() - free}
+        assert free <= theirs.keys()
 
 
 def test_modules_that_start_threads_are_refused(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_constant_is_silent(fires, kind, unit):
 def test_no_value_breaks_it(fires, kind, unit):
     rng = np.random.default_rng(7)
     pool = np.array([0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, np.nan, np.inf, -np.inf, 1e-3, 42.0])
-    for _ in range(5):
+    for _ in range(2):
         fires(kind(), {name: rng.choice(pool, ROWS) for name in names(kind)}, unit)
         fires(kind(), {name: rng.choice(pool, ROWS) for name in names(kind)}, unit, kl_target=0.1, kl_target_tolerance=0.05)
     for before, after in ((1.0, 1e308), (1e308, -1e308), (1e-300, 1e300), (-1.0, 1.0)):

@@ -6,6 +6,7 @@ import math
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,18 @@ from rldk.ingest.formats.mlflow_store import MLflowAdapter
 
 pytestmark = [
     pytest.mark.full,
+    pytest.mark.skipif(None in (find_spec("mlflow"), find_spec("sqlalchemy")), reason="needs mlflow with a database"),
     pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"),  # in MLflow
 ]
-pytest.importorskip("mlflow")
-pytest.importorskip("sqlalchemy")
-
-from mlflow.entities import Metric  # noqa: E402
-from mlflow.tracking import MlflowClient  # noqa: E402
 
 BAD = [1.0, math.nan, math.inf, -math.inf, 0.0, 1e300]
 
 
 def fill(uri: str, artifacts: Path) -> dict[str, str]:
     """Two runs of one name, one with a slash in its key and values that are not finite, and a deleted one."""
+    from mlflow.entities import Metric
+    from mlflow.tracking import MlflowClient
+
     client = MlflowClient(tracking_uri=uri)
     experiment = client.create_experiment("experiment", artifact_location=str(artifacts))
     ids = {}
@@ -56,6 +56,8 @@ def fill(uri: str, artifacts: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database of MLflow without any run, to be copied: MLflow takes seconds to make one."""
+    from mlflow.tracking import MlflowClient
+
     path = tmp_path_factory.mktemp("empty") / "mlflow.db"
     MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()
     return path
@@ -135,6 +137,9 @@ def test_an_experiment_and_a_single_run(stores: dict[str, Path]) -> None:
 
 
 def test_a_resumed_run_replaces_what_it_repeats(tmp_path: Path, empty_database: Path) -> None:
+    from mlflow.entities import Metric
+    from mlflow.tracking import MlflowClient
+
     shutil.copy(empty_database, tmp_path)
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     run = client.create_run(client.create_experiment("e", artifact_location=str(tmp_path))).info.run_id
@@ -147,6 +152,8 @@ def test_a_resumed_run_replaces_what_it_repeats(tmp_path: Path, empty_database: 
 
 
 def test_keys_logged_one_by_one_are_one_row(tmp_path: Path, empty_database: Path) -> None:
+    from mlflow.tracking import MlflowClient
+
     shutil.copy(empty_database, tmp_path)
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     run = client.create_run(client.create_experiment("e", artifact_location=str(tmp_path)), run_name="r").info.run_id

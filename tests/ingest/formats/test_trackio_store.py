@@ -6,6 +6,7 @@ import math
 import shutil
 import sqlite3
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ from rldk.core.errors import ReadError
 from rldk.ingest.choose import choose
 from rldk.ingest.formats.trackio_store import TrackioAdapter
 
-pytestmark = pytest.mark.full
-pytest.importorskip("trackio")
+pytestmark = [pytest.mark.full, pytest.mark.skipif(find_spec("trackio") is None, reason="needs trackio")]
 
 
 def test_the_runs_of_a_project(trackio_folder: Path) -> None:

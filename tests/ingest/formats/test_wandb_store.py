@@ -7,6 +7,7 @@ import math
 import shutil
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,7 @@ from rldk.core.errors import MissingDependencyError, ReadError
 from rldk.ingest.choose import choose
 from rldk.ingest.formats.wandb_store import MAGIC, WandbAdapter
 
-pytestmark = pytest.mark.full
-pytest.importorskip("wandb")
+pytestmark = [pytest.mark.full, pytest.mark.skipif(find_spec("wandb") is None, reason="needs wandb")]
 
 
 def log_of(folder: Path, run_id: str = "first") -> Path:

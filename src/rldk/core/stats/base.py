@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
+from functools import cache
 from math import isfinite
 from operator import index
 from typing import Any, ClassVar
@@ -33,19 +34,15 @@ class Statistic:
         self.missing = 0
         self.nonfinite = 0
 
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [name for kind in reversed(cls.__mro__) for name in kind.__dict__.get("__slots__", ())]
-
     def state_dict(self) -> dict[str, Any]:
         """Everything the statistic knows, as JSON. Shares nothing with the statistic."""
-        return {name: _plain(getattr(self, name)) for name in self._names()}
+        return {name: _plain(getattr(self, name)) for name in _names(type(self))}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where the statistic that gave `state` was: the results are the same to the last bit."""
-        names = self._names()
-        if set(names) != set(state):
-            differing = sorted(set(names) ^ set(state))
+        names = _names(type(self))
+        if names != state.keys():
+            differing = sorted(names ^ state.keys())
             raise UsageError(f"Expected the state of a {type(self).__name__}, got one that differs in {differing}.")
         for name in self.parameters:
             if state[name] != getattr(self, name):
@@ -112,7 +109,19 @@ def bounds_in_words(*, above: float | None = None, minimum: float | None = None,
     return " and".join(f" {word} {bound:g}" for word, bound in bounds if bound is not None)
 
 
+@cache
+def _names(kind: type[Statistic]) -> KeysView[str]:
+    """All slots of a class, those of its bases first."""
+    return dict.fromkeys(name for base in reversed(kind.__mro__) for name in base.__dict__.get("__slots__", ())).keys()
+
+
+_SCALARS = frozenset({bool, float, int, str, type(None)})
+"""What most of a state is: it is looked for first, since a state may be saved at every step."""
+
+
 def _plain(value: Any) -> Any:
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, Statistic):
         return value.state_dict()
     if isinstance(value, dict):
@@ -122,6 +131,8 @@ def _plain(value: Any) -> Any:
 
 def _restored(current: Any, saved: Any) -> Any:
     """What was saved, as the kind of thing that is there now."""
+    if type(current) in _SCALARS:
+        return saved
     if isinstance(current, Statistic):
         current.load_state_dict(saved)
         return current

@@ -131,9 +131,9 @@ def read_whole(kind: type[Adapter], path: Path) -> Reading:
     return whole
 
 
-_MANY = 3000
+_MANY = 1500
 _MEMORY = 6
-_ROOM = 24 << 20
+_ROOM = 6 << 20
 
 
 def check_reads_its_sample(kind: type[Adapter], write: Writer, folder: Path) -> None:

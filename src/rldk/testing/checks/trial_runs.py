@@ -15,7 +15,7 @@ from rldk.core.event import Event
 from rldk.detectors.base import Detector
 from rldk.judge.engine import Engine
 
-__all__ = ["Make", "constant", "name_of", "odd_streams", "quietly", "run", "told", "wild", "wild_streams"]
+__all__ = ["WILD_ROWS", "Make", "constant", "name_of", "odd_streams", "quietly", "run", "told", "wild", "wild_streams"]
 
 ROWS = 120
 WILD_ROWS = 300
