@@ -89,8 +89,8 @@ FAILURES = (
     ),
     Failure(
         "settings_unsound", "A setting cannot work",
-        "Nothing looks wrong, and little is learnt. A discount far below 1, a warm-up that is longer than the run, or an epsilon of "
-        "Adam above the gradients: the settings say it at the first step.",
+        "Nothing looks wrong, and little is learnt. A discount far below 1, a warm-up that is longer than the run, or an epsilon "
+        "of Adam above the gradients: the settings say it at the first step.",
         ("reward",),
         {
             "learning_rate_too_low": "The learning rate itself is too small.",

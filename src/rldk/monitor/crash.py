@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-
 from typing import TYPE_CHECKING
 
 from rldk.core.text import clean
@@ -17,10 +16,10 @@ __all__ = ["crash_in_words", "last_error", "report_crash"]
 
 _MAX_TEXT = 300
 _ADVICE = {
-    r"probability tensor|\bnan\b|\binf\b": "The policy's outputs or losses are not finite. Look at gradients and learning rate in "
-    "the last events, and resume from the last good checkpoint with a lower learning rate.",
-    r"out of memory|bad alloc|cannot allocate": "Lower the batch size or the length limit, or accumulate gradients; the memory of "
-    "the last events shows whether it grew.",
+    r"probability tensor|\bnan\b|\binf\b": "The policy's outputs or losses are not finite. Look at gradients and learning rate "
+    "in the last events, and resume from the last good checkpoint with a lower learning rate.",
+    r"out of memory|bad alloc|cannot allocate": "Lower the batch size or the length limit, or accumulate gradients; the memory "
+    "of the last events shows whether it grew.",
     r"no space left|disk quota": "Free some space, and resume from the last checkpoint.",
     r"\bnccl|\bgloo|connection|timed? ?out": "A process or a connection was lost. Look at the logs of the other processes, and "
     "resume from the last checkpoint.",

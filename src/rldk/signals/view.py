@@ -25,7 +25,8 @@ class View:
     `steps_per_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
     steps wait for fewer of these rows, which are further apart and mostly means of what lies between.
     `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
-    the run: `kl_target` where the user or the log states one, and `settings`, with which it was started. `components` names the series of the parts of the reward.
+    the run: `kl_target` where the user or the log states one, and `settings`, with which it was started. `components` names the
+    series of the parts of the reward.
     """
 
     event: Event

@@ -85,7 +85,7 @@ class EosStarvation(Detector):
         ),
         "left_out": Clause(
             "more than half of the responses are truncated, and the trainer leaves those out of the update", "warning",
-            "definition: `mask_truncated_completions` learns from the other responses alone", persist=5, min_rows=3,
+            "definition: `mask_truncated_completions` learns from the other responses alone", persist=5, min_rows=1,
         ),
         "almost_all_left_out": Clause(
             "nine in ten responses are truncated, and the trainer leaves those out of the update", "critical",

@@ -29,6 +29,8 @@ MAIN_PART = 0.7
 OF_MEANS = (1.0 / 5.0 + 1.0 / 20.0) ** 0.5
 """Standard error of the difference between a mean of five rows and one of twenty, as a share of a row's noise."""
 SMALL_BATCH = 16  # responses per row, if their spread is not logged: a row's noise is the spread divided by the root of that
+MOVES = ("drifts", "drifts_far", "wanders", "gains_nothing", "predictable", "part_stuck")
+"""The clauses of a policy that moves, so that a higher learning rate would not help."""
 NO_UPDATE = 1e-7
 """KL of an update with several optimizer steps below which nothing changed; healthy updates have 1e-4 to 0.02."""
 
@@ -190,8 +192,8 @@ class Plateau(Detector):
             return ()
         name = main.removeprefix(COMPONENT)
         message = (
-            f"The reward rises, but not by its main part: `{name}` was {part.start:.3g} in the first rows and is {part.slow:.3g}, "
-            f"at a spread of {spread:.2g} between responses."
+            f"The reward rises, but not by its main part: `{name}` was {part.start:.3g} in the first rows and is "
+            f"{part.slow:.3g}, at a spread of {spread:.2g} between responses."
         )
         return (Finding("", rise, RULED_OUT * spread, message, {"rise": rise, "spread": spread}, clause="part_stuck"),)
 
@@ -231,7 +233,7 @@ class Plateau(Detector):
         return view.reward.best_slow - max(series.start, series.base) > 2.0 * series.noise
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        if finding.clause in ("drifts", "drifts_far", "wanders", "gains_nothing", "predictable", "part_stuck"):  # the policy moves
+        if finding.clause in MOVES:
             return (
                 "Check that each reward goes to its own response, that it separates better from worse responses, and that it "
                 "is not mostly noise: score the same responses twice."

@@ -105,7 +105,8 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
     if 0.0 < number("max_grad_norm") < TIGHT:
         yield finding("gradients_cut", "max_grad_norm", TIGHT, "hardly anything of a gradient is left", "0.1 to 1")
     if SMOOTHED <= number("label_smoothing") <= 1.0:
-        yield finding("labels_smoothed", "label_smoothing", SMOOTHED, "the labels hardly say which response is better", "0 to 0.1")
+        why = "the labels hardly say which response is better"
+        yield finding("labels_smoothed", "label_smoothing", SMOOTHED, why, "0 to 0.1")
     if negative := [weight for weight in _weights(settings.raw.get("reward_weights")) if weight < 0.0]:
         message = f"A reward function has the weight {negative[0]:g}: the policy unlearns what it rewards. Recipes use 0 or more."
         yield Finding("", negative[0], 0.0, message, {"reward_weight": negative[0]}, clause="reward_weight")
