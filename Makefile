@@ -90,9 +90,9 @@ chromium:
 	  || { apt-get update --quiet --quiet >/dev/null && apt-get install --yes --quiet --quiet --no-install-recommends chromium >/dev/null; }; }; } \
 	  || echo "chromium cannot be installed (that takes root and apt-get): the tests in a browser will be skipped"
 
-# tests/conftest.py has the order: slow folders first. Three workers keep two cores busy: tests wait for browsers and processes.
+# tests/conftest.py has the order: slow folders first.
 test: lint chromium $(LIGHT)/.installed $(MATRIX) $(LOGGERS:%=.venvs/%/.installed) .venvs/moto/.installed .venvs/ray/.installed
-	@RLDK_MATRIX=all RLDK_FRAMEWORKS="$(LOGGERS)" $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@RLDK_MATRIX=all RLDK_FRAMEWORKS="$(LOGGERS)" $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@$(LIGHT)/bin/pytest -m "not full" @tests/smoke.txt
 
