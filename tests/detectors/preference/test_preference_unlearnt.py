@@ -34,7 +34,7 @@ def test_a_few_rows_are_no_fall(told):
 @pytest.mark.parametrize("level", [0.5, 0.2])
 def test_pairs_that_are_not_told_apart_after_many_rows(told, level):
     ((index, *said),) = told(PreferenceUnlearnt(), {"preference_accuracy": level + NOISE})
-    assert said == ["warning", "undecided"] and 60 <= index <= 95
+    assert said == ["warning", "undecided"] and 40 <= index <= 95
     assert told(PreferenceUnlearnt(), {"preference_accuracy": (level + NOISE)[:index]}) == []
 
 
@@ -73,3 +73,11 @@ def test_the_first_row_before_any_update_does_not_count():
 def test_pairs_that_are_hardly_ordered_while_the_loss_has_hardly_left_its_start(told, accuracy, loss, found):
     columns = {"preference_accuracy": np.full(120, accuracy), "loss": np.full(120, loss)}
     assert bool(told(PreferenceUnlearnt(), columns)) is found
+
+
+def test_a_warm_up_is_waited_for(told):
+    undecided = {"preference_accuracy": np.full(200, 0.5), "loss": np.full(200, 0.693)}
+    rising = {**undecided, "lr": np.minimum(np.arange(200) / 150.0, 1.0) * 1e-6}
+    (index, *said) = told(PreferenceUnlearnt(), rising)[0]
+    assert (index >= 150, said) == (True, ["warning", "undecided"])
+    assert told(PreferenceUnlearnt(), {**undecided, "lr": np.full(200, 1e-6)})[0][0] < 60

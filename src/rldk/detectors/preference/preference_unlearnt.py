@@ -49,7 +49,7 @@ class PreferenceUnlearnt(Detector):
         ),
         "undecided": Clause(
             "chosen answers are not ordered above rejected ones", "warning",
-            "corpus: from the sixtieth row on, none of 30 sound runs orders less than 65 % of the pairs with a loss above 0.68, "
+            "corpus: from the fortieth row on, none of 30 sound runs orders less than 65 % of the pairs with a loss above 0.68, "
             "and all of five with random labels do", persist=15, min_rows=5,
         ),
         "beta_huge": Clause(
@@ -82,7 +82,9 @@ class PreferenceUnlearnt(Detector):
                 clauses = ("sinking", "displaced") if lost > self.lost else ("sinking",)
                 limit = (1.0 + self.lost) * start
                 found += [Finding("", chosen.level, limit, message, evidence, clause=clause) for clause in clauses]
-        if accuracy.n >= view.rows(60, 12):
+        rate = view.first("policy_lr", "lr")
+        warm = not rate.last > 1.01 * rate.level  # in a warm-up little is learnt yet
+        if accuracy.n >= view.rows(40, 12) and warm:
             found += self._undecided(accuracy.later, view.first(*PREFERENCE_LOSSES).later, accuracy.n)
         return found
 

@@ -14,9 +14,9 @@ __all__ = ["Plateau"]
 
 WANDERS, AWAY, MOVED, FAR = 0.12, 0.25, 0.3, 0.6
 """KL (nats per token) from which the policy has moved, three degrees of it, and has moved far. Healthy runs of the corpus that
-moved that far had a reward whose trend was beyond chance (t above 2) by the fiftieth update."""
+moved that far had a reward whose trend was beyond chance (t above 2) by then."""
 STILL = 5e-4
-"""KL (nats per token) after fifty updates below which the policy has not moved."""
+"""KL (nats per token) after ninety updates, or earlier if updates change nothing, below which the policy has not moved."""
 SMALL = 0.15
 """Rise of the reward over a whole run, as a share of the spread between responses, that still counts as nothing learnt."""
 PREDICTED = 0.85
@@ -38,7 +38,7 @@ NO_UPDATE = 1e-7
 class Plateau(Detector):
     """The reward is where it started: nothing was learnt.
 
-    What it catches: a linear trend over all rewards that rises no more than chance explains (t below 2): after fifty updates if
+    What it catches: a linear trend over all rewards that rises no more than chance explains (t below 2): after forty updates if
         the policy has left its reference (it moves, but not towards the reward) or has not moved at all, and after four
         hundred in any case. It is critical if the policy is far away, if a rise worth having can be ruled out, or if the
         weights have hardly moved. A reward that rises by its smaller parts alone, while the reward function that sets the
@@ -83,7 +83,7 @@ class Plateau(Detector):
             persist=8, min_rows=4,
         ),
         "wanders": Clause(
-            "after sixty updates the policy has moved, and the reward has not improved", "warning",
+            "after 45 updates the policy has moved, and the reward has not improved", "warning",
             "corpus: random and shuffled rewards at 0.12 nats per token; healthy runs show a trend by then",
             persist=8, min_rows=4,
         ),
@@ -104,7 +104,7 @@ class Plateau(Detector):
             persist=10, min_rows=4,
         ),
         "still": Clause(
-            "after fifty updates neither the policy nor the reward has moved", "warning",
+            "after ninety updates neither the policy nor the reward has moved", "warning",
             "corpus: learning rates a thousand times too low", persist=10, min_rows=4,
         ),
         "part_stuck": Clause(
@@ -121,7 +121,7 @@ class Plateau(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "rows": Setting(40, "updates with a reward before it is judged", min=10),
+        "rows": Setting(30, "updates with a reward before it is judged", min=10),
         "lasting": Setting(400, "updates after which a reward without a trend is reported in any case", min=100),
         "t": Setting(2.0, "t value below which there is no trend: reached by chance once in twenty", min=0.0),
     }
@@ -182,10 +182,10 @@ class Plateau(Detector):
         if len(view.components) < 2 or self._moved(view) < WANDERS:
             return ()
         main = max(view.components, key=lambda name: view.series[name].noise)
-        part, spread = view.series[main], self._spread(view)
-        if not part.noise >= MAIN_PART * score_of(view).noise or part.n < view.rows(1.5 * self.rows, 20):
+        part, whole, spread = view.series[main], score_of(view), self._spread(view)
+        if not part.noise >= MAIN_PART * whole.noise or part.n < view.rows(1.5 * self.rows, 20):
             return ()
-        if view.reward.rise > spread or (0.7 < part.start <= 1.0 and part.high <= 1.0 + 1e-6):
+        if whole.slow - whole.start > spread or (0.7 < part.start <= 1.0 and part.high <= 1.0 + 1e-6):
             return ()  # the other parts were worth learning, or little was left to gain
         rise = part.slow - part.start
         if rise + 2.0 * OF_MEANS * part.noise > RULED_OUT * spread:
