@@ -30,6 +30,10 @@ KNOBS: dict[str, tuple[str, ...]] = {
         "algo.kl.init_coef",
     ),
     "kl_target": ("kl_target", "target_kl", "algorithm.kl_ctrl.target_kl"),
+    "syncs_reference": ("sync_ref_model",),
+    "reference_sync_steps": ("ref_model_sync_steps",),
+    "reference_mixup": ("ref_model_mixup_alpha",),
+    "token_entropy_share": ("top_entropy_quantile",),
     "kl_estimator": ("kl_estimator", "kl_loss_type", "algorithm.kl_penalty", "actor_rollout_ref.actor.kl_loss_type"),
     "clip_range": (
         "clip_range", "cliprange", "epsilon", "eps_clip", "clip_coef", "clip_ratio", "clip_eps", "ratio_clip_min",
@@ -83,6 +87,7 @@ KNOBS: dict[str, tuple[str, ...]] = {
     "bf16": ("bf16",),
     "fp16": ("fp16",),
     "dtype": ("dtype", "torch_dtype", "mixed_precision", "precision"),
+    "lora_alpha": ("lora_alpha", "peft_config.lora_alpha"),
     "lora_rank": ("lora_r", "lora_rank", "peft_config.r"),
     "model": (
         "model_name_or_path", "model_path", "model_name", "pretrain", "actor_rollout_ref.model.path", "policy.model_name",

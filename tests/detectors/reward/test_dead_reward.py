@@ -176,3 +176,17 @@ def test_without_a_reward_the_share_of_right_answers_stands_for_it(where):
     moving = 0.5 + noise(0.1)[:60]
     assert where(DeadReward(), {"accuracy": [0.0] * 60}) == [(11, "warning"), (21, "critical")]
     assert where(DeadReward(), {"accuracy": [0.0] * 60, "reward_mean": moving}) == []
+
+
+def test_rewards_that_fade_while_the_policy_stays(told):
+    at = np.arange(100)
+    fades = {
+        "reward_mean": -0.3 / (1 + at) + np.random.default_rng(0).normal(0.0, 0.02, 100) / (1 + at),
+        "reward_std": 0.35 / (1 + at),
+        "entropy_mean": np.full(100, 1.3),
+        "kl_mean": np.full(100, 0.02),
+    }
+    token = {"kl_mean": "token"}
+    assert [clause for *_, clause in told(DeadReward(), fades, token)][:1] == ["fading"]
+    learnt = {**fades, "entropy_mean": np.linspace(1.3, 0.2, 100), "kl_mean": np.linspace(0.0, 1.0, 100)}
+    assert [clause for *_, clause in told(DeadReward(), learnt, token)] == []

@@ -135,3 +135,24 @@ def test_updates_far_below_the_learning_rate(judge, told):
 )
 def test_small_updates_with_another_reason(told, other):
     assert told(PolicyFrozen(), {**UNDERSIZED, **other}) == []
+
+
+@pytest.mark.parametrize(
+    ("trained", "settings", "found"),
+    [
+        (320.0, {"beta": 0.1}, [(0, "warning", "mostly_frozen")]),
+        (320.0, {"peft_config": {"r": 8}}, []),
+        (320.0, {"lora_rank": 8}, []),
+        (320.0, None, []),  # nothing is known of an adapter
+        (50_000.0, {"beta": 0.1}, []),
+    ],
+)
+def test_hardly_any_parameter_is_trained_without_an_adapter(told, trained, settings, found):
+    sizes = {"policy_trainable_params": np.full(5, trained), "policy_total_params": np.full(5, 1e5)}
+    assert told(PolicyFrozen(), sizes, None, settings) == found
+
+
+def test_weights_that_stay_because_all_rewards_are_equal_are_no_frozen_policy(told):
+    equal = {"weight_change": np.zeros(20), "reward_std": np.zeros(20), "reward_mean": np.full(20, 0.5)}
+    assert told(PolicyFrozen(), equal) == []
+    assert told(PolicyFrozen(), {**equal, "reward_std": np.full(20, 0.4)})[0][2] == "weights_still"

@@ -28,6 +28,13 @@ ROWS = {"reward_mean": np.full(5, 0.5)}
         ({"max_grad_norm": 1e-6}, "note", "gradients_cut"),
         ({"label_smoothing": 0.5}, "warning", "labels_smoothed"),
         ({"reward_weights": [1.0, -0.5]}, "warning", "reward_weight"),
+        ({"reward_weights": [0.0, 1.0]}, "note", "weightless"),
+        ({"gamma": 1.3}, "warning", "grows"),
+        ({"top_entropy_quantile": 0.01}, "warning", "few_tokens"),
+        ({"peft_config": {"r": 8, "lora_alpha": 0.01}}, "warning", "adapter_scale"),
+        ({"lora_rank": 8, "lora_alpha": 600}, "warning", "adapter_scale"),
+        ({"sync_ref_model": True, "ref_model_sync_steps": 1, "ref_model_mixup_alpha": 1.0}, "warning", "reference_follows"),
+        ({"entropy_coef": 0.5}, "warning", "entropy_bonus"),
     ],
 )
 def test_a_setting_that_cannot_work_is_told_in_the_first_row(told, settings, severity, clause):
@@ -48,7 +55,14 @@ def test_a_setting_that_cannot_work_is_told_in_the_first_row(told, settings, sev
         {"max_grad_norm": 1.0},
         {"max_grad_norm": 0.0},
         {"label_smoothing": 0.1},
-        {"reward_weights": [1.0, 0.0]},
+        {"reward_weights": [1.0, 0.5]},
+        {"reward_weights": [0.0]},
+        {"top_entropy_quantile": 0.2},
+        {"peft_config": {"r": 16, "lora_alpha": 32}},
+        {"lora_rank": 0, "lora_alpha": 16},
+        {"sync_ref_model": True, "ref_model_sync_steps": 512},
+        {"sync_ref_model": False, "ref_model_sync_steps": 1},
+        {"entropy_coef": 0.01},
         {"reward_weights": "1.0,-1.0"},
         {"gamma": "none", "adam_epsilon": None},
         {},
@@ -87,3 +101,11 @@ def test_settings_that_are_known_are_not_replaced():
 
 def test_without_settings_it_is_inactive(inactive):
     assert inactive(SettingsUnsound(), ROWS) == [("settings_unsound", ["config"])]
+
+
+@pytest.mark.parametrize(
+    ("limits", "found"), [([-0.1, 0.05], [(2, "warning", "reward_clipped")]), ([-5.0, 5.0], []), ([1.0], [])]
+)
+def test_rewards_that_are_clipped_to_less_than_their_spread(told, limits, found):
+    rows = {"reward_mean": np.full(5, 0.5), "reward_std": np.full(5, 1.0)}
+    assert told(SettingsUnsound(), rows, None, {"reward_clip_range": limits}) == found

@@ -37,7 +37,9 @@ def test_a_schedule_that_starts_anew_explains_larger_steps(told):
 
 def test_kl_and_reward_back_at_the_start_are_told_with_the_third_row(told):
     columns = {"kl_mean": 0.01 * AGAIN, "reward_mean": LEARNT}
-    assert told(WeightsReplaced(), columns) == [(102, "warning", "fell_back")]
+    assert told(WeightsReplaced(), columns) == [(101, "warning", "at_reference")]
+    above_zero = {**columns, "kl_mean": 0.01 + 0.01 * AGAIN}
+    assert told(WeightsReplaced(), above_zero) == [(102, "warning", "fell_back")]
     assert told(WeightsReplaced(), {"kl_mean": 0.01 * AGAIN}) == []
 
 
@@ -56,3 +58,24 @@ def test_a_kl_too_small_to_tell_is_silent(told):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_noisy_kl_is_silent(told, seed):
     assert told(WeightsReplaced(), {"kl_mean": 0.1 * np.exp(noise(0.5, seed))}) == []
+
+
+def restarts(every: int, **more: np.ndarray) -> dict[str, np.ndarray]:
+    """A run that begins again from its first weights so often."""
+    since = AT % every
+    return {"kl_mean": 0.02 * since, "reward_mean": 0.3 + 0.1 * since + noise(0.01), **more}
+
+
+def test_a_policy_that_is_its_reference_again_and_again(told):
+    assert told(WeightsReplaced(), restarts(8))[:2] == [
+        (9, "warning", "at_reference"), (17, "critical", "again_at_reference")
+    ]  # fmt: skip
+    leaps = restarts(8, reward_mean=noise(0.01), weight_change=np.where(AT % 8 == 0, 0.05, 0.01))
+    assert told(WeightsReplaced(), leaps)[0] == (9, "warning", "at_reference")
+
+
+def test_a_reference_that_is_moved_to_the_policy_is_silent(told):
+    assert told(WeightsReplaced(), restarts(50, reward_mean=0.3 + 0.01 * AT)) == []
+    noisy = restarts(8, reward_mean=0.3 + noise(0.2))
+    assert told(WeightsReplaced(), noisy)[0][2] == "at_reference"  # some of the rows are low by chance
+    assert told(WeightsReplaced(), noisy, None, {"sync_ref_model": True}) == []

@@ -34,13 +34,17 @@ class Statistic:
         self.missing = 0
         self.nonfinite = 0
 
+    def _names(self) -> KeysView[str]:
+        kind: Any = type(self)
+        return _slots(kind)
+
     def state_dict(self) -> dict[str, Any]:
         """Everything the statistic knows, as JSON. Shares nothing with the statistic."""
-        return {name: _plain(getattr(self, name)) for name in _names(type(self))}
+        return {name: _plain(getattr(self, name)) for name in self._names()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where the statistic that gave `state` was: the results are the same to the last bit."""
-        names = _names(type(self))
+        names = self._names()
         if names != state.keys():
             differing = sorted(names ^ state.keys())
             raise UsageError(f"Expected the state of a {type(self).__name__}, got one that differs in {differing}.")
@@ -110,7 +114,7 @@ def bounds_in_words(*, above: float | None = None, minimum: float | None = None,
 
 
 @cache
-def _names(kind: type[Statistic]) -> KeysView[str]:
+def _slots(kind: type[Statistic]) -> KeysView[str]:
     """All slots of a class, those of its bases first."""
     return dict.fromkeys(name for base in reversed(kind.__mro__) for name in base.__dict__.get("__slots__", ())).keys()
 

@@ -12,12 +12,14 @@ __all__ = ["ClipSaturation"]
 
 NARROW, WIDE = 0.01, 5.0  # clip ranges that leave no room, and that clip nothing; recipes use 0.1 to 0.4
 NO_ROOM = 0.005
+ANY = 0.01  # share of clipped tokens that is more than rounding
 
 
 class ClipSaturation(Detector):
     """A large share of the tokens is clipped, or the clip range leaves no room.
 
-    What it catches: a third or more of the tokens hit the clip range over many updates. A clip range below 0.01 or above 5 is
+    What it catches: a third or more of the tokens hit the clip range over many updates, or any do although each batch is used
+        once. A clip range below 0.01 or above 5 is
         a note; one below 0.005 is a
         warning if each batch is used several times.
     Why it matters: a clipped token has no gradient, so the update comes from the remaining ones. Either the ratio between old
@@ -33,7 +35,7 @@ class ClipSaturation(Detector):
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("clip_frac", "clip_range"),)
     panels: ClassVar = ("clip", "kl_update")
-    reads: ClassVar = ("policy_lr", "lr", "num_iterations")
+    reads: ClassVar = ("policy_lr", "lr", "num_iterations", "mismatch_kl", "mismatch_logp_diff")
     advice: ClassVar[str] = "Lower the learning rate, use fewer epochs per batch, or widen the clip range if it is very tight."
     clauses: ClassVar = {
         "saturated": Clause(
@@ -48,6 +50,11 @@ class ClipSaturation(Detector):
             "the clip range is below 0.005 per token, and each batch is used several times", "warning",
             "after the first small step a token has no gradient any more; recipes use 0.1 to 0.4", persist=3, min_rows=1,
         ),
+        "on_policy": Clause(
+            "tokens are clipped although each batch is used once, so that the ratio should be 1", "warning",
+            "definition: the ratio of a policy to itself is 1; then old log-probabilities are of another policy",
+            persist=5, min_rows=2,
+        ),
         "wide": Clause("the clip range is above 5", NOTE, "even a ratio of 6 is not clipped: PPO without a clip",
         persist=1, min_rows=1),
     }  # fmt: skip
@@ -60,6 +67,9 @@ class ClipSaturation(Detector):
         if clip.ready and clip.level >= self.share:
             message = f"{clip.level:.0%} of the tokens are clipped."
             found.append(Finding("", clip.level, self.share, message, {"clip_frac": clip.level}, clause="saturated"))
+        if clip.ready and clip.level > ANY and _is_on_policy(view):
+            message = f"{clip.level:.1%} of the tokens are clipped in the only update of a batch, where the ratio should be 1."
+            found.append(Finding("", clip.level, ANY, message, {"clip_frac": clip.level}, clause="on_policy"))
         if 0.0 < limit < NARROW:
             message = f"The clip range is {limit:.3g}: it leaves no room to learn."
             found.append(Finding("", limit, NARROW, message, clause="narrow"))
@@ -76,6 +86,13 @@ class ClipSaturation(Detector):
             return "Set the clip range (`cliprange`, `epsilon`) to 0.1 to 0.3."
         lr = view.first("policy_lr", "lr")
         return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
+
+
+def _is_on_policy(view: View) -> bool:
+    """Whether the settings say that each batch is used for one optimizer step, by the policy that sampled it."""
+    steps, accumulated = view.setting("steps_per_generation"), view.setting("gradient_accumulation_steps")
+    mismatched = view.get("mismatch_kl").n or view.get("mismatch_logp_diff").n  # another engine samples
+    return view.setting("num_iterations") == 1.0 and steps <= accumulated and not mismatched
 
 
 def _of_responses(view: View) -> bool:

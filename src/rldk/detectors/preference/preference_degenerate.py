@@ -23,8 +23,8 @@ class PreferenceDegenerate(Detector):
     What it catches: the margin between chosen and rejected is far into the flat part of the sigmoid, nearly all pairs are
         ordered correctly, and the gradient is a small share of its start, or the loss is below a thousandth. It is critical
         if the chosen answers have also become far less likely than under the reference: the model unlearns what it should
-        prefer; or if the margins come from a beta of 5 or more. Also pairs whose chosen answers were four times as unlikely as
-        the rejected ones before training: then their length separates them.
+        prefer; or if the margins come from a beta of 5 or more. Also pairs of which one answer was far less likely than the other
+        before training: then their length, or that they are noise, separates them.
     Why it matters: the loss keeps falling while the model gets worse.
     When it misfires: easy pairs are separated quickly in every run; without a dead gradient it is not reported.
     What to do: stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers.
@@ -58,7 +58,7 @@ class PreferenceDegenerate(Detector):
             "definition: at a margin of 8 the slope of a sigmoid is 0.0003; sound runs of the tune split end at 1.5", persist=5,
         ),
         "lopsided": Clause(
-            "chosen answers had four times the negative log-probability of rejected ones before training", "warning",
+            "before training one of the answers had four times the negative log-probability of the other", "warning",
             "length alone separates the pairs; five sound runs start between 0.6 and 1.1", persist=2, min_rows=2,
         ),
     }  # fmt: skip
@@ -79,14 +79,15 @@ class PreferenceDegenerate(Detector):
     def _lopsided(self, view: View) -> Sequence[Finding]:
         """Whether one answer was far longer, or far less likely, than the other before anything was learnt."""
         chosen, rejected = view.get("chosen_logp_mean"), view.get("rejected_logp_mean")
-        if chosen.n < 2 or not (chosen.base < -PER_SEQUENCE and rejected.base < -1.0):
+        if chosen.n < 2 or not (min(chosen.base, rejected.base) < -PER_SEQUENCE and max(chosen.base, rejected.base) < -1.0):
             return ()
-        ratio = chosen.base / rejected.base
+        ratio = max(chosen.base / rejected.base, rejected.base / chosen.base)
         if ratio < LOPSIDED:
             return ()
+        longer = "chosen" if chosen.base < rejected.base else "rejected"
         message = (
             f"In the first rows a chosen answer has a log-probability of {chosen.base:.3g} and a rejected one of "
-            f"{rejected.base:.3g}: the chosen answers are far longer, or written by a very different model."
+            f"{rejected.base:.3g}: the {longer} answers are far longer, or nothing that this model would write."
         )
         evidence = {"chosen": chosen.base, "rejected": rejected.base}
         return (Finding("", ratio, LOPSIDED, message, evidence, clause="lopsided"),)

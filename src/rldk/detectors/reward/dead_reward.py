@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.kl import kl_level
 from rldk.signals.reward import SCORES, score_of
 from rldk.signals.series import Series
 
@@ -15,6 +16,7 @@ NO_SPREAD = 1e-4  # share of its start below which a spread of rewards is roundi
 DEAD_GROUPS = 0.99
 NO_ADVANTAGE = 0.01  # spread of normalised advantages that is rounding: equal rewards give up to 1e-3, any difference about 1
 APART = 3.0  # times the spread within a row by which mean rewards differ from row to row: more than any sample explains
+SHRUNK, NEAR = 0.1, 0.1  # share of its start to which a reward has shrunk; KL (nats per token) of a policy that stayed
 RANGE = 2.33  # standard deviations between the largest and the smallest of five values, on average
 
 
@@ -37,7 +39,7 @@ class DeadReward(Detector):
     family: ClassVar[str] = "reward"
     needs: ClassVar = ((*SCORES, "reward_std", "reward_group_std", "reward_zero_std_frac"),)
     panels: ClassVar = ("reward", "reward_spread", "reward_signal")
-    reads: ClassVar = ("advantage_std", "advantage_normalized", "advantage_raw")
+    reads: ClassVar = ("advantage_std", "advantage_normalized", "advantage_raw", "entropy_mean", "kl_mean")
     advice: ClassVar[str] = (
         "Score a few responses by hand: can the answer be parsed, can responses end before the length limit, does the reward "
         "separate better from worse responses? Start with easier prompts."
@@ -76,6 +78,11 @@ class DeadReward(Detector):
             "definition: a mean over responses differs less from row to row than they do, if they are of one distribution; sound "
             "public runs differ by three times as much for up to sixteen rows", persist=25, min_rows=10,
         ),
+        "fading": Clause(
+            "mean and spread of the rewards have shrunk to a tenth, and the policy is as it was", "warning",
+            "definition: responses of the same policy differ as before, so that the scale of the reward has shrunk",
+            persist=15, min_rows=5,
+        ),
         "full_marks": Clause(
             "every response has had the full score since the first row", NOTE,
             "definition: groups without a spread have no gradient", persist=20, min_rows=8,
@@ -101,7 +108,7 @@ class DeadReward(Detector):
         equal = _has_no_advantage(view)
         apart = _depends_on_prompts(view, score, spread)
         if not (same or gone or dead or equal or apart):
-            return ()
+            return _fading(view, score)
         if _is_solved(view, score):
             return self._full_marks(score) if same and score.same >= score.n else ()
         where = f" at {score.last:.4g}" if score.n else ""
@@ -138,6 +145,18 @@ class DeadReward(Detector):
         """A reward of 1 in every row since the first."""
         message = f"Every response of all {score.n} rows has the full score: there is nothing to learn from these prompts."
         return (Finding("", score.last, 1.0, message, {"rows": float(score.n)}, clause="full_marks"),)
+
+
+def _fading(view: View, score: Series) -> Sequence[Finding]:
+    """Whether the rewards shrink towards zero while the policy stays where it was."""
+    spread, entropy, kl = view.get("reward_std"), view.get("entropy_mean"), kl_level(view)
+    size = abs(score.first) + spread.first
+    if spread.n < 20 or not spread.slow < SHRUNK * spread.first or not abs(score.slow) < SHRUNK * size:
+        return ()
+    if not entropy.level > 0.9 * entropy.start or not abs(kl.value) < NEAR:
+        return ()
+    message = f"The spread of rewards has shrunk from {spread.first:.3g} to {spread.slow:.2g}, and the policy is as it was."
+    return (Finding("", spread.slow, SHRUNK * spread.first, message, {"spread": spread.slow}, clause="fading"),)
 
 
 def _has_no_advantage(view: View) -> bool:

@@ -16,7 +16,7 @@ WANDERS, AWAY, MOVED, FAR = 0.12, 0.25, 0.3, 0.6
 """KL (nats per token) from which the policy has moved, three degrees of it, and has moved far. Healthy runs of the corpus that
 moved that far had a reward whose trend was beyond chance (t above 2) by then."""
 STILL = 5e-4
-"""KL (nats per token) after ninety updates, or earlier if updates change nothing, below which the policy has not moved."""
+"""KL (nats per token) after 45 updates, or earlier if updates change nothing, below which the policy has not moved."""
 SMALL = 0.15
 """Rise of the reward over a whole run, as a share of the spread between responses, that still counts as nothing learnt."""
 PREDICTED = 0.85
@@ -104,7 +104,7 @@ class Plateau(Detector):
             persist=10, min_rows=4,
         ),
         "still": Clause(
-            "after ninety updates neither the policy nor the reward has moved", "warning",
+            "after 45 updates neither the policy nor the reward has moved", "warning",
             "corpus: learning rates a thousand times too low", persist=10, min_rows=4,
         ),
         "part_stuck": Clause(
@@ -167,7 +167,7 @@ class Plateau(Detector):
             idle = update.ready and 0.0 <= update.level < NO_UPDATE
             if idle and rows >= view.rows(1.4 * self.rows, 20):
                 found.append("frozen")
-            if idle or rows >= view.rows(3 * self.rows, 30):
+            if idle or rows >= view.rows(1.5 * self.rows, 20):
                 found.append("still")
         if weights_stayed(view) or updates_are_undersized(view):
             found.append("hardly_moves")

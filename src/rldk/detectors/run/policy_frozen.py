@@ -14,6 +14,7 @@ from rldk.signals.series import Series
 
 __all__ = ["PolicyFrozen"]
 
+FEW = 0.05  # share of the parameters
 ZERO = 1e-6  # nats: a smaller KL is rounding
 LN2 = log(2.0)
 GRADIENTS = ("policy_grad_norm", "grad_norm")
@@ -48,7 +49,7 @@ class PolicyFrozen(Detector):
     panels: ClassVar = ("kl", "gradients", "reward")
     reads: ClassVar = (
         *SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", *PREFERENCE_LOSSES, "policy_lr", "lr",
-        "preference_accuracy", "clip_frac", *CHANNEL_METRICS,
+        "preference_accuracy", "clip_frac", "policy_total_params", *CHANNEL_METRICS,
     )  # fmt: skip
     advice: ClassVar[str] = (
         "Check which parameters require gradients and belong to the optimizer, that the reference is a separate model, and "
@@ -58,6 +59,11 @@ class PolicyFrozen(Detector):
     clauses: ClassVar = {
         "no_parameters": Clause(
             "the policy has no trainable parameters", "critical", "definition", persist=1, min_rows=1,
+        ),
+        "mostly_frozen": Clause(
+            "less than a twentieth of the parameters are trained, and there is no adapter", "warning",
+            "definition: an adapter adds parameters of its own; without one, a filter has left out almost everything",
+            persist=1, min_rows=1,
         ),
         "weights_still": Clause(
             "the weights have not changed since the first update", "critical", "definition: a relative change of exactly 0",
@@ -115,8 +121,9 @@ class PolicyFrozen(Detector):
         found = []
         if view.get("policy_trainable_params").last == 0.0:
             found.append(Finding("", 0.0, 1.0, "The policy has no trainable parameters.", clause="no_parameters"))
+        found += _mostly_frozen(view)
         weights = view.get("weight_change")
-        if weights.n >= 3 and _is_zero(weights, 0.0):
+        if weights.n >= 3 and _is_zero(weights, 0.0) and _rewards_differ(view):
             found.append(Finding("", 0.0, 0.0, "The weights have not changed since the first update.", clause="weights_still"))
         elif not weights.n:
             found += self._by_traces(view)
@@ -177,6 +184,17 @@ class PolicyFrozen(Detector):
             message = "The margin between chosen and rejected answers has stayed zero: the policy does not move."
             found.append(Finding("", margin.level, 0.0, message, clause="margin_still"))
         return found
+
+
+def _mostly_frozen(view: View) -> list[Finding]:
+    """Whether hardly any of the model's own parameters are trained."""
+    settings = view.context.get("settings")
+    total = view.get("policy_total_params").last
+    share = view.get("policy_trainable_params").last / total if total > 0.0 else 0.0
+    if not 0.0 < share < FEW or settings is None or "peft_config" in settings.raw or "lora_rank" in settings:
+        return []
+    message = f"Only {share:.2g} of the policy's parameters are trained, and there is no adapter."
+    return [Finding("", share, FEW, message, {"share": share}, clause="mostly_frozen")]
 
 
 def _has_16_bits(value: float) -> bool:

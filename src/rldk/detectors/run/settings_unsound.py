@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import isfinite
+from math import isfinite, nan
 from typing import Any, ClassVar
 
 from rldk.core.run_config import RunConfig
@@ -17,6 +17,10 @@ SHRINKS = 1e-3  # of each weight, per optimizer step
 EPSILON = 1e-3
 TIGHT = 1e-3  # norm of a gradient
 SMOOTHED = 0.4
+FEW_TOKENS = 0.05
+SMALL_SCALE, LARGE_SCALE = 0.05, 16.0  # of an adapter
+SOON = 10  # steps
+BONUS = 0.1
 
 
 class SettingsUnsound(Detector):
@@ -24,7 +28,8 @@ class SettingsUnsound(Detector):
 
     What it catches: a discount that loses the reward within a response; weight decay that removes a thousandth of each weight per
         step; a warm-up that is longer than the run; an epsilon of Adam or a gradient clip that makes updates vanish; a negative
-        weight of a reward function; labels that are smoothed to almost nothing.
+        weight of a reward function, or rewards clipped to less than their spread; labels that are smoothed to almost nothing;
+        hardly any token trained on; an adapter scaled to nothing; a reference that follows the policy; a large entropy bonus.
     Why it matters: such a run fails slowly, in a way that looks like a hard task. The settings say it at the first step.
     When it misfires: a setting may be written down and not used by the trainer.
     What to do: set it to the value that recipes use, which the message names.
@@ -36,6 +41,7 @@ class SettingsUnsound(Detector):
     family: ClassVar[str] = "run"
     needs: ClassVar = ((*SCORES, "loss", "policy_loss"),)
     panels: ClassVar = ("reward", "lr")
+    reads: ClassVar = ("reward_std",)
     special: ClassVar[bool] = True
     of_settings: ClassVar[bool] = True
     advice: ClassVar[str] = "Set it to the value that recipes use."
@@ -45,6 +51,9 @@ class SettingsUnsound(Detector):
         "discounted": Clause(
             "less than a hundredth of the reward is left after half of a response", "warning",
             "definition: the discount to the power of half the response; recipes for language models use 1", min_rows=1,
+        ),
+        "grows": Clause(
+            "a reward counts more the earlier its token is", "warning", "definition: a discount is no more than 1", min_rows=1,
         ),
         "weights_shrink": Clause(
             "weight decay removes a thousandth of each weight per step, or more", "warning",
@@ -61,6 +70,28 @@ class SettingsUnsound(Detector):
         "gradients_cut": Clause(
             "gradients are clipped to a norm below a thousandth", NOTE,
             "recipes use 0.1 to 1; Adam makes up for it as long as gradients stay above its epsilon", min_rows=1,
+        ),
+        "few_tokens": Clause(
+            "less than a twentieth of the tokens are trained on", "warning",
+            "Wang et al. 2025, Beyond the 80/20 Rule: a fifth of the tokens, those of the highest entropy, is enough", min_rows=1,
+        ),
+        "adapter_scale": Clause(
+            "an adapter is scaled by less than a twentieth or more than sixteen", "warning",
+            "recipes scale by 0.5 to 4 (`lora_alpha` through the rank); the scale multiplies every update", min_rows=1,
+        ),
+        "reference_follows": Clause(
+            "the reference becomes the policy every few steps", "warning",
+            "definition: the KL is then that of a few steps, and keeps nothing; TRL syncs every 512 steps", min_rows=1,
+        ),
+        "entropy_bonus": Clause(
+            "the entropy bonus is a tenth of the reward or more", "warning", "recipes use 0 to 0.01", min_rows=1,
+        ),
+        "reward_clipped": Clause(
+            "rewards are clipped to a range that is narrower than their spread", "warning",
+            "definition: most responses then score the same", min_rows=1,
+        ),
+        "weightless": Clause(
+            "a reward function has the weight 0", NOTE, "definition: it is logged, and nothing is learnt from it", min_rows=1,
         ),
         "reward_weight": Clause(
             "a reward function has a negative weight", "warning", "definition: what it rewards is unlearnt", min_rows=1,
@@ -79,7 +110,7 @@ class SettingsUnsound(Detector):
         if known is None or known[0] is not settings:  # they do not change: they are looked at once
             known = view.memo[SettingsUnsound] = (settings, list(_findings(settings, view.setting)))
         found: list[Finding] = known[1]
-        return found
+        return [*found, *_clipped(view, settings.raw.get("reward_clip_range"))]
 
 
 def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[Finding]:
@@ -92,6 +123,8 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
     if 0.0 <= gamma < 1.0 and gamma ** (length / 2.0) < LOST:
         why = f"of a reward at the end, {gamma ** (length / 2.0):.2g} is left after half of {length:.0f} tokens"
         yield finding("discounted", "gamma", LOST, why, "1")
+    if gamma > 1.0:
+        yield finding("grows", "gamma", 1.0, "the first tokens of a response are credited with more than its reward", "1")
     if number("learning_rate") * number("weight_decay") >= SHRINKS:
         share = number("learning_rate") * number("weight_decay")
         yield finding("weights_shrink", "weight_decay", SHRINKS, f"each step removes {share:.2g} of every weight", "0 to 0.1")
@@ -107,12 +140,37 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
     if SMOOTHED <= number("label_smoothing") <= 1.0:
         why = "the labels hardly say which response is better"
         yield finding("labels_smoothed", "label_smoothing", SMOOTHED, why, "0 to 0.1")
+    if 0.0 <= number("token_entropy_share") < FEW_TOKENS:
+        yield finding("few_tokens", "token_entropy_share", FEW_TOKENS, "the other tokens are not trained on", "0.2 to 1")
+    rank = number("lora_rank")
+    scale = number("lora_alpha") / rank if rank > 0.0 else nan  # a rank of 0 is no adapter
+    if 0.0 <= scale < SMALL_SCALE or scale > LARGE_SCALE:
+        why = f"at a rank of {rank:g} the adapter is scaled by {scale:.2g}"
+        yield finding("adapter_scale", "lora_alpha", rank, why, "half to four times the rank")
+    if number("syncs_reference") == 1.0 and number("reference_sync_steps") <= SOON and not number("reference_mixup") < 0.5:
+        why = "the reference becomes the policy, so that the KL keeps nothing"
+        yield finding("reference_follows", "reference_sync_steps", SOON, why, "hundreds of steps")
+    if number("entropy_coef") >= BONUS:
+        yield finding("entropy_bonus", "entropy_coef", BONUS, "random tokens are rewarded", "0 to 0.01")
+    if 0.0 in (weights := _weights(settings.raw.get("reward_weights"))) and any(weights):
+        message = "A reward function has the weight 0: nothing is learnt from it."
+        yield Finding("", 0.0, 0.0, message, clause="weightless")
     if negative := [weight for weight in _weights(settings.raw.get("reward_weights")) if weight < 0.0]:
         message = f"A reward function has the weight {negative[0]:g}: the policy unlearns what it rewards. Recipes use 0 or more."
         yield Finding("", negative[0], 0.0, message, {"reward_weight": negative[0]}, clause="reward_weight")
 
 
+def _clipped(view: View, given: Any) -> Sequence[Finding]:
+    """Whether the range to which rewards are clipped is narrower than their spread."""
+    limits, spread = _weights(given), view.get("reward_std")
+    if len(limits) != 2 or spread.n < 3 or not limits[1] - limits[0] < 0.5 * spread.level:
+        return ()
+    width = limits[1] - limits[0]
+    message = f"Rewards are clipped to a range of {width:.2g}, and their spread is {spread.level:.2g}: most score the same."
+    return (Finding("", width, 0.5 * spread.level, message, {"spread": spread.level}, clause="reward_clipped"),)
+
+
 def _weights(given: Any) -> list[float]:
-    """The weights of the reward functions, where they are numbers."""
+    """The numbers of a list, such as the weights of the reward functions."""
     listed = given if isinstance(given, (list, tuple)) else ()
     return [float(one) for one in listed if isinstance(one, (int, float)) and isfinite(one)]

@@ -15,6 +15,9 @@ __all__ = ["WeightsReplaced"]
 BEFORE, AFTER = 6, 3  # rows before and after the fall that are compared
 BACK = 0.5  # share of the previous KL below which it fell back
 SPREADS = 0.5  # spreads of the previous rows by which it must be below their lowest value
+MOVED, ZERO = 1e-3, 1e-3  # KL from which the policy has moved, and the share of it that is zero
+LEAPT = 3.0  # times the usual change of the weights
+MASKED = 0.8  # share of truncated responses, which a trainer may leave out
 NOTICEABLE = 0.05  # KL above which a fall is not chance
 
 
@@ -22,7 +25,8 @@ class WeightsReplaced(Detector):
     """The policy changed suddenly: old weights were loaded, or the weights were overwritten.
 
     What it catches: a change of the weights in one update that is many times the usual and is not explained by a higher
-        learning rate; a KL from the reference that halves from one row to the next and stays there, together with the reward.
+        learning rate; a KL from the reference that halves from one row to the next and stays there, together with the
+        reward; a KL that is zero again, as after a restart that did not find its checkpoint, critical the second time.
     Why it matters: what was learnt since the weights were saved is lost, and nothing else in the log shows it.
     When it misfires: the KL also falls after a spike, so it is compared with the median of the six rows before, and must stay
         low.
@@ -31,12 +35,12 @@ class WeightsReplaced(Detector):
     References: none.
     """
 
-    __slots__ = ("_recent", "factor")
+    __slots__ = ("_recent", "_returns", "_zero", "factor")
     type: ClassVar[str] = "weights_replaced"
     family: ClassVar[str] = "run"
     needs: ClassVar = (("weight_change", "kl_mean"),)
     panels: ClassVar = ("kl", "reward")
-    reads: ClassVar = (*SCORES, "policy_lr", "lr")
+    reads: ClassVar = (*SCORES, "policy_lr", "lr", "truncated_frac")
     advice: ClassVar[str] = (
         "Check what was loaded at that step (a resume, a sync, averaged weights), and resume from the newest checkpoint."
     )
@@ -51,18 +55,29 @@ class WeightsReplaced(Detector):
             "the KL fell back towards its start within a row, and the reward with it", "warning",
             "definition: the KL to the reference is how far training has come", persist=1, min_rows=1,
         ),
+        "at_reference": Clause(
+            "the KL is zero again, and the reward fell with it or the weights leapt", "warning",
+            "definition: the KL is zero only if the policy is its reference, from which training began", persist=1, min_rows=1,
+        ),
+        "again_at_reference": Clause(
+            "the KL has become zero a second time", "critical", "as above: each restart loses all", persist=1, min_rows=1,
+        ),
     }  # fmt: skip
     settings: ClassVar = {"factor": Setting(8.0, "factor over its usual level that the change must reach", min=2.0)}
     factor: float
     _recent: list[float]
+    _returns: int
+    _zero: float  # the usual KL before a row of zero
 
     def reset(self) -> None:
         super().reset()
-        self._recent = []
+        self._recent, self._returns, self._zero = [], 0, 0.0
 
     def find(self, view: View) -> Sequence[Finding]:
         weights, kl = view.get("weight_change"), view.get("kl_mean")
-        found = self._fell_back(view, kl.last) if kl.index == view.index and not kl.nonfinite_run else []
+        found: list[Finding] = []
+        if kl.index == view.index and not kl.nonfinite_run:
+            found = [*self._at_reference(view, kl.last), *self._fell_back(view, kl.last)]
         if weights.n > 2 * BEFORE and weights.index == view.index:
             found = [*self._leap(view, weights), *found]
         return found
@@ -75,6 +90,28 @@ class WeightsReplaced(Detector):
             return []
         message = f"The weights changed by {weights.last:.2g} of their size in one update; {weights.level:.2g} is usual."
         return [Finding("", weights.last, limit, message, clause="leap")]
+
+    def _at_reference(self, view: View, value: float) -> list[Finding]:
+        """Whether the policy was its reference again in the row before, as after a restart that did not find its checkpoint.
+
+        Rows without trained tokens have a KL of zero too: those in which nearly all responses are truncated do not count.
+        """
+        if view.get("truncated_frac").last > MASKED:
+            return []
+        before, self._zero = self._zero, 0.0
+        if before and value < BACK * before:
+            self._returns += 1
+            times = "" if self._returns == 1 else f" for the {self._returns}. time"
+            message = f"KL fell from {before:.3g} to zero{times}: the policy is its reference again, and what was learnt is lost."
+            clauses = ("at_reference", "again_at_reference") if self._returns > 1 else ("at_reference",)
+            return [Finding("", value, BACK * before, message, {"before": before}, clause=clause) for clause in clauses]
+        usual = median(self._recent[-3:]) if len(self._recent) >= 3 else 0.0
+        if usual > MOVED and abs(value) < ZERO * usual and view.setting("syncs_reference") != 1.0:
+            weights, score = view.get("weight_change"), score_of(view)
+            leapt = weights.index == view.index and weights.n > 3 and weights.last > LEAPT * weights.level
+            if leapt or score.level - score.last > score.noise:  # else the reference was moved to the policy, which goes on
+                self._zero = usual
+        return []
 
     def _fell_back(self, view: View, value: float) -> list[Finding]:
         recent = self._recent

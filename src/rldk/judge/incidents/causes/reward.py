@@ -37,13 +37,13 @@ REWARD: tuple[Cause, ...] = (
     Cause(
         "reward_changed", "the reward itself was changed",
         {"reward_changed.worse": 6.0, "reward_changed.undone": 6.0, "reward_changed.not_restored": 6.0,
-         "advantage_scale_anomaly": 0.5, "value_divergence": 0.5},
+         "dead_reward.fading": 8.0, "advantage_scale_anomaly": 0.5, "value_divergence": 0.5},
         "Look for what changed at that step: the reward function, its weights, its normalisation, the reward model or its server.",
-        needs=("reward_changed.worse", "reward_changed.undone", "reward_changed.not_restored"),
+        needs=("reward_changed.worse", "reward_changed.undone", "reward_changed.not_restored", "dead_reward.fading"),
     ),
     Cause(
         "reward_constant", "every response gets the same reward",
-        {"dead_reward": 4.0, "dead_reward.dead_groups": 2.0, "dead_reward.hardly_any_groups": 1.0,
+        {"dead_reward": 4.0, "dead_reward.fading": 0.0, "dead_reward.dead_groups": 2.0, "dead_reward.hardly_any_groups": 1.0,
          "dead_reward.prompts_differ": 0.5, "dead_reward.prompts_decide": 0.5, "sparse_reward": 2.0, "plateau": 0.3,
          "eos_starvation": 0.3, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -2.0,
          "entropy_collapse": -3.0, "entropy_explosion": -3.0, "learning_rate_too_high": -3.0, "kl_explosion": -0.5},

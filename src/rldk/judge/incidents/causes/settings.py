@@ -90,8 +90,14 @@ SETTINGS: tuple[Cause, ...] = (
     ),
     Cause(
         "clip_range_wrong", "the clip range leaves no room",
-        {"clip_saturation.saturated": 0.8, "clip_saturation.no_room": 9.0},
-        "Set {clip} to 0.1 to 0.3.", needs=("clip_saturation",),
+        {"clip_saturation.saturated": 0.8, "clip_saturation.no_room": 9.0, "clip_saturation.on_policy": 0.0},
+        "Set {clip} to 0.1 to 0.3.", needs=("clip_saturation.saturated", "clip_saturation.no_room"),
+    ),
+    Cause(
+        "old_policy_wrong", "the ratio is not that of the policy to the one that sampled",
+        {"clip_saturation.on_policy": 9.0},
+        "Check where the old log-probabilities come from: the policy that sampled the batch, in the same mode and precision, and "
+        "not the reference.", needs=("clip_saturation.on_policy",),
     ),
     Cause(
         "settings_unsound", "a setting has a value with which training cannot work",
