@@ -14,8 +14,8 @@ from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "CHANNEL_METRICS", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "damage", "ending_share", "harm", "policy_moves",
-    "reward_has_fallen", "updates_are_undersized", "weights_stayed", "works",
+    "CHANNEL_METRICS", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "damage", "ending_share", "harm", "is_on_policy",
+    "policy_moves", "reward_has_fallen", "updates_are_undersized", "weights_stayed", "works",
 ]  # fmt: skip
 
 CHANNEL_METRICS = (
@@ -24,6 +24,8 @@ CHANNEL_METRICS = (
     "policy_grad_norm", "chosen_logp_mean",
 )  # fmt: skip
 """All metrics that `damage` reads."""
+ON_POLICY = ("num_iterations", "mismatch_kl", "mismatch_logp_diff")
+"""All metrics that `is_on_policy` reads."""
 PREFERENCE_LOSSES = ("loss", "dpo_loss")
 """The loss of a preference training: the whole of it, or that of the pairs alone where nothing else is logged."""
 ENTROPY_GONE, ENTROPY_SHARE = 0.02, 0.1
@@ -84,6 +86,13 @@ def policy_moves(view: View) -> bool:
     learns = score.n >= 10 and view.reward.gain > 4.0 * view.reward.noise > 0.0
     clipped = view.get("clip_frac").slow > 0.0  # only ratios that differ from 1 are clipped
     return learns or clipped or (update.ready and update.level > 1e-6)
+
+
+def is_on_policy(view: View) -> bool:
+    """Whether the settings say that each batch is used for one optimizer step, by the policy that sampled it."""
+    steps, accumulated = view.setting("steps_per_generation"), view.setting("gradient_accumulation_steps")
+    mismatched = view.get("mismatch_kl").n or view.get("mismatch_logp_diff").n  # another engine samples
+    return view.get("num_iterations").last == 1.0 and steps <= accumulated and not mismatched
 
 
 def weights_stayed(view: View) -> bool:

@@ -93,3 +93,23 @@ def test_a_batch_that_is_noisy_from_the_start_is_silent(where):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mean_without_a_spread_is_not_judged(inactive, kind):
     assert inactive(kind(), {"advantage_mean": noise(1.0)}) == [(kind.type, ["advantage_std"])]
+
+
+ON_POLICY = {"steps_per_generation": 4, "gradient_accumulation_steps": 4}
+
+
+@pytest.mark.parametrize(
+    ("loss", "passes", "found"), [(-0.8, 1.0, ["loss_off_centre"]), (0.05, 1.0, []), (-0.8, 2.0, [])]
+)
+def test_the_loss_of_centred_advantages_is_zero_while_the_ratio_is_one(told, loss, passes, found):
+    rows = {"loss": loss, "advantage_std": 1.0, "advantage_mean": 0.0, "num_generations": 8.0, "num_iterations": passes}
+    rows |= {"kl_mean": 0.3, "kl_coef": 0.1, "advantage_normalized": 1.0}
+    columns = {name: np.full(60, value) for name, value in rows.items()}
+    assert [clause for *_, clause in told(AdvantageBias(), columns, None, ON_POLICY)] == found
+    assert told(AdvantageBias(), columns) == []  # nothing is known of the settings
+
+
+def test_a_penalty_in_the_loss_is_no_advantage(told):
+    rows = {"loss": 0.6, "advantage_std": 1.0, "advantage_mean": 0.0, "num_generations": 8.0, "num_iterations": 1.0}
+    columns = {name: np.full(60, value) for name, value in {**rows, "kl_mean": 6.0, "kl_coef": 0.1}.items()}
+    assert told(AdvantageBias(), columns, None, ON_POLICY) == []

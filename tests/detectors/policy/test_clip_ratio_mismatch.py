@@ -130,7 +130,7 @@ def test_a_tiny_clip_range_is_a_warning_where_batches_are_used_several_times(tol
     assert [severity for _, severity, _ in found] == ["note", "warning"][: len(clauses)]
 
 
-ONCE = {"num_iterations": 1, "steps_per_generation": 4, "gradient_accumulation_steps": 4}
+ONCE = {"steps_per_generation": 4, "gradient_accumulation_steps": 4}
 
 
 @pytest.mark.parametrize(
@@ -138,15 +138,17 @@ ONCE = {"num_iterations": 1, "steps_per_generation": 4, "gradient_accumulation_s
     [
         (0.15, ONCE, ["on_policy"]),
         (0.0, ONCE, []),
-        (0.15, {**ONCE, "num_iterations": 2}, []),
         (0.15, {**ONCE, "steps_per_generation": 16}, []),
         (0.15, None, []),
     ],
 )
 def test_tokens_that_are_clipped_in_the_only_update_of_a_batch(told, share, settings, found):
-    assert [clause for *_, clause in told(ClipSaturation(), {"clip_frac": np.full(30, share)}, None, settings)] == found
+    stream = {"clip_frac": np.full(30, share), "num_iterations": np.ones(30)}
+    assert [clause for *_, clause in told(ClipSaturation(), stream, None, settings)] == found
+    twice = {**stream, "num_iterations": np.full(30, 2.0)}
+    assert told(ClipSaturation(), twice, None, settings) == []
 
 
 def test_a_sampler_of_another_engine_may_clip_tokens(told):
-    stream = {"clip_frac": np.full(30, 0.15), "mismatch_kl": np.full(30, 0.001)}
+    stream = {"clip_frac": np.full(30, 0.15), "num_iterations": np.ones(30), "mismatch_kl": np.full(30, 0.001)}
     assert told(ClipSaturation(), stream, None, ONCE) == []

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import ON_POLICY, is_on_policy
 
 __all__ = ["ClipSaturation"]
 
@@ -35,7 +36,7 @@ class ClipSaturation(Detector):
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("clip_frac", "clip_range"),)
     panels: ClassVar = ("clip", "kl_update")
-    reads: ClassVar = ("policy_lr", "lr", "num_iterations", "mismatch_kl", "mismatch_logp_diff")
+    reads: ClassVar = ("policy_lr", "lr", *ON_POLICY)
     advice: ClassVar[str] = "Lower the learning rate, use fewer epochs per batch, or widen the clip range if it is very tight."
     clauses: ClassVar = {
         "saturated": Clause(
@@ -67,7 +68,7 @@ class ClipSaturation(Detector):
         if clip.ready and clip.level >= self.share:
             message = f"{clip.level:.0%} of the tokens are clipped."
             found.append(Finding("", clip.level, self.share, message, {"clip_frac": clip.level}, clause="saturated"))
-        if clip.ready and clip.level > ANY and _is_on_policy(view):
+        if clip.ready and clip.level > ANY and is_on_policy(view):
             message = f"{clip.level:.1%} of the tokens are clipped in the only update of a batch, where the ratio should be 1."
             found.append(Finding("", clip.level, ANY, message, {"clip_frac": clip.level}, clause="on_policy"))
         if 0.0 < limit < NARROW:
@@ -86,13 +87,6 @@ class ClipSaturation(Detector):
             return "Set the clip range (`cliprange`, `epsilon`) to 0.1 to 0.3."
         lr = view.first("policy_lr", "lr")
         return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
-
-
-def _is_on_policy(view: View) -> bool:
-    """Whether the settings say that each batch is used for one optimizer step, by the policy that sampled it."""
-    steps, accumulated = view.setting("steps_per_generation"), view.setting("gradient_accumulation_steps")
-    mismatched = view.get("mismatch_kl").n or view.get("mismatch_logp_diff").n  # another engine samples
-    return view.setting("num_iterations") == 1.0 and steps <= accumulated and not mismatched
 
 
 def _of_responses(view: View) -> bool:

@@ -84,6 +84,12 @@ SURROUNDINGS: tuple[Cause, ...] = (
         needs=("preference_degenerate", "preference_unlearnt.displaced", "preference_unlearnt.sinking"),
     ),
     Cause(
+        "advantages_wrong", "something other than the advantages of the group is optimised",
+        {"advantage_bias_anomaly.loss_off_centre": 6.0},
+        "Check what is done to the advantages before the loss: their sign, a mask, another term such as an entropy bonus.",
+        needs=("advantage_bias_anomaly.loss_off_centre",),
+    ),
+    Cause(
         "pairs_differ_in_length", "the chosen answers are far longer than the rejected ones",
         {"preference_degenerate.lopsided": 9.0},
         "Compare the lengths of chosen and rejected answers, balance them, or use a loss that is normalised by length.",
