@@ -160,12 +160,18 @@ done once; in the first round ten kinds of fault and ten causes were in *judge* 
 been looked at since, and some rules were made with them in view, so its figures are those of known runs. A third of them was scored
 once before: 30 of 31 FAILING runs detected from event logs, 28 of 31 from plain logs, and 9 of 12 DEGRADED.
 
-**Other faults, another world.** Known kinds of fault flatter a judge. 109 runs of TRL on two other tasks, 76 of them with one of 53 other
-kinds (graders that fail, samplers and optimizers that are set wrongly, data in the wrong order; some are close to those below),
-were therefore trained and judged once by somebody who did not know the rules. An alarm of any family counts: 33 of 52 FAILING runs were detected from event logs and 34
-from plain logs, 27 and 29 with a critical; 8 of 14 DEGRADED; 3 of 32 HEALTHY runs had an alarm, one a critical. Rules that were made
-afterwards bring the FAILING runs to 40 and 35, and the HEALTHY ones with an alarm to one. Expect the first figures on faults that
-nobody has thought of.
+**Other faults, other worlds.** Known kinds of fault flatter a judge. Twice, somebody who did not know the rules therefore trained
+runs of TRL on tasks of their own, with kinds of fault that nobody here had tried, labelled them by their outcome, and judged
+them once. An alarm of any family counts.
+
+| blind test | FAILING | detected: event logs, plain logs | critical | DEGRADED | detected | HEALTHY | with an alarm |
+|---|---|---|---|---|---|---|---|
+| first: 109 runs, 53 kinds (graders that fail, samplers and optimizers set wrongly) | 52 | 33, 34 | 27, 29 | 14 | 8, 6 | 32 | 3, 2 |
+| second: 108 runs, 59 kinds (preemptions, masks, adapters, crashes, caches) | 43 | 26, 20 | 19, 15 | 12 | 5, 3 | 31 | 0, 0 |
+
+Rules that were made afterwards bring the FAILING runs of the first to 44 and 37, with one HEALTHY run alarmed, and those of the second
+to 36 and 26, with none. Expect the figures of the table on faults that nobody has thought of. Nine of the 26 causes that were
+named in the second were wrong, most of them "the reward is being exploited" for any large KL.
 
 **What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
 are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
