@@ -138,3 +138,14 @@ def test_a_judge_that_falls_while_the_reward_rises(where, lost, rough, found):
     quality = np.minimum(AT / 80.0, 1.0) - lost * np.clip((AT - 80) / 100.0, 0.0, 1.0) + noise(rough, 1)
     columns = {"reward_mean": 2.0 * (1.0 - np.exp(-AT / 60.0)) + noise(0.01), "eval_reward_mean": quality}
     assert [severity for _, severity in where(RewardHacking(), columns)] == found
+
+
+def test_a_reward_that_recovers_from_a_fall_in_the_first_rows_is_not_exploited(where):
+    at = np.arange(120)
+    kl = np.minimum(0.05 * at, 5.0)
+    entropy = np.where(at < 20, 1.0, 5.0)
+    recovers = np.where(at < 1, 0.5, -0.5 + 0.003 * at) + np.random.default_rng(0).normal(0.0, 0.01, 120)
+    channels = {"kl_mean": kl, "entropy_mean": entropy, "truncated_frac": np.where(at < 20, 0.0, 1.0)}
+    token = {"kl_mean": "token"}
+    assert where(RewardHacking(), {"reward_mean": recovers, **channels}, token) == []
+    assert where(RewardHacking(), {"reward_mean": recovers + np.where(at < 1, -1.0, 0.0), **channels}, token) != []

@@ -84,8 +84,8 @@ class RewardHacking(Detector):
         series, reward = view.get("reward_mean"), view.reward
         if series.n < 8 or not reward.gain > self.gain * max(series.noise, 1e-12):
             return ()
-        if series.level < reward.start + 0.6 * reward.gain:
-            return ()
+        if series.level < max(reward.start + 0.6 * reward.gain, series.first + reward.shift):
+            return ()  # it has fallen, or only recovers from a fall in the first rows
         signs = [sign for sign in (*damage(view), *self._fallen(view)) if sign.channel != "spread"]  # the task is solved
         strong = [sign for sign in signs if sign.strong]
         if not strong and len(signs) < 2:
