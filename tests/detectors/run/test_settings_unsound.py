@@ -34,7 +34,7 @@ ROWS = {"reward_mean": np.full(5, 0.5)}
         ({"peft_config": {"r": 8, "lora_alpha": 0.01}}, "warning", "adapter_scale"),
         ({"lora_rank": 8, "lora_alpha": 600}, "warning", "adapter_scale"),
         ({"sync_ref_model": True, "ref_model_sync_steps": 1, "ref_model_mixup_alpha": 1.0}, "warning", "reference_follows"),
-        ({"entropy_coef": 0.5}, "warning", "entropy_bonus"),
+        ({"entropy_coef": 0.5, "response_length": 64}, "warning", "entropy_bonus"),
     ],
 )
 def test_a_setting_that_cannot_work_is_told_in_the_first_row(told, settings, severity, clause):
@@ -62,7 +62,10 @@ def test_a_setting_that_cannot_work_is_told_in_the_first_row(told, settings, sev
         {"lora_rank": 0, "lora_alpha": 16},
         {"sync_ref_model": True, "ref_model_sync_steps": 512},
         {"sync_ref_model": False, "ref_model_sync_steps": 1},
-        {"entropy_coef": 0.01},
+        {"entropy_coef": 0.01, "response_length": 64},
+        {"ent_coef": 0.2},
+        {"gamma": 0.0, "response_length": -1},
+        {"adam_epsilon": float("nan"), "max_grad_norm": -(10**400), "lora_alpha": float("inf"), "lora_rank": float("nan")},
         {"reward_weights": "1.0,-1.0"},
         {"gamma": "none", "adam_epsilon": None},
         {},

@@ -120,7 +120,7 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
         return Finding("", value, limit, message, {knob: value}, clause=clause)
 
     length, gamma = number("max_response_length"), number("gamma")
-    if 0.0 <= gamma < 1.0 and gamma ** (length / 2.0) < LOST:
+    if 0.0 <= gamma < 1.0 and length > 0.0 and gamma ** (length / 2.0) < LOST:
         why = f"of a reward at the end, {gamma ** (length / 2.0):.2g} is left after half of {length:.0f} tokens"
         yield finding("discounted", "gamma", LOST, why, "1")
     if gamma > 1.0:
@@ -150,7 +150,7 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
     if number("syncs_reference") == 1.0 and number("reference_sync_steps") <= SOON and not number("reference_mixup") < 0.5:
         why = "the reference becomes the policy, so that the KL keeps nothing"
         yield finding("reference_follows", "reference_sync_steps", SOON, why, "hundreds of steps")
-    if number("entropy_coef") >= BONUS:
+    if number("entropy_coef") >= BONUS and length > 0.0:  # control tasks use more
         yield finding("entropy_bonus", "entropy_coef", BONUS, "random tokens are rewarded", "0 to 0.01")
     if 0.0 in (weights := _weights(settings.raw.get("reward_weights"))) and any(weights):
         message = "A reward function has the weight 0: nothing is learnt from it."
