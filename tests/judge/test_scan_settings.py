@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+import rldk
 from rldk.core.event import Event
 from rldk.ingest import read_runs
 from rldk.judge.config import ScanConfig
@@ -38,3 +43,20 @@ def test_limits_that_make_no_sense_are_a_note(tmp_path: Path) -> None:
     path = written(tmp_path / "run_events.jsonl", {"limits": {"no_such_metric_at_all": {"max": 0.4}}})
     result = judge_run(read_runs([path]).runs[0])
     assert result.anomalies == [] and any("cannot be used" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"arguments": "GRPOConfig", "max_steps": 85}, ["the log ends at step 49 of 85"]),
+        ({"arguments": "GRPOConfig", "max_steps": 49}, []),
+        ({"arguments": "PPOConfig", "max_steps": -1}, []),
+        ({"max_steps": 10_000}, []),  # of another trainer, whose steps may be samples
+    ],
+)
+def test_a_log_that_ends_before_its_last_step_says_so(tmp_path: Path, config: dict[str, Any], said: list[str]) -> None:
+    rows: list[dict[str, Any]] = [{"step": step, "metrics": {"reward_mean": 0.01 * step}} for step in range(50)]
+    rows[0]["model_info"] = {"config": config}
+    (tmp_path / "r_events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (result,) = rldk.scan(tmp_path / "r_events.jsonl").results
+    assert [note.partition(":")[0] for note in result.notes if "the log ends" in note] == said

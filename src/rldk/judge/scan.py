@@ -32,12 +32,22 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
     judged, rows = condensed(run, len(run) if len(run) <= MAX_JUDGED_ROWS else CONDENSED_ROWS)
     if len(judged) < len(run) and (note := _condensed_note(len(run), len(judged))) not in run.notes:
         run.notes.append(note)
+    if (note := _unfinished_note(run)) and note not in run.notes:
+        run.notes.append(note)
     for row, event in zip(rows.tolist(), judged.events(), strict=True):
         judge.engine.events = row  # what is found has its place in the whole run
         judge.take(event)
     result = result_of(judge, run)
     result.acknowledged = acknowledgements_of(run.path, run.run_id)
     return result
+
+
+def _unfinished_note(run: Run) -> str:
+    """What to say of a log of a Hugging Face trainer, whose steps are those of `max_steps`, that ends before them."""
+    planned, last = run.config.get("max_steps"), int(run.steps[-1]) if len(run) else 0
+    if run.config.owner is None or not isinstance(planned, int) or not 0 < last < planned:
+        return ""
+    return f"the log ends at step {last} of {planned}: the training continues, or was ended there"
 
 
 def _condensed_note(rows: int, judged: int) -> str:
