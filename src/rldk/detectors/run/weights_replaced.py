@@ -101,7 +101,7 @@ class WeightsReplaced(Detector):
         before, self._zero = self._zero, 0.0
         if before and value < BACK * before:
             self._returns += 1
-            times = "" if self._returns == 1 else f" for the {self._returns}. time"
+            times = "" if self._returns == 1 else f", {self._returns} times so far"
             message = f"KL fell from {before:.3g} to zero{times}: the policy is its reference again, and what was learnt is lost."
             clauses = ("at_reference", "again_at_reference") if self._returns > 1 else ("at_reference",)
             return [Finding("", value, BACK * before, message, {"before": before}, clause=clause) for clause in clauses]
