@@ -110,7 +110,7 @@ _DEEP = 8
 def flat_settings(raw: Mapping[str, Any], prefix: str = "", depth: int = 0) -> dict[str, Any]:
     """Nested settings by their path: `{"actor": {"lr": 1}}` is `actor.lr`. W&B's `{"value": …}` around each is taken off."""
     found: dict[str, Any] = {}
-    for key, value in raw.items():
+    for key, value in raw.items():  # `Mapping` would keep each kind of value in a cache of every kind of mapping
         path = f"{prefix}{key}".replace("/", ".")
         if isinstance(value, dict) and "value" in value and set(value) <= {"value", "desc"}:
             value = value["value"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rldk.core.event import Event
 from rldk.detectors.policy.clip_saturation import ClipSaturation
 from rldk.detectors.policy.ratio_explosion import RatioExplosion
 from rldk.detectors.policy.train_inference_mismatch import TrainInferenceMismatch
+from rldk.judge.engine import Engine
 
 ROWS = 200
 AT = np.arange(ROWS)
@@ -152,3 +154,11 @@ def test_tokens_that_are_clipped_in_the_only_update_of_a_batch(told, share, sett
 def test_a_sampler_of_another_engine_may_clip_tokens(told):
     stream = {"clip_frac": np.full(30, 0.15), "num_iterations": np.ones(30), "mismatch_kl": np.full(30, 0.001)}
     assert told(ClipSaturation(), stream, None, ONCE) == []
+
+
+def test_advice_fits_what_was_found():
+    engine = Engine([ClipSaturation()])
+    engine.take_settings(ONCE)
+    for step in range(30):
+        engine.observe(Event(step, {"clip_frac": 0.15, "num_iterations": 1.0}))
+    assert [one.advice.partition(":")[0] for one in engine.anomalies] == ["Check where the old log-probabilities come from"]

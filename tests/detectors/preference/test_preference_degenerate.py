@@ -99,6 +99,7 @@ def test_answers_of_very_different_likelihood_are_told_at_the_start(judge, chose
     first = judge(PreferenceDegenerate(), pairs)[0]
     assert (first.index, first.severity, first.clause) == (5, "warning", "lopsided")
     assert f"the {longer} answers are far longer" in first.message
+    assert first.advice.startswith("Compare the lengths")
 
 
 @pytest.mark.parametrize(("chosen", "rejected"), [(-80.0, -30.0), (-4.5, -1.1), (-0.9, -0.2)])

@@ -76,6 +76,11 @@ class AdvantageBias(Detector):
         evidence = {"mean": mean.level, "std": std.level, "bias_start": began}
         return Finding("", ratio, limit, message, evidence, clause="shifted")
 
+    def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.clause == "loss_off_centre":
+            return "Check what is done to the advantages before the loss: their sign, a mask, an entropy bonus beside them."
+        return self.advice
+
 
 def _off_centre(view: View) -> Finding | None:
     """Whether the loss shows that what is optimised is not the advantages of the group."""

@@ -20,9 +20,7 @@ class ClipSaturation(Detector):
     """A large share of the tokens is clipped, or the clip range leaves no room.
 
     What it catches: a third or more of the tokens hit the clip range over many updates, or any do although each batch is used
-        once. A clip range below 0.01 or above 5 is
-        a note; one below 0.005 is a
-        warning if each batch is used several times.
+        once. A clip range below 0.01 or above 5 is a note; one below 0.005 is a warning if each batch is used several times.
     Why it matters: a clipped token has no gradient, so the update comes from the remaining ones. Either the ratio between old
         and new policy has left the region in which PPO's estimate holds, or the range is too tight for any step.
     When it misfires: off-policy methods with many epochs on one batch normally clip a fifth to a quarter of the tokens.
@@ -85,6 +83,8 @@ class ClipSaturation(Detector):
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause in ("narrow", "no_room"):
             return "Set the clip range (`cliprange`, `epsilon`) to 0.1 to 0.3."
+        if finding.clause == "on_policy":
+            return "Check where the old log-probabilities come from: the policy that sampled the batch, and not the reference."
         lr = view.first("policy_lr", "lr")
         return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
 

@@ -59,7 +59,7 @@ class PreferenceDegenerate(Detector):
         ),
         "lopsided": Clause(
             "before training one of the answers had four times the negative log-probability of the other", "warning",
-            "length alone separates the pairs; five sound runs start between 0.6 and 1.1", persist=2, min_rows=2,
+            "length alone separates the pairs; 22 healthy runs of the corpus start between 0.74 and 0.89", persist=2, min_rows=2,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -110,3 +110,8 @@ class PreferenceDegenerate(Detector):
         worse = "displaced" if displaced else by_beta or saturated
         clauses = ("flat", worse) if worse else ("flat",)
         return [Finding("", margin.level, self.margin, message, evidence, clause=clause) for clause in clauses]
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.clause == "lopsided":
+            return "Compare the lengths of chosen and rejected answers, balance them, or use a loss that is normalised by length."
+        return self.advice

@@ -14,7 +14,8 @@ __all__ = ["Plateau"]
 
 WANDERS, AWAY, MOVED, FAR = 0.12, 0.25, 0.3, 0.6
 """KL (nats per token) from which the policy has moved, three degrees of it, and has moved far. Healthy runs of the corpus that
-moved that far had a reward whose trend was beyond chance (t above 2) by then."""
+moved that far had a reward whose trend was beyond chance (t above 2): of 203 recorded runs all but three by the fortieth
+update, and all but one by the fiftieth."""
 STILL = 5e-4
 """KL (nats per token) after 45 updates, or earlier if updates change nothing, below which the policy has not moved."""
 SMALL = 0.15

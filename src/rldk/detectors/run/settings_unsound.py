@@ -84,7 +84,7 @@ class SettingsUnsound(Detector):
             "definition: the KL is then that of a few steps, and keeps nothing; TRL syncs every 512 steps", min_rows=1,
         ),
         "entropy_bonus": Clause(
-            "the entropy bonus is a tenth of the reward or more", "warning", "recipes use 0 to 0.01", min_rows=1,
+            "the coefficient of the entropy bonus is 0.1 or more", "warning", "recipes use 0 to 0.01", min_rows=1,
         ),
         "reward_clipped": Clause(
             "rewards are clipped to a range that is narrower than their spread", "warning",
@@ -152,17 +152,18 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
         yield finding("reference_follows", "reference_sync_steps", SOON, why, "hundreds of steps")
     if number("entropy_coef") >= BONUS and length > 0.0:  # control tasks use more
         yield finding("entropy_bonus", "entropy_coef", BONUS, "random tokens are rewarded", "0 to 0.01")
-    if 0.0 in (weights := _weights(settings.raw.get("reward_weights"))) and any(weights):
+    weights = _numbers(settings.raw.get("reward_weights"))
+    if 0.0 in weights and any(weights):
         message = "A reward function has the weight 0: nothing is learnt from it."
         yield Finding("", 0.0, 0.0, message, clause="weightless")
-    if negative := [weight for weight in _weights(settings.raw.get("reward_weights")) if weight < 0.0]:
-        message = f"A reward function has the weight {negative[0]:g}: the policy unlearns what it rewards. Recipes use 0 or more."
-        yield Finding("", negative[0], 0.0, message, {"reward_weight": negative[0]}, clause="reward_weight")
+    if weights and (least := min(weights)) < 0.0:
+        message = f"A reward function has the weight {least:g}: the policy unlearns what it rewards. Recipes use 0 or more."
+        yield Finding("", least, 0.0, message, {"reward_weight": least}, clause="reward_weight")
 
 
 def _clipped(view: View, given: Any) -> Sequence[Finding]:
     """Whether the range to which rewards are clipped is narrower than their spread."""
-    limits, spread = _weights(given), view.get("reward_std")
+    limits, spread = _numbers(given), view.get("reward_std")
     if len(limits) != 2 or spread.n < 3 or not limits[1] - limits[0] < 0.5 * spread.level:
         return ()
     width = limits[1] - limits[0]
@@ -170,7 +171,7 @@ def _clipped(view: View, given: Any) -> Sequence[Finding]:
     return (Finding("", width, 0.5 * spread.level, message, {"spread": spread.level}, clause="reward_clipped"),)
 
 
-def _weights(given: Any) -> list[float]:
+def _numbers(given: Any) -> list[float]:
     """The numbers of a list, such as the weights of the reward functions."""
     listed = given if isinstance(given, (list, tuple)) else ()
     return [float(one) for one in listed if isinstance(one, (int, float)) and isfinite(one)]
