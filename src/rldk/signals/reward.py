@@ -194,8 +194,8 @@ class RewardSignal(Statistic):
             return
         if abs(series.last - slow) < 0.25 * size:
             return  # recovery from a dip of a few rows, which the median still shows
-        if view.steps_per_row > MOST_STEPS or abs(series.last - before) < AT_ONCE * size:
-            return  # it took several rows or updates, from which the policy may have learnt
+        if view.steps_per_row > MOST_STEPS or abs(series.last - before) < max(AT_ONCE * size, JUMP * noise):
+            return  # it took several rows or updates, from which the policy may have learnt, or rows swing as far by chance
         if series.n > 2 * RECENT and self._policy_stayed(view):
             self._since = view.index
             self._rows = [level, noise, self._spread, series.last]

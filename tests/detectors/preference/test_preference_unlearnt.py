@@ -34,8 +34,14 @@ def test_a_few_rows_are_no_fall(told):
 @pytest.mark.parametrize("level", [0.5, 0.2])
 def test_pairs_that_are_not_told_apart_after_many_rows(told, level):
     ((index, *said),) = told(PreferenceUnlearnt(), {"preference_accuracy": level + NOISE})
-    assert said == ["warning", "undecided"] and 40 <= index <= 95
+    assert said == ["warning", "undecided"] and 40 <= index <= 60
     assert told(PreferenceUnlearnt(), {"preference_accuracy": (level + NOISE)[:index]}) == []
+
+
+@pytest.mark.parametrize(("accuracy", "loss", "found"), [(0.55, 0.692, True), (0.63, 0.692, False), (0.55, 0.684, False)])
+def test_a_loss_where_it_began_is_told_sooner(told, accuracy, loss, found):
+    rows = {"preference_accuracy": np.full(40, accuracy), "loss": np.full(40, loss)}
+    assert told(PreferenceUnlearnt(), rows) == ([(34, "warning", "undecided")] if found else [])
 
 
 def test_pairs_that_are_told_apart_are_silent(told):

@@ -20,7 +20,7 @@ USUAL = 1e-5 * np.exp(noise(0.2))
 LEARNT = 0.2 + 0.006 * AGAIN + noise(0.01)
 
 
-@pytest.mark.parametrize(("size", "found"), [(1e-3, [(100, "warning", "leap")]), (5e-5, [])])
+@pytest.mark.parametrize(("size", "found"), [(1e-3, [(100, "note", "leap")]), (5e-5, [])])
 def test_a_leap_of_the_weights(told, size, found):
     assert told(WeightsReplaced(), {"weight_change": np.where(AT == 100, size, USUAL)}) == found
 
@@ -32,7 +32,27 @@ def test_the_first_updates_are_no_leap(told):
 def test_a_schedule_that_starts_anew_explains_larger_steps(told):
     lr = 1e-5 * (0.5 + 0.5 * np.cos(np.pi * AGAIN / 99.0)) + 1e-9
     assert told(WeightsReplaced(), {"weight_change": lr * np.exp(noise(0.1)), "lr": lr}) == []
-    assert told(WeightsReplaced(), {"weight_change": lr * np.exp(noise(0.1))}) == [(100, "warning", "leap")]
+    assert told(WeightsReplaced(), {"weight_change": lr * np.exp(noise(0.1))}) == [(100, "note", "leap")]
+
+
+LEAP = {"weight_change": np.where(AT == 100, 1e-3, USUAL)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("name", "change", "hurt"),
+    [
+        ("reward_mean", -0.1, True),
+        ("reward_mean", 0.1, False),
+        ("reward_mean", 0.0, False),
+        ("loss", 0.1, True),
+        ("loss", -0.1, False),
+    ],
+)
+def test_a_leap_is_a_warning_where_the_rows_after_it_are_worse(told, seed, name, change, hurt):
+    rows = {**LEAP, name: 0.6 + np.where(AT < 100, 0.0, change) + noise(0.02, seed)}
+    found = [(severity, clause) for _, severity, clause in told(WeightsReplaced(), rows)]
+    assert found == [("note", "leap"), *([("warning", "leap_hurt")] if hurt else [])]
 
 
 def test_kl_and_reward_back_at_the_start_are_told_with_the_third_row(told):

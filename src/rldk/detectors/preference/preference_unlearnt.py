@@ -13,8 +13,8 @@ from rldk.signals.channels import PREFERENCE_LOSSES
 __all__ = ["PreferenceUnlearnt"]
 
 BEYOND_RECIPES = 20.0
-LEARNT_LOSS, HARDLY_LEFT = 0.66, 0.68  # a policy begins with a preference loss of ln 2 = 0.693; 0.66 has left it
-CHANCE, FEW = 0.56, 0.65  # shares of pairs in the right order
+LEARNT_LOSS, HARDLY_LEFT, AT_START = 0.66, 0.68, 0.685  # a preference loss begins at ln 2 = 0.693; 0.66 has left it
+CHANCE, NEAR_CHANCE, FEW = 0.56, 0.6, 0.65  # shares of pairs in the right order
 
 
 class PreferenceUnlearnt(Detector):
@@ -49,8 +49,8 @@ class PreferenceUnlearnt(Detector):
         ),
         "undecided": Clause(
             "chosen answers are not ordered above rejected ones", "warning",
-            "corpus: from the fortieth row on, none of 38 sound runs orders less than 65 % of the pairs with a loss above 0.68, "
-            "and all of four with random labels do", persist=15, min_rows=5,
+            "corpus: from row 24 on, 23 healthy runs order 68 % of the pairs or more, and random labels less than 60 %; from row "
+            "40 on, no sound run orders less than 65 % with a loss above 0.68", persist=8, min_rows=4,
         ),
         "beta_huge": Clause(
             "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; above that, the loss is flat after a few steps",
@@ -84,19 +84,26 @@ class PreferenceUnlearnt(Detector):
                 found += [Finding("", chosen.level, limit, message, evidence, clause=clause) for clause in clauses]
         rate = view.first("policy_lr", "lr")
         warm = not rate.last > 1.01 * rate.level  # in a warm-up little is learnt yet
-        if accuracy.n >= view.rows(40, 12) and warm:
-            found += self._undecided(accuracy.later, view.first(*PREFERENCE_LOSSES).later, accuracy.n)
+        if warm:
+            found += self._undecided(view, accuracy.later, view.first(*PREFERENCE_LOSSES).later)
         return found
 
     @staticmethod
-    def _undecided(accuracy: float, loss: float, rows: int) -> list[Finding]:
+    def _undecided(view: View, accuracy: float, loss: float) -> list[Finding]:
         """Whether pairs are in the right order hardly more often than by chance, and the loss agrees."""
-        chance = accuracy < CHANCE and not loss < LEARNT_LOSS
-        if not chance and not (accuracy < FEW and loss > HARDLY_LEFT):
+        rows = view.get("preference_accuracy").n
+        if rows >= view.rows(40, 12):
+            chance = accuracy < CHANCE and not loss < LEARNT_LOSS
+            limit = CHANCE if chance else FEW
+            holds = chance or (accuracy < FEW and loss > HARDLY_LEFT)
+        else:
+            limit = NEAR_CHANCE
+            holds = rows >= view.rows(28, 10) and accuracy < NEAR_CHANCE and loss > AT_START
+        if not holds:
             return []
         left = f", and the loss is {loss:.3g}; it began at 0.693" if loss == loss else ""
         message = f"After {rows} rows {accuracy:.0%} of the pairs are in the right order; chance gives half{left}."
-        return [Finding("", accuracy, CHANCE if chance else FEW, message, {"accuracy": accuracy}, clause="undecided")]
+        return [Finding("", accuracy, limit, message, {"accuracy": accuracy}, clause="undecided")]
 
     @staticmethod
     def _beta(view: View) -> list[Finding]:

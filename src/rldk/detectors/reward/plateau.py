@@ -30,7 +30,7 @@ MAIN_PART = 0.7
 OF_MEANS = (1.0 / 5.0 + 1.0 / 20.0) ** 0.5
 """Standard error of the difference between a mean of five rows and one of twenty, as a share of a row's noise."""
 SMALL_BATCH = 16  # responses per row, if their spread is not logged: a row's noise is the spread divided by the root of that
-MOVES = ("drifts", "drifts_far", "wanders", "gains_nothing", "predictable", "part_stuck")
+MOVES = ("drifts", "drifts_far", "wanders", "wanders_on", "gains_nothing", "predictable", "part_stuck")
 """The clauses of a policy that moves, so that a higher learning rate would not help."""
 NO_UPDATE = 1e-7
 """KL of an update with several optimizer steps below which nothing changed; healthy updates have 1e-4 to 0.02."""
@@ -84,9 +84,14 @@ class Plateau(Detector):
             persist=8, min_rows=4,
         ),
         "wanders": Clause(
-            "after 45 updates the policy has moved, and the reward has not improved", "warning",
-            "corpus: random and shuffled rewards at 0.12 nats per token; healthy runs show a trend by then",
+            "the policy has moved, and the reward has not improved", "warning",
+            "corpus: random and shuffled rewards at 0.12 nats per token; one of 260 healthy runs shows no trend by then",
             persist=8, min_rows=4,
+        ),
+        "wanders_on": Clause(
+            "after 45 updates and more the policy has moved, and the reward has not improved", "critical",
+            "corpus: as above; all healthy runs that moved that far show a trend by then",
+            persist=10, min_rows=4,
         ),
         "gains_nothing": Clause(
             "the policy has moved, and a rise of a third of the rewards' spread can be ruled out", "critical",
@@ -155,8 +160,10 @@ class Plateau(Detector):
         if moved > MOVED and view.reward.trend < self.t:
             found += ["drifts", *(["drifts_far"] if moved > FAR and view.reward.trend < 1.5 else [])]
         rise = view.reward.rise / self._spread(view)
-        if moved > WANDERS and rows >= view.rows(1.5 * self.rows, 20) and rise > -FALL:
-            found.append("wanders")
+        if moved > WANDERS and rows >= view.rows(self.rows, 20) and rise > -FALL:
+            series = view.get("kl_mean")
+            left = moved * (1.0 - max(series.start, 0.0) / series.slow)  # what was there in the first rows is not movement
+            found += ["wanders", *(["wanders_on"] if left > WANDERS and rows >= view.rows(1.5 * self.rows, 20) else [])]
             sure = view.reward.sure_trend(score_of(view))
             if moved > AWAY and sure and rise * (1.0 + 2.0 / sure) < RULED_OUT:
                 found.append("gains_nothing")

@@ -104,7 +104,7 @@ POLICY: tuple[Cause, ...] = (
     ),
     Cause(
         "nothing_learnt", "nothing is learnt",
-        {"plateau": 2.0, "plateau.wanders": 1.0, "plateau.gains_nothing": 0.5, "vanishing_gradient_anomaly": 1.5,
+        {"plateau": 2.0, "plateau.wanders": 1.0, "plateau.wanders_on": 0.5, "plateau.gains_nothing": 0.5, "vanishing_gradient_anomaly": 1.5,
          "gradient_flow_anomaly": 0.5, "policy_collapse": -2.0, "entropy_collapse": -2.0, "length_runaway": -2.0,
          "length_collapse": -2.0, "learning_rate_too_high": -2.0,
          "dead_reward": -1.0, "preference_degenerate": -1.0},
