@@ -116,12 +116,19 @@ def test_one_that_never_learns(judge):
 
 
 def test_one_that_is_far_worse_than_a_constant_is_told_after_its_first_rows(told):
-    off = -6.0 + np.random.default_rng(1).normal(0.0, 1.0, ROWS)
+    off = -3.0 + np.random.default_rng(1).normal(0.0, 0.5, ROWS)
     assert told(ValueUnexplained(), {"explained_variance": off})[0] == (49, "warning", "far_worse")
     assert told(ValueUnexplained(), {"explained_variance": np.where(AT < 30, off, 0.2)}) == []
     solved = {"explained_variance": off[:120], "value_loss": np.where(AT < 5, 1.0, 0.01)[:120]}  # returns hardly differ any more
     assert told(ValueUnexplained(), solved) == []
     assert told(ValueUnexplained(), {"explained_variance": np.where(AT % 20 < 6, off, 0.2)}) == []
+
+
+@pytest.mark.parametrize(("rows", "found"), [(6, False), (15, True)])
+def test_a_value_head_that_starts_far_too_large(told, rows, found):
+    """A fresh head may be far off in the first rows; it must find the scale of the returns soon."""
+    explained = np.where(rows > AT, -70.0, 0.1)
+    assert told(ValueUnexplained(), {"explained_variance": explained}) == ([(11, "warning", "far_off_at_first")] if found else [])
 
 
 def test_one_that_forgets(judge):

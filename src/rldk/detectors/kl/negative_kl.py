@@ -16,14 +16,15 @@ class NegativeKl(Detector):
     """The KL from the reference is clearly below zero, row after row.
 
     What it catches: a median over five rows below -0.05 nats per token, or -1 per response (-0.25 where the log does not
-        say which), for twenty consecutive rows. Ten times that is critical.
+        say which), for eight consecutive rows. Ten times that is critical.
     Why it matters: a KL is never negative. Its k1 estimate can be negative by chance, but not for long: if it stays so, the
         samples do not come from the policy that is measured, or the reference is wrong. The penalty then rewards the policy
         for moving away.
     When it misfires: the k1 estimate of a policy that has hardly moved varies around zero, with much smaller values. A KL
         averaged over samples of an older policy may stay slightly negative.
-    What to do: sample with temperature 1 and no top-k, top-p or minimum length; check that log-probabilities of policy and
-        reference use the same tokens, mask, precision and adapter, and that padding is masked.
+    What to do: check that the sampler has the current weights; sample with temperature 1 and no top-k, top-p or minimum
+        length; check that log-probabilities of policy and reference use the same tokens, mask, precision and adapter, and that
+        padding is masked.
     References: TRL pull requests 239 and 352 (a warning below -1 per response); TRL issue 925.
     """
 
@@ -34,10 +35,10 @@ class NegativeKl(Detector):
     panels: ClassVar = ("kl",)
     reads: ClassVar = ("kl_coef", "target_kl", "rollout_length_mean")
     advice: ClassVar[str] = (
-        "Sample with temperature 1 and without top-k, top-p or a minimum length, and check that policy and reference "
-        "log-probabilities use the same tokens, mask and precision."
+        "Check that the sampler has the current weights, sample with temperature 1 and without top-k, top-p or a minimum length, "
+        "and check that policy and reference log-probabilities use the same tokens, mask and precision."
     )
-    persist: ClassVar[int] = 20
+    persist: ClassVar[int] = 8
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "far_below_zero": Clause(
@@ -71,7 +72,7 @@ class NegativeKl(Detector):
         if unit == "sequence":
             length = view.get("rollout_length_mean").level
             limit = -max(self.sequence, BY_LENGTH * length if length == length else 0.0)
-        if level > limit:
+        if level > min(limit, -kl.noise):  # rows that differ by more may be below zero by chance
             return None
         clause = "far_below_zero" if level < self.worse * limit else "below_zero"
         message = f"KL from the reference is {level:.3g} {in_numbers(unit)} and stays below zero; a true KL cannot be negative."

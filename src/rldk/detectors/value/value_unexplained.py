@@ -12,6 +12,7 @@ __all__ = ["ValueUnexplained"]
 EVERY = 50
 EARLY = 30  # rows in which an untrained value head may be wrong by any amount
 FAR = -1.0
+FIRST, FAR_AT_FIRST = 8, -5.0  # rows in which a fresh value head finds the scale of the returns, unless it is far too large
 
 
 class ValueUnexplained(Detector):
@@ -19,7 +20,7 @@ class ValueUnexplained(Detector):
 
     What it catches: an explained variance whose median over five rows is at or below zero for fifty consecutive rows, after
         the first 150, and has not risen by 0.05 in the last fifty to hundred rows. Fewer rows if a row stands for several
-        steps. Also one that stays below -1 after the first thirty rows.
+        steps. Also one that stays below -1 after the first thirty rows, or below -5 after the first eight.
     Why it matters: at zero the values are no better than a constant, below zero they are worse: the advantages are as noisy
         as without a value function, or noisier, and its memory and time are wasted.
     When it misfires: the first hundred or so updates of an untrained value head are often below zero. A reward
@@ -50,6 +51,11 @@ class ValueUnexplained(Detector):
             "definition: an explained variance below -1; corpus: no sound run has one for eight rows after its first ones",
             persist=20, min_rows=6,
         ),
+        "far_off_at_first": Clause(
+            "after the first updates the values are still wrong by many times the variance of the returns", "warning",
+            "corpus: 162 sound runs with values are above -0.5 by then; a value head 300 times too large is below -5. The first "
+            "rows alone say nothing: a fresh head of a large model may start at -70", persist=4, min_rows=3,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "limit": Setting(0.0, "share of the variance at or below which nothing is explained", max=1.0),
@@ -71,9 +77,12 @@ class ValueUnexplained(Detector):
         every = EVERY if view.steps_per_row == 1.0 else round(view.rows(EVERY, 10))
         if explained.n % every == 0 and explained.level == explained.level:
             self._earlier, self._before = self._before, explained.level
+        evidence = {"explained_variance": explained.level}
+        if FIRST < explained.n <= view.rows(EARLY, 10) and explained.level < FAR_AT_FIRST:
+            message = f"After {explained.n} rows the values still explain {explained.level:.3g} of the variance of returns."
+            return (Finding("", explained.level, FAR_AT_FIRST, message, evidence, clause="far_off_at_first"),)
         if not explained.level <= self.limit or explained.n <= view.rows(EARLY, 10):
             return ()
-        evidence = {"explained_variance": explained.level}
         found = []
         loss = view.get("value_loss")
         if explained.level < FAR and explained.slow < FAR and not loss.level < loss.first:
@@ -86,6 +95,11 @@ class ValueUnexplained(Detector):
         return found
 
     def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.clause == "far_off_at_first":
+            return (
+                "Initialise the last layer of the value head with small weights or zeros, normalise returns, or train the "
+                "values alone for some updates before the policy."
+            )
         lr = view.first("value_lr", "lr")
         rate = f" (now {lr.last:.3g})" if lr.n else ""
         return self.advice.replace("learning rate", f"learning rate{rate}")

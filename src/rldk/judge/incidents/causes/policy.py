@@ -91,7 +91,8 @@ POLICY: tuple[Cause, ...] = (
     ),
     Cause(
         "critic_of_no_use", "the value function does not predict the returns",
-        {"value_unexplained": 2.0, "value_frozen": 5.0, "value_frozen.loss_stays": 2.5, "advantage_bias_anomaly": 0.7, "advantage_trend_anomaly": 0.5},
+        {"value_unexplained": 2.0, "value_frozen": 5.0, "value_frozen.loss_stays": 2.5, "advantage_bias_anomaly": 0.7,
+         "advantage_trend_anomaly": 0.5},
         "Look at the value loss: if it falls, raise {value_lr} or its epochs; if it stays or grows, lower it, normalise rewards, "
         "and loosen the clipping of values.",
         needs=("value_unexplained", "value_frozen"),

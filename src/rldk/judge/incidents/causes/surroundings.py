@@ -60,9 +60,10 @@ SURROUNDINGS: tuple[Cause, ...] = (
         needs=("vanished_metric",),
     ),
     Cause(
-        "kl_estimate_wrong", "the KL is not measured correctly",
+        "kl_estimate_wrong", "the responses do not come from the policy that is measured, or the KL is not measured correctly",
         {"negative_kl": 2.5},
-        "Check that policy and reference see the same tokens, mask and temperature, and that the reference is not being trained.",
+        "Check that the sampler has the current weights (a vLLM server that is not synced has old ones), that policy and reference "
+        "see the same tokens, mask and temperature, and that the reference is not being trained.",
         needs=("negative_kl",),
     ),
     Cause(
