@@ -76,6 +76,13 @@ def test_off_by_more_than_ten_it_is_critical(where, level):
     assert where(RatioExplosion(), {"ratio_mean": between(level, 1.0)}) == [(105, "critical")]
 
 
+def test_a_mean_ratio_that_the_kl_of_the_update_contradicts_is_no_mean(where):
+    """Half of the places of TRL's statistics stay empty with two minibatches and two accumulation steps."""
+    halved = {"ratio_mean": np.full(ROWS, 0.5), "kl_update": np.full(ROWS, 1e-3)}
+    assert where(RatioExplosion(), halved) == []
+    assert where(RatioExplosion(), {**halved, "ratio_mean": np.full(ROWS, 0.4), "kl_update": np.full(ROWS, 0.3)}) != []
+
+
 def test_a_wide_ratio(judge):
     (anomaly,) = judge(RatioExplosion(), {"ratio_mean": np.ones(ROWS), "ratio_std": between(8.0, 0.1)})
     assert (anomaly.index, anomaly.severity) == (105, "warning")

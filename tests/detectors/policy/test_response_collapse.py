@@ -140,3 +140,10 @@ def test_groups_of_equal_responses_since_the_first_row_are_critical(judge, told)
     assert told(ResponseCollapse(), {**short, "num_generations": np.full(ROWS, 16.0)}) == []
     varied = {**short, "distinct_responses_frac": np.where(AT % 7 == 3, 0.2, 1 / 8)}
     assert told(ResponseCollapse(), varied) == []
+
+
+@pytest.mark.parametrize(("level", "length", "found"), [(0.25, 20.0, True), (0.15, 20.0, False), (0.25, 500.0, False)])
+def test_short_responses_that_repeat_themselves_more_than_at_the_start(told, level, length, found):
+    rows = {"repetition_frac": np.where(LATE, level, 0.03), "rollout_length_mean": np.full(ROWS, length)}
+    assert told(ResponseCollapse(), rows) == ([(107, "warning", "repeats_more")] if found else [])
+    assert told(ResponseCollapse(), {**rows, "repetition_frac": np.full(ROWS, level)}) == []

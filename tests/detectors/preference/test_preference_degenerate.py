@@ -88,7 +88,9 @@ def test_a_loss_that_was_flat_from_the_first_row_is_told(judge):
     assert judge(PreferenceDegenerate(), {**columns, "loss": [0.01] * 40}) == []
 
 
-@pytest.mark.parametrize(("chosen", "rejected", "longer"), [(-80.0, -14.0, "chosen"), (-14.0, -80.0, "rejected")])
+@pytest.mark.parametrize(
+    ("chosen", "rejected", "longer"), [(-80.0, -14.0, "chosen"), (-33.0, -14.0, "chosen"), (-14.0, -80.0, "rejected")]
+)
 def test_answers_of_very_different_likelihood_are_told_at_the_start(judge, chosen, rejected, longer):
     pairs = {
         "preference_margin": np.full(40, 0.5),
@@ -102,7 +104,7 @@ def test_answers_of_very_different_likelihood_are_told_at_the_start(judge, chose
     assert first.advice.startswith("Compare the lengths")
 
 
-@pytest.mark.parametrize(("chosen", "rejected"), [(-80.0, -30.0), (-4.5, -1.1), (-0.9, -0.2)])
+@pytest.mark.parametrize(("chosen", "rejected"), [(-50.0, -30.0), (-30.0, -80.0), (-4.5, -1.1), (-0.9, -0.2)])
 def test_answers_of_like_length_and_means_per_token_are_not_compared(told, chosen, rejected):
     pairs = {
         "preference_margin": np.full(40, 0.5),
@@ -111,3 +113,32 @@ def test_answers_of_like_length_and_means_per_token_are_not_compared(told, chose
         "rejected_logp_mean": np.full(40, rejected),
     }
     assert told(PreferenceDegenerate(), pairs) == []
+
+
+@pytest.mark.parametrize(("chosen", "found"), [(-88.0, [(4, "critical", "as_random")]), (-60.0, []), (-12.0, [])])
+def test_answers_as_unlikely_as_random_tokens(told, chosen, found):
+    """Twenty tokens from a vocabulary of 71: random ones have a log-probability of -85."""
+    pairs = {
+        "preference_margin": np.full(40, 0.1),
+        "chosen_logp_mean": np.full(40, chosen),
+        "rejected_logp_mean": np.full(40, chosen),
+        "num_tokens": 960.0 * np.arange(1, 41),
+        "batch_size": np.full(40, 24.0),
+        "vocab_size": np.full(40, 71.0),
+    }
+    assert told(PreferenceDegenerate(), pairs) == found
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rejected", "found"),
+    [(2.6, 2.2, True), (2.6, -1.0, False), (4.0, 1.2, False), (0.6, 0.5, False), (-3.0, -5.0, False)],
+)
+def test_rejected_answers_that_rise_with_the_chosen_ones(told, chosen, rejected, found):
+    rises = np.minimum(np.arange(60) / 30.0, 1.0)
+    rewards = {
+        "preference_margin": (chosen - rejected) * rises,
+        "preference_accuracy": np.full(60, 0.7),
+        "chosen_reward_mean": chosen * rises,
+        "rejected_reward_mean": rejected * rises,
+    }
+    assert [clause for *_, clause in told(PreferenceDegenerate(), rewards)] == (["both_rise"] if found else [])

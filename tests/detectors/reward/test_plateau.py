@@ -162,3 +162,14 @@ def test_a_reward_that_rises_by_its_format_alone_is_told(told):
     assert told(Plateau(), learns, TOKEN) == []
     worth_it = parts(-0.1 + noise(0.05), 5.0 * form + noise(0.01, 1))
     assert told(Plateau(), worth_it, TOKEN) == []
+
+
+def test_a_trend_of_next_to_nothing_is_no_learning(told):
+    """Beyond chance after ninety updates, and still far less than a third of the spread between responses."""
+    rows = {
+        "reward_mean": (0.15 + 0.0007 * AT + noise(0.05, 3))[:90],
+        "reward_std": np.full(90, 0.4),
+        "kl_mean": np.minimum(0.02 * AT, 0.2)[:90],
+    }
+    assert "wanders_on" in {clause for *_, clause in told(Plateau(), rows, TOKEN)}
+    assert told(Plateau(), {**rows, "reward_mean": (0.15 + 0.004 * AT + noise(0.05, 3))[:90]}, TOKEN) == []

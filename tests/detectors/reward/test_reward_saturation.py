@@ -52,3 +52,21 @@ def test_alike_for_less_than_the_rows_asked_for_is_silent(notes):
     columns = {"reward_mean": REWARD, "reward_std": np.where((AT >= 105) & (AT < 130), 0.0, 0.4)}
     assert notes(RewardSaturation(), columns) == []
     assert notes(RewardSaturation(rows=10), columns) == [(116, "solved")]
+
+
+@pytest.mark.parametrize(
+    ("mean", "spread", "found"),
+    [
+        (0.993, 0.008, ["pressed"]),
+        (0.993, 0.083, []),  # right or wrong
+        (0.6, 0.01, []),
+    ],
+)
+def test_rewards_at_the_end_of_their_range_from_the_first_row(told, mean, spread, found):
+    rows = {"reward_mean": mean + noise(0.001), "reward_std": np.full(ROWS, spread)}
+    assert [clause for *_, clause in told(RewardSaturation(), rows)] == found
+
+
+def test_rewards_that_rise_to_the_end_of_their_range_are_not_pressed(told):
+    rows = {"reward_mean": np.clip(0.5 + AT / 100.0, 0.0, 0.99) + noise(0.001), "reward_std": np.full(ROWS, 0.008)}
+    assert told(RewardSaturation(), rows) == []

@@ -48,3 +48,19 @@ def test_it_clears_when_rewards_come(judge):
 
 def test_without_a_reward_it_is_inactive(inactive):
     assert inactive(SparseReward(), {"loss": np.ones(ROWS)}) == [("sparse_reward", ["reward_mean"])]
+
+
+@pytest.mark.parametrize(("every", "found"), [(4, [(34, "warning", "no_success")]), (2, [])])
+def test_rows_without_any_success_are_told_sooner_where_the_spread_is_logged(told, every, found):
+    reward = np.where(AT % every == 0, 0.02, 0.0)[:60]
+    assert told(SparseReward(), {"reward_mean": reward, "reward_std": np.where(reward > 0.0, 0.13, 0.0)}) == found
+
+
+def test_one_response_per_row_has_no_spread(told):
+    reward = np.where(AT % 4 == 0, 1.0, 0.0)[:60]
+    assert told(SparseReward(), {"reward_mean": reward, "reward_std": np.zeros(60)}) == []
+
+
+def test_successes_that_become_frequent_are_learning(told):
+    reward = np.where((AT > 20) | (AT % 5 == 0), 0.1, 0.0)[:60]
+    assert told(SparseReward(), {"reward_mean": reward, "reward_std": np.where(reward > 0.0, 0.3, 0.0)}) == []

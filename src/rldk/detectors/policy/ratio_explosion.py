@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 
 __all__ = ["RatioExplosion"]
+
+AGREES = 0.1  # share of the KL that a mean ratio implies, below which the KL of the update contradicts it
 
 
 class RatioExplosion(Detector):
@@ -17,7 +20,8 @@ class RatioExplosion(Detector):
     Why it matters: the ratio's mean is 1 by definition while old and new policy are close. Away from it, the surrogate that
         PPO maximises no longer approximates the reward, or the two log-probabilities come from different models.
     When it misfires: single tokens reach ratios of 30 in healthy runs, which is why the mean is judged and not the maximum.
-        A mean that lies outside of its own minimum and maximum is not judged: such a number is no mean.
+        A mean that lies outside of its own minimum and maximum is not judged: such a number is no mean. Nor is one below 1 that
+        the KL of the update contradicts: TRL's PPO with several minibatches averages over places that it never fills.
     What to do: lower the learning rate or the epochs per batch; check that old log-probabilities come from the same model,
         precision and temperature as the new ones.
     References: Schulman et al. 2017, Proximal Policy Optimization Algorithms.
@@ -27,7 +31,7 @@ class RatioExplosion(Detector):
     type: ClassVar[str] = "ratio_explosion"
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("ratio_mean", "ratio_std"),)
-    reads: ClassVar = ("ratio_min", "ratio_max")
+    reads: ClassVar = ("ratio_min", "ratio_max", "kl_update")
     panels: ClassVar = ("ratio", "kl_update")
     advice: ClassVar[str] = (
         "Lower the learning rate or the epochs per batch; check that both log-probabilities use one model and temperature."
@@ -75,6 +79,8 @@ class RatioExplosion(Detector):
 
 
 def _is_mean(view: View, level: float) -> bool:
-    """Whether it can be the mean of what lies between the smallest and the largest ratio of the same rows."""
-    low, high = view.get("ratio_min"), view.get("ratio_max")
+    """Whether it can be the mean of what lies between the smallest and the largest ratio, of updates with this KL."""
+    low, high, update = view.get("ratio_min"), view.get("ratio_max"), view.get("kl_update")
+    if update.ready and 0.0 < level < 1.0 and 0.0 <= update.level < AGREES * 0.5 * log(level) ** 2:
+        return False
     return not (low.ready and high.ready) or low.level <= level <= high.level

@@ -14,6 +14,7 @@ __all__ = ["ResponseCollapse"]
 VARIED = 0.5  # share of different responses above which a fall counts
 SAMPLED = 0.1  # entropy (nats per token) from which sampled responses of a few tokens differ
 GROWTH = 0.3  # rise of the repetition over its start that counts
+SHORT, MORE, MORE_GROWTH = 200.0, 0.2, 0.15  # tokens up to which text hardly repeats itself; level and rise that are too much
 MIN_BATCH = 8  # number of responses from which a single text is less than `share`
 MIN_LENGTH = 8  # tokens below which only few answers are possible, such as yes and no
 
@@ -23,8 +24,8 @@ class ResponseCollapse(Detector):
 
     What it catches: no more than 15 % of the responses of a rollout differ, after more than half did, or since the first row;
         or no more than 15 % of their endings do, after more than half did; or more than 60 % of the pairs of neighbouring tokens
-        in a response are repetitions, far more than at the start; or all responses to a prompt have been equal since the first
-        row, so that a group has nothing to compare.
+        in a response are repetitions, far more than at the start, or 20 % of those of responses up to 200 tokens; or all
+        responses to a prompt have been equal since the first row, so that a group has nothing to compare.
     Why it matters: a policy that writes one text no longer answers its prompts, and equal responses give nothing to learn
         from. The reward may not show it, since one text can satisfy a weak reward.
     When it misfires: tasks with a handful of right answers (yes or no, a class) end in a few texts; while the reward rises
@@ -69,6 +70,11 @@ class ResponseCollapse(Detector):
             "most of a response is repetition, unlike at the start", "critical",
             "definition: text rarely repeats a pair of tokens, and `!!!!` does nothing else", persist=5, min_rows=2,
         ),
+        "repeats_more": Clause(
+            "short responses repeat themselves far more than at the start", "warning",
+            "corpus: 110 sound runs end with at most 16 % of repeated pairs, 14 points more than at the start; a text of a few "
+            "hundred tokens repeats pairs without being repetitive", persist=6, min_rows=3,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.15, "share of different responses at or below which the policy writes one text", min=0.0, max=1.0),
@@ -79,7 +85,7 @@ class ResponseCollapse(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         distinct, repeated = view.get("distinct_responses_frac"), view.get("repetition_frac")
-        alike, repeats = distinct.level <= self.share, repeated.level > self.repetition
+        alike, repeats = distinct.level <= self.share, repeated.level > MORE
         endings = view.get("distinct_endings_frac")
         if not alike and not repeats and not endings.level <= self.share:
             return ()
@@ -132,13 +138,16 @@ class ResponseCollapse(Detector):
     def _repeats(self, view: View) -> Finding | None:
         repeated = view.get("repetition_frac")
         start = min(repeated.first, repeated.start) if repeated.ready else repeated.first
-        if not repeated.level > start + GROWTH:
-            return None
         message = f"The share of repeated pairs of tokens in a response rose from {start:.0%} to {repeated.level:.0%}."
-        damaged = (damage(view) or reward_has_fallen(view)) and not _is_excused(view)
-        limit = max(self.repetition, start + GROWTH)
         evidence = {"repetition_start": start, "repetition": repeated.level}
-        return Finding("" if damaged else "warning", repeated.level, limit, message, evidence, clause="repeats")
+        limit = max(self.repetition, start + GROWTH)
+        if repeated.level > limit:
+            damaged = (damage(view) or reward_has_fallen(view)) and not _is_excused(view)
+            return Finding("" if damaged else "warning", repeated.level, limit, message, evidence, clause="repeats")
+        limit = max(MORE, start + MORE_GROWTH)
+        if repeated.level > limit and view.get("rollout_length_mean").level < SHORT:
+            return Finding("", repeated.level, limit, message, evidence, clause="repeats_more")
+        return None
 
 
 def _is_excused(view: View) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -12,7 +13,9 @@ __all__ = ["ABSURD_BETA", "PreferenceDegenerate"]
 
 FLAT = 1e-3  # loss at which a sigmoid is flat: a margin of seven
 ABSURD_BETA = 5.0  # ten times the largest of recipes
-LOPSIDED = 4.0
+LOPSIDED, CHOSEN_UNLIKELY = 4.0, 2.0  # ratios of log-probabilities: either way, and of chosen answers to rejected ones
+RANDOM = 0.8  # share of the log-probability of random tokens
+TOGETHER = 1.0  # implicit reward of rejected answers
 PER_SEQUENCE = 5.0  # negative log-probability above which it is a sum over tokens
 SATURATED = 20.0  # margin at which the slope of a sigmoid is 2e-9: no gradient of single precision changes the weights
 
@@ -24,9 +27,11 @@ class PreferenceDegenerate(Detector):
         ordered correctly, and the gradient is a small share of its start, or the loss is below a thousandth. It is critical
         if the chosen answers have also become far less likely than under the reference: the model unlearns what it should
         prefer; or if the margins come from a beta of 5 or more. Also pairs of which one answer was far less likely than the other
-        before training: then their length, or that they are noise, separates them.
+        before training: then their length, or that they are noise, separates them; answers that are as unlikely as random
+        tokens from the first rows on; and rejected answers that become far more likely, together with the chosen ones.
     Why it matters: the loss keeps falling while the model gets worse.
-    When it misfires: easy pairs are separated quickly in every run; without a dead gradient it is not reported.
+    When it misfires: easy pairs are separated quickly in every run; without a dead gradient it is not reported. A strong
+        supervised term on the chosen answers makes rejected ones that resemble them more likely too.
     What to do: stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers.
     References: Razin et al. 2024, Unintentional Unalignment; Pal et al. 2024, Smaug (DPO-Positive).
     """
@@ -37,7 +42,10 @@ class PreferenceDegenerate(Detector):
     needs: ClassVar = (("preference_margin",), ("grad_norm", "preference_accuracy", *PREFERENCE_LOSSES))
     panels: ClassVar = ("margin", "logps", "accuracy")
     watches: ClassVar = ("preference_margin",)
-    reads: ClassVar = ("chosen_reward_mean", "kl_coef", "chosen_logp_mean", "rejected_logp_mean")
+    reads: ClassVar = (
+        "chosen_reward_mean", "kl_coef", "chosen_logp_mean", "rejected_logp_mean",
+        "rejected_reward_mean", "num_tokens", "batch_size", "vocab_size",
+    )  # fmt: skip
     advice: ClassVar[str] = "Stop earlier; raise beta, lower the learning rate, or add a supervised term on the chosen answers."
     clauses: ClassVar = {
         "displaced": Clause(
@@ -58,8 +66,20 @@ class PreferenceDegenerate(Detector):
             "definition: at a margin of 8 the slope of a sigmoid is 0.0003; sound runs of the tune split end at 1.5", persist=5,
         ),
         "lopsided": Clause(
-            "before training one of the answers had four times the negative log-probability of the other", "warning",
-            "length alone separates the pairs; 22 healthy runs of the corpus start between 0.74 and 0.89", persist=2, min_rows=2,
+            "before training rejected answers had four times the negative log-probability of chosen ones, or chosen ones twice "
+            "that of rejected ones", "warning",
+            "length alone separates the pairs; 38 sound runs of the corpus start with chosen to rejected between 0.72 and 0.99",
+            persist=2, min_rows=2,
+        ),
+        "as_random": Clause(
+            "from the first rows on answers are as unlikely as random tokens", "critical",
+            "definition: random tokens have minus the logarithm of the vocabulary each; sound runs have a sixth of that",
+            persist=3, min_rows=3,
+        ),
+        "both_rise": Clause(
+            "rejected answers become far more likely, and chosen ones with them", "warning",
+            "definition: the loss pushes rejected answers down; corpus: they end at an implicit reward of 0.2 at most", persist=8,
+            min_rows=4,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -74,23 +94,51 @@ class PreferenceDegenerate(Detector):
     displaced: float
 
     def find(self, view: View) -> Sequence[Finding]:
-        return [*self._separated(view), *self._lopsided(view)]
+        return [*self._separated(view), *self._lopsided(view), *self._as_random(view), *self._both_rise(view)]
 
     def _lopsided(self, view: View) -> Sequence[Finding]:
         """Whether one answer was far longer, or far less likely, than the other before anything was learnt."""
         chosen, rejected = view.get("chosen_logp_mean"), view.get("rejected_logp_mean")
-        if chosen.n < 2 or not (min(chosen.base, rejected.base) < -PER_SEQUENCE and max(chosen.base, rejected.base) < -1.0):
+        low, high = sorted((chosen.start, rejected.start))
+        if not chosen.ready or not (low < -PER_SEQUENCE and high < -1.0):
             return ()
-        ratio = max(chosen.base / rejected.base, rejected.base / chosen.base)
+        ratio = max(LOPSIDED / CHOSEN_UNLIKELY * chosen.start / rejected.start, rejected.start / chosen.start)
         if ratio < LOPSIDED:
             return ()
-        longer = "chosen" if chosen.base < rejected.base else "rejected"
+        longer = "chosen" if chosen.start < rejected.start else "rejected"
         message = (
-            f"In the first rows a chosen answer has a log-probability of {chosen.base:.3g} and a rejected one of "
-            f"{rejected.base:.3g}: the {longer} answers are far longer, or nothing that this model would write."
+            f"In the first rows a chosen answer has a log-probability of {chosen.start:.3g} and a rejected one of "
+            f"{rejected.start:.3g}: the {longer} answers are far longer, or nothing that this model would write."
         )
-        evidence = {"chosen": chosen.base, "rejected": rejected.base}
+        evidence = {"chosen": chosen.start, "rejected": rejected.start}
         return (Finding("", ratio, LOPSIDED, message, evidence, clause="lopsided"),)
+
+    @staticmethod
+    def _as_random(view: View) -> Sequence[Finding]:
+        """Whether the answers are no more likely than random tokens; tokens of prompts are counted, so that it is a low bar."""
+        chosen, tokens, pairs = view.get("chosen_logp_mean"), view.get("num_tokens"), view.get("batch_size").last
+        vocabulary = view.get("vocab_size").last
+        if not 3 <= tokens.n <= 10 or not vocabulary > 1.0 or not pairs > 0.0:
+            return ()
+        length = (tokens.last - tokens.first) / ((tokens.n - 1) * view.steps_per_row * 2.0 * pairs)
+        limit = -RANDOM * log(vocabulary) * length
+        if not chosen.level < limit < 0.0:
+            return ()
+        message = (
+            f"Chosen answers have a log-probability of {chosen.level:.3g}, and random tokens would have "
+            f"{limit / RANDOM:.3g}: tokens and predictions do not belong together."
+        )
+        return (Finding("", chosen.level, limit, message, {"chosen": chosen.level, "tokens": length}, clause="as_random"),)
+
+    @staticmethod
+    def _both_rise(view: View) -> Sequence[Finding]:
+        rejected, chosen = view.get("rejected_reward_mean"), view.get("chosen_reward_mean")
+        if not rejected.ready or not rejected.level > max(TOGETHER, chosen.level - rejected.level) or not chosen.level > TOGETHER:
+            return ()
+        rose = f"The implicit reward of rejected answers has risen to {rejected.level:.3g}"
+        message = f"{rose}, that of chosen ones to {chosen.level:.3g}."
+        evidence = {"rejected": rejected.level, "chosen": chosen.level}
+        return (Finding("", rejected.level, TOGETHER, message, evidence, clause="both_rise"),)
 
     def _separated(self, view: View) -> Sequence[Finding]:
         margin, accuracy = view.get("preference_margin"), view.get("preference_accuracy")
@@ -114,4 +162,9 @@ class PreferenceDegenerate(Detector):
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause == "lopsided":
             return "Compare the lengths of chosen and rejected answers, balance them, or use a loss that is normalised by length."
+        if finding.clause in ("as_random", "both_rise"):
+            return (
+                "Check that labels are shifted by one token against the logits, that policy, reference and data use one "
+                "tokenizer, and that precomputed reference log-probabilities belong to the same rows."
+            )
         return self.advice

@@ -141,6 +141,8 @@ class Plateau(Detector):
             return ()
         trend = view.reward.trend
         small = self._is_long(view, series.n) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
+        late = series.n >= view.rows(2.0 * self.rows, 25)
+        small = small or (late and self._moved(view) > WANDERS and self._is_ruled_out(view))
         if self._is_high(view) or series.noise == 0.0:
             return ()
         if not (trend < self.t + 0.5 or small) or self._learnt_at_once(view):
@@ -164,8 +166,7 @@ class Plateau(Detector):
             series = view.get("kl_mean")
             left = moved * (1.0 - max(series.start, 0.0) / series.slow)  # what was there in the first rows is not movement
             found += ["wanders", *(["wanders_on"] if left > WANDERS and rows >= view.rows(1.5 * self.rows, 20) else [])]
-            sure = view.reward.sure_trend(score_of(view))
-            if moved > AWAY and sure and rise * (1.0 + 2.0 / sure) < RULED_OUT:
+            if moved > AWAY and self._is_ruled_out(view):
                 found.append("gains_nothing")
         explained = view.get("explained_variance")
         if explained.n >= 20 and explained.slow > PREDICTED:
@@ -184,6 +185,11 @@ class Plateau(Detector):
         elif rows >= view.rows(1.5 * self.rows, 20) and not view.get("kl_mean").n and view.reward.trend < self.t:
             found.append("no_trend")
         return found
+
+    def _is_ruled_out(self, view: View) -> bool:
+        """Whether the reward has not risen by a third of the spread between responses: two standard errors above the trend."""
+        sure = view.reward.sure_trend(score_of(view))
+        return sure != 0.0 and view.reward.rise / self._spread(view) * (1.0 + 2.0 / sure) < RULED_OUT
 
     def _of_parts(self, view: View) -> Sequence[Finding]:
         """Whether the reward rises while its main part, the function with the largest spread, has learnt nothing."""

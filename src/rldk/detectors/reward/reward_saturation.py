@@ -9,12 +9,17 @@ from rldk.signals.channels import CHANNEL_METRICS, harm
 
 __all__ = ["RewardSaturation"]
 
+TOP = 0.95  # of a reward between 0 and 1
+PRESSED = 0.25  # share of the spread that rewards of 0 and 1 with this mean would have
+ROWS = 20  # after which it is judged whether the reward was at the top from the start
+
 
 class RewardSaturation(Detector):
     """The reward is at its ceiling and all responses score the same: nothing is left to learn.
 
     What it catches: the reward is at its best and its spread stays below half a percent of what it was; or below two percent
-        while the KL grows to more than twice what it was when the ceiling was reached.
+        while the KL grows to more than twice what it was when the ceiling was reached. Also a reward between 0 and 1 that has
+        been close to 1 since the first rows although single responses differ: it is pressed against the end of its range.
     Why it matters: there is nothing left to learn from this reward; each further step only lets the policy drift, which
         degrades its text.
     When it misfires: a solved task is a success: if the KL stays where it is, this is only a note that the run can end.
@@ -38,6 +43,11 @@ class RewardSaturation(Detector):
             "all responses score the same at the best reward, and the KL keeps growing", "warning",
             "Gao et al. 2023: the true score falls while the proxy is at its ceiling",
         ),
+        "pressed": Clause(
+            "since the first rows all rewards lie just below 1, the end of their range", "warning",
+            "definition: shares of right answers spread by the root of p (1 - p); a sigmoid or a clip at its end spreads far "
+            "less, and good and bad responses hardly differ", persist=10, min_rows=4,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.02, "share of its first spread below which all rewards count as the same", min=0.0, max=0.5),
@@ -58,6 +68,8 @@ class RewardSaturation(Detector):
 
     def check(self, view: View) -> Finding | None:
         reward, spread, kl = view.get("reward_mean"), view.get("reward_std"), view.get("kl_mean")
+        if TOP < reward.base < 1.0 and reward.high < 1.0 and reward.n >= view.rows(ROWS, 10):
+            return self._pressed(view)
         if not (spread.n >= 20 and spread.level < self.share * spread.base and reward.level > reward.start):
             self.rows_full = self.rows_alike = 0
             return None
@@ -77,3 +89,21 @@ class RewardSaturation(Detector):
         severity, clause = ("warning", "drifting") if drifting else (NOTE, "solved")
         evidence = {"spread": spread.level, "rows": float(rows)}
         return Finding(severity, spread.level, self.share * spread.base, message, evidence, clause=clause)
+
+    @staticmethod
+    def _pressed(view: View) -> Finding | None:
+        """Whether rewards were pressed against the end of their range from the first rows on."""
+        reward, spread = view.get("reward_mean"), view.get("reward_std")
+        limit = PRESSED * (reward.slow * (1.0 - reward.slow)) ** 0.5 if 0.0 < reward.slow < 1.0 else 0.0
+        if not 0.0 < spread.slow < limit or not reward.level > TOP or view.reward.improves(reward):
+            return None
+        message = (
+            f"All rewards have been close to 1 since the first rows (mean {reward.slow:.4g}, spread {spread.slow:.2g}): good and "
+            "bad responses hardly differ."
+        )
+        return Finding("", spread.slow, limit, message, {"spread": spread.slow}, clause="pressed")
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.clause == "pressed":
+            return "Use the score before the sigmoid or the clip, or shift and scale it so that responses differ."
+        return self.advice

@@ -14,6 +14,8 @@ __all__ = ["SparseReward"]
 EVERY = 5
 LEAST = 30  # rows needed in a log in which a row stands for several steps
 LUCK = 1  # rows by which the later half may be better by chance alone
+NOTHING, STILL_NOTHING = 0.6, 0.5  # share of the rows without any success, and of the later half of them
+ALIKE = 1e-6  # spread of rewards that is rounding
 
 
 class SparseReward(Detector):
@@ -21,7 +23,8 @@ class SparseReward(Detector):
 
     What it catches: of the last 80 mean rewards (fewer where a row stands for several steps, at least 30) three quarters are
         exactly the lowest value ever seen, and the later half is no better than the earlier one. If the log also says that
-        nine of ten groups have no spread, 40 rewards are enough, and another 20 make it critical.
+        nine of ten groups have no spread, 40 rewards are enough, and another 20 make it critical. If the spread between
+        responses is logged, 30 rows are enough of which three in five have the lowest reward and no spread.
     Why it matters: a batch in which all responses score the same has no gradient apart from noise and the KL penalty: the
         run costs the same and learns nothing but to stay near the reference.
     When it misfires: a hard task may start like this and take off after the first successes; as soon as they become more
@@ -31,12 +34,12 @@ class SparseReward(Detector):
     References: Yu et al. 2025, DAPO (dynamic sampling drops groups without spread).
     """
 
-    __slots__ = ("_found", "_recent", "_rows", "_worst_reward", "alike", "rows", "share")
+    __slots__ = ("_found", "_nothing", "_recent", "_rows", "_worst_reward", "alike", "rows", "share")
     type: ClassVar[str] = "sparse_reward"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
     panels: ClassVar = ("reward", "losses")
-    reads: ClassVar = ("reward_zero_std_frac",)
+    reads: ClassVar = ("reward_zero_std_frac", "reward_std")
     advice: ClassVar[str] = (
         "Start with prompts that the model solves sometimes, sample more responses per prompt, or give partial credit."
     )
@@ -51,6 +54,10 @@ class SparseReward(Detector):
             "three quarters of the rows have the lowest reward, and it does not get better", "warning",
             "tune split: 75 sound runs have at most 7 % of their rows at the lowest reward",
         ),
+        "no_success": Clause(
+            "in three rows of five no response earned anything", "warning",
+            "definition: without a spread there is no gradient; sound runs of the corpus have at most 3 % of such rows",
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "rows": Setting(80, "number of recent rewards that are judged", min=40, max=1000, whole=True),
@@ -61,6 +68,7 @@ class SparseReward(Detector):
     share: float
     alike: float
     _recent: deque[float]
+    _nothing: deque[bool]
     _rows: int
     _worst_reward: float
     _found: bool
@@ -68,6 +76,7 @@ class SparseReward(Detector):
     def reset(self) -> None:
         super().reset()
         self._recent = deque(maxlen=int(self.rows))
+        self._nothing = deque(maxlen=LEAST)
         self._rows = 0
         self._worst_reward = inf
         self._found = False
@@ -80,11 +89,14 @@ class SparseReward(Detector):
         self._recent.append(value)
         if value < self._worst_reward:
             self._worst_reward = value
+            self._nothing.clear()
+        spread = view.get("reward_std")
+        self._nothing.append(value <= self._worst_reward and spread.index == view.index and spread.last <= ALIKE)
         if reward.n % EVERY == 0:
             self._found = reward.level <= self._worst_reward and self._is_sparse(self._window(view), reward.high)
         if not self._found:
             self._rows = 0
-            return None
+            return self._no_success(view)
         self._rows += 1
         recent = list(self._recent)[-self._window(view) :]
         seen, better = len(recent), sum(one > self._worst_reward for one in recent)
@@ -94,6 +106,18 @@ class SparseReward(Detector):
         least = f"the lowest reward ({self._worst_reward:.4g})"
         message = f"In {seen - better} of the last {seen} rows all responses had {least}{also}."
         return Finding("", better / seen, 1.0 - self.share, message, {"better": better / seen}, clause=clause)
+
+    def _no_success(self, view: View) -> Finding | None:
+        """Whether hardly any of the last rows has a response that earned something, where the log says so row by row."""
+        nothing, rows = list(self._nothing), round(view.rows(LEAST, LEAST // 2))
+        if len(nothing) < rows or not view.get("reward_std").slow > ALIKE:
+            return None  # equal in all rows, which is a dead reward or a log with one response per row
+        share, later = sum(nothing) / len(nothing), nothing[len(nothing) // 2 :]
+        if share < NOTHING or sum(later) < STILL_NOTHING * len(later):
+            return None
+        least = f"the lowest reward ({self._worst_reward:.4g})"
+        message = f"In {sum(nothing)} of the last {len(nothing)} rows all responses had {least}, so that they taught nothing."
+        return Finding("", 1.0 - share, 1.0 - NOTHING, message, {"nothing": share}, clause="no_success")
 
     def _idle(self, view: View) -> bool:
         """Whether the log says that the groups have no spread."""

@@ -91,6 +91,13 @@ SURROUNDINGS: tuple[Cause, ...] = (
         needs=("advantage_bias_anomaly.loss_off_centre",),
     ),
     Cause(
+        "pairs_misread", "the tokens of the pairs, or their reference log-probabilities, are wrong",
+        {"preference_degenerate.as_random": 9.0, "preference_degenerate.both_rise": 9.0},
+        "Check that labels are shifted by one token against the logits, that policy, reference and data use one tokenizer, and "
+        "that precomputed reference log-probabilities belong to the same rows.",
+        needs=("preference_degenerate.as_random", "preference_degenerate.both_rise"),
+    ),
+    Cause(
         "pairs_differ_in_length", "the chosen answers are far longer than the rejected ones",
         {"preference_degenerate.lopsided": 9.0},
         "Compare the lengths of chosen and rejected answers, balance them, or use a loss that is normalised by length.",
