@@ -53,6 +53,17 @@ def test_a_kl_far_from_zero_in_the_first_row_is_a_note(told, unit, limit):
     assert told(ReferenceWrong(), {"kl_mean": np.where(np.arange(50) < 1, 0.0, 2.0 * limit)}, unit) == []
 
 
+@pytest.mark.parametrize(("unit", "kl", "found"), [("token", 1.5, "is_unrelated"), ("token", 0.9, "is_another")])
+def test_a_kl_beyond_that_of_a_related_model_is_a_warning(told, unit, kl, found):
+    assert [clause for *_, clause in told(ReferenceWrong(), {"kl_mean": np.full(50, kl)}, unit)] == [found]
+
+
+@pytest.mark.parametrize(("length", "found"), [(5.0, "is_unrelated"), (200.0, "is_another")])
+def test_a_kl_per_response_is_compared_with_its_length(told, length, found):
+    rows = {"kl_mean": np.full(50, 7.0), "rollout_length_mean": np.full(50, length)}
+    assert [clause for *_, clause in told(ReferenceWrong(), rows, "sequence")] == [found]
+
+
 def test_columns_that_are_not_filled_say_nothing_about_the_reference(told):
     moves = {"kl_mean": ZERO, "clip_frac": ZERO + 0.01}
     assert told(ReferenceWrong(), moves) == SAME

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
 from rldk.signals.channels import policy_moves, weights_stayed
-from rldk.signals.kl import is_measured, unit_of
+from rldk.signals.kl import is_measured, mean_length, unit_of
 from rldk.signals.reward import SCORES
 
 __all__ = ["ReferenceWrong"]
 
 ZERO = 1e-6
 FIRST = {"token": 0.1, "sequence": 1.0, "": 1.0}
+UNRELATED = 1.0  # nats per token
 
 
 class ReferenceWrong(Detector):
@@ -21,7 +23,8 @@ class ReferenceWrong(Detector):
 
     What it catches: a KL that stays at exactly zero while rewards or updates show that the policy changes: the reference is the
         policy itself. A KL above 1 nat per response (0.1 per token) in the first row is a note: the
-        reference is another model, dropout is active, or the row comes after many updates.
+        reference is another model, dropout is active, or the row comes after many updates. Above 1 nat per token it is a
+        warning: no related model is that far away.
     Why it matters: a penalty on a KL of zero has no effect. A wrong reference pulls the policy towards another model.
     When it misfires: a policy that does not move has a KL of zero too; that is `policy_frozen`. With a coefficient of 0 many
         trainers load no reference and log a KL of 0, which is not judged.
@@ -37,7 +40,7 @@ class ReferenceWrong(Detector):
     panels: ClassVar = ("kl", "reward")
     reads: ClassVar = (
         *SCORES, "kl_update", "weight_change", "kl_coef", "target_kl", "entropy_mean", "clip_frac", "grad_norm",
-        "policy_grad_norm",
+        "policy_grad_norm", "rollout_length_mean", "entropy_sequence",
     )  # fmt: skip
     advice: ClassVar[str] = "Load the reference as a separate model, from the weights that training starts from."
     clear: ClassVar[int] = 5
@@ -58,6 +61,11 @@ class ReferenceWrong(Detector):
             "public and own runs: 9 failing runs and no healthy run above 1 nat per response; harmless in the corpus",
             persist=1, min_rows=1,
         ),
+        "is_unrelated": Clause(
+            "the KL is beyond that of any related model in the first row", "warning",
+            "corpus: references of another training are at 0.42 nats per token; log-probabilities of shifted tokens are at 14",
+            persist=1, min_rows=1,
+        ),
     }  # fmt: skip
 
     def find(self, view: View) -> Sequence[Finding]:
@@ -69,8 +77,13 @@ class ReferenceWrong(Detector):
             return (Finding("", 1.0, 0.0, message, clause="dropout"),)
         kl = view.get("kl_mean")
         if kl.n == 1 and view.index == 0 and view.step <= 1 and kl.first > FIRST[unit_of(view)]:
+            unit = unit_of(view)
+            length = 1.0 if unit == "token" else mean_length(view) if unit else inf
+            if kl.first > UNRELATED * length > 0.0:
+                message = f"KL is {kl.first:.3g} in the first row: policy and reference do not belong together."
+                return (Finding("", kl.first, UNRELATED * length, message, {"kl": kl.first}, clause="is_unrelated"),)
             message = f"KL is {kl.first:.3g} in the first row: the reference is another model, or dropout is active."
-            return (Finding("", kl.first, FIRST[unit_of(view)], message, {"kl": kl.first}, clause="is_another"),)
+            return (Finding("", kl.first, FIRST[unit], message, {"kl": kl.first}, clause="is_another"),)
         zero = kl.n >= 5 and max(abs(kl.high), abs(kl.low), abs(kl.last)) < ZERO
         if zero and is_measured(view) and policy_moves(view) and not _is_empty(view) and not weights_stayed(view):
             message = "KL stays zero although the policy moves: the reference is the policy itself."

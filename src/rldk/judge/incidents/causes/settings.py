@@ -64,6 +64,13 @@ SETTINGS: tuple[Cause, ...] = (
         needs=("reference_wrong", "policy_frozen.kl_still"),
     ),
     Cause(
+        "reference_unrelated", "the reference is an unrelated model, or its log-probabilities are of other tokens",
+        {"reference_wrong.is_unrelated": 12.0},
+        "Load the reference from the weights that training starts from, and check that policy and reference see the same tokens, in "
+        "the same order and with the same mask.",
+        needs=("reference_wrong.is_unrelated",),
+    ),
+    Cause(
         "policy_frozen", "the policy does not move",
         {"policy_frozen": 6.0, "policy_frozen.loss_still": 2.0, "plateau.frozen": 2.0, "plateau.still": 2.0,
          "vanishing_gradient_anomaly": 1.0, "learning_rate_too_low": -2.0, "policy_collapse": -3.0, "entropy_collapse": -3.0,
