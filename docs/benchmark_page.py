@@ -160,7 +160,7 @@ done once; in the first round ten kinds of fault and ten causes were in *judge* 
 been looked at since, and some rules were made with them in view, so its figures are those of known runs. A third of them was scored
 once before: 30 of 31 FAILING runs detected from event logs, 28 of 31 from plain logs, and 9 of 12 DEGRADED.
 
-**Other faults, other worlds.** Known kinds of fault flatter a judge. Twice, somebody who did not know the rules therefore trained
+**Other faults, other worlds.** Known kinds of fault flatter a judge. Three times, somebody who did not know the rules therefore trained
 runs of TRL on tasks of their own, with kinds of fault that nobody here had tried, labelled them by their outcome, and judged
 them once. An alarm of any family counts.
 
@@ -168,10 +168,13 @@ them once. An alarm of any family counts.
 |---|---|---|---|---|---|---|---|
 | first: 109 runs, 53 kinds (graders that fail, samplers and optimizers set wrongly) | 52 | 33, 34 | 27, 29 | 14 | 8, 6 | 32 | 3, 2 |
 | second: 108 runs, 59 kinds (preemptions, masks, adapters, crashes, caches) | 43 | 26, 20 | 19, 15 | 12 | 5, 3 | 31 | 0, 0 |
+| third: 137 runs, 74 kinds (templates, parsers, tokenizers, data, stale samplers, reference and shifted tokens) | 42 | 23, 22 | 19, 18 | 18 | 10, 7 | 36 | 1, 2 |
 
-Rules that were made afterwards bring the FAILING runs of the first to 44 and 37, with one HEALTHY run alarmed, and those of the second
-to 36 and 26, with none. Expect the figures of the table on faults that nobody has thought of. Nine of the 26 causes that were
-named in the second were wrong, most of them "the reward is being exploited" for any large KL.
+Rules that were made afterwards bring the FAILING runs of the first to 44 and 38, with one HEALTHY run alarmed, those of the second to
+36 and 26, with none, and those of the third to 30 and 27, with none. Expect the figures of the table on faults that nobody has thought
+of. In ten of the 42 of the third a wrong reward was learnt well, so that only the unlogged truth shows it. Nine of the 26 causes
+that were named in the second test were wrong, and nine of 23 in the third: "the reward is being exploited" for any large KL, and "the
+reward does not depend on the response" for updates that do not follow it.
 
 **What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
 are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
