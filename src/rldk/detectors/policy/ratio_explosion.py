@@ -64,9 +64,11 @@ class RatioExplosion(Detector):
 
     def check(self, view: View) -> Finding | None:
         ratio, spread = view.get("ratio_mean"), view.get("ratio_std")
-        level = ratio.level if ratio.ready and _is_mean(view, ratio.level) else 1.0
+        level = ratio.level if ratio.ready else 1.0
         wide = spread.ready and (spread.level > self.wide or spread.level > max(self.grown * spread.start, 1.0))
         near = 1.0 / self.factor <= level <= self.factor
+        if not near and not _is_mean(view, level):
+            level, near = 1.0, True
         if near and not wide:
             return None
         away = max(level, 1.0 / level) if level > 0 else float("inf")

@@ -23,6 +23,7 @@ SMALL = 0.15
 PREDICTED = 0.85
 """Share of the variance of returns from which the values count as predicting them. A judgement, above the 0.8 that
 single rows of sound runs of the corpus reach."""
+SURE = 5.0  # t value from which a rise is not questioned, however small
 RULED_OUT, FALL = 0.33, 2.0
 """Shares of the spread between responses: a rise that would be worth having, and a fall that is more than standing still."""
 MAIN_PART = 0.7
@@ -140,12 +141,9 @@ class Plateau(Detector):
         if series.n < view.rows(self.rows, 15):
             return ()
         trend = view.reward.trend
-        small = self._is_long(view, series.n) and abs(view.reward.rise) < SMALL * view.get("reward_std").level
-        late = series.n >= view.rows(2.0 * self.rows, 25)
-        small = small or (late and self._moved(view) > WANDERS and self._is_ruled_out(view))
         if self._is_high(view) or series.noise == 0.0:
             return ()
-        if not (trend < self.t + 0.5 or small) or self._learnt_at_once(view):
+        if not (trend < self.t + 0.5 or self._has_hardly_risen(view, series.n)) or self._learnt_at_once(view):
             return self._of_parts(view)
         clauses = self._clauses(view, series.n)
         if not clauses:
@@ -185,6 +183,14 @@ class Plateau(Detector):
         elif rows >= view.rows(1.5 * self.rows, 20) and not view.get("kl_mean").n and view.reward.trend < self.t:
             found.append("no_trend")
         return found
+
+    def _has_hardly_risen(self, view: View, rows: int) -> bool:
+        """Whether a trend beyond chance is next to nothing: over hundreds of rows, or while the policy has moved."""
+        if self._is_long(view, rows) and abs(view.reward.rise) < SMALL * view.get("reward_std").level:
+            return True
+        if view.reward.trend > SURE or rows < view.rows(2.0 * self.rows, 25):
+            return False
+        return self._moved(view) > WANDERS and self._is_ruled_out(view)
 
     def _is_ruled_out(self, view: View) -> bool:
         """Whether the reward has not risen by a third of the spread between responses: two standard errors above the trend."""

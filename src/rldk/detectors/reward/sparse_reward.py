@@ -90,8 +90,7 @@ class SparseReward(Detector):
         if value < self._worst_reward:
             self._worst_reward = value
             self._nothing.clear()
-        spread = view.get("reward_std")
-        self._nothing.append(value <= self._worst_reward and spread.index == view.index and spread.last <= ALIKE)
+        self._nothing.append(value <= self._worst_reward and _is_without_spread(view))
         if reward.n % EVERY == 0:
             self._found = reward.level <= self._worst_reward and self._is_sparse(self._window(view), reward.high)
         if not self._found:
@@ -109,6 +108,8 @@ class SparseReward(Detector):
 
     def _no_success(self, view: View) -> Finding | None:
         """Whether hardly any of the last rows has a response that earned something, where the log says so row by row."""
+        if not any(self._nothing):
+            return None
         nothing, rows = list(self._nothing), round(view.rows(LEAST, LEAST // 2))
         if len(nothing) < rows or not view.get("reward_std").slow > ALIKE:
             return None  # equal in all rows, which is a dead reward or a log with one response per row
@@ -137,3 +138,8 @@ class SparseReward(Detector):
         earlier, later = sum(recent[: rows // 2]), sum(recent[rows // 2 :])
         moved = high > least or any(recent)
         return moved and earlier + later <= (1.0 - self.share) * rows and later <= earlier + LUCK
+
+
+def _is_without_spread(view: View) -> bool:
+    spread = view.get("reward_std")
+    return spread.index == view.index and spread.last <= ALIKE

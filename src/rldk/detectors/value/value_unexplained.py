@@ -77,12 +77,14 @@ class ValueUnexplained(Detector):
         every = EVERY if view.steps_per_row == 1.0 else round(view.rows(EVERY, 10))
         if explained.n % every == 0 and explained.level == explained.level:
             self._earlier, self._before = self._before, explained.level
+        if not explained.level <= self.limit:
+            return ()
         evidence = {"explained_variance": explained.level}
-        if FIRST < explained.n <= view.rows(EARLY, 10) and explained.level < FAR_AT_FIRST:
+        if explained.n <= view.rows(EARLY, 10):
+            if explained.n <= FIRST or explained.level > FAR_AT_FIRST:
+                return ()
             message = f"After {explained.n} rows the values still explain {explained.level:.3g} of the variance of returns."
             return (Finding("", explained.level, FAR_AT_FIRST, message, evidence, clause="far_off_at_first"),)
-        if not explained.level <= self.limit or explained.n <= view.rows(EARLY, 10):
-            return ()
         found = []
         loss = view.get("value_loss")
         if explained.level < FAR and explained.slow < FAR and not loss.level < loss.first:
