@@ -74,7 +74,8 @@ def ppo_run(tmp_path_factory: pytest.TempPathFactory) -> PpoRun:
 
     folder = tmp_path_factory.mktemp("contract")
     callbacks = callbacks_of(folder)
-    trainer = trl_tiny.ppo_trainer(folder / "model", callbacks, UPDATES, save_strategy="steps", save_steps=UPDATES // 2)
+    saving = {"save_strategy": "steps", "save_steps": UPDATES // 2}
+    trainer = trl_tiny.ppo_trainer(folder / "model", callbacks, UPDATES, size={"layers": 2}, **saving)
     trl_tiny.settle()
     trainer.train()
     return PpoRun(folder, {type(one).__name__: one for one in callbacks})

@@ -48,7 +48,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ]  # fmt: skip
     trainer = trl_tiny.ppo_trainer(
         out / "t", callbacks, 2 * UPDATES, per_device_train_batch_size=8, gradient_accumulation_steps=2, num_mini_batches=2,
-        num_ppo_epochs=3, save_strategy="steps", save_steps=2,
+        num_ppo_epochs=3, save_strategy="steps", save_steps=2, size={"layers": 2},
     )  # fmt: skip
     trl_tiny.settle()
     trainer.train()

@@ -65,7 +65,7 @@ def same_reference(trainer: Any) -> None:
 
 
 def shared_weights(trainer: Any) -> None:
-    trainer.ref_model.model.layers[1] = trainer.model.policy.model.layers[1]
+    trainer.ref_model.model.layers[0] = trainer.model.policy.model.layers[0]
 
 
 @pytest.mark.parametrize("change", [same_reference, shared_weights])

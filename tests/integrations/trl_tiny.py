@@ -1,4 +1,4 @@
-"""A world small enough to train in seconds: a tokenizer, a Llama of two layers, prompts, and rewards by rule.
+"""A world small enough to train in seconds: a tokenizer, a Llama of one layer, prompts, and rewards by rule.
 
 Everything is made here from a seed; nothing is downloaded. It needs only torch, transformers, datasets and TRL, of any
 version that rldk supports.
@@ -42,7 +42,7 @@ def tokenizer() -> Any:
     return made
 
 
-def config(hidden: int = 32, layers: int = 2) -> Any:
+def config(hidden: int = 32, layers: int = 1) -> Any:
     from transformers import LlamaConfig
 
     return LlamaConfig(
