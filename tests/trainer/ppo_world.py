@@ -39,7 +39,7 @@ def build(folder: Path, seed: int = 0) -> Path:
     ).save_pretrained(str(folder / "model"))
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=WORDS + 4, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        vocab_size=WORDS + 4, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2,
         num_key_value_heads=1, max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(str(folder / "model"))

@@ -105,7 +105,7 @@ def test_weights_that_are_not_finite_are_neither_a_result_nor_a_checkpoint(stage
 @STAGES
 def test_a_full_disk_costs_a_checkpoint_and_leaves_no_rubbish(stage: str, world: Path, tmp_path: Path) -> None:
     """The operating system refuses files above a size that logs do not reach, but checkpoints do."""
-    limit = 18_000
+    limit = 12_000
     code = (
         "import resource, runpy, sys\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
