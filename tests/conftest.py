@@ -18,11 +18,12 @@ SLOW = ("integrations", "trainer", "dashboard", "testing", "meta", "report")
 GROUPS = {
     "trl": re.compile(r"test_trl_(?!processes|versions)|test_2_trl|test_\w+_same_as_trl|test_ppo_benchmark|test_public_names"),
     "warm": re.compile(
-        r"test_(5_pipeline|frameworks|lora_stages|memory_plan|ppo_(memory|outcomes|resume)|sharded_runs|stage_runs|warm_processes)\b"
+        r"test_(5_pipeline|frameworks|lora_stages|memory_plan|ppo_(memory|outcomes|resume)|sharded_runs|stage_runs|trl_processes)\b"
+        r"|test_warm_processes"
     ),
 }
 """Files that one worker gets, which come first. Those of `trl` train with TRL in the process of the tests, and importing it takes
-10 s; those of `warm` fork their trainings from a process that takes 4 s to start (tests/trainer/warm_processes.py)."""
+10 s; those of `warm` fork their trainings from a process that takes 7 s to start (tests/trainer/warm_processes.py)."""
 
 
 def group_of(path: str) -> str | None:

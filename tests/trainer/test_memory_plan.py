@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.full
 sys.path.insert(0, str(Path(__file__).parent))
 
-from warm_processes import MEASURED, warm  # noqa: E402
+from warm_processes import warm  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = 0.3  # as the plan says
@@ -58,7 +58,7 @@ def test_the_plan_is_near_the_measured_peak(small_world: Path, tmp_path: Path, s
     words = f"--from_weight none --tokenizer dataset/tokenizer --max_steps 1 --no_rldk --num_threads 1 --save_interval 0 {flags}"
     given = [*words.split(), "--save_dir", str(tmp_path / "out"), "--model_config", str(config(tmp_path, **shape))]
     command = ["-c", MEASURE, str(ROOT / "trainer"), f"train_{stage}", *given]
-    done = warm(**MEASURED).run(command, cwd=small_world, env=os.environ)
+    done = warm().run(command, cwd=small_world, env=os.environ)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert abs(found["peak"] / found["plan"]["total"] - 1.0) < TOLERANCE, found

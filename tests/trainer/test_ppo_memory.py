@@ -19,7 +19,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 
 from ppo_world import build, command, events_of, same  # noqa: E402
-from warm_processes import MEASURED, warm  # noqa: E402
+from warm_processes import warm  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_peak_memory_is_that_of_a_pass_and_not_of_a_step(world: Path, tmp_path: 
         words = command(
             world, tmp_path / str(passes), *flags, f"--accumulation_steps={passes}", "--inject=constant_reward", "--no_rldk"
         )
-        done = warm(**MEASURED).run(["-c", PEAK, str(ROOT / "trainer"), str(HERE), *words], cwd=tmp_path, env=os.environ)
+        done = warm().run(["-c", PEAK, str(ROOT / "trainer"), str(HERE), *words], cwd=tmp_path, env=os.environ)
         assert done.returncode == 0 and "peak 0" in done.stdout, done.stderr[-2000:]
         peaks.append(int(done.stdout.split()[-1]))
     assert peaks[1] < 1.15 * peaks[0], peaks

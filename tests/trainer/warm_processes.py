@@ -1,10 +1,10 @@
 """Run scripts in processes that are forked from one which has torch and transformers in memory already.
 
-Importing both costs 2.5 s of processor time, and TRL's trainers 10 s, more than most trainings of the tests. A `Warm` process
+Importing both costs 5 s of processor time, and TRL's trainers 2 s, more than most trainings of the tests. A `Warm` process
 imports the modules once, in a single thread, and then forks one child for each script. A child is a process like any other: it
 has its own arguments, environment, working directory, output and exit status, and it can be killed. What it does not test is
 start-up: every script has a test that starts it with a fresh interpreter. Settings that a module reads while it is imported
-must be given to the `Warm` process.
+must be among the `SETTINGS`.
 
 As a script, this file is that process: it reads one request per line, and answers with the ids of children and their ends.
 """
@@ -23,15 +23,18 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 SETTINGS = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "PYTHONWARNINGS": "ignore"}
 SETTINGS |= {"JE_ARROW_MALLOC_CONF": "background_thread:false"}  # no thread of pyarrow's allocator
-MEASURED = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-"""For a process whose memory is measured: what is freed goes back at once."""
+SETTINGS |= {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+"""Some tests measure memory: what is freed goes back at once."""
+SETTINGS |= {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TRL_EXPERIMENTAL_SILENCE": "1", "WANDB_MODE": "offline"}
 
 MODULES = ("torch", "torch.distributed", "transformers", "transformers.models.llama.modeling_llama", "accelerate", "peft")
+TRAINERS = ("trl.trainer.grpo_trainer", "trl.experimental.ppo")
 
 
 class Child:
@@ -155,9 +158,9 @@ def rank_settings(count: int) -> list[dict[str, str]]:
 
 
 @cache
-def warm(*modules: str, **settings: str) -> Warm:
-    """The process of this test session that has `MODULES` and `modules`, started when it is first asked for."""
-    return Warm((*MODULES, *modules), **settings)
+def warm() -> Warm:
+    """The process of this test session that has torch, transformers and TRL, started when it is first asked for."""
+    return Warm((*MODULES, *(TRAINERS if find_spec("trl") else ())))
 
 
 def serve(modules: Sequence[str]) -> None:
