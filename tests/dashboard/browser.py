@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -35,6 +35,7 @@ def chromium() -> Iterator[Any]:
         pytest.skip("Debian's chromium is not installed (make chromium)")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=found, args=ARGUMENTS)
+        browser.new_context(accept_downloads=True)
         try:
             yield browser
         finally:
@@ -42,19 +43,33 @@ def chromium() -> Iterator[Any]:
 
 
 class Visit:
-    """One look at the dashboard: a page, its complaints, and the addresses it asked."""
+    """One look at the dashboard: a page, its complaints, and the addresses it asked.
 
-    def __init__(self, browser: Any, url: str, **context: Any) -> None:
+    Visits one after another are made in the same tab, which keeps the compiled scripts: they are most of the work. A visit with
+    options of a context has a tab and a cache of its own.
+    """
+
+    busy: ClassVar[set[Any]] = set()
+
+    def __init__(self, browser: Any, url: str, height: int = 900, **context: Any) -> None:
         self.url = url
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **context})
-        self.page = self.context.new_page()
+        self.context = browser.new_context(**context) if context else browser.contexts[0]
+        free = [page for page in self.context.pages if page not in self.busy]
+        self.page = free[0] if free else self.context.new_page()
+        self.busy.add(self.page)
         self.page.set_default_timeout(PATIENCE)
+        if "viewport" not in context:
+            self.page.set_viewport_size({"width": 1280, "height": height})
         self.complaints: list[str] = []
         self.asked: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text) if message.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.heard = {
+            "console": lambda message: self.complaints.append(message.text) if message.type == "error" else None,
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "dialog": lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()),
+            "request": lambda request: self.asked.append(request.url),
+        }
+        for name, take in self.heard.items():
+            self.page.on(name, take)
 
     def go(self, query: str = "", wait: str = ".js-plotly-plot .main-svg") -> Visit:
         """Open the page, and wait for something on it; by default for a plot of its own."""
@@ -99,4 +114,10 @@ class Visit:
         assert "Traceback" not in self.text()
 
     def close(self) -> None:
-        self.context.close()
+        """Leave the tab to the next visit."""
+        self.busy.remove(self.page)
+        for name, take in self.heard.items():
+            self.page.remove_listener(name, take)
+        self.page.goto("about:blank")
+        if self.context is not self.context.browser.contexts[0]:
+            self.context.close()

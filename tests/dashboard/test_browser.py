@@ -47,7 +47,7 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory, browser: Any, sick_event
 
 @pytest.fixture
 def visit(browser: Any, dashboard: Dashboard) -> Iterator[Visit]:
-    made = Visit(browser, dashboard.url, accept_downloads=True, viewport={"width": 1280, "height": 1400})
+    made = Visit(browser, dashboard.url, height=1400)
     yield made
     made.check()
     made.close()
@@ -81,7 +81,7 @@ def test_a_run_is_shown_with_its_verdict_its_story_and_its_curves(visit: Visit, 
 
 
 def test_the_run_is_seen_before_the_scripts_are_there_and_gives_way_to_the_plots(browser: Any, dashboard: Dashboard) -> None:
-    visit = Visit(browser, dashboard.url)
+    visit = Visit(browser, dashboard.url, locale="en-GB")  # a context of its own, which has no script yet
     held: list[Any] = []
     visit.page.route("**/rldk/plotly.js", lambda route: held.append(route))
     visit.go("?run=sick_events.jsonl", "[data-rldk=first] svg")
