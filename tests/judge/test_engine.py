@@ -73,7 +73,7 @@ def test_live_equals_offline(events: list[Event]) -> None:
 
 @pytest.mark.parametrize("name", ["entropy_explosion", "nonfinite_metric", "kl_explosion"])
 def test_saved_and_restored_at_every_position(name: str) -> None:
-    events = faulty(name, seed=3, steps=150, onset=50)
+    events = faulty(name, seed=3, steps=100, onset=40)
     whole = run(Engine(), events)
     assert whole.anomalies
     engine = Engine()

@@ -112,14 +112,14 @@ def text(said: tuple[list[Anomaly], list[Note]]) -> str:
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_on_healthy_runs(profile, seed):
-    events = healthy(profile, steps=400, seed=seed)
+    events = healthy(profile, steps=300, seed=seed)
     assert text(engine(events)) == text(plain_loop(events))
 
 
 @pytest.mark.parametrize(("number", "fault"), list(enumerate(FAULTS)))
 def test_on_faulty_runs(number, fault):
     profiles = FAULTS[fault].profiles
-    events = faulty(fault, profiles[number % len(profiles)], steps=500, onset=150, seed=5)
+    events = faulty(fault, profiles[number % len(profiles)], steps=300, onset=120, seed=5)
     assert text(engine(events)) == text(plain_loop(events))
 
 

@@ -20,7 +20,7 @@ def found(monitor: Monitor) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", sorted(FAULTS.keys() - {"step_regression"}))  # a scan reads steps that go back as two runs
 def test_each_fault(name: str, tmp_path: Path, scan: Any) -> None:
     with Monitor(tmp_path, run_id="sick") as monitor:
-        for event in faulty(name, steps=400, onset=200, seed=3):
+        for event in faulty(name, steps=240, onset=120, seed=3):
             monitor.observe(event)
     judged = scan(tmp_path / "sick_events.jsonl")
     assert judged["anomalies"] == found(monitor)
