@@ -14,7 +14,7 @@ import pytest
 pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("default")]
 pytest.importorskip("trl")
 
-STEPS = 4
+STEPS = 2
 
 
 def weights(trainer: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def test_a_failing_part_leaves_training_and_log_unharmed(
     monkeypatch.setattr(PARTS[part], broken)
     with caplog.at_level(logging.WARNING, "rldk"):
         watched = callback(tmp_path / "rldk", report_to="tensorboard")
-        trainer = train("ppo", tmp_path / "t", [watched], save_strategy="steps", save_steps=2)
+        trainer = train("ppo", tmp_path / "t", [watched], save_strategy="steps", save_steps=1)
     for name, tensor in weights(trainer).items():
         assert torch.equal(tensor, bare["ppo"][name]), name
     assert steps_in(tmp_path / "rldk" / "run_events.jsonl") == list(range(1, STEPS + 1))

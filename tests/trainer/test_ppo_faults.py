@@ -127,10 +127,10 @@ def test_stop_on_critical_stops_with_a_checkpoint_and_the_reason(world, tmp_path
 
 
 def test_a_learning_rate_far_too_high_is_seen(world, tmp_path: Path) -> None:
-    run(world, tmp_path, "--max_steps=70", "--inject=lr=100@30", "--save_interval=0")
+    run(world, tmp_path, "--max_steps=45", "--inject=lr=100@20", "--save_interval=0")
     report = json.loads((tmp_path / "ppo_final_report.json").read_text())
     found = [anomaly for anomaly in report["anomalies"] if anomaly["severity"] == "critical"]
-    assert found and min(anomaly["step"] for anomaly in found) >= 30
+    assert found and min(anomaly["step"] for anomaly in found) >= 20
 
 
 @pytest.mark.parametrize("text", ["nonsense", "lr=fast", "lr@soon", ""])

@@ -120,11 +120,11 @@ def test_the_console_line_is_that_of_the_contract(tmp_path: Path, capsys: pytest
 def test_the_log_of_a_whole_stage_is_judged_healthy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rldk.cli.main import main
 
-    assert run("pretrain", tmp_path, "--epochs", "20", "--learning_rate", "4e-3", steps=150) == 0
+    assert run("pretrain", tmp_path, "--epochs", "20", "--learning_rate", "4e-3", steps=100) == 0
     capsys.readouterr()
     assert main(["scan", str(tmp_path / "pretrain_events.jsonl"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["runs"][0]
-    assert (found["events"], found["verdict"], found["anomalies"]) == (150, "healthy", [])
+    assert (found["events"], found["verdict"], found["anomalies"]) == (100, "healthy", [])
 
 
 def test_the_first_step_of_dpo_is_neutral(chain: Path) -> None:
@@ -238,10 +238,10 @@ def test_on_nonfinite_stop_leaves_a_checkpoint_of_good_weights(tmp_path: Path) -
 
 
 def test_a_learning_rate_that_explodes_is_stopped_by_the_monitor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--inject", "lr=3000@60", "--stop_on", "critical", "--epochs", "100", "--grad_clip", "0"]
-    assert run("pretrain", tmp_path, *flags, steps=150) == 1
+    flags = ["--inject", "lr=3000@40", "--stop_on", "critical", "--epochs", "100", "--grad_clip", "0"]
+    assert run("pretrain", tmp_path, *flags, steps=110) == 1
     stopped = int(re.search(r"stopped after step (\d+): the monitor", capsys.readouterr().out).group(1))
-    assert 60 <= stopped < 150
+    assert 40 <= stopped < 110
     assert (tmp_path / f"checkpoints/pretrain/step_{stopped:08d}").is_dir()
 
 
