@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,13 @@ def dashboard(tmp_path_factory: pytest.TempPathFactory, browser: Any, sick_event
     write(folder / "calm_events.jsonl", healthy("grpo", 200, 3))
     (folder / "sick_checkpoint_summary.csv").write_text("step,verdict,drift\n100,healthy,0.01\n200,damaged,0.5\n")
     with Dashboard(folder, port=0) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Dashboard]:
+    """A dashboard that refreshes often, of a folder that comes later."""
+    with Dashboard(tmp_path_factory.mktemp("live") / "later", port=0, refresh_seconds=0.4) as running:
         yield running
 
 
@@ -109,11 +118,11 @@ def test_the_run_is_seen_without_any_script(browser: Any, dashboard: Dashboard) 
     visit.close()
 
 
-def test_plots_stay_where_they_are_and_take_what_is_new(browser: Any, tmp_path: Path) -> None:
+def test_plots_stay_where_they_are_and_take_what_is_new(live: Dashboard, browser: Any) -> None:
     events = healthy("ppo", 130, 1)
-    log = write(tmp_path / "live_events.jsonl", events[:100])
-    with Dashboard(tmp_path, port=0, refresh_seconds=0.3) as dashboard:
-        visit = Visit(browser, dashboard.url).go()
+    log = write(Path(live.folder) / "growing_events.jsonl", events[:100])
+    with closing(Visit(browser, live.url)) as visit:
+        visit.go("?run=growing_events.jsonl")
         visit.until(ALL_DRAWN)
         visit.page.evaluate(
             "() => document.querySelectorAll('.js-plotly-plot').forEach((plot, n) => { plot.testNumber = n + 1; })"
@@ -132,7 +141,6 @@ def test_plots_stay_where_they_are_and_take_what_is_new(browser: Any, tmp_path: 
         visit.until(f"() => {FIRST_PLOT} && Math.max(...{FIRST_PLOT}._fullData[0].x) === {events[-1].step}")
         assert [plot["number"] for plot in visit.plots()] == [n + 1 for n in range(drawn)]
         visit.check()
-        visit.close()
 
 
 def test_only_what_is_near_the_window_is_drawn(visit: Visit) -> None:
@@ -236,13 +244,14 @@ with EventWriter(Path(sys.argv[1])) as log:
 """
 
 
-def test_a_live_run_appears_moves_and_raises_its_alert(browser: Any, tmp_path: Path) -> None:
-    with Dashboard(tmp_path / "later", port=0, refresh_seconds=0.5) as dashboard:
-        visit = Visit(browser, dashboard.url)
+def test_a_live_run_appears_moves_and_raises_its_alert(live: Dashboard, browser: Any) -> None:
+    folder = Path(live.folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    with closing(Visit(browser, live.url)) as visit:
         visit.go(wait="[data-rldk=empty]")
         assert "does not exist yet" in visit.text()
-        (tmp_path / "later").mkdir()
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "later" / "live_events.jsonl")]) as writer:
+        folder.mkdir()
+        with subprocess.Popen([sys.executable, "-c", WRITER, str(folder / "live_events.jsonl")]) as writer:
             try:
                 visit.page.wait_for_selector("[data-rldk=header]")
                 assert "live" in visit.text("[data-rldk=age]")
@@ -257,4 +266,3 @@ def test_a_live_run_appears_moves_and_raises_its_alert(browser: Any, tmp_path: P
             finally:
                 writer.terminate()
         visit.check()
-        visit.close()

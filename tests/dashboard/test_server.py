@@ -42,7 +42,9 @@ def listens(port: int) -> bool:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     pytest.importorskip("streamlit")
-    with Dashboard(tmp_path_factory.mktemp("runs"), port=0) as dashboard:
+    folder = tmp_path_factory.mktemp("runs")
+    write(folder / "r_events.jsonl", [Event(n, {"reward_mean": 0.1 * n, "kl_mean": 0.02}) for n in range(40)])
+    with Dashboard(folder, port=0) as dashboard:
         yield dashboard
 
 
@@ -60,26 +62,23 @@ def test_it_answers_on_this_machine_only(running: Dashboard) -> None:
 
 
 @pytest.mark.full
-def test_the_first_answer_shows_the_run_but_not_under_a_name_of_somebody_elses(tmp_path: Path) -> None:
+def test_the_first_answer_shows_the_run_but_not_under_a_name_of_somebody_elses(running: Dashboard) -> None:
     import plotly
 
-    write(tmp_path / "r_events.jsonl", [Event(n, {"reward_mean": 0.1 * n, "kl_mean": 0.02}) for n in range(40)])
-    with Dashboard(tmp_path, port=0) as dashboard:
+    def page(host: str) -> str:
+        request = urllib.request.Request(f"{running.url}/?run=r_events.jsonl", headers={"Host": host})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return str(answer.read().decode())
 
-        def page(host: str) -> str:
-            request = urllib.request.Request(f"{dashboard.url}/?run=r_events.jsonl", headers={"Host": host})
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                return str(answer.read().decode())
-
-        assert soon(lambda: '<div id="rldk-first"' in page(f"localhost:{dashboard.port}"))
-        found = page("localhost")
-        assert "<h1>r</h1>" in found and "40 events" in found and found.count("<svg") == 2
-        with pytest.raises(urllib.error.HTTPError, match="403") as refused:
-            page("evil.example")
-        refused.value.close()
-        with urllib.request.urlopen(f"{dashboard.url}{PLOTLY}", timeout=20) as answer:
-            script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-            assert answer.read() == script.read_bytes() and "javascript" in answer.headers["content-type"]
+    assert soon(lambda: '<div id="rldk-first"' in page(f"localhost:{running.port}"))
+    found = page("localhost")
+    assert "<h1>r</h1>" in found and "40 events" in found and found.count("<svg") == 2
+    with pytest.raises(urllib.error.HTTPError, match="403") as refused:
+        page("evil.example")
+    refused.value.close()
+    with urllib.request.urlopen(f"{running.url}{PLOTLY}", timeout=20) as answer:
+        script = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+        assert answer.read() == script.read_bytes() and "javascript" in answer.headers["content-type"]
 
 
 @pytest.mark.full
