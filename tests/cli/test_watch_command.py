@@ -49,7 +49,7 @@ def test_a_log_that_comes_later_and_grows_is_followed(tmp_path: Path, capsys: py
     events = faulty("entropy_explosion", "ppo", steps=250, onset=80, seed=1)
 
     def write() -> None:
-        time.sleep(0.6)
+        time.sleep(0.3)
         with EventWriter(log) as writer:
             for event in events:
                 event.model_info["run_id"] = "live"
@@ -58,7 +58,7 @@ def test_a_log_that_comes_later_and_grows_is_followed(tmp_path: Path, capsys: py
 
     thread = threading.Thread(target=write)
     thread.start()
-    main(["watch", str(log), "--idle", "3", "--every", "0.3"])
+    main(["watch", str(log), "--idle", "2", "--every", "0.3"])
     thread.join()
     told = lines_of(capsys)
     assert told[0] == f"waiting for {log}" and told[-1].startswith("live: critical after 250 events")
@@ -74,7 +74,7 @@ def test_a_log_that_is_started_over_is_judged_anew(tmp_path: Path, capsys: pytes
             writer.write(Event(n, {"reward_mean": 0.1 * n, "kl_mean": 0.1}))
 
     def replace() -> None:
-        time.sleep(0.8)
+        time.sleep(0.4)
         fresh = tmp_path / "fresh"
         rows = [Event(n, {"reward_mean": 0.1 + 0.01 * (n % 3), "kl_mean": 0.1}) for n in range(12)]
         fresh.write_bytes(b"".join(row.to_json() + b"\n" for row in rows))
@@ -82,7 +82,7 @@ def test_a_log_that_is_started_over_is_judged_anew(tmp_path: Path, capsys: pytes
 
     thread = threading.Thread(target=replace)
     thread.start()
-    main(["watch", str(log), "--idle", "3"])
+    main(["watch", str(log), "--idle", "2"])
     thread.join()
     assert lines_of(capsys)[-1].startswith("r: healthy after 12 events")
 
@@ -100,12 +100,12 @@ def test_a_log_of_another_framework_is_read_again_when_it_has_changed(tmp_path: 
     log.write_text(state(20))
 
     def grow() -> None:
-        time.sleep(0.8)
+        time.sleep(0.4)
         log.write_text(state(31))
 
     thread = threading.Thread(target=grow)
     thread.start()
-    main(["watch", str(log), "--idle", "3"])
+    main(["watch", str(log), "--idle", "2"])
     thread.join()
     assert "after 30 events" in lines_of(capsys)[-1]
 

@@ -396,15 +396,15 @@ def test_a_file_of_one_line_of_100_megabytes(start: bytes, tmp_path: Path) -> No
     assert answer["megabytes"] < 450
 
 
-def test_a_million_distinct_keys(tmp_path: Path) -> None:
+def test_three_hundred_thousand_distinct_keys(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     with path.open("wb") as file:
-        for step in range(10_000):
+        for step in range(3_000):
             keys = ",".join(f'"key_{step * 100 + n}":{n}' for n in range(100))
             file.write(f'{{"step":{step},"metrics":{{"loss":0.5,{keys}}}}}\n'.encode())
     answer = measure(path)
-    assert answer["rows"] == 10_000 and any("different keys" in said for said in answer["said"])
-    assert answer["megabytes"] < 500
+    assert answer["rows"] == 3_000 and any("different keys" in said for said in answer["said"])
+    assert answer["megabytes"] < 300
     assert answer["seconds"] < 60
 
 

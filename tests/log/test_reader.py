@@ -109,9 +109,9 @@ def test_a_file_that_this_user_may_not_read(run_script, closed):
         shutil.rmtree(folder)
 
 
-def test_a_million_keys_in_one_event(tmp_path):
+def test_two_hundred_thousand_keys_in_one_event(tmp_path):
     path = tmp_path / "events.jsonl"
-    metrics = {f"k{n}": 1.0 for n in range(1_000_000)}
+    metrics = {f"k{n}": 1.0 for n in range(200_000)}
     with EventWriter(path) as writer:
         assert writer.write(Event(1, metrics))
         assert writer.write(Event(2))

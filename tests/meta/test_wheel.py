@@ -34,7 +34,8 @@ def python(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "bin/python"
     run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
     wheel = next(release.glob("*.whl"))
-    run([sys.executable, "-m", "pip", "--quiet", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)])
+    install = ["install", "--no-deps", "--no-index", "--no-compile", str(wheel)]
+    run([sys.executable, "-m", "pip", "--quiet", "--python", str(python), *install])
     site = Path(run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]).stdout.strip())
     installed = next(Distribution.discover(name="rldk", path=[str(site)]))
     for needed in dependencies(installed):
