@@ -36,7 +36,7 @@ def trained(kind: str, folder: Path, blocked: bool, updates: int = 10) -> Any:
 
     made: Any
     if kind == "PPO":
-        made = trl_tiny.ppo_trainer(folder / "t", [watched(folder / "rldk")], updates, response_length=40)
+        made = trl_tiny.ppo_trainer(folder / "t", [watched(folder / "rldk")], updates, response_length=40, num_ppo_epochs=1)
         generation = made.model.policy.generation_config
     else:
         made = trl_tiny.group_trainer(kind, folder / "t", [watched(folder / "rldk")], updates, max_completion_length=40)
