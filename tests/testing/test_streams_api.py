@@ -35,7 +35,7 @@ def test_a_fault_is_repeatable() -> None:
 @pytest.mark.parametrize(("name", "profile"), CASES)
 def test_a_sick_run_is_its_twin_until_the_onset(name: str, profile: str) -> None:
     onset, seed = 61, 11
-    sick, well = faulty(name, profile, 200, onset, seed), twin(name, profile, 200, seed)
+    sick, well = faulty(name, profile, 100, onset, seed), twin(name, profile, 100, seed)
     before = [event for event in well if event.step < onset]
     assert [content(event) for event in sick[: len(before)]] == [content(event) for event in before]
     assert [content(event) for event in sick] != [content(event) for event in well]
