@@ -114,16 +114,18 @@ def test_weights_of_16_bits_train(world: Path, tmp_path: Path) -> None:
 
 
 PEAK = """
-import resource, sys
+import re, sys
 sys.path[:0] = sys.argv[1:3]
 import train_ppo
+had = lambda name: int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
+before = had("VmRSS")
 status = train_ppo.main(sys.argv[3:])
-print("peak", status, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print("peak", status, had("VmHWM") - before)
 """
 
 
 def test_peak_memory_is_that_of_a_pass_and_not_of_a_step(world: Path, tmp_path: Path) -> None:
-    """A wide vocabulary makes logits the largest thing there is: those of a whole step would be hundreds of megabytes."""
+    """A wide vocabulary makes logits the largest thing there is: those of eight passes would double the peak."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     wide = tmp_path / "wide"
@@ -133,7 +135,7 @@ def test_peak_memory_is_that_of_a_pass_and_not_of_a_step(world: Path, tmp_path: 
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(str(wide))
     peaks = []
-    for passes in (1, 16):
+    for passes in (1, 8):
         flags = (
             f"--model_path={wide}",
             f"--tokenizer={world / 'model'}",
@@ -147,7 +149,7 @@ def test_peak_memory_is_that_of_a_pass_and_not_of_a_step(world: Path, tmp_path: 
         done = warm().run(["-c", PEAK, str(ROOT / "trainer"), str(HERE), *words], cwd=tmp_path, env=os.environ)
         assert done.returncode == 0 and "peak 0" in done.stdout, done.stderr[-2000:]
         peaks.append(int(done.stdout.split()[-1]))
-    assert peaks[1] < 1.15 * peaks[0], peaks
+    assert peaks[1] < 1.3 * peaks[0], peaks
 
 
 def test_a_small_model_gets_one_thread_and_says_so(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
