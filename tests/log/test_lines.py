@@ -64,6 +64,14 @@ def test_any_content_in_any_blocks(content, cuts, limit):
     assert problems.total == len(bad)
 
 
+@pytest.mark.parametrize("cut", [0, 5, 13, 24])
+def test_a_line_as_long_as_the_limit_is_kept(cut):
+    content, problems = b"a" * 10 + b"\n" + b"b" * 10 + b"\n" + b"c" * 10, LineProblems()
+    splitter = LineSplitter(10, problems)
+    found = splitter.feed(content[:cut]) + splitter.feed(content[cut:]) + splitter.finish()
+    assert found == [(1, b"a" * 10), (2, b"b" * 10), (3, b"c" * 10)] and problems.total == 0
+
+
 def test_a_line_that_is_too_long_is_located(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(b"a\n" + b"x" * 3_000_000 + b"\nb\n" + b"y" * 11 + b"\n" + b"z" * 11)
