@@ -49,20 +49,22 @@ def without_place(run: dict[str, Any]) -> dict[str, Any]:
     ("framework", "verdict"), [*((name, "critical") for name in CONSOLES), ("trl", "healthy"), ("minimind", "healthy")]
 )
 def test_the_verdict_is_that_of_a_scan_of_the_file(
-    framework: str, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    framework: str, verdict: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sick = faulty("entropy_explosion", "grpo", steps=250, onset=80, seed=1)
     events = sick if verdict == "critical" else healthy("grpo", 200, seed=0)
     console = tmp_path / "console.log"
     console.write_text(CONSOLES[framework](events), encoding="utf-8", newline="")
     main(["scan", str(console), "--json"])
-    scanned = json.loads(capsys.readouterr().out)["runs"]
-    done = rldk_run(tmp_path, ["cat", str(console)], "--result", "found.json")
-    assert done.returncode == 0 and done.stdout == console.read_bytes() == (tmp_path / "kept.log").read_bytes()
+    scanned = json.loads(capfdbinary.readouterr().out)["runs"]
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--log", "kept.log", "--result", "found.json", "--", "cat", str(console)]) == 0
+    said = capfdbinary.readouterr()
+    assert said.out == console.read_bytes() == (tmp_path / "kept.log").read_bytes()
     found = json.loads((tmp_path / "found.json").read_text())["runs"]
     assert [one["verdict"] for one in found] == [verdict]
     assert list(map(without_place, found)) == list(map(without_place, scanned))
-    assert f"kept: {verdict} after {len(events)} events" in done.stderr.decode()
+    assert f"kept: {verdict} after {len(events)} events" in said.err.decode()
 
 
 def test_rows_on_stdout_keep_their_bars_on_stderr_and_the_streams_stay_apart(tmp_path: Path) -> None:
