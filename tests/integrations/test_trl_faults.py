@@ -55,5 +55,5 @@ def test_a_kl_coefficient_of_0_from_the_start_is_a_note(tmp_path: Path) -> None:
 def test_a_healthy_run_has_nothing_critical(kind: str, tmp_path: Path) -> None:
     import trl_faults
 
-    found = trl_faults.run(kind, "none", tmp_path, updates=25)
+    found = trl_faults.run(kind, "none", tmp_path, updates=15)
     assert found.error is None and found.first_critical() is None

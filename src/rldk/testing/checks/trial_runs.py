@@ -124,7 +124,7 @@ def told(engine: Engine) -> str:
     return json.dumps([[anomaly.to_dict() for anomaly in engine.anomalies], engine.state_dict()])
 
 
-def wild_streams(detector: Detector, count: int = 4) -> Iterator[list[Event]]:
+def wild_streams(detector: Detector, count: int = 3) -> Iterator[list[Event]]:
     """Wild streams of the metrics that a detector looks at."""
     return (list(_wild(detector.all_metrics(), seed)) for seed in range(count))
 
