@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "trainer"))
+
+from warm_processes import Warm
 
 from rldk.cli.main import main
 from rldk.integrations.attach import TARGETS
@@ -28,15 +34,25 @@ HIDE = "import sys; sys.modules.update(dict.fromkeys(('bitsandbytes', 'peft')))\
 """Transformers imports these where it finds them, which takes 2 s; no snippet needs them."""
 
 
+@pytest.fixture(scope="module")
+def loaded() -> Iterator[Warm]:
+    """A process that has rldk in memory, for the snippets that get no further than to the package that is missing."""
+    made = Warm(("numpy", "rldk.monitor", "rldk.integrations.attach"))
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize(("page", "snippet"), SNIPPETS, ids=[page for page, _ in SNIPPETS])
-def test_a_snippet_runs_or_names_the_package_to_install(page: str, snippet: str, tmp_path: Path) -> None:
-    words = [sys.executable, "-c", HIDE + snippet]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+def test_a_snippet_runs_or_names_the_package_to_install(page: str, snippet: str, tmp_path: Path, loaded: Warm) -> None:
     packages = {"huggingface": "transformers", "trackers": "wandb", "roll": "wandb"}
     packages |= {name: package for name, (package, _) in TARGETS.items()}
+    words = ["-c", HIDE + snippet]
     if importlib.util.find_spec(packages[page]) is None:
+        done = loaded.run(words, cwd=tmp_path, env=os.environ)
         assert done.returncode == 1 and "pip install" in done.stderr.splitlines()[-1]
     else:
+        words.insert(0, sys.executable)
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
 
 
