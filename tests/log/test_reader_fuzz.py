@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from rldk.core.event import Event
@@ -42,10 +42,13 @@ def is_event(line: bytes) -> bool:
     if not isinstance(row, dict) or not isinstance(row.get("metrics", {}), dict | None):
         return False
     step = row.get("step")
+    if isinstance(step, bool):
+        return False
     try:
-        return not isinstance(step, bool) and step is not None and float(step) == int(float(step))
+        whole = step if isinstance(step, int) else int(float(step))
+        return (isinstance(step, int) or float(step) == whole) and -(2**63) <= whole < 2**63
     except (TypeError, ValueError, OverflowError):
-        return isinstance(step, int)
+        return False
 
 
 @settings(deadline=None)
@@ -64,6 +67,7 @@ mixed = st.lists(st.one_of(events, garbage, likely, values), max_size=12)
 
 @settings(deadline=None)
 @given(mixed, st.sampled_from([b"\n", b"\r\n"]), st.booleans())
+@example([{"step": 2.0**63}, {"step": 2**63}, {"step": 2**63 - 1}, {"step": -(2**63)}, {"step": "1e19"}], b"\n", True)
 def test_every_intact_event_is_found_and_everything_else_located(tmp_path_factory, given_lines, newline, ended):
     path = tmp_path_factory.mktemp("fuzz") / "events.jsonl"
     lines = []
