@@ -120,7 +120,7 @@ def test_a_reward_that_has_not_risen_while_the_policy_moves_is_critical(told, se
     if logged:
         rows["reward_std"] = np.full(200, 0.4)
     found = {clause: index for index, _, clause in told(Plateau(), rows, TOKEN)}
-    assert 30 <= min(found.get("gains_nothing", ROWS), found.get("wanders_on", ROWS)) <= 60
+    assert 30 <= min(found.get("gains_nothing", ROWS), found.get("wanders_on", ROWS)) <= 90
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -90,8 +90,8 @@ class Plateau(Detector):
             persist=8, min_rows=4,
         ),
         "wanders_on": Clause(
-            "after 45 updates and more the policy has moved, and the reward has not improved", "critical",
-            "corpus: as above; all healthy runs that moved that far show a trend by then",
+            "after 45 updates the policy has moved, and the reward has risen by less than a seventh of the rewards' spread",
+            "critical", "corpus: as above; all healthy runs that moved that far show a trend by then",
             persist=10, min_rows=4,
         ),
         "gains_nothing": Clause(
@@ -163,7 +163,8 @@ class Plateau(Detector):
         if moved > WANDERS and rows >= view.rows(self.rows, 20) and rise > -FALL:
             series = view.get("kl_mean")
             left = moved * (1.0 - max(series.start, 0.0) / series.slow)  # what was there in the first rows is not movement
-            found += ["wanders", *(["wanders_on"] if left > WANDERS and rows >= view.rows(1.5 * self.rows, 20) else [])]
+            lasts = rows >= view.rows(1.5 * self.rows, 20) and rise < SMALL
+            found += ["wanders", *(["wanders_on"] if left > WANDERS and lasts else [])]
             if moved > AWAY and self._is_ruled_out(view):
                 found.append("gains_nothing")
         explained = view.get("explained_variance")
