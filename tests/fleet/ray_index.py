@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,20 @@ KILLED: list[int] = []
 DONE: list[Path] = []
 
 
-def workers() -> list[psutil.Process]:
-    """The worker processes of this Ray that have taken a task."""
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if child.cmdline()[:1] and child.cmdline()[0].startswith("ray::")]
+def workers(name: str) -> list[psutil.Process]:
+    """The worker processes of this Ray with a name. Its agents are called `ray::` too, and Ray does not survive them."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found += [child] if child.cmdline()[:1] and child.cmdline()[0].startswith(name) else []
+    return found
 
 
 def on_log(path: Path, _size: int, _rows: list[dict[str, Any]]) -> None:
     """Kill a worker once, after half of the logs."""
     DONE.append(path)
     if len(DONE) >= HALF and not KILLED:
-        busy = [worker for worker in workers() if "answer_of" in worker.cmdline()[0]] or workers()
+        busy = workers("ray::answer_of") or workers("ray::IDLE")
         if busy:
             KILLED.append(busy[0].pid)
             os.kill(busy[0].pid, signal.SIGKILL)
