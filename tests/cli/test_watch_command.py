@@ -58,7 +58,7 @@ def test_a_log_that_comes_later_and_grows_is_followed(tmp_path: Path, capsys: py
 
     thread = threading.Thread(target=write)
     thread.start()
-    main(["watch", str(log), "--idle", "2", "--every", "0.3"])
+    main(["watch", str(log), "--idle", "1", "--every", "0.3"])
     thread.join()
     told = lines_of(capsys)
     assert told[0] == f"waiting for {log}" and told[-1].startswith("live: critical after 250 events")
@@ -82,7 +82,7 @@ def test_a_log_that_is_started_over_is_judged_anew(tmp_path: Path, capsys: pytes
 
     thread = threading.Thread(target=replace)
     thread.start()
-    main(["watch", str(log), "--idle", "2"])
+    main(["watch", str(log), "--idle", "1"])
     thread.join()
     assert lines_of(capsys)[-1].startswith("r: healthy after 12 events")
 
@@ -105,7 +105,7 @@ def test_a_log_of_another_framework_is_read_again_when_it_has_changed(tmp_path: 
 
     thread = threading.Thread(target=grow)
     thread.start()
-    main(["watch", str(log), "--idle", "2"])
+    main(["watch", str(log), "--idle", "1"])
     thread.join()
     assert "after 30 events" in lines_of(capsys)[-1]
 
