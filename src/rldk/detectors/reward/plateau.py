@@ -40,11 +40,12 @@ NO_UPDATE = 1e-7
 class Plateau(Detector):
     """The reward is where it started: nothing was learnt.
 
-    What it catches: a linear trend over all rewards that rises no more than chance explains (t below 2): after forty updates if
-        the policy has left its reference (it moves, but not towards the reward) or has not moved at all, and after four
-        hundred in any case. It is critical if the policy is far away, if a rise worth having can be ruled out, or if the
-        weights have hardly moved. A reward that rises by its smaller parts alone, while the reward function that sets the
-        responses apart is where it started, is a warning.
+    What it catches: a linear trend over all rewards that rises no more than chance explains (t below 2): after thirty updates
+        if the policy has left its reference (it moves, but not towards the reward), after 45 if it has not moved at all, and
+        after four hundred in any case. It is critical if the policy is far away, if a rise worth having can be ruled out, if it
+        has hardly risen after 45 updates, or if the weights have hardly moved. A trend beyond chance that is next to nothing
+        counts as none. A reward that rises by its smaller parts alone, while the reward function that sets the responses apart
+        is where it started, is a warning.
     Why it matters: a run that changes nothing wastes its compute.
     When it misfires: a reward that is high from the start has little to gain and is not judged. Slow tasks learn late: the
         anomaly is withdrawn as soon as the reward rises.
