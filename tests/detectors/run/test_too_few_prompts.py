@@ -10,7 +10,7 @@ AT = np.arange(50)
 
 
 def test_four_prompts_after_ten_rows_are_too_few(told):
-    assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT + 1, 2)}) == [(9, "warning", "few")]
+    assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT + 1, 3)}) == [(9, "warning", "few")]
     assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT + 1, 4)}) == [(9, "warning", "few")]
     assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT + 1, 5)}) == []
     assert told(TooFewPrompts(), {"distinct_prompts": np.ones(9)}) == []
@@ -35,3 +35,9 @@ def test_a_whole_data_set_of_a_few_prompts_is_a_warning_at_once(told):
     assert [said for _, *said in told(TooFewPrompts(), data(10.0, 200.0))] == [["warning", "handful"]]
     assert [said for _, *said in told(TooFewPrompts(), data(12.0, 480.0))] == [["note", "repeated"]]
     assert [said for _, *said in told(TooFewPrompts(), data(20.0, 10_000.0))] == [["note", "repeated"]]  # not all were seen
+
+
+def test_a_run_that_goes_on_with_two_prompts_is_critical(told):
+    two = [(9, "warning", "few"), (28, "critical", "one_or_two")]
+    assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT + 1, 2)}) == two
+    assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT[:25] + 1, 2)}) == two[:1]

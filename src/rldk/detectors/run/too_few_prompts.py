@@ -10,6 +10,7 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 __all__ = ["TooFewPrompts"]
 
 HANDFUL = 10  # different prompts in a data set that is twenty times as large
+ONE_OR_TWO = 2.5
 ROWS = 10  # rows after which the number of prompts is judged
 MIN_RECORDS, MAX_RECORDS = 20, 1024  # records of a data set that is more than a handful, and that was looked at as a whole
 
@@ -18,7 +19,7 @@ class TooFewPrompts(Detector):
     """The policy sees the same few prompts over and over.
 
     What it catches: no more than four different prompts, in ten rows or in the whole data set; or no more than
-        ten in a data set of at least 200 records. Where less than a twentieth of the records have different prompts, a note.
+        ten in a data set of at least 200 records. Critical where there are one or two and the run goes on. Where less than a twentieth of the records have different prompts, a note.
     Why it matters: the policy learns these answers by heart, the reward rises, and nothing transfers to other prompts.
     When it misfires: a test of the set-up on a single prompt does this on purpose.
     What to do: check how the data set is built and shuffled, and that the right column is used as prompt.
@@ -37,6 +38,10 @@ class TooFewPrompts(Detector):
         "few": Clause(
             "there are no more than four different prompts", "warning", "definition: there is nothing to generalise from",
         ),
+        "one_or_two": Clause(
+            "the run goes on with one or two prompts", "critical",
+            "corpus: all eight runs with two prompts ended worse than the same run with all of them", persist=20, min_rows=5,
+        ),
         "handful": Clause(
             "a data set of many records has no more than ten different prompts", "warning",
             "definition: each of them is seen over and over, and learnt by heart", min_rows=1,
@@ -52,12 +57,10 @@ class TooFewPrompts(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         prompts, share = view.get("distinct_prompts"), view.get("distinct_prompts_frac").last
         if prompts.n >= ROWS and prompts.last <= self.few:
-            message = f"The run has seen {prompts.last:.0f} different prompts in {prompts.n} rows."
-            return (Finding("", prompts.last, self.few, message, clause="few"),)
+            return self._few(prompts.last, f"The run has seen {prompts.last:.0f} different prompts in {prompts.n} rows.")
         size = view.get("dataset_size").last
         if MIN_RECORDS <= size <= MAX_RECORDS and share * size <= self.few + 0.5:
-            message = f"The data set has {share * size:.0f} different prompts in {size:.0f} records."
-            return (Finding("", share * size, self.few, message, clause="few"),)
+            return self._few(share * size, f"The data set has {share * size:.0f} different prompts in {size:.0f} records.")
         if MIN_RECORDS * HANDFUL <= size <= MAX_RECORDS and share * size <= HANDFUL + 0.5:
             message = f"The data set has {share * size:.0f} different prompts in {size:.0f} records."
             return (Finding("", share * size, HANDFUL, message, clause="handful"),)
@@ -65,3 +68,7 @@ class TooFewPrompts(Detector):
             message = f"{share:.1%} of the records of the data set have different prompts."
             return (Finding("", share, 0.05, message, clause="repeated"),)
         return ()
+
+    def _few(self, prompts: float, message: str) -> Sequence[Finding]:
+        clauses = ("few", "one_or_two") if prompts < ONE_OR_TWO else ("few",)
+        return [Finding("", prompts, self.few, message, clause=clause) for clause in clauses]
