@@ -76,3 +76,14 @@ def test_what_is_not_finite_is_left_to_another(where):
     values[100:103] *= 1000.0
     values[103:] = np.nan
     assert where(ExplodingGradient(), {"grad_norm": values}) == []
+
+
+@pytest.mark.parametrize(("single", "found"), [(3e10, "critical"), (2e6, "warning"), (9e5, None)])
+def test_a_single_norm_beyond_any_sane_one_is_enough(where, single, found):
+    values = norms()
+    values[50] = single
+    assert where(ExplodingGradient(), {"grad_norm": values}) == ([(50, found)] if found else [])
+
+
+def test_a_loss_that_is_a_sum_over_tokens_is_silent(where):
+    assert where(ExplodingGradient(), {"grad_norm": norms(level=2e6)}) == []

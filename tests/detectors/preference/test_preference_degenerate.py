@@ -142,3 +142,10 @@ def test_rejected_answers_that_rise_with_the_chosen_ones(told, chosen, rejected,
         "rejected_reward_mean": rejected * rises,
     }
     assert [clause for *_, clause in told(PreferenceDegenerate(), rewards)] == (["both_rise"] if found else [])
+
+
+def test_a_loss_of_zero_at_absurd_margins_is_critical_after_two_rows(told):
+    four = {"preference_margin": np.array([0.0, 27.0, 120.0, 142.0]), "loss": np.array([0.693, 0.16, 0.0, 0.0])}
+    assert told(PreferenceDegenerate(), four) == [(3, "critical", "zero_loss")]
+    four["loss"] = np.array([0.693, 0.16, 0.01, 0.004])
+    assert told(PreferenceDegenerate(), four) == []

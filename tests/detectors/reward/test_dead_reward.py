@@ -190,3 +190,12 @@ def test_rewards_that_fade_while_the_policy_stays(told):
     assert [clause for *_, clause in told(DeadReward(), fades, token)][:1] == ["fading"]
     learnt = {**fades, "entropy_mean": np.linspace(1.3, 0.2, 100), "kl_mean": np.linspace(0.0, 1.0, 100)}
     assert [clause for *_, clause in told(DeadReward(), learnt, token)] == []
+
+
+def test_updates_without_any_gradient_are_told_after_five(told):
+    nothing = {"reward_mean": np.zeros(6), "reward_std": np.zeros(6), "grad_norm": np.zeros(6)}
+    assert told(DeadReward(), nothing) == [(4, "warning", "never_any")]
+    for metric, row in (("reward_std", 1), ("grad_norm", 0)):  # some signal, once
+        some = {name: values.copy() for name, values in nothing.items()}
+        some[metric][row] = 0.3
+        assert told(DeadReward(), some) == []

@@ -14,6 +14,8 @@ from rldk.signals.series import Series
 __all__ = ["ExplodingGradient"]
 
 WATCHED = ("grad_norm", "policy_grad_norm", "value_grad_norm")
+ABSURD, ENORMOUS = 1e8, 1e6  # norms; in healthy public runs they reach 8 600, and a loss that is not divided by tokens adds zeros
+OUT_OF_LINE = 1e4  # times the run's own normal
 
 
 class ExplodingGradient(Detector):
@@ -21,7 +23,8 @@ class ExplodingGradient(Detector):
 
     What it catches: the median of the last five norms is ten times the run's own normal and above 10, or above 1 (where
         clipping usually begins) while another sign of damage shows. It is critical when it lasts and the reward, the
-        entropy or the KL is damaged as well, or when it lasts at a hundred times the normal.
+        entropy or the KL is damaged as well, or when it lasts at a hundred times the normal. A single norm is enough where it
+        is beyond a hundred million, or beyond a million and ten thousand times the normal.
     Why it matters: with clipping, a norm of 100 means that the direction of the step is set by a few tokens; without it,
         one such step is enough to ruin the weights.
     When it misfires: single spikes of 10 to 100 times the normal are common in healthy runs, and the median ignores them. A
@@ -42,6 +45,14 @@ class ExplodingGradient(Detector):
     )
     persist: ClassVar[int] = 5
     clauses: ClassVar = {
+        "absurd": Clause(
+            "a gradient norm is beyond a hundred million", "critical",
+            "public runs: healthy ones reach 8 600; no sum over tokens makes up for the rest",
+        ),
+        "enormous": Clause(
+            "a gradient norm is beyond a million, and ten thousand times its normal", "warning",
+            "as above; healthy runs have single norms of a hundred times their normal",
+        ),
         "vast": Clause(
             "the gradient norm stays at a hundred times its normal", "critical",
             "a judgement; the largest in the tune split is 129 times its start, in a sound run whose reward was scaled, "
@@ -73,7 +84,11 @@ class ExplodingGradient(Detector):
         clip = self.clip
         for name in WATCHED:
             norm = view.series.get(name)
-            if norm is not None and norm.level > clip and norm.level > self.factor * own_norm(norm) and _told(norm):
+            if norm is None:
+                continue
+            if norm.last > ENORMOUS and norm.index == view.index and (single := _single(name, norm)) is not None:
+                return single
+            if norm.level > clip and norm.level > self.factor * own_norm(norm) and _told(norm):
                 finding = self._judge(view, name, norm.level, own_norm(norm))
                 if finding is not None:
                     return finding
@@ -97,6 +112,17 @@ class ExplodingGradient(Detector):
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("policy_lr", "lr")
         return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice
+
+
+def _single(name: str, norm: Series) -> Finding | None:
+    """Whether one norm alone is beyond any sane one."""
+    own = own_norm(norm)
+    clause = "absurd" if norm.last > ABSURD else "enormous" if _told(norm) and norm.last > OUT_OF_LINE * own else ""
+    if not clause or norm.nonfinite_run:
+        return None
+    normal = f"; the run's own normal is {own:.3g}" if _told(norm) else ""
+    limit = ABSURD if clause == "absurd" else ENORMOUS
+    return Finding("", norm.last, limit, f"{name} is {norm.last:.3g}{normal}.", {"norm": norm.last}, True, clause)
 
 
 def _told(norm: Series) -> bool:

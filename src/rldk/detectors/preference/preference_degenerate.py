@@ -17,6 +17,7 @@ LOPSIDED, CHOSEN_UNLIKELY = 4.0, 2.0  # ratios of log-probabilities: either way,
 RANDOM = 0.8  # share of the log-probability of random tokens
 TOGETHER = 1.0  # implicit reward of rejected answers
 PER_SEQUENCE = 5.0  # negative log-probability above which it is a sum over tokens
+NO_LOSS = 1e-6
 SATURATED = 20.0  # margin at which the slope of a sigmoid is 2e-9: no gradient of single precision changes the weights
 
 
@@ -60,6 +61,10 @@ class PreferenceDegenerate(Detector):
         "saturated": Clause(
             "margins are beyond any that a loss can still change", "critical",
             "definition: at a margin of 20 the slope of a sigmoid is 2e-9; sound runs of the corpus end at 1.5", persist=3,
+        ),
+        "zero_loss": Clause(
+            "the loss is zero, at margins beyond any that a loss can still change", "critical",
+            "definition: the loss of a margin of 20 is 2e-9, which logs print as 0; two rows of it leave no doubt", persist=2,
         ),
         "flat": Clause(
             "margins are in the flat part of the sigmoid, and the gradient is near zero", "warning",
@@ -142,10 +147,14 @@ class PreferenceDegenerate(Detector):
 
     def _separated(self, view: View) -> Sequence[Finding]:
         margin, accuracy = view.get("preference_margin"), view.get("preference_accuracy")
+        loss = view.first(*PREFERENCE_LOSSES)
+        if margin.last > SATURATED and 0.0 <= loss.last < NO_LOSS:
+            message = f"The margin is {margin.last:.3g} and the loss {loss.last:.2g}: nothing is left to learn from these pairs."
+            return (Finding("", margin.last, SATURATED, message, {"margin": margin.last}, clause="zero_loss"),)
         if margin.n < view.rows(10, 4) or margin.level < self.margin or (accuracy.ready and accuracy.level < self.accuracy):
             return ()
         pull = view.first("grad_norm", *PREFERENCE_LOSSES)
-        flat = 0.0 <= view.first(*PREFERENCE_LOSSES).level < FLAT
+        flat = 0.0 <= loss.level < FLAT
         if not pull.ready or not (flat or abs(pull.level) <= self.dead * abs(pull.start)):
             return ()
         chosen = view.get("chosen_reward_mean")

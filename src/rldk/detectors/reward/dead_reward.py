@@ -39,7 +39,7 @@ class DeadReward(Detector):
     family: ClassVar[str] = "reward"
     needs: ClassVar = ((*SCORES, "reward_std", "reward_group_std", "reward_zero_std_frac"),)
     panels: ClassVar = ("reward", "reward_spread", "reward_signal")
-    reads: ClassVar = ("advantage_std", "advantage_normalized", "advantage_raw", "entropy_mean", "kl_mean")
+    reads: ClassVar = ("grad_norm", "advantage_std", "advantage_normalized", "advantage_raw", "entropy_mean", "kl_mean")
     advice: ClassVar[str] = (
         "Score a few responses by hand: can the answer be parsed, can responses end before the length limit, does the reward "
         "separate better from worse responses? Start with easier prompts."
@@ -87,6 +87,11 @@ class DeadReward(Detector):
             "every response has had the full score since the first row", NOTE,
             "definition: groups without a spread have no gradient", persist=20, min_rows=8,
         ),
+        "never_any": Clause(
+            "no row has had a spread of rewards or a gradient yet", "warning",
+            "definition: nothing has been learnt from; a hard task may begin so, which is worth a look after five updates",
+            persist=3, min_rows=3,
+        ),
         "constant_early": Clause(
             "the reward has been the same number since the first row", "warning",
             "a hard task scores nothing at first; after ten updates it is worth a look", persist=10, min_rows=5,
@@ -122,6 +127,9 @@ class DeadReward(Detector):
             also = f"from {spread.first:.3g} in the first row" if spread.first > 1e-6 else f"and the reward stays{where}"
             message = f"All responses score the same: the spread of rewards is {spread.level:.2g}, {also}."
             found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="no_spread"))
+            norm = view.get("grad_norm")
+            if norm.last == 0.0 and norm.same >= norm.n and spread.same >= spread.n:
+                found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="never_any"))
         if apart and not gone:
             message = (
                 f"The mean reward differs by {score.noise:.2g} from row to row, and the rewards of the responses to a prompt by "
