@@ -87,10 +87,9 @@ def test_a_task_solved_at_any_ceiling_is_silent(where, ceiling):
     assert where(DeadReward(), {"reward_mean": reward, "reward_std": np.where(AT < 70, 0.4, 0.0)}) == []
 
 
-def test_a_reward_of_one_from_the_first_row_is_a_note(where, notes):
-    full = {"reward_mean": flat(1.0), "reward_std": flat(0.0)}
-    assert where(DeadReward(), full) == [] and [clause for _, clause in notes(DeadReward(), full)] == ["full_marks"]
-    assert notes(DeadReward(), {"reward_mean": np.where(AT < 30, 0.5 + noise(0.1), 1.0)}) == []
+def test_a_reward_of_one_from_the_first_row_leaves_nothing_to_learn(told):
+    assert told(DeadReward(), {"reward_mean": flat(1.0), "reward_std": flat(0.0)}) == [(21, "warning", "full_marks")]
+    assert told(DeadReward(), {"reward_mean": np.where(AT < 30, 0.5 + noise(0.1), 1.0)}) == []
 
 
 @pytest.mark.parametrize(("spread", "found"), [(1e-7, [(73, "critical", "no_spread")]), (0.02, [])])

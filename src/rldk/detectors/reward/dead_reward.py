@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import kl_level
 from rldk.signals.reward import SCORES, score_of
 from rldk.signals.series import Series
@@ -25,7 +25,7 @@ class DeadReward(Detector):
 
     What it catches: a mean reward that is exactly the same number in row after row; a spread between responses that is zero or
         has vanished; groups without any spread; rewards that differ between prompts and hardly between the responses to a
-        prompt. It stays silent where the task is solved: the reward rose to its best and stayed there, or is 1.
+        prompt. It stays silent where the task was solved by training: the reward rose to its best and stayed there.
     Why it matters: without differences in reward there is no gradient: further steps cost time and teach nothing.
     When it misfires: a hard task may score nothing for a while before the first success, which is why it waits for twenty
         updates. A reward printed with two digits may look constant; if a spread is logged as well, the spread decides.
@@ -84,8 +84,9 @@ class DeadReward(Detector):
             persist=15, min_rows=5,
         ),
         "full_marks": Clause(
-            "every response has had the full score since the first row", NOTE,
-            "definition: groups without a spread have no gradient", persist=20, min_rows=8,
+            "every response has had the full score since the first row", "warning",
+            "definition: nothing can be learnt from these prompts; no sound run of the corpus, and two that failed", persist=20,
+            min_rows=8,
         ),
         "never_any": Clause(
             "no row has had a spread of rewards or a gradient yet", "warning",
@@ -147,6 +148,11 @@ class DeadReward(Detector):
             clauses = ("hardly_any_groups", "dead_groups") if none else ("hardly_any_groups",)
             found += [Finding("", groups.level, self.groups, message, evidence, clause=clause) for clause in clauses]
         return found
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.clause == "full_marks":
+            return "Use harder prompts, or a reward that separates good responses from better ones; check that it can return less than 1."
+        return self.advice
 
     @staticmethod
     def _full_marks(score: Series) -> Sequence[Finding]:
