@@ -151,7 +151,7 @@ class DeadReward(Detector):
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause == "full_marks":
-            return "Use harder prompts, or a reward that separates good responses from better ones; check that it can return less than 1."
+            return "Use harder prompts, or a reward that separates good responses from better ones; check that it can be below 1."
         return self.advice
 
     @staticmethod

@@ -19,7 +19,8 @@ class TooFewPrompts(Detector):
     """The policy sees the same few prompts over and over.
 
     What it catches: no more than four different prompts, in ten rows or in the whole data set; or no more than
-        ten in a data set of at least 200 records. Critical where there are one or two and the run goes on. Where less than a twentieth of the records have different prompts, a note.
+        ten in a data set of at least 200 records. Critical where there are one or two and the run goes on. Where less than a
+        twentieth of the records have different prompts, a note.
     Why it matters: the policy learns these answers by heart, the reward rises, and nothing transfers to other prompts.
     When it misfires: a test of the set-up on a single prompt does this on purpose.
     What to do: check how the data set is built and shuffled, and that the right column is used as prompt.
