@@ -249,3 +249,24 @@ def test_a_guess_is_said_and_gives_way_to_a_known_key(read):
     rows = [{**row, "reward": 1.0} for row in rows]
     (run,) = read("other.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     assert values(run, "reward_mean") == [1.0] * ROWS and "avg_rew" in run.columns
+
+
+@pytest.mark.parametrize(
+    ("heading", "metric", "value"),
+    [
+        ("Eval Acc", "eval_accuracy", 0.25), ("Val Acc", "eval_accuracy", 0.25), ("true_acc", "eval_accuracy", 0.25),
+        ("eval perplexity", "eval_perplexity", 0.25), ("Expl Variance", "explained_variance", 0.25),
+        ("val_var_explained", "explained_variance", 0.25), ("reward_var", "reward_std", 0.5),
+        ("zero-var groups", "reward_zero_std_frac", 0.25), ("pref_acc", "preference_accuracy", 0.25),
+        ("in_group_std", "reward_group_std", 0.25), ("GRPO KL", "kl_mean", 0.25), ("per-token KL", "kl_mean", 0.25),
+    ],
+)  # fmt: skip
+def test_the_headings_of_tables_in_reports(read, heading, metric, value):
+    (run,) = read("log.json", [{"step": row, "reward": REWARD[row], heading: 0.25} for row in range(ROWS)])
+    assert values(run, metric) == pytest.approx([value] * ROWS)
+
+
+def test_a_first_column_named_by_a_number_sign(read):
+    rows = "\n".join(f"{row + 1},Train,{REWARD[row]},{KL[row]}" for row in range(ROWS))
+    (run,) = read("log.csv", f"#,Type,Reward,KL\n{rows}\n")
+    assert run.steps.tolist() == list(range(1, ROWS + 1)) and values(run, "kl_mean") == pytest.approx(KL)

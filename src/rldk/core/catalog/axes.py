@@ -21,6 +21,7 @@ __all__ = [
 STEP_KEYS = (
     "step", "global_step", "train/global_step", "training/global_step", "trainer/global_step", "training/step", "train/step",
     "global_step/max_steps", "current_steps", "Step", "rollout/step", "iteration", "iter", "update", "round",
+    "Iteration", "Iter", "Update", "Round", "#",
     "time/total_timesteps", "timesteps_total", "num_timesteps", "progress/batch", "training_step", "_step",
 )  # fmt: skip
 """Keys that hold the step, best first; W&B's own `_step` counts calls and comes last."""
@@ -67,7 +68,7 @@ SUMMARY_KEYS = frozenset(
 EVAL_PREFIXES = (
     "eval/", "eval_", "validation/", "validation_", "val-core/", "val-aux/", "valid/", "valid_", "val/", "val_", "test/", "test_",
     "heldout/", "heldout_", "held_out/", "held_out_",
-    "gold/", "gold_",
+    "gold/", "gold_", "true_",
 )  # fmt: skip
 """What is put before the name of a metric that was measured on held-out data, or by a judge that training never sees
 (`gold_reward` beside `proxy_reward`). TRL's `val/…` of the value function is known by its whole keys and is never taken
@@ -88,6 +89,8 @@ def is_axis(key: str) -> bool:
 def strip_eval(key: str) -> str | None:
     """The name of a held-out metric without its prefix; `None` if the key is not of held-out data."""
     key = without_blanks(key)
+    if " " in key:  # the heading of a table: `Eval Acc`
+        key = key.lower().replace(" ", "_")
     base = key.removeprefix("train/") if key.startswith("train/eval") else key
     for prefix in EVAL_PREFIXES:
         if base.startswith(prefix) and len(base) > len(prefix):

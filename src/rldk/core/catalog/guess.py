@@ -19,7 +19,7 @@ GUESSED = 70
 _NO_MEANING = frozenset({
     "mean", "avg", "average", "ave", "ema", "smoothed", "running", "moving", "rolling", "batch", "train", "training",
     "step", "steps", "episode", "episodes", "ep", "eps", "per", "the", "of", "all", "overall", "total", "current",
-    "cur", "now", "epoch", "rollout", "rollouts", "raw", "global",
+    "cur", "now", "epoch", "rollout", "rollouts", "raw", "global", "grpo", "gspo", "rloo", "dapo",
 })  # fmt: skip
 _SAME = {
     "rew": "reward", "rews": "reward", "rewards": "reward", "r": "reward", "ret": "reward", "rets": "reward", "return": "reward",
@@ -31,6 +31,7 @@ _SAME = {
     "actor": "policy", "pi": "policy", "pg": "policy", "vf": "value", "critic": "value", "acc": "accuracy", "frac": "fraction",
     "ratio": "fraction", "rate": "fraction", "pct": "percent", "clipped": "clip", "clipping": "clip", "clipfrac": "clip fraction",
     "kls": "kl", "trunc": "truncated", "truncation": "truncated",
+    "expl": "explained", "var": "variance", "pref": "preference", "succ": "success", "losses": "loss", "groups": "group",
     "advantages": "advantage", "adv": "advantage", "advs": "advantage", "learning": "lr",
 }  # fmt: skip
 _RULES: dict[frozenset[str], str] = {
@@ -51,6 +52,9 @@ _RULES: dict[frozenset[str], str] = {
         "truncated_frac": ("truncated", "truncated fraction", "truncated response", "truncated response fraction"),
         "accuracy": ("accuracy", "success", "success fraction", "solve fraction", "correct fraction", "win fraction"),
         "advantage_mean": ("advantage",),
+        "explained_variance": ("explained variance", "value explained variance"),
+        "preference_accuracy": ("preference accuracy", "pair accuracy"),
+        "reward_zero_std_frac": ("zero variance group", "zero variance group fraction", "zero variance fraction"),
         "lr": ("lr",),
     }.items()
     for words in names
@@ -82,6 +86,9 @@ def _by_parts(key: str) -> Place | None:
     percent = bool(words & _PERCENT)
     words -= _PERCENT
     metric = _RULES.get(words if not percent or words in _RULES else words | {"fraction"})
+    variance = metric is None and "variance" in words and not spread
+    if variance:
+        metric, spread = _RULES.get(words - {"variance"}), "std"
     if metric is None:
         return None
     if spread:
@@ -89,8 +96,9 @@ def _by_parts(key: str) -> Place | None:
         if metric not in CATALOG:
             return None
     entry = CATALOG[metric]
-    transform = "percent" if percent and entry.unit == "fraction" else "same"
-    return Place(metric, Key(key, transform), "unstated" if metric == "kl_mean" else entry.reduction, GUESSED)
+    transform = "root" if variance else "percent" if percent and entry.unit == "fraction" else "same"
+    per = entry.reduction if metric != "kl_mean" or "token" in words else "unstated"
+    return Place(metric, Key(key, transform), per, GUESSED)
 
 
 def _held_out_share(bare: str) -> Place | None:

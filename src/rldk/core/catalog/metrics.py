@@ -120,7 +120,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     metric(
         "reward_group_std", "reward", "mean spread of the score within the groups of one prompt", "reward", "batch", "low",
-        aliases="group_reward_std group_reward_std_mean mean_group_reward_std",
+        aliases="group_reward_std group_reward_std_mean mean_group_reward_std in_group_std within_group_std",
     ),
     metric("reward_missing_frac", "reward", "share of the responses without a reward: `None`, or not a number", "fraction", "batch", "high"),
     metric("reward_min", "reward", "lowest score in the batch", "reward", aliases="min_reward rewards_min score_min"),
@@ -172,7 +172,7 @@ METRICS: tuple[Metric, ...] = (
     metric("clip_range_value", "value", "the value function's clip range", "1", "run", aliases="cliprange_value clip_range_vf"),
     metric(
         "explained_variance", "value", "share of the returns' variance that the values explain; below 0 is worse than a constant", "fraction", "token", "low",
-        aliases="explained_var var_explained vf_explained_var",
+        aliases="explained_var var_explained vf_explained_var val_var_explained",
     ),
     metric("return_mean", "value", "mean return", "reward", "token", "both", aliases="returns_mean returns mean_return"),
     metric("return_std", "value", "spread of the returns", "reward", "token", "both", aliases="returns_std"),

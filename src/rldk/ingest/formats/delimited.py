@@ -43,7 +43,7 @@ class Header:
 def header_of(source: Source) -> Header | None:
     """The header, if the file looks like a table: two columns or more in every line, none named by a number."""
     lines = list(source.head_lines[:20])
-    while lines and lines[0].startswith(b"#"):
+    while lines and _is_comment(lines[0]):
         lines.pop(0)
     if not lines or lines[0].lstrip()[:1] in (b"{", b"["):
         return None
@@ -100,6 +100,11 @@ def _batch(numbered: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     return found
 
 
+def _is_comment(line: bytes) -> bool:
+    """Whether a line before the header is a comment; `#` may also be the name of the first column."""
+    return line.startswith(b"#") and line[1:2] not in (b",", b";", b"\t", b"|")
+
+
 def _after_header(
     source: Source, header: Header, problems: LineProblems, progress: Progress | None
 ) -> Iterator[tuple[int, bytes]]:
@@ -108,7 +113,7 @@ def _after_header(
     for number, line in numbered:
         if line == header.line:
             break
-        if not line.startswith(b"#"):
+        if not _is_comment(line):
             problems.add(number, "before the header")
     return numbered
 
