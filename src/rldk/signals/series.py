@@ -130,6 +130,11 @@ class Series(Statistic):
         self.base, self.scale = middle, 1.4826 * spread
 
     @property
+    def early(self) -> list[float]:
+        """The first twenty values, in their order: all of them while there are no more."""
+        return self._early
+
+    @property
     def noise(self) -> float:
         """Standard deviation of a row about the trend: for independent rows, the mean change between neighbours times 0.886."""
         return 0.886 * self.roughness
