@@ -17,6 +17,7 @@ LIMIT = {"token": 3.0, "sequence": 50.0, "": 10.0}
 """Nats above which policy and reference have nothing in common. Per token: the largest sound run of the corpus' tune split is
 2.7, of public ones 1.3; a policy that collapsed or became noise is at 4 to 9. Per response, where the length is not logged:
 healthy ones reach 29."""
+SHORTEST = 1.9  # tokens of a response: with fewer than two, a length that was derived is not believed
 USUAL_TOKEN = 0.3
 """Nats per token up to which healthy runs go: most stay between 0.0001 and 0.3."""
 USUAL_SEQUENCE = 15.0
@@ -93,8 +94,9 @@ def mean_length(view: View) -> float:
         return length.level
     whole, token = view.get("entropy_sequence"), view.get("entropy_mean")
     if whole.n < 8 or whole.low <= 0.0 or not token.start > 0.1:
-        return nan  # if it was ever negative, padding was counted
-    return max(whole.start / token.start, whole.level / max(token.level, 0.1))  # prefer too long to too short
+        return nan  # if it was ever negative, padding was counted, as it is where the length comes out as next to nothing
+    length = max(whole.start / token.start, whole.level / max(token.level, 0.1))  # prefer too long to too short
+    return length if length > SHORTEST else nan
 
 
 @once_per_event

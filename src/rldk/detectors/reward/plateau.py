@@ -139,7 +139,7 @@ class Plateau(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         series = score_of(view)
-        if series.n < view.rows(self.rows, 15):
+        if series.n < view.rows(self.rows, 10):
             return ()
         trend = view.reward.trend
         if self._is_high(view) or series.noise == 0.0:
@@ -161,10 +161,10 @@ class Plateau(Detector):
         if moved > MOVED and view.reward.trend < self.t:
             found += ["drifts", *(["drifts_far"] if moved > FAR and view.reward.trend < 1.5 else [])]
         rise = view.reward.rise / self._spread(view)
-        if moved > WANDERS and rows >= view.rows(self.rows, 20) and rise > -FALL:
+        if moved > WANDERS and rows >= view.rows(self.rows, 10) and rise > -FALL:
             series = view.get("kl_mean")
             left = moved * (1.0 - max(series.start, 0.0) / series.slow)  # what was there in the first rows is not movement
-            lasts = rows >= view.rows(1.5 * self.rows, 20) and rise < SMALL
+            lasts = rows >= view.rows(1.5 * self.rows, 10) and rise < SMALL
             found += ["wanders", *(["wanders_on"] if left > WANDERS and lasts else [])]
             if moved > AWAY and self._is_ruled_out(view):
                 found.append("gains_nothing")
@@ -174,15 +174,15 @@ class Plateau(Detector):
         kl, update = kl_level(view), view.get("kl_update")
         if kl.unit and abs(kl.value) < STILL:
             idle = update.ready and 0.0 <= update.level < NO_UPDATE
-            if idle and rows >= view.rows(1.4 * self.rows, 20):
+            if idle and rows >= view.rows(1.4 * self.rows, 10):
                 found.append("frozen")
-            if idle or rows >= view.rows(1.5 * self.rows, 20):
+            if idle or rows >= view.rows(1.5 * self.rows, 10):
                 found.append("still")
         if weights_stayed(view) or updates_are_undersized(view):
             found.append("hardly_moves")
         if self._is_long(view, rows) and not self._was_lost(view):
             found.append("flat")
-        elif rows >= view.rows(1.5 * self.rows, 20) and not view.get("kl_mean").n and view.reward.trend < self.t:
+        elif rows >= view.rows(1.5 * self.rows, 10) and not view.get("kl_mean").n and view.reward.trend < self.t:
             found.append("no_trend")
         return found
 
