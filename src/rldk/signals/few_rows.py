@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from statistics import fmean, median
+from statistics import median
 
 __all__ = ["Fall", "fall_of", "noise_of"]
 
 FEWEST = 6
+DIFFERENT = 0.6  # share of rows that must differ: of zeros and ones, three zeros in a row are no fall
 FEW = 4.0  # the noise is raised by this over the number of rows, since few rows underestimate it
 
 
@@ -37,8 +38,8 @@ class Fall:
 
 
 def fall_of(rows: Sequence[float]) -> Fall | None:
-    """The fall that these rows end with; `None` if there is none, or if they are too few."""
-    if len(rows) < FEWEST:
+    """The fall that these rows end with; `None` if there is none, if they are too few, or if they have only a few values."""
+    if len(rows) < FEWEST or len(set(rows)) < DIFFERENT * len(rows):
         return None
     now = max(rows[-3:])
     best = max(map(min, rows[:-4], rows[1:-3]))
@@ -50,4 +51,4 @@ def fall_of(rows: Sequence[float]) -> Fall | None:
 def noise_of(rows: Sequence[float]) -> float:
     """The standard deviation of a row about a smooth curve: from the distance of each row from the middle of its neighbours."""
     apart = [abs(here - 0.5 * (before + after)) for before, here, after in zip(rows, rows[1:], rows[2:], strict=False)]
-    return max(1.4826 * median(apart), 0.75 * fmean(apart)) / 1.5**0.5
+    return max(1.4826 * median(apart), sum(apart) / len(apart)) / float(1.5**0.5)

@@ -95,8 +95,8 @@ def mean_length(view: View) -> float:
     whole, token = view.get("entropy_sequence"), view.get("entropy_mean")
     if whole.n < 8 or whole.low <= 0.0 or not token.start > 0.1:
         return nan  # if it was ever negative, padding was counted, as it is where the length comes out as next to nothing
-    length = max(whole.start / token.start, whole.level / max(token.level, 0.1))  # prefer too long to too short
-    return length if length > SHORTEST else nan
+    derived = max(whole.start / token.start, whole.level / max(token.level, 0.1))  # prefer too long to too short
+    return derived if derived > SHORTEST else nan
 
 
 @once_per_event

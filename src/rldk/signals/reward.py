@@ -61,7 +61,7 @@ class RewardSignal(Statistic):
     """
 
     __slots__ = (
-        "_before", "_channels", "_fall", "_levels", "_m2", "_mean", "_measured", "_n", "_oldest", "_opening", "_rows", "_since",
+        "_before", "_channels", "_fall", "_levels", "_m2", "_mean", "_measured", "_n", "_oldest", "_rows", "_since",
         "_spread", "_sxy", "best", "best_slow", "dip", "flipped", "jump", "jump_index", "noise", "noise_slow", "respread", "rise",
         "shift", "spread", "start", "swing", "trend", "undone",
     )  # fmt: skip
@@ -83,7 +83,6 @@ class RewardSignal(Statistic):
     respread: float
     undone: float
     _spread: float
-    _opening: float
     _oldest: float
     _measured: int
     _before: list[float]
@@ -107,7 +106,6 @@ class RewardSignal(Statistic):
         self.shift, self.respread, self._spread = 0.0, 1.0, nan
         self.jump_index = self.flipped = self._since = -1
         self.undone = nan
-        self._opening = inf
         self.spread = self.swing = 0.0
         self._oldest = nan
         self._n = self._measured = 0
@@ -121,8 +119,6 @@ class RewardSignal(Statistic):
             return
         if series.n != self._measured:  # more of the same event need not have a reward
             self._measure_spread(series)
-        if series.n <= 2:
-            self._opening = min(self._opening, series.last)
         if series.n == RECENT:
             self.start = series.start
         if self._since >= 0:
@@ -220,7 +216,6 @@ class RewardSignal(Statistic):
         self._levels = []
         self.best_slow = -inf  # the mean over many rows must follow first
         self.start += self.jump
-        self._opening += self.jump
         now = view.get("reward_std").level  # of five rows, most of them since the jump
         if spread != spread and max(after) - min(after) < 0.1 * noise:  # not logged; the rows themselves hardly differ any more
             spread, now = noise, max(after) - min(after)
@@ -265,10 +260,6 @@ class RewardSignal(Statistic):
     def is_solved(series: Series) -> bool:
         """Whether a share of right answers is close to 1."""
         return series.n > 0 and series.level >= 0.98 and series.high <= 1.0 + 1e-6
-
-    def lost_at_once(self) -> float:
-        """By how much the best median is below both of the first two rows: a fall before there was a median."""
-        return max(self._opening - self.best, 0.0) if self.best > -inf else 0.0
 
     def row_noise(self, series: Series) -> float:
         """The noise of a row: that at the best, or the current one if it has grown since, as after a change of scale."""

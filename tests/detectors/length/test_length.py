@@ -238,3 +238,8 @@ def test_truncated_responses_that_the_trainer_leaves_out(told, share, excludes, 
     rising = {"truncated_frac": np.full(40, share), "reward_mean": np.linspace(0.0, 1.0, 40)}
     said = told(EosStarvation(), rising, None, {"mask_truncated_completions": excludes})
     assert [clause for _, _, clause in said if "left_out" in clause] == found
+
+
+def test_a_length_that_is_lost_in_the_first_update(told):
+    lost = {"rollout_length_mean": [53.0, *[2.6, 2.4] * 10], "reward_mean": [1.7, *[2.4, 2.0] * 10]}
+    assert [clause for *_, clause in told(LengthCollapse(), lost)] == ["shrunk"]

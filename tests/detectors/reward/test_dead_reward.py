@@ -59,7 +59,8 @@ def test_the_same_number_from_the_first_row_is_a_warning_after_ten_and_critical_
 
 def test_a_spread_of_zero_beside_it_is_critical_after_ten_and_clears(judge):
     reward = np.where(AT < 100, 0.0, AT / 200.0)
-    (anomaly,) = judge(DeadReward(), {"reward_mean": reward, "reward_std": np.where(AT < 100, 0.0, 0.4)})
+    early, anomaly = judge(DeadReward(), {"reward_mean": reward, "reward_std": np.where(AT < 100, 0.0, 0.4)})
+    assert (early.index, early.severity, early.clause) == (9, "warning", "never_any")
     assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.cleared_index) == (11, "critical", "no_spread", 102)
 
 
@@ -198,3 +199,9 @@ def test_updates_without_any_gradient_are_told_after_five(told):
         some = {name: values.copy() for name, values in nothing.items()}
         some[metric][row] = 0.3
         assert told(DeadReward(), some) == []
+
+
+def test_without_a_gradient_in_the_log_it_takes_eight_rows_without_a_spread(told):
+    alternating = {"reward_mean": np.where(AT[:10] % 3, 6.5, -1.5), "reward_std": np.zeros(10)}
+    assert told(DeadReward(), alternating) == [(9, "warning", "never_any")]
+    assert told(DeadReward(), {name: values[:8] for name, values in alternating.items()}) == []

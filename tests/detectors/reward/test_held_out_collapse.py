@@ -89,3 +89,11 @@ def test_it_clears_when_quality_is_back(judge):
 def test_without_held_out_data_it_is_inactive(inactive):
     found = inactive(HeldOutCollapse(), {"reward_mean": np.ones(50)})
     assert found == [("held_out_collapse", ["eval_accuracy|eval_reward_mean|accuracy"])]
+
+
+@pytest.mark.parametrize(("proxy", "found"), [(2.0, ["overoptimised"]), (0.0, [])], ids=["rising", "flat"])
+def test_held_out_quality_that_slides_while_the_reward_rises(clauses, proxy, found):
+    at = np.arange(60)
+    gold = np.where(at < 10, 0.1 * at, 1.0 - 0.006 * (at - 10))
+    columns = {"eval_reward_mean": gold, "reward_mean": proxy * (1.0 - np.exp(-at / 20.0)) + 0.01 * (at % 2)}
+    assert [clause for *_, clause in clauses(HeldOutCollapse(), columns)] == found

@@ -157,18 +157,38 @@ SHORT = np.array([0.9, 0.95, 0.17, 0.03, *[0.01] * 20])
 
 def test_all_that_is_lost_within_the_first_rows(judge):
     (anomaly,) = judge(PolicyCollapse(), {"reward_mean": SHORT, "entropy_mean": [0.2, 0.2, 3.0, *[7.0] * 21]})
-    assert (anomaly.index, anomaly.severity, anomaly.clause) == (8, "critical", "lost_at_once")
-    assert anomaly.message.startswith("The reward fell from 0.9 or more to 0.01 within the first rows, while entropy rose")
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (6, "critical", "few_rows_with_damage")
+    assert anomaly.message.startswith("The reward fell from 0.9 to 0.01 or less in the last three rows, while entropy rose")
 
 
 @pytest.mark.parametrize(
     "columns",
     [
-        {"reward_mean": SHORT, "entropy_mean": [0.2] * 24},
-        {"reward_mean": [0.9, *SHORT[2:]], "entropy_mean": [0.2, *[7.0] * 23]},
+        {"reward_mean": [0.9, *[0.01, 0.03, 0.02] * 7], "entropy_mean": [0.2, *[7.0] * 21]},
         {"reward_mean": [1.0, 1.0, *[0.0, 1.0, 0.0] * 7], "entropy_mean": [0.2, 0.2, *[7.0] * 21]},
     ],
-    ids=["no sign of damage", "a single good row", "zeros and ones"],
+    ids=["a single good row", "zeros and ones"],
 )
 def test_a_low_reward_after_good_first_rows_is_silent(where, columns):
     assert where(PolicyCollapse(), columns) == []
+
+
+FELL = [0.44, 0.4, 0.52, 0.63, 0.68, 0.74, 0.79, 0.8, 0.83, 0.72, 0.75, 0.69, 0.55, 0.54, 0.53]
+
+
+def test_a_fall_in_few_rows(told):
+    assert told(PolicyCollapse(), {"reward_mean": FELL}) == [(14, "warning", "few_rows")]
+    broken = {"reward_mean": FELL, "entropy_mean": [0.4] * 11 + [1.5, 2.0, 3.0, 3.2]}
+    assert told(PolicyCollapse(), broken) == [(14, "critical", "few_rows_with_damage")]
+
+
+@pytest.mark.parametrize("rows", [FELL[:9], FELL[:12], [*FELL[:13], 0.8, 0.82], [0.5, 0.9, 0.4, 0.8, 0.6, 0.2, 0.3, 0.3]])
+def test_few_rows_that_rise_dip_or_are_noise_are_silent(told, rows):
+    assert told(PolicyCollapse(), {"reward_mean": rows}) == []
+
+
+def test_a_fall_in_few_rows_stands_while_the_reward_stays_down(judge):
+    (anomaly,) = judge(PolicyCollapse(), {"reward_mean": [*FELL, *[0.54, 0.52] * 15]})
+    assert anomaly.clause == "few_rows" and anomaly.cleared_index is None
+    (anomaly,) = judge(PolicyCollapse(), {"reward_mean": [*FELL, *[0.84, 0.86] * 15]})
+    assert anomaly.cleared_index is not None

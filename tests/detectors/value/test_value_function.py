@@ -149,3 +149,8 @@ def test_a_break_changes_nothing(judge, broken_off, row):
     ):
         whole = [anomaly.to_dict() for anomaly in judge(kind(), columns)]
         assert [anomaly.to_dict() for anomaly in broken_off(kind, columns, row)] == whole != []
+
+
+def test_an_absurd_value_loss_needs_one_row(where):
+    assert where(ValueDivergence(), {"value_loss": [0.01, 0.02, 5.9e9, 1.2e13]}) == [(3, "critical")]
+    assert where(ValueDivergence(), {"value_loss": [2e10, 3e10, 2e10, 4e10]}) == []  # returns of that size from the start

@@ -72,12 +72,13 @@ class LengthCollapse(Detector):
             most = limit if 0.0 < limit <= NOTHING else length.level
             message = f"Responses are cut off after {most:.3g} tokens."
             return (Finding("", most, NOTHING, message, {"length": most}, clause="cut_short"),)
-        if not length.ready or not length.level < self.share * length.start:
+        start = max(length.start, length.first)  # the first update may be enough to lose it
+        if not length.ready or not length.level < self.share * start:
             return ()
         damaged = harm(view, besides="length")
-        message = f"Responses shrank from {length.start:.4g} to {length.level:.4g} tokens on average"
-        evidence = {"length_start": length.start, "length": length.level}
-        threshold = self.share * length.start
+        message = f"Responses shrank from {start:.4g} to {length.level:.4g} tokens on average"
+        evidence = {"length_start": start, "length": length.level}
+        threshold = self.share * start
         clause = "brief" if not damaged and view.reward.improves(score_of(view)) else "shrunk"
         found = [Finding("", length.level, threshold, f"{message}.", evidence, clause=clause)]
         if damaged:

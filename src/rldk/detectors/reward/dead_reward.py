@@ -15,6 +15,7 @@ __all__ = ["DeadReward"]
 NO_SPREAD = 1e-4  # share of its start below which a spread of rewards is rounding: a constant reward has about 1e-7
 DEAD_GROUPS = 0.99
 NO_ADVANTAGE = 0.01  # spread of normalised advantages that is rounding: equal rewards give up to 1e-3, any difference about 1
+UNSEEN = 8  # rows without any spread, if the gradient is not logged
 APART = 3.0  # times the spread within a row by which mean rewards differ from row to row: more than any sample explains
 SHRUNK, NEAR = 0.1, 0.1  # share of its start to which a reward has shrunk; KL (nats per token) of a policy that stayed
 RANGE = 2.33  # standard deviations between the largest and the smallest of five values, on average
@@ -90,8 +91,8 @@ class DeadReward(Detector):
         ),
         "never_any": Clause(
             "no row has had a spread of rewards or a gradient yet", "warning",
-            "definition: nothing has been learnt from; a hard task may begin so, which is worth a look after five updates",
-            persist=3, min_rows=3,
+            "definition: nothing has been learnt from; a hard task may begin so, which is worth a look after five updates, or "
+            "after eight if the gradient is not logged", persist=3, min_rows=3,
         ),
         "constant_early": Clause(
             "the reward has been the same number since the first row", "warning",
@@ -125,11 +126,12 @@ class DeadReward(Detector):
             clause = "constant_early" if score.same >= score.n else "constant_of_late"
             found += [Finding("", score.last, 0.0, message, evidence, clause=name) for name in ("constant", clause)]
         if gone:
-            also = f"from {spread.first:.3g} in the first row" if spread.first > 1e-6 else f"and the reward stays{where}"
-            message = f"All responses score the same: the spread of rewards is {spread.level:.2g}, {also}."
+            also = f"from {spread.first:.3g}" if spread.first > 1e-6 else "as"
+            message = f"All responses score the same: the spread of rewards is {spread.level:.2g}, {also} in the first row."
             found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="no_spread"))
             norm = view.get("grad_norm")
-            if norm.last == 0.0 and norm.same >= norm.n and spread.same >= spread.n:
+            none = norm.last == 0.0 and norm.same >= norm.n if norm.n else spread.n >= UNSEEN
+            if none and spread.same >= spread.n:
                 found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="never_any"))
         if apart and not gone:
             message = (

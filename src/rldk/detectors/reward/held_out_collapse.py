@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.held_out import held_out_fall
-from rldk.signals.series import Series
+from rldk.signals.reward import SCORES, score_of
+from rldk.signals.series import RECENT, Series
 
 __all__ = ["HeldOutCollapse"]
 
@@ -15,6 +16,7 @@ MEASURES = {"eval_accuracy": "Held-out accuracy", "eval_reward_mean": "Held-out 
 LEAST = 4  # measurements needed before a fall can be judged
 RARE = 5.0  # steps per row from which an accuracy is taken as held-out, and not as that of the batch
 PERFECT = 0.98
+OVERDONE = 0.2  # share of the gain
 CHANCE = 1e-3  # equal measurements needed, by how often they repeated before
 
 
@@ -22,7 +24,8 @@ class HeldOutCollapse(Detector):
     """Accuracy or reward on the same questions has lost a large part of its best, or is always the same number.
 
     What it catches: the median of the latest measurements is below the best by most of the range that the measure has ever
-        covered, and by more than its noise; for an accuracy, by a quarter of its best or more. Also a measure that is exactly
+        covered, and by more than its noise; for an accuracy, by a quarter of its best or more. A fifth of its gain is enough
+        while the reward in training is at its best: it has been optimised too far. Also a measure that is exactly
         the same number in seven consecutive measurements without being perfect: the policy gives the same answers whatever
         it is trained on.
     Why it matters: the reward in training is noisy, depends on the sampled prompts and can be hacked; repeated measurements on
@@ -38,6 +41,7 @@ class HeldOutCollapse(Detector):
     family: ClassVar[str] = "reward"
     needs: ClassVar = (tuple(MEASURES),)
     panels: ClassVar = ("reward", "accuracy")
+    reads: ClassVar = SCORES
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the fall; lower the learning rate or raise the KL penalty, and read samples."
     )
@@ -51,6 +55,11 @@ class HeldOutCollapse(Detector):
         "slipping": Clause(
             "held-out quality has lost a tenth of its best, and most of its range", "warning",
             "as `lost`, at three times its noise", persist=3, min_rows=3,
+        ),
+        "overoptimised": Clause(
+            "held-out quality has lost a fifth of its gain while the reward in training is at its best", "warning",
+            "Gao et al. 2023: the point after which more of the proxy is less of the goal; five times its noise", persist=3,
+            min_rows=3,
         ),
         "pinned": Clause(
             "held-out quality has been the same number many times in a row", "critical",
@@ -70,12 +79,15 @@ class HeldOutCollapse(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         found: list[Finding] = []
+        thrives = view.reward.thrives(score_of(view))
         for name, words in MEASURES.items():
             series = view.get(name)
             if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_per_row < RARE:
                 continue  # logged in every row: the accuracy of the batch
             if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
                 found += [*self._pinned(series, words), *self._fallen(series, words, name != "eval_reward_mean")]
+                if thrives and name != "accuracy":
+                    found += self._overoptimised(series, words, name != "eval_reward_mean")
         return found
 
     def _fallen(self, series: Series, words: str, has_zero: bool) -> list[Finding]:
@@ -89,6 +101,17 @@ class HeldOutCollapse(Detector):
         if lost > self.lost * size and lost > self.noises * fall.noise:
             found.append(Finding("", now, best - self.lost * size, message, evidence, clause="lost"))
         return found
+
+    @staticmethod
+    def _overoptimised(series: Series, words: str, has_zero: bool) -> list[Finding]:
+        """Whether the quality slides while the reward that is optimised goes on rising."""
+        fall = held_out_fall(series, has_zero)
+        gain = fall.best - series.first
+        if series.n < RECENT + 1 or not fall.lost > max(OVERDONE * gain, 5.0 * fall.noise) or not gain > 5.0 * fall.noise:
+            return []
+        message = f"{words} fell from {fall.best:.3g} to {fall.now:.3g}, while the reward in training is at its best."
+        evidence = {"best": fall.best, "now": fall.now}
+        return [Finding("", fall.now, fall.best - OVERDONE * gain, message, evidence, clause="overoptimised")]
 
     @staticmethod
     def _pinned(series: Series, words: str) -> list[Finding]:

@@ -31,10 +31,9 @@ class PolicyCollapse(Detector):
 
     What it catches: the median of five rewards has lost a large share of the gain (or of four early spreads, if that is more),
         by several times the noise of a row, and stays low; a fall of twice the noise is enough if it lasts. Where single rows
-        are too noisy for that, the mean of about twenty rows is used. Where everything was lost within the first rows, the
-        first two count as the best. If another channel (entropy, KL, endings, held-out quality) has left its range, a smaller
-        fall is enough. Also a reward that declines steadily from the start, beyond chance. Of the first twenty rows, which may
-        be all that a log has, the last three are compared with the best two.
+        are too noisy for that, the mean of about twenty rows is used. If another channel (entropy, KL, endings, held-out
+        quality) has left its range, a smaller fall is enough. Also a reward that declines steadily from the start, beyond
+        chance. Of the first twenty rows, which may be all that a log has, the last three are compared with the best two.
     Why it matters: a collapsed policy seldom recovers, because it learns from its own samples.
     When it misfires: deep dips that recover within a few rows are normal, hence the wait. A change of the data (a curriculum)
         may lower the reward permanently. A change of the reward function is not a fall: if the reward jumps within one row
@@ -67,10 +66,6 @@ class PolicyCollapse(Detector):
         "lost_with_damage": Clause(
             "the reward has lost 40 % of its gain while another channel left its range", "critical",
             "corroboration by an independent channel; none of the healthy runs of the corpus", persist=4, min_rows=3,
-        ),
-        "lost_at_once": Clause(
-            "the reward of the first rows was lost within five rows, while another channel left its range", "critical",
-            "learning rates 30 and 100 times too high lose everything in one update", persist=3, min_rows=2,
         ),
         "declines_far": Clause(
             "the reward falls from the start, far beyond chance", "critical",
@@ -133,8 +128,6 @@ class PolicyCollapse(Detector):
             found += self._declining(view)
         if fallen:
             found += self._stays_down(view)
-        if not found and reward.lost_at_once() > 0.0:
-            found += self._fallen_at_once(view)
         return found
 
     def _few_rows(self, view: View) -> list[Finding]:
@@ -227,15 +220,3 @@ class PolicyCollapse(Detector):
         evidence = {"best": reward.start, "reward": series.slow, "t": t}
         clauses = ("declines", "declines_far") if far else ("declines",)
         return [Finding("", series.slow, TREND, message, evidence, clause=clause) for clause in clauses]
-
-    def _fallen_at_once(self, view: View) -> list[Finding]:
-        series, reward = score_of(view), view.reward
-        lost = reward.lost_at_once()
-        strong = [sign.words for sign in damage(view) if sign.strong]
-        if not strong or not lost > 4.0 * max(series.noise, 1e-12):
-            return []
-        opening = reward.best + lost
-        fell = f"The reward fell from {opening:.4g} or more to {series.level:.4g} within the first rows"
-        message = f"{fell}, while {listed(strong)}."
-        evidence = {"best": opening, "reward": series.level, "lost": lost}
-        return [Finding("", series.level, reward.best, message, evidence, clause="lost_at_once")]

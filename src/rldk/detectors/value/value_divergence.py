@@ -11,6 +11,9 @@ from rldk.signals.value import reward_outgrew_values
 __all__ = ["ValueDivergence"]
 
 
+ABSURD = 1e10  # value loss
+
+
 class ValueDivergence(Detector):
     """The value loss has grown to many times its start and stays there.
 
@@ -40,6 +43,10 @@ class ValueDivergence(Detector):
     persist: ClassVar[int] = 5
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
+        "absurd": Clause(
+            "the value loss is beyond ten thousand million, and a million times its start", "critical",
+            "definition: values that err by a hundred thousand; one row of it is enough",
+        ),
         "ruined": Clause(
             "the value loss is fifty times its start", "critical",
             "a judgement, tested on simulated runs; 95 % of the sound runs of the tune split grow by up to 1.6 times, "
@@ -65,6 +72,9 @@ class ValueDivergence(Detector):
 
     def check(self, view: View) -> Finding | None:
         loss = view.get("value_loss")
+        if loss.last > max(ABSURD, 1e6 * loss.first) and loss.index == view.index and not loss.nonfinite_run:
+            message = f"Value loss is {loss.last:.3g}; in the first row it was {loss.first:.3g}."
+            return Finding("", loss.last, ABSURD, message, {"value_loss": loss.last}, True, "absurd")
         level = loss.level
         if not level > self.factor * loss.base or loss.n < 10:
             return None
