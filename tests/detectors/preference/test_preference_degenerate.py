@@ -89,7 +89,7 @@ def test_a_loss_that_was_flat_from_the_first_row_is_told(judge):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "rejected", "longer"), [(-80.0, -14.0, "chosen"), (-33.0, -14.0, "chosen"), (-14.0, -80.0, "rejected")]
+    ("chosen", "rejected", "longer"), [(-80.0, -14.0, "chosen"), (-33.0, -14.0, "chosen"), (-14.0, -110.0, "rejected")]
 )
 def test_answers_of_very_different_likelihood_are_told_at_the_start(judge, chosen, rejected, longer):
     pairs = {

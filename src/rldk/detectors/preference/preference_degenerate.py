@@ -13,7 +13,7 @@ __all__ = ["ABSURD_BETA", "PreferenceDegenerate"]
 
 FLAT = 1e-3  # loss at which a sigmoid is flat: a margin of seven
 ABSURD_BETA = 5.0  # ten times the largest of recipes
-LOPSIDED, CHOSEN_UNLIKELY = 4.0, 2.0  # ratios of log-probabilities: either way, and of chosen answers to rejected ones
+LOPSIDED, CHOSEN_UNLIKELY = 6.0, 2.0  # ratios of log-probabilities: either way, and of chosen answers to rejected ones
 RANDOM = 0.8  # share of the log-probability of random tokens
 TOGETHER = 1.0  # implicit reward of rejected answers
 PER_SEQUENCE = 5.0  # negative log-probability above which it is a sum over tokens
@@ -71,9 +71,10 @@ class PreferenceDegenerate(Detector):
             "definition: at a margin of 8 the slope of a sigmoid is 0.0003; sound runs of the tune split end at 1.5", persist=5,
         ),
         "lopsided": Clause(
-            "before training rejected answers had four times the negative log-probability of chosen ones, or chosen ones twice "
+            "before training rejected answers had six times the negative log-probability of chosen ones, or chosen ones twice "
             "that of rejected ones", "warning",
-            "length alone separates the pairs; 38 sound runs of the corpus start with chosen to rejected between 0.72 and 0.99",
+            "length alone separates the pairs; 38 sound runs of the corpus start with chosen to rejected between 0.72 and 0.99, and "
+            "the most lopsided sound run in public with 0.24",
             persist=2, min_rows=2,
         ),
         "as_random": Clause(
