@@ -48,7 +48,9 @@ def page() -> str:
     )  # fmt: skip
     lines = [*method.splitlines(), "", "## Results", "", *RESULTS.splitlines(), ""]
     for split in ("judge", "tune"):
-        for log, said in (("events", "event logs"), ("plain", "the trainers' own logs")):
+        for log, said in (
+            ("events", "event logs"), ("plain", "the trainers' own logs"), ("few", "the trainers' own logs averaged to twelve rows"),
+        ):  # fmt: skip
             lines += [f"### {split}, from {said}", "", *_table(figures[split][log]), ""]
     lines += [*REST.splitlines(), "", "## Faults", "", *FAULT_TABLE.splitlines()]
     lines += [_kind(kind, labels, figures["tune"]["events_by_kind"].get(kind)) for kind in FAULTS]

@@ -19,7 +19,7 @@ def baseline() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("log", ["events", "plain"])
+@pytest.mark.parametrize("log", ["events", "plain", "few"])
 def test_the_judge_is_not_worse_than_the_baseline(log: str, baseline: dict[str, Any]) -> None:
     """Better is fine: then write the new baseline with `score_corpus.py --write-baseline`, and say why in the commit."""
     from score_corpus import judge_all, read_labels, regressions

@@ -10,6 +10,7 @@ from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
 from rldk.signals.reward import SCORES, score_of
+from rldk.signals.series import RECENT
 
 __all__ = ["LengthCollapse"]
 
@@ -75,11 +76,13 @@ class LengthCollapse(Detector):
         start = max(length.start, length.first)  # the first update may be enough to lose it
         if not length.ready or not length.level < self.share * start:
             return ()
-        damaged = harm(view, besides="length")
+        damaged, score = harm(view, besides="length"), score_of(view)
+        if not damaged and 0 < score.n < 2 * RECENT:
+            return ()  # too few rows to see whether the reward rises
         message = f"Responses shrank from {start:.4g} to {length.level:.4g} tokens on average"
         evidence = {"length_start": start, "length": length.level}
         threshold = self.share * start
-        clause = "brief" if not damaged and view.reward.improves(score_of(view)) else "shrunk"
+        clause = "brief" if not damaged and view.reward.improves(score) else "shrunk"
         found = [Finding("", length.level, threshold, f"{message}.", evidence, clause=clause)]
         if damaged:
             text = f"{message}, while {listed(damaged)}."

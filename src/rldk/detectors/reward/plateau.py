@@ -163,7 +163,7 @@ class Plateau(Detector):
         rise = view.reward.rise / self._spread(view)
         if moved > WANDERS and rows >= view.rows(self.rows, 10) and rise > -FALL:
             series = view.get("kl_mean")
-            left = moved * (1.0 - max(series.start, 0.0) / series.slow)  # what was there in the first rows is not movement
+            left = moved * (1.0 - max(series.start, 0.0) / series.later)  # what was there in the first rows is not movement
             lasts = rows >= view.rows(1.5 * self.rows, 10) and rise < SMALL
             found += ["wanders", *(["wanders_on"] if left > WANDERS and lasts else [])]
             if moved > AWAY and self._is_ruled_out(view):
@@ -234,7 +234,7 @@ class Plateau(Detector):
         """How far the policy has gone, in nats per token: the mean KL of some twenty rows."""
         kl, series = kl_level(view), view.get("kl_mean")
         level = kl.value if kl.unit == "token" else kl.strain  # of 50 nats per response, or 10 where the unit is not known
-        return level * series.slow / series.level if series.level > 0.0 else 0.0
+        return level * series.later / series.level if series.level > 0.0 else 0.0
 
     @staticmethod
     def _is_high(view: View) -> bool:
