@@ -178,6 +178,19 @@ of. In ten of the 42 of the third a wrong reward was learnt well, so that only t
 that were named in the second test were wrong, and nine of 23 in the third: "the reward is being exploited" for any large KL, and "the
 reward does not depend on the response" for updates that do not follow it.
 
+**Logs of others.** Four people who did not know the rules copied 142 different logs and tables of real runs out of public
+repositories and reports (GRPO, PPO, DPO and control tasks; half of them have fewer than fifteen rows), labelled them by their curves
+and their authors' words, and the logs were judged once. An alarm of any family counts.
+
+| rows of the log | failed | detected | critical | degraded | detected | sound | with an alarm |
+|---|---|---|---|---|---|---|---|
+| 20 or more | 10 | 8 | 7 | 6 | 1 | 18 | 1 |
+| 10 to 19 | 13 | 3 | 3 | 9 | 1 | 12 | 1 |
+| fewer than 10 (most of them "too few to judge") | 19 | 0 | 0 | 7 | 0 | 16 | 0 |
+
+No sound run had a critical. The rules for logs of few rows were made afterwards, on the corpus averaged to 8, 12 and 18 rows; with
+them 9, 10 and 3 of the failed runs are detected, 3, 2 and 1 of the degraded, and no sound run has an alarm.
+
 **What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
 are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
 how often that happens has a row of its own, and such a detection has a delay of 0. An alarm is *false* on a HEALTHY or HARMLESS

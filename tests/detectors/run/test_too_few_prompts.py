@@ -37,7 +37,7 @@ def test_a_whole_data_set_of_a_few_prompts_is_a_warning_at_once(told):
     assert [said for _, *said in told(TooFewPrompts(), data(20.0, 10_000.0))] == [["note", "repeated"]]  # not all were seen
 
 
-def test_a_run_that_goes_on_with_two_prompts_is_critical(told):
+def test_training_that_continues_with_two_prompts_is_critical(told):
     two = [(9, "warning", "few"), (28, "critical", "one_or_two")]
     assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT + 1, 2)}) == two
     assert told(TooFewPrompts(), {"distinct_prompts": np.minimum(AT[:25] + 1, 2)}) == two[:1]

@@ -73,8 +73,8 @@ class PreferenceDegenerate(Detector):
         "lopsided": Clause(
             "before training rejected answers had six times the negative log-probability of chosen ones, or chosen ones twice "
             "that of rejected ones", "warning",
-            "length alone separates the pairs; 38 sound runs of the corpus start with chosen to rejected between 0.72 and 0.99, and "
-            "the most lopsided sound run in public with 0.24",
+            "length alone separates the pairs; 38 sound runs of the corpus start with chosen to rejected between 0.72 and 0.99, "
+            "and the most lopsided sound run in public with 0.24",
             persist=2, min_rows=2,
         ),
         "as_random": Clause(

@@ -19,7 +19,7 @@ class TooFewPrompts(Detector):
     """The policy sees the same few prompts over and over.
 
     What it catches: no more than four different prompts, in ten rows or in the whole data set; or no more than
-        ten in a data set of at least 200 records. Critical where there are one or two and the run goes on. Where less than a
+        ten in a data set of at least 200 records. Critical where there are one or two and training continues. Where less than a
         twentieth of the records have different prompts, a note.
     Why it matters: the policy learns these answers by heart, the reward rises, and nothing transfers to other prompts.
     When it misfires: a test of the set-up on a single prompt does this on purpose.
@@ -40,7 +40,7 @@ class TooFewPrompts(Detector):
             "there are no more than four different prompts", "warning", "definition: there is nothing to generalise from",
         ),
         "one_or_two": Clause(
-            "the run goes on with one or two prompts", "critical",
+            "training continues with one or two prompts", "critical",
             "corpus: all eight runs with two prompts ended worse than the same run with all of them", persist=20, min_rows=5,
         ),
         "handful": Clause(

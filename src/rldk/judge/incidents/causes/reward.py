@@ -43,11 +43,12 @@ REWARD: tuple[Cause, ...] = (
     ),
     Cause(
         "reward_constant", "every response gets the same reward",
-        {"dead_reward": 4.0, "dead_reward.fading": 0.0, "dead_reward.full_marks": 0.0, "dead_reward.dead_groups": 2.0,
-         "dead_reward.hardly_any_groups": 1.0,
+        {"dead_reward": 4.0, "dead_reward.fading": 0.0, "dead_reward.full_marks": 0.0, "dead_reward.constant": 6.0,
+         "dead_reward.constant_of_late": 6.0, "dead_reward.dead_groups": 2.0, "dead_reward.hardly_any_groups": 1.0,
          "dead_reward.prompts_differ": 0.5, "dead_reward.prompts_decide": 0.5, "sparse_reward": 2.0, "plateau": 0.3,
          "eos_starvation": 0.3, "vanishing_gradient_anomaly": 0.5, "policy_collapse": -2.0,
-         "entropy_collapse": -3.0, "entropy_explosion": -3.0, "learning_rate_too_high": -3.0, "kl_explosion": -0.5},
+         "policy_collapse.few_rows": 0.0, "entropy_collapse": -3.0, "entropy_explosion": -3.0, "learning_rate_too_high": -3.0,
+         "kl_explosion": -0.5},
         "Score a few responses by hand: can the answer be parsed, can responses end before the length limit, does the reward "
         "separate better from worse responses? Start with prompts that the model solves sometimes.",
         needs=("dead_reward", "sparse_reward"),
