@@ -97,3 +97,10 @@ def test_held_out_quality_that_slides_while_the_reward_rises(clauses, proxy, fou
     gold = np.where(at < 10, 0.1 * at, 1.0 - 0.006 * (at - 10))
     columns = {"eval_reward_mean": gold, "reward_mean": proxy * (1.0 - np.exp(-at / 20.0)) + 0.01 * (at % 2)}
     assert [clause for *_, clause in clauses(HeldOutCollapse(), columns)] == found
+
+
+def test_a_steady_slide_is_not_noise(clauses):
+    slide = [0.6, 0.52, 0.45, 0.39, 0.33, 0.28, 0.24, 0.2]
+    assert clauses(HeldOutCollapse(), {"eval_accuracy": every(10, slide)}) == [(60, "critical", "lost")]
+    jumps = [0.6, 0.3, 0.55, 0.25, 0.5, 0.28, 0.4, 0.2]
+    assert clauses(HeldOutCollapse(), {"eval_accuracy": every(10, jumps)}) == []
