@@ -159,7 +159,8 @@ class Plateau(Detector):
         found = []
         moved = self._moved(view)
         if moved > MOVED and view.reward.trend < self.t:
-            found += ["drifts", *(["drifts_far"] if moved > FAR and view.reward.trend < 1.5 else [])]
+            far = moved > FAR and view.reward.trend < 1.5 and rows >= view.rows(self.rows, 15)
+            found += ["drifts", *(["drifts_far"] if far else [])]
         rise = view.reward.rise / self._spread(view)
         if moved > WANDERS and rows >= view.rows(self.rows, 10) and rise > -FALL:
             series = view.get("kl_mean")
