@@ -73,7 +73,7 @@ EVAL_PREFIXES = (
 """What is put before the name of a metric that was measured on held-out data, or by a judge that training never sees
 (`gold_reward` beside `proxy_reward`). TRL's `val/…` of the value function is known by its whole keys and is never taken
 for one of these."""
-_GOLD = ("gold", "true_reward")
+_GOLD = ("gold", "true_reward", "oracle_reward", "quality")
 """What such a judge's reward is called without a prefix."""
 
 _MARKS = ("_wandb", "percentage", "remaining_time", "max_steps", "total_steps")
