@@ -137,8 +137,8 @@ def test_the_prefix_of_trackers_is_taken_off() -> None:
         ("validation/accuracy", "eval_accuracy"), ("val-core/gsm8k/acc/mean@8", "eval_accuracy"),
         ("eval/mean_reward", "eval_reward_mean"),
         ("eval/episodic_return", "eval_reward_mean"), ("train/eval_loss", "eval_loss"),
-        ("gold_reward", "eval_reward_mean"), ("gold", "eval_reward_mean"), ("true_reward", "eval_reward_mean"), ("quality", "eval_reward_mean"),
-        ("gold/accuracy", "eval_accuracy"),
+        ("gold_reward", "eval_reward_mean"), ("gold", "eval_reward_mean"), ("true_reward", "eval_reward_mean"),
+        ("quality", "eval_reward_mean"), ("gold/accuracy", "eval_accuracy"),
     ],
 )  # fmt: skip
 def test_held_out_metrics_have_their_own_names(key: str, name: str) -> None:
