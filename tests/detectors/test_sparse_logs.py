@@ -114,3 +114,21 @@ def test_rows_that_stand_for_so_many_steps():
     assert view.rows(30) == 30
     view.steps_per_row = 2.0
     assert (view.rows(30), view.rows(12), view.rows(5), view.rows(30, min_rows=20)) == (15, 8, 5, 20)
+
+
+FLAT = [0.5, 0.53, 0.47, 0.52, 0.49, 0.51, 0.48, 0.53, 0.5, 0.47, 0.52, 0.5, 0.49, 0.51, 0.5]
+MOVED = [0.02, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.5, 0.55, 0.55, 0.5, 0.55, 0.5, 0.55]
+
+
+@pytest.mark.parametrize(
+    ("every", "reward", "raised"),
+    [
+        (10, FLAT, True),
+        (1, FLAT, False),  # fifteen updates are too few
+        (10, [0.04 * row + value for row, value in enumerate(FLAT)], False),
+        (10, [0.2, *FLAT[1:]], False),  # learnt in the first update
+    ],
+    ids=["flat", "flat_and_short", "rising", "learnt_at_once"],
+)
+def test_a_flat_reward_of_few_rows_that_stand_for_many_updates(every, reward, raised):
+    assert bool(found([Plateau()], {"reward_mean": reward, "kl_mean": MOVED}, every)) == raised

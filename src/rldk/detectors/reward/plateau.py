@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import updates_are_undersized, weights_stayed
+from rldk.signals.few_rows import FEWEST, noise_of
 from rldk.signals.kl import kl_level
 from rldk.signals.reward import COMPONENT, score_of
 
@@ -23,6 +24,7 @@ SMALL = 0.15
 PREDICTED = 0.85
 """Share of the variance of returns from which the values count as predicting them. A judgement, above the 0.8 that
 single rows of sound runs of the corpus reach."""
+AT_ONCE = 4.0  # times its noise by which the reward is above its first row if that is what was learnt
 SURE = 5.0  # t value from which a rise is not questioned, however small
 RULED_OUT, FALL = 0.33, 2.0
 """Shares of the spread between responses: a rise that would be worth having, and a fall that is more than standing still."""
@@ -247,7 +249,9 @@ class Plateau(Detector):
     def _learnt_at_once(view: View) -> bool:
         """Whether everything was learnt in the first rows, so that a trend over the rest shows little of it."""
         series = score_of(view)
-        return series.slow - series.start > 2.0 * series.noise
+        if series.slow - series.start > 2.0 * series.noise:
+            return True
+        return series.n >= FEWEST and series.level - series.first > AT_ONCE * noise_of(series.early)
 
     @staticmethod
     def _was_lost(view: View) -> bool:
