@@ -12,6 +12,7 @@ from rldk.detectors.kl.kl_explosion import KlExplosion
 from rldk.detectors.policy.entropy_collapse import EntropyCollapse
 from rldk.detectors.reward.dead_reward import DeadReward
 from rldk.detectors.reward.plateau import Plateau
+from rldk.detectors.reward.policy_collapse import PolicyCollapse
 from rldk.judge.engine import Engine
 from rldk.signals.series import SeriesByName
 from rldk.testing.streams import FAULTS, simulate
@@ -132,3 +133,9 @@ MOVED = [0.02, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 0.5, 0.55, 0.55, 0.5, 0.55, 
 )
 def test_a_flat_reward_of_few_rows_that_stand_for_many_updates(every, reward, raised):
     assert bool(found([Plateau()], {"reward_mean": reward, "kl_mean": MOVED}, every)) == raised
+
+
+@pytest.mark.parametrize(("every", "raised"), [(10, [(13, "warning")]), (1, [])])
+def test_three_low_rows_are_a_fall_if_each_stands_for_many_updates(every, raised):
+    fell = [0.44, 0.4, 0.52, 0.63, 0.68, 0.74, 0.79, 0.8, 0.83, 0.75, 0.69, 0.55, 0.54, 0.53]
+    assert found([PolicyCollapse()], {"reward_mean": fell}, every) == raised

@@ -16,7 +16,7 @@ FEW = 4.0  # the noise is raised by this over the number of rows, since few rows
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """How far the last three rows are below the best two in a row, and what that is beside the gain and the noise of a row."""
+    """How far the last rows are below the best two in a row, and what that is beside the gain and the noise of a row."""
 
     best: float
     now: float
@@ -37,12 +37,12 @@ class Fall:
         return self.lost / self.noise if self.noise > 0.0 else inf
 
 
-def fall_of(rows: Sequence[float]) -> Fall | None:
-    """The fall that these rows end with; `None` if there is none, if they are too few, or if they have only a few values."""
-    if len(rows) < FEWEST or len(set(rows)) < DIFFERENT * len(rows):
+def fall_of(rows: Sequence[float], last: int = 3) -> Fall | None:
+    """The fall to the last so many of these rows; `None` if there is none, or if they are too few or too much alike."""
+    if len(rows) < max(FEWEST, last + 2) or len(set(rows)) < DIFFERENT * len(rows):
         return None
-    now = max(rows[-3:])
-    best = max(map(min, rows[:-4], rows[1:-3]))
+    now = max(rows[-last:])
+    best = max(map(min, rows[: -last - 1], rows[1:-last]))
     if not best > now:
         return None
     return Fall(best, now, best - min(rows[:2]), noise_of(rows) * (1.0 + FEW / len(rows)))

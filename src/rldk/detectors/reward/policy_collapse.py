@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from typing import ClassVar
 
 from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, damage
-from rldk.signals.few_rows import fall_of
+from rldk.signals.few_rows import Fall, fall_of
 from rldk.signals.reward import SCORES, SLOW_NOISE, score_of
 from rldk.signals.series import EARLY, RECENT
 
@@ -33,7 +32,8 @@ class PolicyCollapse(Detector):
         by several times the noise of a row, and stays low; a fall of twice the noise is enough if it lasts. Where single rows
         are too noisy for that, the mean of about twenty rows is used. If another channel (entropy, KL, endings, held-out
         quality) has left its range, a smaller fall is enough. Also a reward that declines steadily from the start, beyond
-        chance. Of the first twenty rows, which may be all that a log has, the last three are compared with the best two.
+        chance. Of the first twenty rows, which may be all that a log has, the last five are compared with the best two, or the
+        last three if a row stands for several updates.
     Why it matters: a collapsed policy seldom recovers, because it learns from its own samples.
     When it misfires: deep dips that recover within a few rows are normal, hence the wait. A change of the data (a curriculum)
         may lower the reward permanently. A change of the reward function is not a fall: if the reward jumps within one row
@@ -43,7 +43,7 @@ class PolicyCollapse(Detector):
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization.
     """
 
-    __slots__ = ("_limit", "noises", "share")
+    __slots__ = ("_fall", "noises", "share")
     type: ClassVar[str] = "policy_collapse"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (SCORES,)
@@ -77,11 +77,11 @@ class PolicyCollapse(Detector):
             "a linear trend over all rows with t below -8, and a loss of twice the noise of a row", persist=10, min_rows=4,
         ),
         "few_rows_with_damage": Clause(
-            "the last three of few rows have lost more than half of the gain, while another channel left its range", "critical",
+            "the last of few rows have lost more than half of the gain, while another channel left its range", "critical",
             "as `few_rows`, with an independent channel",
         ),
         "few_rows": Clause(
-            "the last three of few rows have lost more than half of the gain, by 3.5 times the noise of a row", "warning",
+            "the last of few rows have lost more than half of the gain, by 3.5 times the noise of a row", "warning",
             "248 healthy runs, own and public, averaged to 8, 12 and 18 rows: none; of 352 sound ones only those whose reward "
             "itself was changed", min_rows=1,
         ),
@@ -105,17 +105,17 @@ class PolicyCollapse(Detector):
     }
     share: float
     noises: float
-    _limit: float
+    _fall: Fall | None
 
     def reset(self) -> None:
         super().reset()
-        self._limit = -inf  # below which a fall in few rows still stands
+        self._fall = None  # in few rows, while it stands
 
     def find(self, view: View) -> Sequence[Finding]:
         series, reward = score_of(view), view.reward
         if series.n < RECENT + 1:
             return ()
-        found = self._few_rows(view) if series.n <= EARLY or series.level < self._limit else []
+        found = self._few_rows(view) if series.n <= EARLY or self._fall is not None else []
         if series.n < RECENT + 2:
             return found
         lost, slow, least = reward.lost(series), reward.lost_slow(series), LASTING * series.noise
@@ -131,20 +131,23 @@ class PolicyCollapse(Detector):
         return found
 
     def _few_rows(self, view: View) -> list[Finding]:
-        """A fall within the first twenty rows, and what is left of it later."""
+        """A fall within the first twenty rows, until half of it is made up for."""
         series = score_of(view)
-        fall = fall_of(series.early)
-        if fall is None or view.reward.was_changed(view.index):
+        last = 3 if view.steps_per_row > 1.0 else RECENT  # dips of a few updates are common
+        fall = fall_of(series.early, last) if series.n <= EARLY and not view.reward.was_changed(view.index) else None
+        if fall is not None and fall.noises > IN_FEW_ROWS and fall.share > SHARE_IN_FEW_ROWS:
+            self._fall = fall
+        elif self._fall is not None and series.level > self._fall.best - 0.5 * self._fall.lost:
+            self._fall = None
+        if self._fall is None:
             return []
-        if not fall.noises > IN_FEW_ROWS or not fall.share > SHARE_IN_FEW_ROWS:
-            return []
-        self._limit = fall.best - 0.5 * fall.lost
+        best, now, lost = self._fall.best, self._fall.now, self._fall.lost
         strong = [sign.words for sign in damage(view) if sign.strong]
         also = f", while {listed(strong)}" if strong else ""
-        message = f"The reward fell from {fall.best:.4g} to {fall.now:.4g} or less in the last three rows{also}."
-        evidence = {"best": fall.best, "reward": fall.now, "lost": fall.lost}
+        message = f"The reward fell from {best:.4g} to {now:.4g} or less in the last {last} rows{also}."
+        evidence = {"best": best, "reward": now, "lost": lost}
         clauses = ("few_rows", "few_rows_with_damage") if strong else ("few_rows",)
-        limit = fall.best - SHARE_IN_FEW_ROWS * max(fall.gain, 0.0)
+        limit = best - SHARE_IN_FEW_ROWS * max(self._fall.gain, 0.0)
         return [Finding("", series.last, limit, message, evidence, clause=clause) for clause in clauses]
 
     def _fallen(self, view: View) -> list[Finding]:
