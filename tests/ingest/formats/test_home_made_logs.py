@@ -259,10 +259,14 @@ def test_a_guess_is_said_and_gives_way_to_a_known_key(read):
         ("val_var_explained", "explained_variance", 0.25), ("reward_var", "reward_std", 0.5),
         ("zero-var groups", "reward_zero_std_frac", 0.25), ("pref_acc", "preference_accuracy", 0.25),
         ("in_group_std", "reward_group_std", 0.25), ("GRPO KL", "kl_mean", 0.25), ("per-token KL", "kl_mean", 0.25),
+        ("熵", "entropy_mean", 0.25), ("生成长度", "rollout_length_mean", 0.25), ("截断比", "truncated_frac", 0.25),
+        ("平均奖励", "reward_mean", 0.25), ("奖励标准差", "reward_std", 0.25), ("梯度范数", "grad_norm", 0.25),
+        ("准确率", "accuracy", 0.25),
     ],
 )  # fmt: skip
 def test_the_headings_of_tables_in_reports(read, heading, metric, value):
-    (run,) = read("log.json", [{"step": row, "reward": REWARD[row], heading: 0.25} for row in range(ROWS)])
+    beside = "kl" if metric in ("reward_mean", "accuracy") else "reward"
+    (run,) = read("log.json", [{"step": row, beside: REWARD[row], heading: 0.25} for row in range(ROWS)])
     assert values(run, metric) == pytest.approx([value] * ROWS)
 
 

@@ -34,6 +34,13 @@ _SAME = {
     "expl": "explained", "var": "variance", "pref": "preference", "succ": "success", "losses": "loss", "groups": "group",
     "advantages": "advantage", "adv": "advantage", "advs": "advantage", "learning": "lr",
 }  # fmt: skip
+_CHINESE = {
+    "平均": "mean", "均值": "mean", "标准差": "std", "方差": "variance", "奖励": "reward", "回报": "reward", "得分": "reward",
+    "熵": "entropy", "生成": "response", "回答": "response", "响应": "response", "长度": "length", "截断": "truncated",
+    "比例": "ratio", "率": "ratio", "比": "ratio", "损失": "loss", "策略": "policy", "价值": "value", "梯度": "grad",
+    "范数": "norm", "准确": "accuracy", "正确": "accuracy", "成功": "success", "散度": "div",
+}  # fmt: skip
+"""Parts of names in Chinese, longer ones first where one contains another."""
 _RULES: dict[frozenset[str], str] = {
     frozenset(words.split()): metric
     for metric, names in {
@@ -50,7 +57,9 @@ _RULES: dict[frozenset[str], str] = {
         "value_loss": ("value loss",),
         "clip_frac": ("clip fraction", "clip", "policy clip fraction"),
         "truncated_frac": ("truncated", "truncated fraction", "truncated response", "truncated response fraction"),
-        "accuracy": ("accuracy", "success", "success fraction", "solve fraction", "correct fraction", "win fraction"),
+        "accuracy": (
+            "accuracy", "accuracy fraction", "success", "success fraction", "solve fraction", "correct fraction", "win fraction",
+        ),
         "advantage_mean": ("advantage",),
         "explained_variance": ("explained variance", "value explained variance"),
         "preference_accuracy": ("preference accuracy", "pair accuracy"),
@@ -79,8 +88,15 @@ def guess(key: str) -> Place | None:
     return _by_parts(key)
 
 
+def _in_english(key: str) -> str:
+    if not key.isascii():
+        for part, english in _CHINESE.items():
+            key = key.replace(part, f" {english} ")
+    return key
+
+
 def _by_parts(key: str) -> Place | None:
-    said = [word for part in normalise(key).split("_") for word in _SAME.get(part, part).split()]
+    said = [word for part in normalise(_in_english(key)).split("_") for word in _SAME.get(part, part).split()]
     spread = next((_SPREADS[word] for word in said if word in _SPREADS), "")
     words = frozenset(word for word in said if word not in _NO_MEANING and word not in _SPREADS)
     percent = bool(words & _PERCENT)
