@@ -1,6 +1,6 @@
 """How right rldk is on the recorded corpus, and how right its peers are on the same runs.
 
-    python benchmarks/detection/score_corpus.py                       # the table, from event logs and from plain logs
+    python benchmarks/detection/score_corpus.py                       # the table, from event logs, plain logs and few rows
     python benchmarks/detection/score_corpus.py --split tune --misses # every miss and every false alarm of the tune split
     python benchmarks/detection/score_corpus.py --page out/detection.html --json out/detection.json
     python benchmarks/detection/score_corpus.py --split tune --peers "" --sensitivity high   # the effect of the setting

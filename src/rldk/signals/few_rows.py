@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from statistics import median
 
-__all__ = ["FEW", "FEWEST", "Fall", "fall_of", "noise_of"]
+__all__ = ["FEWEST", "Fall", "fall_of", "noise_of"]
 
 FEWEST = 6
 DIFFERENT = 0.6  # share of rows that must differ: of zeros and ones, three zeros in a row are no fall
@@ -45,10 +45,10 @@ def fall_of(rows: Sequence[float], last: int = 3) -> Fall | None:
     best = max(map(min, rows[: -last - 1], rows[1:-last]))
     if not best > now:
         return None
-    return Fall(best, now, best - min(rows[:2]), noise_of(rows) * (1.0 + FEW / len(rows)))
+    return Fall(best, now, best - min(rows[:2]), noise_of(rows))
 
 
 def noise_of(rows: Sequence[float]) -> float:
     """The standard deviation of a row about a smooth curve: from the distance of each row from the middle of its neighbours."""
     apart = [abs(here - 0.5 * (before + after)) for before, here, after in zip(rows, rows[1:], rows[2:], strict=False)]
-    return max(1.4826 * median(apart), sum(apart) / len(apart)) / float(1.5**0.5)
+    return max(1.4826 * median(apart), sum(apart) / len(apart)) / float(1.5**0.5) * (1.0 + FEW / len(rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from rldk.signals.few_rows import FEW, FEWEST, noise_of
+from rldk.signals.few_rows import FEWEST, noise_of
 from rldk.signals.series import EARLY, Series
 
 __all__ = ["HeldOut", "held_out_fall"]
@@ -38,7 +38,7 @@ def held_out_fall(series: Series, has_zero: bool = True) -> HeldOut:
     now, best = median(series.values()[-LATEST:]), max(series.high, series.first)
     noise = series.noise
     if FEWEST <= series.n <= EARLY:  # a steady slide is not noise
-        noise = min(noise, noise_of(series.early) * (1.0 + FEW / series.n))
+        noise = min(noise, noise_of(series.early))
     noise = max(1.3 * noise, 1e-12)
     whole = best - min(series.low, series.first, now)
     return HeldOut(best, now, best - now, whole, noise, abs(best) if has_zero else whole)

@@ -79,14 +79,13 @@ class HeldOutCollapse(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         found: list[Finding] = []
-        thrives = view.reward.thrives(score_of(view))
         for name, words in MEASURES.items():
             series = view.get(name)
             if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_per_row < RARE:
                 continue  # logged in every row: the accuracy of the batch
             if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
                 found += [*self._pinned(series, words), *self._fallen(series, words, name != "eval_reward_mean")]
-                if thrives and name != "accuracy":
+                if name != "accuracy" and view.reward.thrives(score_of(view)):
                     found += self._overoptimised(series, words, name != "eval_reward_mean")
         return found
 

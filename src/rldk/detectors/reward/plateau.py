@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import updates_are_undersized, weights_stayed
-from rldk.signals.few_rows import FEWEST, noise_of
+from rldk.signals.few_rows import noise_of
 from rldk.signals.kl import kl_level
 from rldk.signals.reward import COMPONENT, score_of
 
@@ -149,7 +149,7 @@ class Plateau(Detector):
         if not (trend < self.t + 0.5 or self._has_hardly_risen(view, series.n)) or self._learnt_at_once(view):
             return self._of_parts(view)
         clauses = self._clauses(view, series.n)
-        if not clauses:
+        if not clauses or series.level - series.first > AT_ONCE * noise_of(series.early):
             return ()
         kl = kl_level(view)
         moved = f"KL from the reference is {kl.words}" if kl.value == kl.value else "the KL is not logged"
@@ -249,9 +249,7 @@ class Plateau(Detector):
     def _learnt_at_once(view: View) -> bool:
         """Whether everything was learnt in the first rows, so that a trend over the rest shows little of it."""
         series = score_of(view)
-        if series.slow - series.start > 2.0 * series.noise:
-            return True
-        return series.n >= FEWEST and series.level - series.first > AT_ONCE * noise_of(series.early)
+        return series.slow - series.start > 2.0 * series.noise
 
     @staticmethod
     def _was_lost(view: View) -> bool:

@@ -147,7 +147,7 @@ class PolicyCollapse(Detector):
         message = f"The reward fell from {best:.4g} to {now:.4g} or less in the last {last} rows{also}."
         evidence = {"best": best, "reward": now, "lost": lost}
         clauses = ("few_rows", "few_rows_with_damage") if strong else ("few_rows",)
-        limit = best - SHARE_IN_FEW_ROWS * max(self._fall.gain, 0.0)
+        limit = best - SHARE_IN_FEW_ROWS * self._fall.gain
         return [Finding("", series.last, limit, message, evidence, clause=clause) for clause in clauses]
 
     def _fallen(self, view: View) -> list[Finding]:

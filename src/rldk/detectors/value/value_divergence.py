@@ -10,7 +10,6 @@ from rldk.signals.value import reward_outgrew_values
 
 __all__ = ["ValueDivergence"]
 
-
 ABSURD = 1e10  # value loss
 
 
