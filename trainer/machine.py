@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import random
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from accelerate import Accelerator
 from accelerate.utils import DistributedType, GradientAccumulationPlugin
 
@@ -28,6 +30,22 @@ def make_accelerator(args: argparse.Namespace, accumulation_steps: int | None = 
         )
     seed_everything(args.seed)
     return accelerator
+
+
+GROUPS: list[dist.ProcessGroup] = []  # that this process has left, until it ends
+
+
+def leave(accelerator: Accelerator) -> None:
+    """End with the other processes: one that leaves while another still sends would end that one too.
+
+    The group is kept until the wrapped models are gone. If a model is its last owner, torch takes the group apart with the
+    GIL held, while a thread of the group holds the lock and waits for the GIL: the process never ends (pytorch issue 56297).
+    """
+    if dist.is_initialized():
+        GROUPS.append(dist.group.WORLD)
+        atexit.register(GROUPS.clear)
+    accelerator.wait_for_everyone()
+    accelerator.end_training()
 
 
 SMALL = 10_000_000  # parameters up to which a second thread costs more than it brings

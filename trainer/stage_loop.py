@@ -21,7 +21,7 @@ from faults import Faults, StepSettings
 from held_out import Examiner, add_evaluation_flags
 from logger import Logger, Throughput
 from lora import add_adapters
-from machine import seed_everything, set_threads
+from machine import leave, seed_everything, set_threads
 from models import checkpoint_activations, count_parameters, save_weights, trained_work
 from optimization import (
     all_finite,
@@ -214,8 +214,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         logger.say(f"{args.stage}: weights in {place}")
     logger.close()
     stopper.close()
-    accelerator.wait_for_everyone()  # a process that leaves while another still sends ends that one too
-    accelerator.end_training()
+    leave(accelerator)
     return stopper.exit_code or (1 if ended else 0)
 
 

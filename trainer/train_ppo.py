@@ -26,7 +26,7 @@ from experience import answers, judged, kl_after
 from faults import Faults, StepSettings
 from held_out import Examiner
 from logger import Logger, Throughput
-from machine import make_accelerator, seed_everything, set_threads
+from machine import leave, make_accelerator, seed_everything, set_threads
 from memory_plan import show_plan
 from models import count_parameters, load_tokenizer, save_weights
 from optimization import all_finite, learning_rate_at
@@ -236,8 +236,7 @@ def main(argv: list[str] | None = None) -> int:
     engine.close()
     logger.close()
     stopper.close()
-    accelerator.wait_for_everyone()  # a process that leaves while another still sends ends that one too
-    accelerator.end_training()
+    leave(accelerator)
     return stopper.exit_code or (1 if stopped else 0)
 
 

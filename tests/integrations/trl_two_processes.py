@@ -10,7 +10,10 @@ import os
 import sys
 from pathlib import Path
 
+import torch
 import trl_tiny
+
+GROUPS: list[object] = []  # kept to the end: torch may wait for ever where a model is the last owner of its group
 
 
 def main(kind: str, out: Path) -> None:
@@ -37,6 +40,7 @@ def main(kind: str, out: Path) -> None:
         "events": watched.monitor.forensics.engine.events, "responses": watched.metrics.rollout_buffer_pos,
     }  # fmt: skip
     (out / f"rank{rank}.json").write_text(json.dumps(said))
+    GROUPS.append(torch.distributed.group.WORLD)
 
 
 if __name__ == "__main__":

@@ -147,3 +147,28 @@ def test_two_processes_that_are_killed_go_on_to_the_same_weights(world, two, tmp
     for name in ("actor", "critic", "actor_optimizer", "critic_optimizer"):
         first, second = (load_file(out / f"checkpoints/ppo/step_00000006/{name}.safetensors") for out in (tmp_path, two[0]))
         assert first.keys() == second.keys() and all(first[key].equal(second[key]) for key in first), name
+
+
+ALONE = """
+import gc, weakref
+import torch, torch.distributed as dist
+from accelerate import Accelerator
+import machine
+
+accelerator = Accelerator(cpu=True)
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+group = weakref.ref(dist.group.WORLD)
+machine.leave(accelerator)
+del model
+gc.collect()
+dist.is_initialized() or print("left,", "kept" if group() else "the model was its last owner")
+machine.atexit._run_exitfuncs()
+print("gone" if group() is None else "kept for ever")
+"""
+
+
+def test_the_group_outlives_the_models_that_it_wrapped(tmp_path: Path) -> None:
+    """Where a model is its last owner, torch may wait for ever while it takes the group apart."""
+    found = warm().run(["-c", ALONE], cwd=tmp_path, env={**ENVIRONMENT, "PYTHONPATH": str(SCRIPT.parent)})
+    assert found.stdout == "left, kept\ngone\n", found.stderr

@@ -79,6 +79,12 @@ def test_the_settings_of_ranks_are_those_of_torchrun(tmp_path: Path) -> None:
         assert free <= theirs.keys()
 
 
+def test_a_script_that_does_not_end_says_where_it_is(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError, match=r"(?s)did not end within 1 s.*begun.*, line 2 in waits"):
+        code = "import time\ndef waits(): time.sleep(60)\nprint('begun', flush=True)\nwaits()"
+        warm().run(["-c", code], cwd=tmp_path, env=os.environ, timeout=1.0)
+
+
 def test_modules_that_start_threads_are_refused(tmp_path: Path) -> None:
     (tmp_path / "threaded.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(1,)).start()\n")
     ready = Warm(["threaded"], PYTHONPATH=str(tmp_path))

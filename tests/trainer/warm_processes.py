@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import json
 import os
 import select
@@ -129,7 +130,7 @@ class Warm:
                 until = time.monotonic() + timeout
                 while any(child.poll() is None for child in started) and not any(child.returncode for child in started):
                     if time.monotonic() > until:
-                        raise subprocess.TimeoutExpired(str(asked), timeout)
+                        raise TimeoutError(f"{asked[0][0]} did not end within {timeout:g} s\n{self.stacks(started, files)}")
                     self.receive(0.5)
             finally:
                 for child in started:
@@ -139,6 +140,13 @@ class Warm:
                 subprocess.CompletedProcess(words, child.returncode, out.read_text(), err.read_text())
                 for (words, _), child, (out, err) in zip(asked, started, files, strict=True)
             ]
+
+    def stacks(self, children: Sequence[Child], files: Sequence[tuple[Path, Path]]) -> str:
+        """What each child printed, and where it is now."""
+        for child in children:
+            child.send_signal(signal.SIGUSR1)
+        time.sleep(1.0)
+        return "\n".join(path.read_text()[-3000:] for places in files for path in places)
 
 
 STORES: list[Any] = []  # as long as this process: the ranks find each other in them
@@ -224,6 +232,7 @@ def be(words: list[str], cwd: str, env: dict[str, str], out: str, err: str) -> N
             file = os.open(place, how, 0o644)
             os.dup2(file, number)
             os.close(file)
+        faulthandler.register(signal.SIGUSR1)  # prints where all threads are
         status = run_script(words, env)
     finally:
         import threading
