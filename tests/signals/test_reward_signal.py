@@ -102,11 +102,12 @@ def test_a_sign_that_is_flipped():
     [
         {"channels": {name: np.where(LATE, 3.0, 1.0) * values for name, values in STAYS.items()}},
         {"channels": {}},
+        {"channels": {**STAYS, "kl_mean": np.zeros(ROWS)}},
         {"channels": STAYS, "steps": 10},
         {"channels": STAYS, "rows": 2},
         {"channels": STAYS, "over": 20},
     ],
-    ids=["the policy moves too", "no channel is logged", "a row of ten steps", "two rows only", "over twenty rows"],
+    ids=["the policy moves too", "no channel is logged", "only one is filled in", "a row of ten steps", "two rows only", "over twenty rows"],
 )
 def test_what_is_no_jump(changes):
     amount = np.clip((AT - 100) / changes.get("over", 1e-9), 0.0, 1.0)

@@ -14,8 +14,8 @@ from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "CHANNEL_METRICS", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "damage", "ending_share", "harm", "is_on_policy",
-    "policy_moves", "reward_has_fallen", "updates_are_undersized", "weights_stayed", "works",
+    "CHANNEL_METRICS", "LEARNS", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "ailing", "damage", "ending_share",
+    "harm", "is_on_policy", "policy_moves", "reward_has_fallen", "updates_are_undersized", "weights_stayed", "works",
 ]  # fmt: skip
 
 CHANNEL_METRICS = (
@@ -34,6 +34,8 @@ runs end between 0.006 and 2, but those below 0.02 started below 0.3."""
 ENTROPY_RISE = 1.0
 """Rise in nats per token that, together with a doubling, no healthy run of the corpus or in public reached."""
 SURELY = 0.95  # share of endings in the first row from which that one row counts as the start
+ENTROPY_LEFT, ENDING_LOST = 0.35, 0.35
+"""Share of the entropy that is left, and share of the responses that no longer end, from which a channel is ailing."""
 LENGTH_FACTOR = 4.0
 GRADIENT_FACTOR = 10.0
 UNDERSIZED = 0.1
@@ -41,6 +43,7 @@ UNDERSIZED = 0.1
 STAYED = 1e-3
 """Relative change of the weights, summed over all updates, below which a policy is what it was. At a learning rate of 1e-6, the
 lowest of recipes, forty updates of a language model (weights of about 0.02) come to twice that."""
+LEARNS = 3.0  # t value of the reward's trend that a policy which does not move reaches once in seven hundred times
 MAX_RATE = 0.01  # learning rate beyond those of language models
 STILL = 1e-12  # relative change of the weights that is only rounding: float32 rounds at 6e-8
 
@@ -78,12 +81,26 @@ def damage(view: View) -> tuple[Sign, ...]:
     return tuple(filter(None, found))
 
 
+def ailing(view: View) -> list[str]:
+    """The channels that are on their way out of their range, in words: not damage yet, but no coincidence beside a loss."""
+    found = {sign.channel: sign.words for sign in damage(view)}
+    entropy = view.get("entropy_mean")
+    start = max(entropy.first, entropy.start)
+    if entropy.ready and entropy.low >= 0.0 and entropy.level < ENTROPY_LEFT * start:
+        found.setdefault("entropy", f"entropy fell from {start:.3g} to {entropy.level:.2g}")
+    now, best = ending_share(view)
+    if best - now > ENDING_LOST:
+        words = f"the share of responses that emit the end token fell from {best:.0%} to {now:.0%}"
+        found.setdefault("ending", words)
+    return [*found.values()]
+
+
 def policy_moves(view: View) -> bool:
     """Whether the policy changes: by its weights if they are watched, else by reward and updates, but not by its KL."""
     weights, score, update = view.get("weight_change"), score_of(view), view.get("kl_update")
     if weights.n:
         return weights.level > STILL
-    learns = score.n >= 10 and view.reward.gain > 4.0 * view.reward.noise > 0.0
+    learns = score.n >= 10 and (view.reward.gain > 4.0 * view.reward.noise > 0.0 or view.reward.trend > LEARNS)
     clipped = view.get("clip_frac").slow > 0.0  # only ratios that differ from 1 are clipped
     return learns or clipped or (update.ready and update.level > 1e-6)
 

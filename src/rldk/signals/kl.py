@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import nan
 from typing import NamedTuple
 
+from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "LIMIT", "USUAL_SEQUENCE", "USUAL_TOKEN", "KlLevel", "adapts", "coefficient", "in_numbers", "is_measured", "kl_level",
-    "target_of", "unit_of",
+    "LIMIT", "USUAL_SEQUENCE", "USUAL_TOKEN", "KlLevel", "adapts", "coefficient", "in_numbers", "is_measured", "is_off",
+    "kl_level", "target_of", "unit_of",
 ]  # fmt: skip
 
 UNITS = {"token": "token", "sequence": "response"}
@@ -52,10 +53,20 @@ def unit_of(view: View) -> str:
     return "sequence" if view.get("kl_mean").start > 1.0 else ""
 
 
+def is_off(view: View) -> bool:
+    """Whether the log says that there is no penalty: many trainers then load no reference, and log a KL of 0."""
+    return view.get("kl_coef").last == 0.0
+
+
 def is_measured(view: View) -> bool:
-    """Whether a KL of exactly 0 was measured: without a penalty many trainers load no reference and log 0."""
-    coef = view.get("kl_coef")
-    return not coef.n or coef.last != 0.0
+    """Whether a KL of exactly 0 was measured.
+
+    If neither the coefficient nor the framework is known, a column of zeros may never have been filled in.
+    """
+    coef, kl = view.get("kl_coef"), view.get("kl_mean")
+    if coef.n:
+        return coef.last != 0.0
+    return view.reductions.get("kl_mean") != "unstated" or kl.last != 0.0 or kl.same < kl.n
 
 
 def adapts(view: View) -> bool:
@@ -106,6 +117,8 @@ def kl_level(view: View) -> KlLevel:
     if kl.n < 3:
         return KlLevel(nan, "", nan)
     unit, level = unit_of(view), kl.level
+    if not unit and level > LIMIT["token"] and view.reward.improves(score_of(view)):
+        unit = "sequence"  # per token this would be another model, which earns no reward
     if unit == "sequence" and (length := mean_length(view)) > 0.0:
         unit, level = "token", level / length
     return KlLevel(level, unit, level / LIMIT[unit])

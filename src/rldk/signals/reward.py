@@ -229,8 +229,8 @@ class RewardSignal(Statistic):
         for place, name in enumerate(CHANNELS):
             level, noise, last = self._channels[3 * place : 3 * place + 3]
             now = view.get(name).last
-            if level != level or now != now:
-                continue
+            if level != level or now != now or level == now == 0.0:
+                continue  # what stays 0 may not be measured
             known += 1
             most = max(STILL * noise, 0.15 * abs(level))
             drifts = abs(now - last) <= most and abs(last - level) <= 2.0 * most  # it was on its way before

@@ -205,3 +205,11 @@ def test_sick_from_the_first_row_is_sick(told):
     assert told(KlExplosion(), {"kl_mean": np.full(60, 60.0)}, "unstated") == [(2, "critical", "beyond_any")]
     assert told(KlExplosion(), {"kl_mean": np.full(60, 5.0)}) == [(raised_at("beyond_any", 2), "critical", "beyond_any")]
     assert told(KlExplosion(), {"kl_mean": np.full(60, 20.0)}, "sequence") == []
+
+
+def test_a_kl_of_unknown_unit_is_per_response_if_the_policy_earns_its_reward(fires):
+    """Twenty nats per token would be another model, which learns nothing."""
+    kl, reward = np.where(AT < 100, 0.0, kls(20.0)), 0.01 * AT + np.random.default_rng(2).normal(0.0, 0.1, ROWS)
+    columns = {"kl_mean": kl, "rollout_length_mean": np.full(ROWS, 100.0)}
+    assert fires(KlExplosion(), {**columns, "reward_mean": reward}, "unstated") == []
+    assert fires(KlExplosion(), {**columns, "reward_mean": reward[::-1]}, "unstated")

@@ -29,7 +29,7 @@ def test_all_types_of_the_contract_are_there():
 def test_a_constant_is_silent(fires, kind, unit):
     for value in (np.nan, np.inf, -np.inf, 0.0, 5e-324, 1e-3, 0.2):
         columns = {name: np.full(ROWS, value) for name in names(kind)}
-        if value == 0.0:
+        if 0.0 <= value < 1e-9:
             for name in ("explained_variance", "value_trainable_params", "weight_change_value"):
                 columns.pop(name, None)  # values that explain nothing, and weights that stay, are their defect
         assert fires(kind(), {"step_time": np.ones(ROWS), **columns}, unit) == [], value

@@ -68,3 +68,10 @@ def test_columns_that_are_not_filled_say_nothing_about_the_reference(told):
     moves = {"kl_mean": ZERO, "clip_frac": ZERO + 0.01}
     assert told(ReferenceWrong(), moves) == SAME
     assert told(ReferenceWrong(), {**moves, "grad_norm": ZERO}) == []
+
+
+def test_a_column_of_zeros_in_a_table_of_unknown_origin_may_not_be_a_kl(told):
+    columns = {"kl_mean": ZERO, "reward_mean": RISING}
+    assert told(ReferenceWrong(), columns, "unstated") == []
+    found = told(ReferenceWrong(), {**columns, "kl_coef": ZERO + 0.1}, "unstated")
+    assert [clause for _, _, clause in found] == ["is_the_policy"]

@@ -149,6 +149,12 @@ def test_normalised_advantages_of_zero_show_groups_without_a_spread(clauses):
     assert clauses(DeadReward(), {**columns, "advantage_raw": flat(1.0)}) == []
 
 
+def test_advantages_that_are_all_the_same_need_no_norm(clauses):
+    columns = {"reward_mean": 0.5 + noise(0.3), "advantage_mean": 0.3 + noise(0.5)}
+    assert clauses(DeadReward(), {**columns, "advantage_std": flat(0.0)}) == [(18, "critical", "dead_groups")]
+    assert clauses(DeadReward(), {**columns, "advantage_std": np.where(AT % 4 == 0, 0.2, 0.0)}) == []
+
+
 def test_a_reward_printed_with_two_digits_is_silent(where):
     assert where(DeadReward(), {"reward_mean": np.round(0.5 + noise(0.004), 2)}) == []
 

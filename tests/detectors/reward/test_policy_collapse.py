@@ -193,3 +193,16 @@ def test_a_fall_in_few_rows_stands_while_the_reward_stays_down(judge):
     assert anomaly.clause == "few_rows" and anomaly.cleared_index is None
     (anomaly,) = judge(PolicyCollapse(), {"reward_mean": [*FELL, *[0.84, 0.86] * 15]})
     assert anomaly.cleared_index is not None
+
+
+SLIDE = 0.5 - 0.4 * AT[:60] / 60.0 + np.random.default_rng(4).normal(0.0, 0.1, 60)
+ENTROPY, TRUNCATED = np.linspace(1.0, 0.15, 60), np.linspace(0.0, 0.6, 60)
+
+
+def test_a_noisy_decline_is_critical_if_two_other_channels_go_with_it(told):
+    columns = {"reward_mean": SLIDE, "entropy_mean": ENTROPY, "truncated_frac": TRUNCATED}
+    found = told(PolicyCollapse(), columns)
+    assert [said for _, *said in found] == [["critical", "declines_with_others"]]
+    for other in ("entropy_mean", "truncated_frac"):
+        assert told(PolicyCollapse(), {"reward_mean": SLIDE, other: columns[other]}) == []
+    assert told(PolicyCollapse(), {**columns, "reward_mean": SLIDE[::-1]}) == []

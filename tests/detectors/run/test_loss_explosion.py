@@ -79,3 +79,15 @@ def test_the_loss_of_values_that_lag_behind_a_growing_reward_is_a_warning(where)
     assert [severity for _, severity in where(LossExplosion(), {**columns, "value_loss": value})] == ["warning"]
     assert where(LossExplosion(), columns)[-1][1] == "critical"
     assert where(LossExplosion(), {**columns, "value_loss": 0.01 * value})[-1][1] == "critical"
+
+
+def test_a_loss_that_was_zero_while_no_response_scored_has_no_scale_yet(told):
+    found = np.where(AT < 20, 0.0, losses(5.0, 0.3))
+    assert told(LossExplosion(), {"loss": found}) == []
+    assert told(LossExplosion(), {"loss": 20.0 * found})
+
+
+def test_a_large_loss_beside_a_reward_that_rises_is_a_note(told):
+    columns = {"loss": np.where(AT < 30, 0.1, 5.0) + losses(), "reward_mean": 0.005 * AT + losses(0.0, 0.4, 1)}
+    assert {severity for row, severity, _ in told(LossExplosion(), columns) if row > 60} == {"note"}
+    assert {severity for _, severity, _ in told(LossExplosion(), {**columns, "reward_mean": losses(0.0, 1.0)})} == {"warning"}

@@ -156,3 +156,13 @@ def test_weights_that_stay_because_all_rewards_are_equal_are_no_frozen_policy(to
     equal = {"weight_change": np.zeros(20), "reward_std": np.zeros(20), "reward_mean": np.full(20, 0.5)}
     assert told(PolicyFrozen(), equal) == []
     assert told(PolicyFrozen(), {**equal, "reward_std": np.full(20, 0.4)})[0][2] == "weights_still"
+
+
+UNKNOWN = {"kl_mean": "unstated"}  # a table of somebody's own
+
+
+def test_a_column_of_zeros_may_not_be_a_kl_and_is_waited_for_until_a_reward_that_rises_has_shown_it(told):
+    noisy = 0.5 + np.random.default_rng(1).normal(0.0, 0.3, ROWS)
+    assert told(PolicyFrozen(), {"kl_mean": ZERO, "reward_mean": noisy}, UNKNOWN) == [(33, "critical", "kl_still")]
+    assert told(PolicyFrozen(), {"kl_mean": ZERO, "reward_mean": noisy + AT / 20.0}, UNKNOWN) == []
+    assert told(PolicyFrozen(), {"kl_mean": ZERO, "kl_coef": ZERO + 0.1, "reward_mean": noisy}, UNKNOWN)[0][0] == 18

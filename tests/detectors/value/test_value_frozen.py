@@ -49,3 +49,9 @@ def test_what_else_makes_the_loss_grow(told):
     changed = {**RISES, "reward_mean": REWARD + noise(0.05) + offset, "entropy_mean": 1.0 + noise(0.01, 2)}
     relearnt = 0.1 + 10.0 * (AT >= 60) * np.exp(-(AT - 60) / 8.0) + noise(0.005, 3)
     assert told(ValueFrozen(), {**changed, "value_loss": relearnt}) == []
+
+
+def test_values_that_are_one_number_for_all(told):
+    assert told(ValueFrozen(), {"explained_variance": noise(1e-5)}) == [(28, "warning", "constant")]
+    assert told(ValueFrozen(), {"explained_variance": np.where(AT == 0, 0.1, noise(1e-5))}) == []
+    assert told(ValueFrozen(), {"explained_variance": noise(1e-2)}) == []

@@ -154,3 +154,11 @@ def test_a_break_changes_nothing(judge, broken_off, row):
 def test_an_absurd_value_loss_needs_one_row(where):
     assert where(ValueDivergence(), {"value_loss": [0.01, 0.02, 5.9e9, 1.2e13]}) == [(3, "critical")]
     assert where(ValueDivergence(), {"value_loss": [2e10, 3e10, 2e10, 4e10]}) == []  # returns of that size from the start
+
+
+def test_a_loss_that_grows_with_the_returns_it_explains_is_silent(where):
+    loss = grown(20.0)
+    assert where(ValueDivergence(), {"value_loss": loss})
+    assert where(ValueDivergence(), {"value_loss": loss, "explained_variance": np.full(ROWS, 0.6)}) == []
+    forgets = np.where(AT < 200, 0.6, 0.25)
+    assert where(ValueDivergence(), {"value_loss": loss, "explained_variance": forgets})

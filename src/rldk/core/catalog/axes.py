@@ -67,7 +67,7 @@ SUMMARY_KEYS = frozenset(
 
 EVAL_PREFIXES = (
     "eval/", "eval_", "validation/", "validation_", "val-core/", "val-aux/", "valid/", "valid_", "val/", "val_", "test/", "test_",
-    "heldout/", "heldout_", "held_out/", "held_out_",
+    "heldout/", "heldout_", "held_out/", "held_out_", "evaluation/", "Evaluation/",
     "gold/", "gold_", "true_",
 )  # fmt: skip
 """What is put before the name of a metric that was measured on held-out data, or by a judge that training never sees

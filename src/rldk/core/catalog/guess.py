@@ -5,6 +5,7 @@ Such a match is a guess: it is made only where no key of the log is known to be 
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from rldk.core.catalog.axes import is_axis, strip_eval
@@ -19,7 +20,7 @@ GUESSED = 70
 _NO_MEANING = frozenset({
     "mean", "avg", "average", "ave", "ema", "smoothed", "running", "moving", "rolling", "batch", "train", "training",
     "step", "steps", "episode", "episodes", "ep", "eps", "per", "the", "of", "all", "overall", "total", "current",
-    "cur", "now", "epoch", "rollout", "rollouts", "raw", "global", "grpo", "gspo", "rloo", "dapo",
+    "cur", "now", "epoch", "rollout", "rollouts", "raw", "global", "grpo", "gspo", "rloo", "dapo", "last", "ma", "window",
 })  # fmt: skip
 _SAME = {
     "rew": "reward", "rews": "reward", "rewards": "reward", "r": "reward", "ret": "reward", "rets": "reward", "return": "reward",
@@ -28,9 +29,9 @@ _SAME = {
     "responses": "response", "completion": "response", "completions": "response", "gen": "response", "generation": "response",
     "output": "response", "answer": "response", "reference": "ref", "divergence": "", "div": "", "to": "", "vs": "", "from": "",
     "grads": "grad", "gradient": "grad", "gradients": "grad", "norms": "norm", "gnorm": "grad norm",
-    "actor": "policy", "pi": "policy", "pg": "policy", "vf": "value", "critic": "value", "acc": "accuracy", "frac": "fraction",
-    "ratio": "fraction", "rate": "fraction", "pct": "percent", "clipped": "clip", "clipping": "clip", "clipfrac": "clip fraction",
-    "kls": "kl", "trunc": "truncated", "truncation": "truncated",
+    "actor": "policy", "pi": "policy", "pg": "policy", "vf": "value", "v": "value", "critic": "value", "shaped": "reward",
+    "acc": "accuracy", "frac": "fraction", "ratio": "fraction", "rate": "fraction", "pct": "percent", "clipped": "clip",
+    "clipping": "clip", "clipfrac": "clip fraction", "kls": "kl", "trunc": "truncated", "truncation": "truncated",
     "expl": "explained", "var": "variance", "pref": "preference", "succ": "success", "losses": "loss", "groups": "group",
     "advantages": "advantage", "adv": "advantage", "advs": "advantage", "learning": "lr",
 }  # fmt: skip
@@ -74,6 +75,8 @@ _BAD = frozenset({
     "hacking", "toxic", "violation", "wrong",
 })  # fmt: skip
 _PERCENT = frozenset({"percent"})
+_WINDOW = re.compile(r"(?:ma|avg|mean|last)?\d{2,5}")
+"""Over how many rows or episodes a mean is taken: `reward_100`, `reward_ma10`, `avg100_reward`."""
 
 
 @lru_cache(maxsize=8192)
@@ -98,7 +101,7 @@ def _in_english(key: str) -> str:
 def _by_parts(key: str) -> Place | None:
     said = [word for part in normalise(_in_english(key)).split("_") for word in _SAME.get(part, part).split()]
     spread = next((_SPREADS[word] for word in said if word in _SPREADS), "")
-    words = frozenset(word for word in said if word not in _NO_MEANING and word not in _SPREADS)
+    words = frozenset(word for word in said if word not in _NO_MEANING and word not in _SPREADS and not _WINDOW.fullmatch(word))
     percent = bool(words & _PERCENT)
     words -= _PERCENT
     metric = _RULES.get(words if not percent or words in _RULES else words | {"fraction"})

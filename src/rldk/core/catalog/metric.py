@@ -147,7 +147,7 @@ def framework(
 
 
 _NOT_WORD = re.compile(r"[^0-9a-z]+")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z][a-z])")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z](?:[a-z]|$))")
 
 
 def normalise(key: str) -> str:

@@ -142,7 +142,7 @@ class DeadReward(Detector):
             found += [Finding("", spread.level, score.noise / APART, message, evidence, clause=clause) for clause in clauses]
         if equal and not dead:
             level = view.get("advantage_std").level
-            message = f"Advantages have a spread of {level:.2g} instead of about 1: all responses of a group score the same."
+            message = f"Advantages have a spread of {level:.2g}; about 1 is usual. All responses of a group score the same."
             found.append(Finding("", level, NO_ADVANTAGE, message, evidence, clause="dead_groups"))
         if dead:
             message = f"{groups.level:.0%} of the groups have responses that all score the same."
@@ -176,11 +176,12 @@ def _fading(view: View, score: Series) -> Sequence[Finding]:
 
 
 def _has_no_advantage(view: View) -> bool:
-    """Whether normalised advantages are all zero, except for rounding: then no group has a spread."""
+    """Whether the advantages of a batch are all the same, except for rounding: then no group has a spread."""
     spread = view.get("advantage_std")
-    if not spread.level < NO_ADVANTAGE or view.get("advantage_normalized").last != 1.0 or view.get("advantage_raw").last == 1.0:
+    if not spread.level < NO_ADVANTAGE or not spread.ready:
         return False
-    return spread.ready and max(spread.values()) < NO_ADVANTAGE
+    normalised = view.get("advantage_normalized").last == 1.0 and view.get("advantage_raw").last != 1.0
+    return max(spread.values()) < (NO_ADVANTAGE if normalised else 1e-6)
 
 
 def _depends_on_prompts(view: View, score: Series, spread: Series) -> bool:

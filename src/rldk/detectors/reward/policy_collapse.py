@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, damage
+from rldk.signals.channels import CHANNEL_METRICS, ailing, damage
 from rldk.signals.few_rows import Fall, fall_of
 from rldk.signals.reward import SCORES, SLOW_NOISE, score_of
 from rldk.signals.series import EARLY, RECENT
@@ -19,6 +19,7 @@ FROM_START = 9.0  # times its noise by which a reward that never rose must fall 
 BELOW = 2.5  # times the gain: a loss this large is far below the untrained level, where no dip goes
 FEW = 15.0  # the noise is raised by this over the number of rows, since few rows underestimate it
 TREND = -8.0  # t of a linear trend that is no chance
+TREND_WITH_SIGNS = -4.0  # the same if two other channels are on their way out of their range
 WITH_DAMAGE = 0.4  # share of the gain that must be lost if another channel has left its range
 LASTING = 2.0  # times its noise by which it must have fallen if it stays down for thirty updates
 IN_FEW_ROWS, SHARE_IN_FEW_ROWS = 3.5, 0.55  # times the noise, and share of the gain, by which few rows must have fallen
@@ -72,6 +73,11 @@ class PolicyCollapse(Detector):
             "a linear trend over all rows with t below -14, and a loss of six times the noise of a row; random walks with steps "
             "of a tenth of the noise lose four", persist=10, min_rows=4,
         ),
+        "declines_with_others": Clause(
+            "the reward falls from the start, beyond chance, while two other channels leave their range", "critical",
+            "a linear trend over all rows with t below -4, corroborated by two independent channels; no sound run of the corpus",
+            persist=6, min_rows=3,
+        ),
         "declines": Clause(
             "the reward falls from the start, beyond chance", "warning",
             "a linear trend over all rows with t below -8, and a loss of twice the noise of a row", persist=10, min_rows=4,
@@ -124,7 +130,7 @@ class PolicyCollapse(Detector):
             found += self._fallen(view)
         if slow > least and slow > 0.5 * (reward.best_slow - reward.start):
             found += self._fallen_slowly(view)
-        if reward.trend < TREND:
+        if reward.trend < TREND_WITH_SIGNS:
             found += self._declining(view)
         if fallen:
             found += self._stays_down(view)
@@ -215,11 +221,14 @@ class PolicyCollapse(Detector):
         series, reward = score_of(view), view.reward
         if series.n < view.rows(30, 12) or not reward.settled:
             return []
-        t = reward.sure_trend(series)
-        if not t < TREND or not reward.start - series.slow > 2.0 * series.noise:
+        t, lost = reward.sure_trend(series), reward.start - series.slow
+        signs = ailing(view) if TREND <= t < TREND_WITH_SIGNS else []
+        if not (t < TREND or len(signs) > 1) or not lost > 2.0 * series.noise:
             return []
-        far = t < -14.0 and reward.start - series.slow > 6.0 * series.noise
-        message = f"The reward falls: from {reward.start:.4g} at the start to {series.slow:.4g} (t = {t:.3g})."
+        also = f", while {listed(signs)}" if signs else ""
+        message = f"The reward falls: from {reward.start:.4g} at the start to {series.slow:.4g} (t = {t:.3g}){also}."
         evidence = {"best": reward.start, "reward": series.slow, "t": t}
-        clauses = ("declines", "declines_far") if far else ("declines",)
+        if signs:
+            return [Finding("", series.slow, TREND_WITH_SIGNS, message, evidence, clause="declines_with_others")]
+        clauses = ("declines", "declines_far") if t < -14.0 and lost > 6.0 * series.noise else ("declines",)
         return [Finding("", series.slow, TREND, message, evidence, clause=clause) for clause in clauses]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, harm, works
+from rldk.signals.channels import CHANNEL_METRICS, LEARNS, harm, works
 from rldk.signals.reward import SCORES
 from rldk.signals.value import reward_outgrew_values
 
@@ -28,7 +28,7 @@ class LossExplosion(Detector):
         undo what they do to the weights.
     When it misfires: the loss of a policy is near 0 and its relative noise is enormous, so growth alone means nothing:
         the limits of 10 (a cross-entropy is below 12 even for a random guess) and 2 are absolute. A single jump is not
-        reported. A loss that starts at exactly 0, as in GRPO, is judged by the absolute limits alone. One that stays high is only
+        reported. A loss that starts at exactly 0, as in GRPO, is judged by the limit of 10 alone. One that stays high is only
         a note while the reward thrives and nothing is damaged, and only a warning where it is that of values which lag behind a
         growing reward.
     What to do: stop, go back to the checkpoint before the first jump, bound the ratio (clip it above and below, also for
@@ -92,7 +92,7 @@ class LossExplosion(Detector):
             spikes.append(loss.n)
         while spikes and loss.n - spikes[0] >= MEMORY:
             spikes.popleft()
-        limit = max(self.level_floor, self.level_factor * own)
+        limit = max(self.level_floor if own > 0.0 else self.floor, self.level_factor * own)
         if level > limit:
             return self._shifted(view, level, own, limit)
         if len(spikes) < 2:
@@ -116,7 +116,8 @@ class LossExplosion(Detector):
         if lags:
             message += " It is the value loss: the values lag behind the reward."
             return Finding("", level, limit, message, evidence, clause="stays")
-        return Finding(NOTE if clause == "stays" and works(view) else "", level, limit, message, evidence, clause=clause)
+        calm = clause == "stays" and (works(view) or (view.reward.trend > LEARNS and not signs))
+        return Finding(NOTE if calm else "", level, limit, message, evidence, clause=clause)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         lr = view.first("policy_lr", "lr")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
 from rldk.signals.channels import CHANNEL_METRICS, PREFERENCE_LOSSES, UNDERSIZED, policy_moves, updates_are_undersized, works
-from rldk.signals.kl import is_measured
+from rldk.signals.kl import is_measured, is_off
 from rldk.signals.reward import SCORES
 from rldk.signals.series import Series
 
@@ -19,6 +19,7 @@ ZERO = 1e-6  # nats: a smaller KL is rounding
 LN2 = log(2.0)
 GRADIENTS = ("policy_grad_norm", "grad_norm")
 NORMS, MAX_NORMS = 6, 64  # gradient norms from which it is known that they have 16 bits, and that are looked at
+UNSURE = 30.0  # updates to wait if a KL of zero may not have been measured: by then a reward that rises has shown it
 LATE, LEARNT = 50.0, 0.75  # updates after which preferences should be learnt, and the accuracy that shows it
 
 
@@ -174,9 +175,10 @@ class PolicyFrozen(Detector):
         """Other signs of a policy that does not move, for runs in which the weights are not watched."""
         found = []
         kl, grad, margin = view.get("kl_mean"), view.first(*GRADIENTS), view.get("preference_margin")
-        if kl.n >= 5 and _is_zero(kl, ZERO) and is_measured(view) and _rewards_differ(view) and not policy_moves(view):
+        if kl.n >= 5 and _is_zero(kl, ZERO) and not is_off(view) and _rewards_differ(view) and not policy_moves(view):
             message = f"KL from the reference has stayed zero for {kl.n} rows: the policy does not move."
-            found.append(Finding("", kl.level, ZERO, message, {"kl": kl.level, "rows": float(kl.n)}, clause="kl_still"))
+            evidence, patience = {"kl": kl.level, "rows": float(kl.n)}, 0.0 if is_measured(view) else UNSURE
+            found.append(Finding("", kl.level, ZERO, message, evidence, clause="kl_still", persist=patience))
         if grad.n >= 5 and _is_zero(grad, 0.0) and _rewards_differ(view) and not policy_moves(view):
             message = f"The gradient norm has been 0 in all {grad.n} rows, although rewards differ."
             found.append(Finding("", 0.0, 0.0, message, {"rows": float(grad.n)}, clause="no_gradient"))

@@ -11,6 +11,7 @@ from rldk.signals.value import reward_outgrew_values
 __all__ = ["ValueDivergence"]
 
 ABSURD = 1e10  # value loss
+EXPLAINED = 0.2  # share of the variance of returns from which values count as following them
 
 
 class ValueDivergence(Detector):
@@ -22,7 +23,8 @@ class ValueDivergence(Detector):
     Why it matters: the loss is largest before the value function has learnt anything. Above that level it predicts
         worse than a guess, and its errors become the advantages that the policy is trained on.
     When it misfires: if all rewards are zero at the start, so is the loss; the loss must therefore also exceed twice the
-        squared spread of rewards, where that is known. A change in the scale of the reward looks the same. A loss below the
+        squared spread of rewards, where that is known. Where the explained variance is logged and has not halved, the loss
+        grew because the returns did, and is not judged. A change in the scale of the reward looks the same. A loss below the
         squared rise of the reward is only a warning while the reward thrives and nothing is damaged: the values lag behind.
     What to do: lower the value function's learning rate, clip its loss and gradients, normalise rewards or returns, and
         check the mask of the value loss.
@@ -80,7 +82,7 @@ class ValueDivergence(Detector):
         if view.reward.was_changed(view.index):
             return None  # the reward itself has changed: the value function must learn it again
         normal = max(loss.start, loss.base)
-        if not level > self.factor * normal > 0.0:
+        if not level > self.factor * normal > 0.0 or self._follows(view):
             return None
         spread = view.get("reward_std")
         if spread.ready:
@@ -101,6 +103,12 @@ class ValueDivergence(Detector):
         )
         evidence = {"value_loss": level, "value_loss_start": normal, "signs": float(len(signs))}
         return Finding("", level, limit, message, evidence, clause=clause)
+
+    @staticmethod
+    def _follows(view: View) -> bool:
+        """Whether the values explain the returns as well as before: then the loss grew because the returns did."""
+        explained = view.get("explained_variance")
+        return explained.ready and explained.level > max(EXPLAINED, 0.5 * explained.base)
 
     @staticmethod
     def _signs(view: View) -> list[str]:

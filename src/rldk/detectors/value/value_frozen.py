@@ -11,6 +11,7 @@ from rldk.signals.reward import SCORES
 __all__ = ["ValueFrozen"]
 
 GROWN = 1.3  # times its start that the value loss has where nothing is learnt, since the returns grow
+CONSTANT = 1e-3  # explained variance, up or down, of values that are one number for all responses
 LATE = 30  # rows after which a value function has learnt the level of the returns
 
 
@@ -18,8 +19,8 @@ class ValueFrozen(Detector):
     """The value function does not learn.
 
     What it catches: a value function without trainable parameters, or whose weights do not change from update to update,
-        whatever the reward does. Also a value loss that is above its start after thirty updates of
-        a language model, and stays there.
+        whatever the reward does; values that have explained none of the returns' variance since the start. Also a value loss
+        that is above its start after thirty updates of a language model, and stays there.
     Why it matters: the values do not predict the returns, so the advantages are as noisy as without a value function.
     When it misfires: a value function that was trained before and is frozen on purpose, or was as good at the start as it can be.
     What to do: check that the value function's parameters require gradients and belong to the optimizer, and that its
@@ -30,7 +31,7 @@ class ValueFrozen(Detector):
     __slots__ = ()
     type: ClassVar[str] = "value_frozen"
     family: ClassVar[str] = "value"
-    needs: ClassVar = (("value_trainable_params", "weight_change_value", "value_loss"),)
+    needs: ClassVar = (("value_trainable_params", "weight_change_value", "value_loss", "explained_variance"),)
     reads: ClassVar = (*SCORES, "kl_mean")
     panels: ClassVar = ("value_loss", "explained_variance", "value")
     advice: ClassVar[str] = (
@@ -42,6 +43,11 @@ class ValueFrozen(Detector):
         "still": Clause(
             "the value function does not change", "warning",
             "definition: no trainable parameters, or a relative change of exactly 0", persist=6, min_rows=3,
+        ),
+        "constant": Clause(
+            "the values have explained none of the returns' variance since the start", "warning",
+            "definition: within a thousandth of 0 in every row only if the values are one number for all; of sound runs, own and "
+            "public, at most half of the rows are", persist=20, min_rows=10,
         ),
         "loss_stays": Clause(
             "the value loss of a language model is above its start and does not fall", "warning",
@@ -56,6 +62,10 @@ class ValueFrozen(Detector):
         still = change.n >= 3 and change.first == change.last == 0.0 and (not change.ready or change.high == 0.0)
         if frozen or still:
             return (Finding("", 0.0, 0.0, "The weights of the value function do not change.", clause="still"),)
+        explained = view.get("explained_variance")
+        if explained.n >= 10 and max(abs(explained.first), abs(explained.high), abs(explained.low)) < CONSTANT:
+            message = f"The values explain {explained.last:.2g} of the returns' variance: they are the same for all responses."
+            return (Finding("", explained.last, CONSTANT, message, {"explained": explained.last}, clause="constant"),)
         return self._by_loss(view)
 
     @staticmethod
