@@ -107,7 +107,10 @@ def test_a_sign_that_is_flipped():
         {"channels": STAYS, "rows": 2},
         {"channels": STAYS, "over": 20},
     ],
-    ids=["the policy moves too", "no channel is logged", "only one is filled in", "a row of ten steps", "two rows only", "over twenty rows"],
+    ids=[
+        "the policy moves too", "no channel is logged", "only one is filled in", "a row of ten steps", "two rows only",
+        "over twenty rows",
+    ],
 )
 def test_what_is_no_jump(changes):
     amount = np.clip((AT - 100) / changes.get("over", 1e-9), 0.0, 1.0)

@@ -36,6 +36,11 @@ COLUMNS: dict[str, dict[str, Any]] = {
         "kl_mean": around(0.05, 0.03, 1),
         "entropy_mean": around(1.0, 0.03, 2),
     },
+    "plateau": {
+        "reward_mean": np.log(around(1.5, 0.1)),
+        "kl_mean": around(0.5, 0.1, 1),
+        "rollout_length_mean": around(50.0, 0.05, 2),
+    },
     "kl_penalty_too_strong": {
         "reward_mean": np.log(around(1.5, 0.1)),
         "kl_coef": np.full(ROWS, 20.0),

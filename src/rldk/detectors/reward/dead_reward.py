@@ -176,7 +176,7 @@ def _fading(view: View, score: Series) -> Sequence[Finding]:
 
 
 def _has_no_advantage(view: View) -> bool:
-    """Whether the advantages of a batch are all the same, except for rounding: then no group has a spread."""
+    """Whether the advantages of a batch are all equal, except for rounding: then no group has a spread."""
     spread = view.get("advantage_std")
     if not spread.level < NO_ADVANTAGE or not spread.ready:
         return False
