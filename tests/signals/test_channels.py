@@ -64,8 +64,11 @@ def test_a_differential_entropy_that_passes_zero_is_no_damage():
     [
         (1.5, "token", None, 0.5),
         (25.0, "sequence", None, 0.5),
-        (150.0, "sequence", 100.0, 0.5),
-        (1.5, "token", 100.0, 0.5),
+        (450.0, "sequence", 300.0, 0.5),
+        (1.5, "token", 300.0, 0.5),
+        (150.0, "sequence", 100.0, 1.5),  # a short text that the reference would not have written
+        (1.5, "token", 100.0, 1.5),
+        (40.0, "sequence", 8.0, 5.0 / 3.0),
         (0.5, "", None, 0.5 / LIMIT[""]),
     ],
 )

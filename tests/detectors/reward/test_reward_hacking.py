@@ -109,9 +109,9 @@ def test_it_clears_when_the_sign_is_gone(judge):
     assert (anomaly.index, anomaly.cleared_index) == (159, 261)
 
 
-@pytest.mark.parametrize(("kl", "found"), [(60.0, []), (200.0, []), (400.0, [(159, "warning", "one_channel")])])
+@pytest.mark.parametrize(("kl", "found"), [(180.0, []), (600.0, []), (1200.0, [(159, "warning", "one_channel")])])
 def test_a_kl_by_sequence_is_weighed_by_the_length(clauses, kl, found):
-    columns = {"reward_mean": RISEN, "kl_mean": np.where(LATE, kl, 0.05), "rollout_length_mean": np.full(ROWS, 100.0)}
+    columns = {"reward_mean": RISEN, "kl_mean": np.where(LATE, kl, 0.05), "rollout_length_mean": np.full(ROWS, 300.0)}
     assert clauses(RewardHacking(), columns, {"kl_mean": "sequence"}) == found
 
 

@@ -22,10 +22,10 @@ RESTED = 1e-3  # share of the limit below which a KL has not settled: the policy
 class KlExplosion(Detector):
     """The KL from the reference is beyond what any healthy run reaches.
 
-    What it catches: a KL (median of five rows) above 3 nats per token, 50 per response where the length is not logged, or 10
-        where the unit is not known. Above half of that limit it is a warning if it lasts, and critical if the reward or
-        another channel is damaged as well. A KL of five times the run's own target is a warning, and ten times the target is
-        critical if it lasts.
+    What it catches: a KL (median of five rows) above 3 nats per token, 100 per response of up to two hundred tokens, 50 per
+        response where the length is not logged, or 10 where the unit is not known. Above half of that limit it is a warning if
+        it lasts, and critical if the reward or another channel is damaged as well. A KL of five times the run's own target is a
+        warning, and ten times the target is critical if it lasts.
     Why it matters: the further the policy is from its reference, the less it keeps of what the reference knew, and the less
         a reward model's score of its text means.
     When it misfires: runs without a KL penalty go further and may be healthy; the limits were set on such runs. The k3

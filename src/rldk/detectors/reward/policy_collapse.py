@@ -22,6 +22,7 @@ TREND = -8.0  # t of a linear trend that is no chance
 TREND_WITH_SIGNS = -4.0  # the same if two other channels are on their way out of their range
 WITH_DAMAGE = 0.4  # share of the gain that must be lost if another channel has left its range
 LASTING = 2.0  # times its noise by which it must have fallen if it stays down for thirty updates
+SOON = 2.5  # times its noise: what fell further need not stay down for as long
 IN_FEW_ROWS, SHARE_IN_FEW_ROWS = 3.5, 0.55  # times the noise, and share of the gain, by which few rows must have fallen
 CORROBORATED = 3.0  # times its noise by which it must have fallen if another channel has left its range
 
@@ -101,7 +102,7 @@ class PolicyCollapse(Detector):
             "over ten rows falls by five from its best", persist=12, min_rows=4,
         ),
         "stays_down": Clause(
-            "the reward has lost 45 % of its gain for thirty updates or more", "warning",
+            "the reward has lost 45 % of its gain for thirty updates, or for fourteen if it fell far beyond its noise", "warning",
             "as `slipping`: a fall that lasts need not be as deep beside the noise of a row", persist=30, min_rows=8,
         ),
     }  # fmt: skip
@@ -195,7 +196,8 @@ class PolicyCollapse(Detector):
             return []
         message = f"The reward fell from {reward.best:.4g} to {series.level:.4g} and has stayed down."
         evidence = {"best": reward.best, "reward": series.level, "lost": lost}
-        patience = max(30.0, 0.2 * series.n * view.steps_per_row)
+        soon = SOON * noise / lost if reward.gain > LASTING * reward.row_noise(series) else 1.0
+        patience = max(30.0 * min(soon, 1.0), 14.0, 0.2 * series.n * view.steps_per_row)
         return [Finding("", series.level, reward.best - part, message, evidence, clause="stays_down", persist=patience)]
 
     @staticmethod
