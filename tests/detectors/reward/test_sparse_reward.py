@@ -50,7 +50,7 @@ def test_without_a_reward_it_is_inactive(inactive):
     assert inactive(SparseReward(), {"loss": np.ones(ROWS)}) == [("sparse_reward", ["reward_mean"])]
 
 
-@pytest.mark.parametrize(("every", "found"), [(4, [(34, "warning", "no_success")]), (2, [])])
+@pytest.mark.parametrize(("every", "found"), [(4, [(34, "warning", "no_success"), (55, "critical", "stays")]), (2, [])])
 def test_rows_without_any_success_are_told_sooner_where_the_spread_is_logged(told, every, found):
     reward = np.where(AT % every == 0, 0.02, 0.0)[:60]
     assert told(SparseReward(), {"reward_mean": reward, "reward_std": np.where(reward > 0.0, 0.13, 0.0)}) == found

@@ -11,11 +11,13 @@ from rldk.signals.series import EARLY
 
 __all__ = ["SparseReward"]
 
+SPREADS = ("reward_std", "reward_zero_std_frac")
 EVERY = 5
 LEAST = 30  # rows needed in a log in which a row stands for several steps
 LUCK = 1  # rows by which the later half may be better by chance alone
 NOTHING, STILL_NOTHING = 0.6, 0.5  # share of the rows without any success, and of the later half of them
 ALIKE = 1e-6  # spread of rewards that is rounding
+STAYS = 25  # updates for which it must last to be critical
 
 
 class SparseReward(Detector):
@@ -24,7 +26,8 @@ class SparseReward(Detector):
     What it catches: of the last 80 mean rewards (fewer where a row stands for several steps, at least 30) three quarters are
         exactly the lowest value ever seen, and the later half is no better than the earlier one. If the log also says that
         nine of ten groups have no spread, 40 rewards are enough, and another 20 make it critical. If the spread between
-        responses is logged, 30 rows are enough of which three in five have the lowest reward and no spread.
+        responses is logged, 30 rows are enough of which three in five have the lowest reward and no spread, and it is critical if
+        that lasts.
     Why it matters: a batch in which all responses score the same has no gradient apart from noise and the KL penalty: the
         run costs the same and learns nothing but to stay near the reference.
     When it misfires: a hard task may start like this and take off after the first successes; as soon as they become more
@@ -39,7 +42,7 @@ class SparseReward(Detector):
     family: ClassVar[str] = "reward"
     needs: ClassVar = (("reward_mean",),)
     panels: ClassVar = ("reward", "losses")
-    reads: ClassVar = ("reward_zero_std_frac", "reward_std")
+    reads: ClassVar = SPREADS
     advice: ClassVar[str] = (
         "Start with prompts that the model solves sometimes, sample more responses per prompt, or give partial credit."
     )
@@ -49,6 +52,10 @@ class SparseReward(Detector):
         "no_spread": Clause(
             "nearly all rows have the lowest reward, and groups have no spread", "critical",
             "definition: a group without spread has no gradient",
+        ),
+        "stays": Clause(
+            "hardly any row has a success, and that has lasted for 25 updates more", "critical",
+            "as `rarely_better` and `no_success`, which no sound run of the corpus or in public has even for a while",
         ),
         "rarely_better": Clause(
             "three quarters of the rows have the lowest reward, and it does not get better", "warning",
@@ -82,6 +89,14 @@ class SparseReward(Detector):
         self._found = False
 
     def check(self, view: View) -> Finding | None:
+        found = self._look(view)
+        if found is None or found.clause == "no_spread" or not view.first(*SPREADS).n:
+            return found  # where no spread is logged, a row may be a single response
+        if self._bad >= view.rows(STAYS, STAYS // 2):
+            found.clause = "stays"
+        return found
+
+    def _look(self, view: View) -> Finding | None:
         reward = view.get("reward_mean")
         value = reward.last
         if not isfinite(value):
