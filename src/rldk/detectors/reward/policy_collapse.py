@@ -185,7 +185,8 @@ class PolicyCollapse(Detector):
             if before - series.level > least > 0.0 and not reward.was_changed(view.index):
                 best = max(before, reward.best)
                 fell = f"fell from {best:.4g} to {series.level:.4g}" if best > before else f"is {series.level:.4g}"
-                message = f"The reward {fell}, below its first {rows} ({before:.4g}), at a spread of {apart:.2g} between responses."
+                below = f"below its first {rows} ({before:.4g}), at a spread of {apart:.2g} between responses"
+                message = f"The reward {fell}, {below}."
                 evidence = {"best": best, "reward": series.level, "spread": apart}
                 found.append(Finding("", series.level, before - least, message, evidence, clause=clause))
         return found
