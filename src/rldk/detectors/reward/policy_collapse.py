@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 from typing import ClassVar
 
 from rldk.core.text import listed
@@ -176,10 +175,12 @@ class PolicyCollapse(Detector):
     def _below_start(view: View) -> list[Finding]:
         """A reward that is below its first rows, in units of the spread between responses."""
         series, spread, reward = score_of(view), view.get("reward_std"), view.reward
-        apart = max(spread.first, spread.start, spread.level) if spread.ready else inf
-        found = []
+        first = series.first + reward.shift
+        if not spread.ready or not series.level < max(first, reward.start):
+            return []
+        apart, found = max(spread.first, spread.start, spread.level), []
         for clause, rows, before, least in (
-            ("below_first", "row", series.first + reward.shift, BELOW_FIRST * apart),
+            ("below_first", "row", first, BELOW_FIRST * apart),
             ("below_start", "rows", reward.start, max(BELOW_START * apart, SURELY_BELOW * series.noise)),
         ):
             if before - series.level > least > 0.0 and not reward.was_changed(view.index):
