@@ -147,3 +147,11 @@ def test_short_responses_that_repeat_themselves_more_than_at_the_start(told, lev
     rows = {"repetition_frac": np.where(LATE, level, 0.03), "rollout_length_mean": np.full(ROWS, length)}
     assert told(ResponseCollapse(), rows) == ([(107, "warning", "repeats_more")] if found else [])
     assert told(ResponseCollapse(), {**rows, "repetition_frac": np.full(ROWS, level)}) == []
+
+
+def test_one_text_per_prompt_is_not_one_text_for_all(told):
+    """Five prompts with twelve responses each, which become equal within their group, or in all groups."""
+    fall = {"rollout_buffer_size": np.full(ROWS, 60.0), "num_generations": np.full(ROWS, 12.0)}
+    own, one = (np.where(np.arange(ROWS) < 20, 0.8, share) for share in (1 / 12, 1 / 60))
+    assert told(ResponseCollapse(), {**fall, "distinct_responses_frac": own}) == []
+    assert [clause for _, _, clause in told(ResponseCollapse(), {**fall, "distinct_responses_frac": one})] == ["one_text"]

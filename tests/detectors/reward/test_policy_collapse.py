@@ -211,15 +211,21 @@ def test_a_noisy_decline_is_critical_if_two_other_channels_go_with_it(told):
 def test_a_reward_far_below_its_first_row(told):
     """All was lost in the first update: there is no best to fall from but that one row."""
     spread, lost = np.full(40, 0.5), np.where(AT[:40] == 0, 1.0, 0.1) + noise(0.1)[:40]
-    assert told(PolicyCollapse(), {"reward_mean": lost, "reward_std": spread}) == [(9, "critical", "below_first")]
-    assert told(PolicyCollapse(), {"reward_mean": lost, "reward_std": 2.0 * spread}) == []
+    ((row, *said),) = told(PolicyCollapse(), {"reward_mean": lost, "reward_std": spread})
+    assert said == ["warning", "below_start"] and row <= 22
+    ended = {"truncated_frac": np.where(AT[:40] == 0, 0.0, 0.6)}
+    found = told(PolicyCollapse(), {"reward_mean": lost, "reward_std": spread, **ended})
+    assert found[-1][1:] == ("critical", "below_start_with_damage")
+    assert told(PolicyCollapse(), {"reward_mean": lost, "reward_std": 3.0 * spread}) == []
     assert told(PolicyCollapse(), {"reward_mean": lost}) == []
 
 
 def test_a_reward_that_stays_below_its_first_rows_by_half_a_spread(told):
     spread, lost = np.full(80, 0.5), np.where(AT[:80] < 20, 0.6, 0.3) + noise(0.08, 5)[:80]
     ((row, *said),) = told(PolicyCollapse(), {"reward_mean": lost, "reward_std": spread})
-    assert said == ["critical", "below_start"] and 28 <= row <= 34
+    assert said == ["warning", "below_start"] and 28 <= row <= 40
     assert told(PolicyCollapse(), {"reward_mean": lost[::-1], "reward_std": spread}) == []
     few = 0.6 + noise(0.25, 6)[:80]  # four responses per row: half a spread is chance
     assert told(PolicyCollapse(), {"reward_mean": few, "reward_std": spread}) == []
+    prompts = {"reward_mean": 10.0 * lost, "reward_std": spread}  # rows differ by more than their responses
+    assert "below_start" not in [clause for _, _, clause in told(PolicyCollapse(), prompts)]

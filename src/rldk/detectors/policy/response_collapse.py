@@ -12,6 +12,7 @@ from rldk.signals.reward import SCORES, score_of
 __all__ = ["ResponseCollapse"]
 
 VARIED = 0.5  # share of different responses above which a fall counts
+OWN_TEXT = 0.9  # different texts per prompt from which the prompts have different answers
 SAMPLED = 0.1  # entropy (nats per token) from which sampled responses of a few tokens differ
 GROWTH = 0.3  # rise of the repetition over its start that counts
 SHORT, MORE, MORE_GROWTH = 200.0, 0.2, 0.15  # tokens up to which text hardly repeats itself; level and rise that are too much
@@ -29,7 +30,8 @@ class ResponseCollapse(Detector):
     Why it matters: a policy that writes one text no longer answers its prompts, and equal responses give nothing to learn
         from. The reward may not show it, since one text can satisfy a weak reward.
     When it misfires: tasks with a handful of right answers (yes or no, a class) end in a few texts; while the reward rises
-        and nothing else has left its range that is only a warning. Responses to a single prompt may become alike as it is
+        and nothing else has left its range that is only a warning. One text per prompt, in groups of responses to the same
+        prompt, is not one text for all, and is not judged. Responses to a single prompt may become alike as it is
         learnt: if a rollout has only one prompt, a rising reward excuses that. At the start, responses of fewer than 8 tokens
         are not judged. With fewer than 7 responses per rollout, one text is more than 15 % and cannot be detected. A format that
         is asked for and learnt (every response closes with one fixed sentence) also makes endings alike: read samples.
@@ -95,9 +97,11 @@ class ResponseCollapse(Detector):
     def _one_text(self, view: View) -> Finding | None:
         distinct = view.get("distinct_responses_frac")
         best = max(distinct.first, distinct.high)
-        excused = _is_excused(view)
-        if not best > VARIED or (excused and _has_one_prompt(view)):
+        excused, alone = _is_excused(view), _has_one_prompt(view)
+        if not best > VARIED or (excused and alone):
             return None
+        if not alone and distinct.level * view.get("num_generations").last > OWN_TEXT:
+            return None  # every prompt has a text of its own
         message = f"The share of different responses fell from {best:.0%} to {distinct.level:.0%}."
         evidence = {"distinct_best": best, "distinct": distinct.level}
         return Finding("warning" if excused else "", distinct.level, self.share, message, evidence, clause="one_text")
