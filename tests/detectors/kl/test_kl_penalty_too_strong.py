@@ -19,19 +19,29 @@ def coef(value: float) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("reward", [FLAT, RISING], ids=["flat", "rising"])
 def test_what_recipes_and_controllers_use_is_silent(told, reward):
-    for value in (0.0, 0.05, 0.5, 1.9):
+    for value in (0.0, 0.05, 0.5, 0.9):
         assert told(KlPenaltyTooStrong(), {**coef(value), "reward_mean": reward}) == []
+    controlled = {"kl_coef": np.clip(0.05 * 1.05**AT, 0.0, 1.9), "reward_mean": reward}
+    assert told(KlPenaltyTooStrong(), controlled) == []
 
 
 @pytest.mark.parametrize("reward", [FLAT, RISING], ids=["flat", "rising"])
-def test_two_is_a_warning_with_the_second_row(told, reward):
-    assert told(KlPenaltyTooStrong(), {**coef(2.0), "reward_mean": reward}) == [(1, "warning", "strong")]
+def test_a_constant_of_one_is_a_warning(told, reward):
+    assert told(KlPenaltyTooStrong(), {**coef(1.0), "reward_mean": reward}) == [(1, "warning", "set_high")]
+
+
+def test_two_is_a_warning_with_the_second_row_and_critical_if_the_reward_stays_where_it_was(told):
+    strong = (1, "warning", "strong")
+    assert told(KlPenaltyTooStrong(), {**coef(2.0), "reward_mean": RISING}) == [strong]
+    assert told(KlPenaltyTooStrong(), {"kl_coef": np.full(45, 2.0), "reward_mean": FLAT[:45]}) == [strong]
+    (first, (row, *said)) = told(KlPenaltyTooStrong(), {**coef(2.0), "reward_mean": FLAT})
+    assert first == strong and said == ["critical", "holds_back"] and row >= 48
 
 
 def test_five_is_critical_once_the_reward_has_shown_no_trend_for_ten_rows(told):
     strong = (1, "warning", "strong")
     assert told(KlPenaltyTooStrong(), {**coef(5.0), "reward_mean": FLAT}) == [strong, (18, "critical", "holds_back")]
-    assert told(KlPenaltyTooStrong(), {**coef(4.9), "reward_mean": FLAT}) == [strong]
+    assert told(KlPenaltyTooStrong(), {"kl_coef": np.full(45, 4.9), "reward_mean": FLAT[:45]}) == [strong]
     assert told(KlPenaltyTooStrong(), {**coef(5.0), "reward_mean": RISING}) == [strong]
 
 

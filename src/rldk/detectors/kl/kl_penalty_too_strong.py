@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rldk.core.stats.pairs import RollingPairs
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.kl import adapts
 from rldk.signals.reward import score_of
 
 __all__ = ["KlPenaltyTooStrong"]
@@ -14,6 +15,7 @@ __all__ = ["KlPenaltyTooStrong"]
 MEASURABLE = 0.02  # smallest KL at which penalty / KL gives the coefficient
 PAIRS = 100  # rows of loss and KL from which the coefficient is taken
 AT_ONCE = 3.0  # factor from one row to the next that is a new setting: controllers change by a few tenths
+LATE = 40.0  # updates after which a reward that does not rise is held back by a coefficient of 2 as well
 LINE = 0.9  # correlation of loss and KL from which the KL term is the loss
 
 
@@ -21,7 +23,8 @@ class KlPenaltyTooStrong(Detector):
     """The KL coefficient is many times what published recipes use.
 
     What it catches: a KL coefficient of 2 or more, as configured, as the penalty and the KL in the log imply, or as the loss
-        and the KL of a group method do; from 5 on it is critical if the reward does not rise.
+        and the KL of a group method do, or of 1 or more if it is constant. From 2 on it is critical if the reward does not
+        rise: after ten rows if it is 5 or more, else after forty updates.
     Why it matters: the noise of the penalty drowns the reward, and each step away from the reference costs more than
         any reward can make up for.
     When it misfires: adaptive controllers reach 1 to 2 for a while; DPO's beta is not judged, because it does not weigh a
@@ -40,11 +43,15 @@ class KlPenaltyTooStrong(Detector):
     clear: ClassVar[int] = 5
     clauses: ClassVar = {
         "holds_back": Clause(
-            "the KL coefficient is 5 or more, and the reward does not rise", "critical",
+            "the KL coefficient is 5 or more, or 2 or more after forty updates, and the reward does not rise", "critical",
             "recipes use 0 to 0.5; at 5 a KL of 0.2 nats costs as much as a correct answer earns", persist=10, min_rows=4,
         ),
         "strong": Clause(
             "the KL coefficient is 2 or more", "warning", "recipes use 0 to 0.5", persist=2, min_rows=1,
+        ),
+        "set_high": Clause(
+            "the KL coefficient is constant, and 1 or more", "warning",
+            "recipes use 0 to 0.5; no sound run, own or public, has 0.5 or more", persist=2, min_rows=1,
         ),
         "driven_up": Clause(
             "the KL coefficient rose step by step to 2 or more", "warning",
@@ -64,11 +71,13 @@ class KlPenaltyTooStrong(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         coef = self._coefficient(view) if score_of(view).n else 0.0
-        if not coef >= self.strong:
+        if not coef >= (self.strong if adapts(view) else 0.5 * self.strong):
             return ()
         message = f"The KL coefficient is {coef:.3g}; recipes use 0 to 0.5."
-        found = [Finding("", coef, self.strong, message, {"coef": coef}, clause="driven_up" if self._driven else "strong")]
-        if coef >= 2.5 * self.strong and score_of(view).n >= 10 and not view.reward.improves(score_of(view)):
+        clause = "set_high" if coef < self.strong else "driven_up" if self._driven else "strong"
+        found = [Finding("", coef, self.strong, message, {"coef": coef}, clause=clause)]
+        rows = 10 if coef >= 2.5 * self.strong else view.rows(LATE, 12)
+        if coef >= self.strong and score_of(view).n >= rows and not view.reward.improves(score_of(view)):
             text = f"{message[:-1]}, and the reward does not rise."
             found.append(Finding("", coef, self.strong, text, {"coef": coef}, clause="holds_back"))
         return found
