@@ -28,6 +28,8 @@ def test_what_recipes_and_controllers_use_is_silent(told, reward):
 @pytest.mark.parametrize("reward", [FLAT, RISING], ids=["flat", "rising"])
 def test_a_constant_of_one_is_a_warning(told, reward):
     assert told(KlPenaltyTooStrong(), {**coef(1.0), "reward_mean": reward}) == [(1, "warning", "set_high")]
+    implied = {"kl_mean": np.full(ROWS, 0.3), "kl_penalty_reward": np.full(ROWS, -0.3), "reward_mean": reward}
+    assert told(KlPenaltyTooStrong(), implied) == []
 
 
 def test_two_is_a_warning_with_the_second_row_and_critical_if_the_reward_stays_where_it_was(told):

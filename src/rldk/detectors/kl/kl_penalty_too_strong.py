@@ -71,7 +71,8 @@ class KlPenaltyTooStrong(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         coef = self._coefficient(view) if score_of(view).n else 0.0
-        if not coef >= (self.strong if adapts(view) else 0.5 * self.strong):
+        is_set = view.get("kl_coef").n > 0 and not adapts(view)  # what the penalty or the loss implies is less sure
+        if not coef >= (0.5 * self.strong if is_set else self.strong):
             return ()
         message = f"The KL coefficient is {coef:.3g}; recipes use 0 to 0.5."
         clause = "set_high" if coef < self.strong else "driven_up" if self._driven else "strong"
