@@ -122,8 +122,9 @@ def kl_level(view: View) -> KlLevel:
     if kl.n < 3:
         return KlLevel(nan, "", nan)
     unit, level = unit_of(view), kl.level
-    if not unit and level > LIMIT["token"] and view.reward.improves(score_of(view)):
-        unit = "sequence"  # per token this would be another model, which earns no reward
+    own = not unit and view.reductions.get("kl_mean") == "unstated"
+    if own and level > LIMIT["token"] and view.reward.improves(score_of(view)):
+        unit = "sequence"  # in a table of somebody's own; per token this would be another model, which earns no reward
     length = mean_length(view) if unit else nan
     if not length > 0.0:
         return KlLevel(level, unit, level / LIMIT[unit])

@@ -25,7 +25,7 @@ def test_a_reward_that_is_high_from_the_start_is_left_alone(where):
     assert where(Plateau(), {"reward_mean": np.clip(0.9 + noise(0.02), 0.0, 1.0)}) == []
 
 
-@pytest.mark.parametrize(("spread", "row"), [(0.3, []), (0.9, [(108, "warning")])])
+@pytest.mark.parametrize(("spread", "row"), [(0.3, []), (0.9, [(403, "warning")])])
 def test_a_reward_near_one_is_high_unless_its_spread_is_too_wide_for_a_share(where, spread, row):
     assert where(Plateau(), {"reward_mean": 0.85 + noise(0.05, 2), "reward_std": np.full(ROWS, spread)}) == row
 
@@ -173,10 +173,3 @@ def test_a_trend_of_next_to_nothing_is_no_learning(told):
     }
     assert "wanders_on" in {clause for *_, clause in told(Plateau(), rows, TOKEN)}
     assert told(Plateau(), {**rows, "reward_mean": (0.15 + 0.004 * AT + noise(0.05, 3))[:90]}, TOKEN) == []
-
-
-def test_a_rise_that_can_be_ruled_out_is_told_after_a_hundred_updates_however_the_policy_moves(told):
-    columns = {"reward_mean": 0.4 + noise(0.05), "reward_std": np.full(ROWS, 0.5), "kl_mean": np.full(ROWS, 0.01)}
-    assert told(Plateau(), {name: values[:200] for name, values in columns.items()}, TOKEN) == [(108, "warning", "ruled_out")]
-    few = {**columns, "reward_mean": 0.4 + noise(0.25), "reward_std": np.full(ROWS, 0.5)}  # four responses per row
-    assert told(Plateau(), {name: values[:140] for name, values in few.items()}, TOKEN) == []

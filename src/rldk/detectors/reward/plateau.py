@@ -28,7 +28,6 @@ AT_ONCE = 4.0  # times its noise by which the reward is above its first row if t
 SURE = 5.0  # t value from which a rise is not questioned, however small
 RULED_OUT, FALL = 0.33, 2.0
 """Shares of the spread between responses: a rise that would be worth having, and a fall that is more than standing still."""
-UNLEARNT = 100.0  # updates after which a reward that has surely not risen is reported, however the policy moves
 MAIN_PART = 0.7
 """Share of the reward's noise from which one reward function sets the responses apart."""
 OF_MEANS = (1.0 / 5.0 + 1.0 / 20.0) ** 0.5
@@ -122,10 +121,6 @@ class Plateau(Detector):
             "the reward function that sets the responses apart is where it started; the reward rises by the others", "warning",
             "as `gains_nothing`, for the function that varies most", persist=10, min_rows=4,
         ),
-        "ruled_out": Clause(
-            "after a hundred updates a rise of a third of the rewards' spread can be ruled out", "warning",
-            "two standard errors of the trend", persist=10, min_rows=4,
-        ),
         "no_trend": Clause(
             "the reward has no trend, and the log does not say whether the policy moves", NOTE,
             "as `wanders`; without a KL it may be a slow start as well", persist=10, min_rows=4,
@@ -190,8 +185,6 @@ class Plateau(Detector):
             found.append("hardly_moves")
         if self._is_long(view, rows) and not self._was_lost(view):
             found.append("flat")
-        elif self._is_surely_flat(view, rows) and rise > -FALL:
-            found.append("ruled_out")
         elif rows >= view.rows(1.5 * self.rows, 10) and not view.get("kl_mean").n and view.reward.trend < self.t:
             found.append("no_trend")
         return found
@@ -208,10 +201,6 @@ class Plateau(Detector):
         """Whether the reward has not risen by a third of the spread between responses: two standard errors above the trend."""
         sure = view.reward.sure_trend(score_of(view))
         return sure != 0.0 and view.reward.rise / self._spread(view) * (1.0 + 2.0 / sure) < RULED_OUT
-
-    def _is_surely_flat(self, view: View, rows: int) -> bool:
-        """Whether a rise can be ruled out by the logged spread between responses, after a hundred updates."""
-        return rows >= view.rows(max(UNLEARNT, self.rows), 30) and view.get("reward_std").n > 0 and self._is_ruled_out(view)
 
     def _of_parts(self, view: View) -> Sequence[Finding]:
         """Whether the reward rises while its main part, the function with the largest spread, has learnt nothing."""
