@@ -5,12 +5,16 @@ from __future__ import annotations
 import gc
 import json
 import math
+import os
 import random
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # for small arrays, starting the threads is most of the work
+    os.environ.setdefault(name, "1")
 
 SLOW = ("integrations", "trainer", "dashboard", "testing", "meta", "report")
 """Folders that begin, the slowest first, so that no long file is left when the others are done."""
