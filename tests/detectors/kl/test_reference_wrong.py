@@ -75,3 +75,21 @@ def test_a_column_of_zeros_in_a_table_of_unknown_origin_may_not_be_a_kl(told):
     assert told(ReferenceWrong(), columns, "unstated") == []
     found = told(ReferenceWrong(), {**columns, "kl_coef": ZERO + 0.1}, "unstated")
     assert [clause for _, _, clause in found] == ["is_the_policy"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rejected", "found"),
+    [
+        (14.8, 14.5, True), (1.2, 1.1, True), (0.8, 0.8, False),
+        (10.4, 1.7, False),  # scores of a reward model
+        (-3.0, -4.0, False),  # without a reference they are log-probabilities
+    ],
+)  # fmt: skip
+def test_implicit_rewards_are_zero_in_the_first_row(told, chosen, rejected, found):
+    rows = {"chosen_reward_mean": np.full(20, chosen), "rejected_reward_mean": np.full(20, rejected)}
+    assert told(ReferenceWrong(), rows) == ([(0, "warning", "of_the_pairs")] if found else [])
+
+
+def test_implicit_rewards_that_grow_later_are_not_the_reference(told):
+    rows = {"chosen_reward_mean": np.arange(20.0), "rejected_reward_mean": np.arange(20.0) - 0.5}
+    assert told(ReferenceWrong(), rows) == []

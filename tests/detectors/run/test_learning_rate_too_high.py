@@ -61,6 +61,14 @@ def test_large_updates_with_damage_are_critical(told):
     assert told(LearningRateTooHigh(), {**columns, "kl_update": np.full(ROWS, 0.01)}) == []
 
 
+@pytest.mark.parametrize(("rise", "found"), [(0.0, True), (1.0, False)])
+def test_large_updates_are_critical_where_the_reward_does_not_rise(told, rise, found):
+    columns = {"kl_update": np.full(ROWS, 0.3), "reward_mean": rise * np.clip(AT / 150.0, 0.0, 1.0) + around(0.1)}
+    said = told(LearningRateTooHigh(), columns)
+    assert said[0] == (9, "warning", "large_updates")
+    assert [one for one in said if one[1] == "critical"] == ([(36, "critical", "large_updates_for_nothing")] if found else [])
+
+
 def test_large_updates_are_a_note_while_the_reward_thrives_and_nothing_is_damaged(told):
     rises = np.clip(AT / 50.0, 0.0, 1.0) + around(0.02)
     columns = {"kl_update": np.where(AT < 100, 0.01, 0.3), "reward_mean": rises, "entropy_mean": np.ones(ROWS)}

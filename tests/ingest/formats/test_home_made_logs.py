@@ -228,7 +228,8 @@ def test_shares_in_percent_become_fractions_and_the_notes_say_so(read):
         ("Avg_Reward_100", "reward_mean"), ("reward_ma10", "reward_mean"), ("Average Score (last 100)", "reward_mean"),
         ("mean_shaped", "reward_mean"), ("loss_v", "value_loss"), ("LossV", "value_loss"),
         ("Evaluation/AverageReturn", "eval_reward_mean"), ("val_avg_rew", "eval_reward_mean"),
-        ("truncated_pct", "truncated_frac"),
+        ("truncated_pct", "truncated_frac"), ("rewards_curve", "reward_mean"), ("kl_history", "kl_mean"),
+        ("episode_rewards_list", "reward_mean"),
     ],
 )  # fmt: skip
 def test_made_up_names_are_matched_by_their_parts(key, metric):

@@ -54,7 +54,7 @@ class PreferenceUnlearnt(Detector):
         ),
         "never_decided": Clause(
             "chosen answers are still not ordered above rejected ones, many updates later", "critical",
-            "as above: of all recorded and public runs none that is sound was there even once; runs with random labels stay there",
+            "as above: of all recorded and public runs no sound one was there even once; runs with random labels stay there",
             persist=40, min_rows=8,
         ),
         "beta_huge": Clause(

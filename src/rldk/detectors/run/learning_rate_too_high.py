@@ -9,7 +9,7 @@ from typing import ClassVar
 from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm, works
-from rldk.signals.reward import SCORES
+from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["LARGE_UPDATE", "MANY_PASSES", "LearningRateTooHigh"]
 
@@ -23,6 +23,7 @@ SANE = 1e-3  # highest rate that recipes use for language models, adapters inclu
 JUMP, LEAP = 4.0, 9.0
 LARGE_UPDATE = 0.12  # KL of an update, in nats per token
 MANY_PASSES = 10  # over one batch: then large updates come from these, and `batch_overused` reports them
+LATE, NO_TREND = 30, 2.0  # updates after which a reward should have a trend, and the t value that chance reaches once in twenty
 SETTLED = 5  # rows after which a rise of the learning rate is not a warm-up
 
 
@@ -32,7 +33,8 @@ class LearningRateTooHigh(Detector):
     What it catches: a learning rate above 0.005; above 0.015 for a language model, and above 0.5 for any model, it is
         critical at once. Also a rate that jumps above four times its highest value after the warm-up, and updates that
         repeatedly move the policy by more than 0.12 nats per token (1e-4 to 0.02 is usual) or change its weights by a tenth.
-        Each is critical once the reward, the entropy, the KL or the length is damaged too.
+        Each is critical once the reward, the entropy, the KL or the length is damaged too; large updates also if the reward has
+        not risen after thirty updates.
     Why it matters: the damage is done in the first rows, and then the run looks calm: a collapsed policy no longer moves, its
         KL is constant and its entropy 0.
     When it misfires: single large updates are normal, so the median is judged. A warm-up raises the learning rate step by step,
@@ -93,6 +95,11 @@ class LearningRateTooHigh(Detector):
             "ranges of real runs: 16 failing runs and no healthy run; the first updates of sound runs may be as large",
             persist=8, min_rows=2,
         ),
+        "large_updates_for_nothing": Clause(
+            "updates are far too large, and the reward has not improved", "critical",
+            "as above; of all recorded and public runs no sound one has such updates and a reward without a trend",
+            persist=8, min_rows=4,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "update_limit": Setting(LARGE_UPDATE, "KL of an update that is far too large, in nats per token", min=0.0),
@@ -125,6 +132,9 @@ class LearningRateTooHigh(Detector):
             if damaged := harm(view):
                 text = f"{message}, and {listed(damaged)}."
                 found.append(Finding("", update.level, self.update_limit, text, evidence, clause="large_updates_with_damage"))
+            if score_of(view).n >= view.rows(LATE, 15) and view.reward.trend < NO_TREND:
+                text = f"{message}, and the reward has not risen (t = {view.reward.trend:.2g})."
+                found.append(Finding("", update.level, self.update_limit, text, evidence, clause="large_updates_for_nothing"))
         return found
 
     def _rate(self, view: View) -> list[Finding]:

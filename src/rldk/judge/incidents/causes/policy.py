@@ -66,11 +66,12 @@ POLICY: tuple[Cause, ...] = (
     Cause(
         "too_many_epochs", "each batch is used for too many updates",
         {"batch_overused": 12.0, "learning_rate_too_high.large_updates": 2.2,
-         "learning_rate_too_high.large_updates_with_damage": 2.2, "clip_saturation.saturated": 1.5, "ratio_explosion": 1.0},
+         "learning_rate_too_high.large_updates_with_damage": 2.2, "learning_rate_too_high.large_updates_for_nothing": 2.2,
+         "clip_saturation.saturated": 1.5, "ratio_explosion": 1.0},
         "Lower {epochs} per batch, and end them when an update has moved the policy by 0.02 to 0.1 nats per token.",
         needs=(
             "batch_overused", "learning_rate_too_high.large_updates", "learning_rate_too_high.large_updates_with_damage",
-            "clip_saturation.saturated",
+            "learning_rate_too_high.large_updates_for_nothing", "clip_saturation.saturated",
         ),
     ),
     Cause(

@@ -33,8 +33,8 @@ SETTINGS: tuple[Cause, ...] = (
         "learning_rate_too_high", "the learning rate is too high",
         {
             "learning_rate_too_high": 12.0, "learning_rate_too_high.large_updates": 2.5,
-            "learning_rate_too_high.large_updates_with_damage": 3.0, "loss_explosion": 2.0, "exploding_gradient_anomaly": 1.5,
-            "clip_saturation": 1.0, "clip_saturation.narrow": 0.0, "ratio_explosion": 1.0, "entropy_explosion": 1.5,
+            "learning_rate_too_high.large_updates_with_damage": 3.0, "learning_rate_too_high.large_updates_for_nothing": 3.0,
+            "loss_explosion": 2.0, "exploding_gradient_anomaly": 1.5, "clip_saturation": 1.0, "clip_saturation.narrow": 0.0, "ratio_explosion": 1.0, "entropy_explosion": 1.5,
             "policy_collapse": 0.7, "policy_collapse.few_rows_with_damage": 1.0, "kl_spike": 0.5, "gradient_stability_anomaly": 0.5,
             "length_runaway": 0.3, "entropy_collapse": 1.0, "kl_explosion": 0.5, "preference_unlearnt.displaced": 1.0,
             "response_collapse": 0.7,
@@ -65,10 +65,10 @@ SETTINGS: tuple[Cause, ...] = (
     ),
     Cause(
         "reference_unrelated", "the reference is an unrelated model, or its log-probabilities are of other tokens",
-        {"reference_wrong.is_unrelated": 12.0},
+        {"reference_wrong.is_unrelated": 12.0, "reference_wrong.of_the_pairs": 12.0},
         "Load the reference from the weights that training starts from, and check that policy and reference see the same tokens, in "
         "the same order and with the same mask.",
-        needs=("reference_wrong.is_unrelated",),
+        needs=("reference_wrong.is_unrelated", "reference_wrong.of_the_pairs"),
     ),
     Cause(
         "policy_frozen", "the policy does not move",
