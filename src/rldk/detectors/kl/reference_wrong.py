@@ -83,7 +83,7 @@ class ReferenceWrong(Detector):
             message = "Dropout is active in the policy: its log-probabilities differ between forward passes."
             return (Finding("", 1.0, 0.0, message, clause="dropout"),)
         kl, chosen, rejected = view.get("kl_mean"), view.get("chosen_reward_mean").last, view.get("rejected_reward_mean").last
-        if view.index == 0 and min(chosen, rejected) > max(APART, abs(chosen - rejected)):
+        if view.index == 0 and inf > min(chosen, rejected) > max(APART, abs(chosen - rejected)):
             said = f"The implicit rewards are {chosen:.3g} and {rejected:.3g} in the first row"
             message = f"{said}; they are 0 where the reference is the model that training starts from."
             return (Finding("", chosen, APART, message, {"chosen": chosen, "rejected": rejected}, clause="of_the_pairs"),)
