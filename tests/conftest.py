@@ -29,7 +29,8 @@ GROUPS = {
     ),
 }
 """Files that one worker gets, which come first. Those of `trl` train with TRL in the process of the tests, or import what it
-imports, which takes 10 s; those of `warm` fork their trainings from a process that takes 7 s to start (tests/trainer/warm_processes.py)."""
+imports, which takes 10 s; those of `warm` fork their trainings from a process that takes 7 s to start
+(tests/trainer/warm_processes.py)."""
 
 
 def group_of(path: str) -> str | None:
