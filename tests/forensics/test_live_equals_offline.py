@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rldk.core import jsonio
@@ -55,10 +55,11 @@ def everything(forensics: ComprehensivePPOForensics) -> str:
 
 
 @settings(max_examples=60, deadline=None)
-@given(stream=event_rows(), target=st.sampled_from([None, 0.5]))
+@given(stream=event_rows(), target=st.sampled_from([None, 0.1, 0.5]))
+@example(stream=[{"step": 1, "kl_mean": 2.0}], target=None)
+@example(stream=[{"step": 1, "kl_mean": 2.0}], target=0.1)
 def test_updates_one_by_one_equal_the_scan(stream: list[dict[str, Any]], target: float | None) -> None:
-    options = {} if target is None else {"kl_target": target}
-    live, offline, typed, nested = [ComprehensivePPOForensics(window_size=10, **options) for _ in range(4)]  # type: ignore[arg-type]
+    live, offline, typed, nested = [ComprehensivePPOForensics(window_size=10, kl_target=target) for _ in range(4)]
     before = copy.deepcopy(stream)
     for row in stream:
         live.update(**row)
