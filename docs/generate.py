@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import benchmark_page
+import files_page
 import gallery
 import reference_pages
 import training_keys
@@ -201,6 +202,7 @@ PAGES = {
     "symptoms.md": reference_pages.symptoms_page,
     "commands.md": reference_pages.cli_page,
     "api.md": reference_pages.api_page,
+    "files.md": files_page.files_page,
     "detectors/index.md": detectors_index,
     **{f"detectors/{kind.type}.md": partial(detector_page, kind) for kind in KINDS},
 }
