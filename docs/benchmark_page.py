@@ -200,6 +200,10 @@ two of them critical because a KL column that was never filled in counted as a m
 afterwards: 13 (9 with a critical), 5 and 0. Three of the other five failed by a reward that was wrong and is learnt well, or log a
 reward and nothing else.
 
+A third collection holds 55 more. Judged once: 9 of 12 failed runs detected (3 with a critical), 4 of 9 degraded ones, and no alarm on
+16 sound runs. Five logs were not read, three of them because their columns were called `rewards_curve` and `kl_curve`. With the rules
+that were made afterwards: 10 (6 with a critical), 4 and 0, and two logs that are not read.
+
 **What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
 are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
 how often that happens has a row of its own, and such a detection has a delay of 0. An alarm is *false* on a HEALTHY or HARMLESS
