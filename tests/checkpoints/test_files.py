@@ -142,6 +142,15 @@ def test_what_is_not_in_a_checkpoint_of_ppo_is_said(tmp_path: Path) -> None:
     assert report_on(folder).notes == []
 
 
+def test_the_optimizer_of_deepspeed_is_found_in_its_folder(tmp_path: Path) -> None:
+    (folder,) = write_course(tmp_path, 1)
+    (folder / "trainer_state.json").write_text("{}")
+    (folder / "global_step500").mkdir()
+    assert len(report_on(folder).notes) == 1
+    (folder / "global_step500" / "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt").touch()
+    assert report_on(folder).notes == []
+
+
 @pytest.mark.parametrize("text", ["", "[1]", '{"log_history": [1, null]}', '{"log_history": {}}', "\xff"])
 def test_a_trainer_state_that_makes_no_sense_is_passed_over(tmp_path: Path, text: str) -> None:
     (folder,) = write_course(tmp_path, 1)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from rldk.core.errors import ReadError, RLDKError
-from rldk.fleet.pool import WorkError, run_in_processes
+from rldk.fleet.pool import WorkError, available_cores, run_in_processes
 
 
 def square(number: int) -> tuple[int, int]:
@@ -75,3 +75,22 @@ def test_no_process_outlives_the_work() -> None:
             return
         time.sleep(0.01)
     pytest.fail("the worker is still there")
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, 16), ({"cpu.max": "max 100000"}, 16), ({"cpu.max": "200000 100000"}, 2), ({"cpu.max": "50000 100000"}, 1),
+        ({"cpu.max": "9900000 100000"}, 16), ({"cpu.max": "?"}, 16),
+        ({"cpu/cpu.cfs_quota_us": "250000", "cpu/cpu.cfs_period_us": "100000"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 16),
+    ],
+)  # fmt: skip
+def test_the_limit_of_a_container_is_kept(
+    files: dict[str, str], cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(16), raising=False)
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    assert available_cores(tmp_path) == cores

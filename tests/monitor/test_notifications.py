@@ -9,8 +9,12 @@ import stat
 import sys
 import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from email.message import Message
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
@@ -24,6 +28,7 @@ from rldk.core.event import Event
 from rldk.monitor import Command, Desktop, Discord, Email, Monitor, Ntfy, Slack, Teams, Webhook, notifications
 from rldk.monitor.outputs import notifications as base
 from rldk.monitor.outputs.incident_messages import IncidentMessages
+from rldk.monitor.outputs.web_requests import retry_in
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -256,3 +261,16 @@ def test_an_incident_that_is_not_severe_enough_or_already_over_is_not_told():
     messages = IncidentMessages(("critical",))
     assert messages.due("run", [anomaly(10)]) == []
     assert IncidentMessages(("warning",)).due("run", [anomaly(10, cleared=12)]) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "wait"), [("7", 7.0), ("0", 2.0), ("600", 60.0), ("", 2.0), ("soon", 2.0), ("-5", 2.0), (30.0, 30.0), (-30.0, 2.0)]
+)
+def test_a_service_may_say_when_to_try_again(asked: str | float, wait: float) -> None:
+    """By a number of seconds, or by a date."""
+    if isinstance(asked, float):
+        asked = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=asked), usegmt=True)
+    headers = Message()
+    headers["Retry-After"] = asked
+    found = retry_in(HTTPError("https://example.org", 429, "", headers, None), 2.0)
+    assert found is not None and wait - 2.0 < found <= wait

@@ -16,7 +16,7 @@ import pytest
 
 from rldk.cli.main import main
 from rldk.core.errors import ReadError, UsageError
-from rldk.storage import archives
+from rldk.storage import archives, tracked
 from rldk.storage.copies import local_copies
 from rldk.storage.places import cache_folder, is_url, local_path, safe_below, shown
 
@@ -143,6 +143,8 @@ def test_files_in_memory_by_pattern(log: Path) -> None:
 @pytest.mark.filterwarnings("default")  # of what MLflow calls
 def test_a_run_of_an_mlflow_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     mlflow = pytest.importorskip("mlflow.tracking")
+    from mlflow.entities import Metric
+
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     run = client.create_run(client.create_experiment("tuning"), run_name="first")
@@ -155,6 +157,12 @@ def test_a_run_of_an_mlflow_server(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (found,) = json.loads(capsys.readouterr().out)["runs"]
         assert (found["run_id"], found["events"]) == ("first", 20)
     assert main(["scan", "mlflow://none"]) == 2
+    monkeypatch.setattr(tracked, "_PAGE", 2)
+    for number in range(4):
+        other = client.create_run(run.info.experiment_id, run_name=f"other{number}")
+        client.log_batch(other.info.run_id, [Metric("reward", number + 0.1 * step, 0, step) for step in range(20)])
+    assert main(["scan", "mlflow://tuning", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 5
 
 
 def test_an_address_without_a_run_of_wandb() -> None:

@@ -121,6 +121,7 @@ def unreadable(path: Path, step: int | None, reason: str) -> CheckpointReport:
     return report
 
 
+_OPTIMIZER = ("optimizer*", "global_step*/*optim_states.pt")  # of the Hugging Face trainer, of DeepSpeed
 _VALUE = ("value_model.", "v_head.", "value_head.", "critic.", "score.")
 _MAX_BYTES = 64 << 20  # of a trainer_state.json; a larger one is not worth the memory
 
@@ -138,7 +139,8 @@ def notes_on(checkpoint: Checkpoint) -> list[str]:
                 "The value model is not in the checkpoint: TRL's PPO saves the policy only, so the value function can neither "
                 "be compared here nor be resumed."
             )
-        if not any(checkpoint.path.glob("optimizer*")) and (checkpoint.path / "trainer_state.json").is_file():
+        saved = any(path for pattern in _OPTIMIZER for path in checkpoint.path.glob(pattern))
+        if not saved and (checkpoint.path / "trainer_state.json").is_file():
             notes.append("The state of the optimizer is not in the checkpoint: training cannot resume exactly from here.")
     passed = sorted({checkpoint.entry(name).dtype for name in checkpoint if not checkpoint.measured(name)})
     if passed:

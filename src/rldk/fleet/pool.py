@@ -6,12 +6,15 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from math import ceil
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from rldk.core.errors import ReadError, RLDKError
@@ -40,9 +43,20 @@ class _Worker(Generic[Task]):
     ready: bool = False
 
 
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def available_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """The cores that this process may use: those that it may run on, and no more than its container's share of the time."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, ceil(_cores_of(cgroup))))
+
+
+def _cores_of(cgroup: Path) -> float:
+    """The processor time per unit of time that a control group grants; a very large number where it has no limit."""
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):  # version 2, version 1
+        with contextlib.suppress(OSError, ValueError):
+            quota, period = " ".join((cgroup / name).read_text() for name in names).split()
+            if quota != "max" and int(quota) > 0 and int(period) > 0:
+                return int(quota) / int(period)
+    return sys.maxsize
 
 
 def run_in_processes(

@@ -14,6 +14,8 @@ from rldk.storage.places import local_path
 
 __all__ = ["fetch_mlflow", "fetch_wandb"]
 
+_PAGE = 1000  # runs that an MLflow server is asked for at a time
+
 
 def fetch_wandb(url: str) -> Path:
     """All rows and the configuration of a W&B run, or of all runs of a project; credentials as `wandb login` left them."""
@@ -42,7 +44,7 @@ def fetch_mlflow(url: str) -> Path:
     try:
         client = tracking.MlflowClient(os.environ.get("MLFLOW_TRACKING_URI"))  # not what the process has set for itself
         experiment = client.get_experiment_by_name(name)
-        runs = [client.get_run(name)] if experiment is None else client.search_runs([experiment.experiment_id])
+        runs = [client.get_run(name)] if experiment is None else list(_mlflow_runs(client, experiment.experiment_id))
         base = local_path(f"mlflow://{name}")
         for run in runs:
             _write(base / run.info.run_id, _mlflow_rows(client, run), dict(run.data.params))
@@ -51,6 +53,17 @@ def fetch_mlflow(url: str) -> Path:
     if not runs:
         raise ReadError(f"{url} holds no run.")
     return base
+
+
+def _mlflow_runs(client: Any, experiment: str) -> Iterable[Any]:
+    """All runs of an experiment: the server gives them page by page."""
+    token = None
+    while True:
+        page = client.search_runs([experiment], max_results=_PAGE, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
 
 def _mlflow_rows(client: Any, run: Any) -> Iterable[Mapping[str, Any]]:

@@ -10,6 +10,8 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 __all__ = ["is_address", "open_address", "retry_in", "send_bytes", "send_form", "send_json"]
@@ -70,11 +72,21 @@ def open_address(request: urllib.request.Request, timeout: float) -> bytes:
     return found
 
 
+def _asked_pause(header: str) -> float:
+    """The seconds to wait that a server asks for, as a number of them or as a date; 0 where it does not say."""
+    if header.isdigit():
+        return float(header)
+    try:
+        until = parsedate_to_datetime(header)
+    except ValueError:
+        return 0.0
+    return (until - datetime.now(until.tzinfo)).total_seconds()
+
+
 def retry_in(error: BaseException, pause: float) -> float | None:
     """After how many seconds to try again; `None` where that would not help."""
     if isinstance(error, urllib.error.HTTPError):
-        asked = str(error.headers.get("Retry-After", "")).strip()
-        wait = min(float(asked), _LONGEST_PAUSE) if asked.isdigit() else 0.0
+        wait = min(_asked_pause(str(error.headers.get("Retry-After", "")).strip()), _LONGEST_PAUSE)
         return max(pause, wait) if error.code in (408, 425, 429) or error.code >= 500 else None
     refused = [code for code, _ in getattr(error, "recipients", {}).values()]  # of smtplib
     code = getattr(error, "smtp_code", None) or max(refused, default=None)
