@@ -214,6 +214,12 @@ def test_thousands_and_percentages(text_log: Any) -> None:
     assert text_log.values(run, "clip_frac") == pytest.approx([0.05, 0.125])
 
 
+def test_numbers_that_a_page_wrote_short(text_log: Any) -> None:
+    run = text_log.run("step,reward,tokens_per_second,comment\n1,0.5,3.4k,k\n2,0.5,980,ok\n3,0.5,1.2 M,M\n", "csv")
+    assert text_log.values(run, "tokens_per_second") == pytest.approx([3400.0, 980.0, 1.2e6])
+    assert "comment" not in run.columns
+
+
 def test_a_known_column_of_words_is_said_to_be_left_out(text_log: Any) -> None:
     names = ["step", "reward", "entropy", "comment", "kl"]
     run = text_log.run(table(names, [[n, 0.5, "1.2 nats", "fine", ""] for n in (1, 2)]), "csv")

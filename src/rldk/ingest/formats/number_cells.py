@@ -1,4 +1,4 @@
-"""The cells of a table's column as numbers: gaps, decimal commas, thousands and percentages."""
+"""The cells of a table's column as numbers: gaps, decimal commas, thousands, percentages, and `3.4k`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ EMPTY = frozenset({"", "NA", "N/A", "null", "None", "none", "-"})
 Cells = npt.NDArray[np.float64] | list[str | None]
 
 _MANY_GAPS = 0.2
+_ENDINGS = {"%": 0.01, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?")
 _COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 
@@ -79,14 +80,15 @@ class Columns:
         return np.ma.MaskedArray(np.array([np.nan if number is None else number for number in numbers]), np.array(missing))
 
     def _number(self, cell: str) -> float | None:
-        """The number in a cell: a percentage is a fraction of 1."""
-        text, share = (cell[:-1].rstrip(), 0.01) if cell.endswith("%") else (cell, 1.0)
+        """The number in a cell: a percentage is a fraction of 1, and `3.4k` is 3400."""
+        factor = _ENDINGS.get(cell[-1:])
+        text = cell if factor is None else cell[:-1].rstrip()
         if self._decimal and _COMMA.fullmatch(text):
             text = text.replace(",", ".")
         elif not (self._doubtful and _COMMA.fullmatch(text)):
             text = _plain(text)
         value = to_number(text)
-        return None if value is None else share * value
+        return value if value is None or factor is None else factor * value
 
     def _gaps(self, name: str, values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
         """Which of a column's next values were not measured."""
