@@ -87,11 +87,10 @@ def ailing(view: View) -> list[str]:
     entropy = view.get("entropy_mean")
     start = max(entropy.first, entropy.start)
     if entropy.ready and entropy.low >= 0.0 and entropy.level < ENTROPY_LEFT * start:
-        found.setdefault("entropy", f"entropy fell from {start:.3g} to {entropy.level:.2g}")
+        found.setdefault("entropy", _entropy_fell(start, entropy.level))
     now, best = ending_share(view)
     if best - now > ENDING_LOST:
-        words = f"the share of responses that emit the end token fell from {best:.0%} to {now:.0%}"
-        found.setdefault("ending", words)
+        found.setdefault("ending", _fewer_end(best, now))
     return [*found.values()]
 
 
@@ -163,7 +162,7 @@ def _entropy(view: View) -> Sign | None:
     start = entropy.first if entropy.n < 5 else max(entropy.first, entropy.start)
     level = entropy.level
     if level < ENTROPY_GONE and level < ENTROPY_SHARE * start:
-        return Sign("entropy", f"entropy fell from {start:.3g} to {level:.2g}")
+        return Sign("entropy", _entropy_fell(start, level))
     start = min(entropy.first, start)
     if level > start + ENTROPY_RISE and level > 2.0 * start:
         return Sign("entropy", f"entropy rose from {start:.3g} to {level:.3g}")
@@ -176,9 +175,16 @@ def _entropy(view: View) -> Sign | None:
 def _ending(view: View) -> Sign | None:
     now, best = ending_share(view)
     if best > 0.5 and now < 0.3:
-        words = f"the share of responses that emit the end token fell from {best:.0%} to {now:.0%}"
-        return Sign("ending", words, strong=now < 0.1)
+        return Sign("ending", _fewer_end(best, now), strong=now < 0.1)
     return None
+
+
+def _entropy_fell(start: float, level: float) -> str:
+    return f"entropy fell from {start:.3g} to {level:.2g}"
+
+
+def _fewer_end(best: float, now: float) -> str:
+    return f"the share of responses that emit the end token fell from {best:.0%} to {now:.0%}"
 
 
 def _length(view: View) -> Sign | None:

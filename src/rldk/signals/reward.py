@@ -137,10 +137,14 @@ class RewardSignal(Statistic):
             if series.ready:
                 self._take_best(series)
 
+    def noise_of(self, series: Series) -> float:
+        """The noise of a row: from one to the next, or over five rows where neighbours are correlated."""
+        return max(series.noise, 0.886 * self.swing)
+
     def sure_trend(self, series: Series) -> float:
-        """The trend, with correlated rows counted as fewer: their swings over five rows are larger."""
-        slow = 0.886 * self.swing
-        return self.trend * (series.noise / slow if slow > series.noise > 0.0 else 1.0)
+        """The trend, with correlated rows counted as fewer."""
+        noise = self.noise_of(series)
+        return self.trend * (series.noise / noise if series.noise > 0.0 else 1.0)
 
     def _measure_spread(self, series: Series) -> None:
         n, value = series.n, series.last
@@ -167,7 +171,7 @@ class RewardSignal(Statistic):
 
     def _take_best(self, series: Series) -> None:
         self._levels = [*self._levels[1 - HELD :], series.level]
-        held, noise = min(self._levels), max(series.noise, 0.886 * self.swing)
+        held, noise = min(self._levels), self.noise_of(series)
         if held > self.best and (len(self._levels) == HELD or self.best == -inf):
             self.best, self.noise = held, noise
             self.dip = max(self.dip, self._fall)  # it fell that far and recovered

@@ -179,7 +179,7 @@ class PolicyCollapse(Detector):
         first = series.first + reward.shift
         if not spread.ready or not series.level < max(first, reward.start) or reward.was_changed(view.index):
             return []
-        apart, noise = max(spread.first, spread.start, spread.level), max(series.noise, 0.886 * reward.swing)
+        apart, noise = max(spread.first, spread.start, spread.level), reward.noise_of(series)
         least = max(BELOW_START * apart, SURELY_BELOW * noise)
         if first - series.level > BELOW_FIRST * least:
             before, rows = first, "row"
