@@ -21,8 +21,8 @@ class PreferenceUnlearnt(Detector):
     """Chosen answers become unlikely, or are never ordered above rejected ones.
 
     What it catches: chosen answers whose log-probability has doubled in size since the start: the model unlearns what it should
-        prefer. A share of correctly ordered pairs that stays near one half after many updates, critical forty updates later. A
-        beta of 5 or more, critical from 20 on.
+        prefer. A share of correctly ordered pairs that stays near one half after many updates. A beta of 5 or
+        more, critical from 20 on.
     Why it matters: the loss falls while the model forgets how to write, or there is nothing in the pairs to learn.
     When it misfires: a moderate fall of chosen answers is normal in DPO and is not reported. Hard pairs take a long time.
     What to do: lower the learning rate, raise beta, or add a supervised term on the chosen answers; if nothing is learnt,
@@ -51,11 +51,6 @@ class PreferenceUnlearnt(Detector):
             "chosen answers are not ordered above rejected ones", "warning",
             "corpus: from row 24 on, 18 healthy runs order 68 % of the pairs or more, and three of four with random labels less "
             "than 60 %; from row 40 on, no sound run orders less than 65 % with a loss above 0.68", persist=8, min_rows=4,
-        ),
-        "never_decided": Clause(
-            "chosen answers are still not ordered above rejected ones, many updates later", "critical",
-            "as above: of all recorded and public runs no sound one was there even once; runs with random labels stay there",
-            persist=40, min_rows=8,
         ),
         "beta_huge": Clause(
             "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; above that, the loss is flat after a few steps",
@@ -108,8 +103,7 @@ class PreferenceUnlearnt(Detector):
             return []
         left = f", and the loss is {loss:.3g}; it began at 0.693" if loss == loss else ""
         message = f"After {rows} rows {accuracy:.0%} of the pairs are in the right order; chance gives half{left}."
-        evidence = {"accuracy": accuracy}
-        return [Finding("", accuracy, limit, message, evidence, clause=clause) for clause in ("undecided", "never_decided")]
+        return [Finding("", accuracy, limit, message, {"accuracy": accuracy}, clause="undecided")]
 
     @staticmethod
     def _beta(view: View) -> list[Finding]:
