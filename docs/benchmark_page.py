@@ -183,7 +183,7 @@ rises slowly is the same as that of a hard task.
 
 A fifth test has 146 runs of three self-written trainers (PPO, GRPO, REINFORCE) with logs as people write them for themselves: a table,
 JSON lines or printed lines with three to ten numbers. Judged once: 41 of 66 FAILING runs detected (27 with a critical), 4 of 14
-DEGRADED ones, and no alarm on 36 HEALTHY runs. With the rule that was made afterwards, 46. Without the length, the share of responses
+DEGRADED ones, and no alarm on 36 HEALTHY runs. Without the length, the share of responses
 that end and the settings, an exploited reward and a batch that is too small look like learning.
 
 **Logs of others.** Four people who did not know the rules copied 142 different logs and tables of real runs out of public

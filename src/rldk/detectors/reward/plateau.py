@@ -26,7 +26,7 @@ PREDICTED = 0.85
 single rows of sound runs of the corpus reach."""
 FALLEN = 3.0  # times its noise by which the reward is below its start if it has fallen
 AT_ONCE = 4.0  # times its noise by which the reward is above its first row if that is what was learnt
-NOT_EARLY, NO_RISE, ROSE = 100, 0.5, 3.0
+NOT_EARLY, NO_RISE, ROSE = 200, 0.5, 3.0
 """Updates after which a reward should have risen, the t value of a trend that has not begun, and that of one that was clear."""
 SURE = 5.0  # t value from which a rise is not questioned, however small
 RULED_OUT, FALL = 0.33, 2.0
@@ -46,8 +46,8 @@ class Plateau(Detector):
     """The reward is where it started: nothing was learnt.
 
     What it catches: a linear trend over all rewards that rises no more than chance explains (t below 2): after thirty updates
-        if the policy has left its reference (it moves, but not towards the reward), after 45 if it has not moved at all, after a
-        hundred if the reward has not risen at all (t below 0.5), and after four hundred in any case. It is critical if the
+        if the policy has left its reference (it moves, but not towards the reward), after 45 if it has not moved at all, after
+        two hundred if the reward has not risen at all (t below 0.5), and after four hundred in any case. It is critical if the
         policy is far away, if a rise worth having can be ruled out, if it has hardly risen after 45 updates, or if the weights
         have hardly moved. A trend beyond chance that is next to nothing counts as none. A reward that rises by its smaller parts
         alone, while the reward function that sets the responses apart is where it started, is a warning.
@@ -129,9 +129,9 @@ class Plateau(Detector):
             "as `wanders`; without a KL it may be a slow start as well", persist=10, min_rows=4,
         ),
         "no_rise": Clause(
-            "after a hundred updates the reward has not risen at all", "warning",
-            "recorded and public runs of more than a hundred updates: it holds for ten updates in 24 of 134 failing and none "
-            "of 156 sound ones, the next of which holds it for seven; a reward that had a clear trend before is left out",
+            "after two hundred updates the reward has not risen at all", "warning",
+            "recorded and public runs of more than a hundred updates: after the hundredth it holds for ten updates in 24 of 134 "
+            "failing and none of 156 sound ones; twice that is waited for; a reward that had a clear trend before is left out",
             persist=10, min_rows=4,
         ),
         "flat": Clause(
