@@ -158,7 +158,7 @@ def test_a_run_of_an_mlflow_server(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert (found["run_id"], found["events"]) == ("first", 20)
     assert main(["scan", "mlflow://none"]) == 2
     monkeypatch.setattr(tracked, "_PAGE", 2)
-    for number in range(4):
+    for number in range(1, 5):
         other = client.create_run(run.info.experiment_id, run_name=f"other{number}")
         client.log_batch(other.info.run_id, [Metric("reward", number + 0.1 * step, 0, step) for step in range(20)])
     assert main(["scan", "mlflow://tuning", "--json"]) == 0
