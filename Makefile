@@ -92,7 +92,7 @@ chromium:
 
 # tests/conftest.py has the order: slow folders first.
 test: lint chromium $(LIGHT)/.installed $(MATRIX) $(LOGGERS:%=.venvs/%/.installed) .venvs/moto/.installed .venvs/ray/.installed
-	@RLDK_MATRIX=all RLDK_FRAMEWORKS="$(LOGGERS)" $(BIN)/pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@RLDK_MATRIX=all RLDK_FRAMEWORKS="$(LOGGERS)" $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 	@$(LIGHT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall .
 	@$(LIGHT)/bin/pytest -m "not full" @tests/smoke.txt
 
