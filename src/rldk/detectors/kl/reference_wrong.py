@@ -82,11 +82,9 @@ class ReferenceWrong(Detector):
         if view.get("dropout_active").last == 1.0 and "dropout" not in self._noted:
             message = "Dropout is active in the policy: its log-probabilities differ between forward passes."
             return (Finding("", 1.0, 0.0, message, clause="dropout"),)
-        kl, chosen, rejected = view.get("kl_mean"), view.get("chosen_reward_mean").last, view.get("rejected_reward_mean").last
-        if view.index == 0 and inf > min(chosen, rejected) > max(APART, abs(chosen - rejected)):
-            said = f"The implicit rewards are {chosen:.3g} and {rejected:.3g} in the first row"
-            message = f"{said}; they are 0 where the reference is the model that training starts from."
-            return (Finding("", chosen, APART, message, {"chosen": chosen, "rejected": rejected}, clause="of_the_pairs"),)
+        if view.index == 0 and (found := _of_the_pairs(view)):
+            return found
+        kl = view.get("kl_mean")
         if kl.n == 1 and view.index == 0 and view.step <= 1 and kl.first > FIRST[unit_of(view)]:
             unit = unit_of(view)
             length = 1.0 if unit == "token" else mean_length(view) if unit else inf
@@ -100,6 +98,16 @@ class ReferenceWrong(Detector):
             message = "KL stays zero although the policy moves: the reference is the policy itself."
             return (Finding("", kl.level, ZERO, message, {"kl": kl.level}, clause="is_the_policy"),)
         return ()
+
+
+def _of_the_pairs(view: View) -> Sequence[Finding]:
+    """Whether both answers of a pair have an implicit reward before anything was learnt."""
+    chosen, rejected = view.get("chosen_reward_mean").last, view.get("rejected_reward_mean").last
+    if not inf > min(chosen, rejected) > max(APART, abs(chosen - rejected)):
+        return ()
+    said = f"The implicit rewards are {chosen:.3g} and {rejected:.3g} in the first row"
+    message = f"{said}; they are 0 where the reference is the model that training starts from."
+    return (Finding("", chosen, APART, message, {"chosen": chosen, "rejected": rejected}, clause="of_the_pairs"),)
 
 
 def _is_empty(view: View) -> bool:
