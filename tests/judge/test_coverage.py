@@ -54,3 +54,9 @@ def test_checks_of_rollouts_are_not_held_against_training_on_preferences() -> No
     assert found.coverage.level in ("partial", "full")
     assert "controller_overshoot_anomaly" in dict(found.coverage.inactive)
     assert found.coverage.total < judged(healthy("ppo", 100, seed=0)).coverage.total
+
+
+def test_checks_of_preferences_are_not_held_against_training_on_rollouts() -> None:
+    found = judged(healthy("ppo", 60, 1)).coverage
+    assert {"preference_unlearnt", "preference_degenerate"} <= {name for name, _ in found.inactive} & found.foreign
+    assert found.best_missing is None or not found.best_missing[0].startswith("preference_")

@@ -197,6 +197,8 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["negative_kl"], "kl_estimate_wrong"),
         (["controller_oscillation_anomaly", "controller_overshoot_anomaly"], "kl_controller_unstable"),
         (["preference_degenerate", "vanishing_gradient_anomaly"], "preference_overfit"),
+        (["preference_unlearnt.held_out_worse"], "preference_overfit"),
+        (["preference_unlearnt.no_margin"], "labels_noisy"),
         (["throughput_drop"], "machine_trouble"),
         (["memory_pressure", "throughput_drop"], "machine_trouble"),
         (["step_regression"], "log_mixed_up"),

@@ -62,6 +62,12 @@ def test_the_worst_incident_is_the_first_critical_and_else_the_first() -> None:
     assert worst_incident([]) is None
 
 
+def test_an_incident_that_is_over_comes_after_one_of_the_same_severity_that_stands() -> None:
+    over, stands = incident("critical", 5, recovered_step=90), incident("critical", 20)
+    assert worst_incident([over, stands]) is stands
+    assert worst_incident([over, incident("warning", 2)]) is over, "what would have stopped the run is read before a warning"
+
+
 def test_panels_of_several_anomalies_have_the_best_of_each_first() -> None:
     assert panels_showing(["kl_explosion", "clip_saturation", "of_my_own"])[:2] == ["kl", "clip"]
 

@@ -122,10 +122,12 @@ def coverage_of(
 
 def _foreign(engine: Engine, lacking: set[str]) -> frozenset[str]:
     """The inactive checks that are not counted: those of the machine, those of special kinds of training (asynchronous, with
-    tools, with experts), and in training on preferences those of rollouts."""
+    tools, with experts), those of rollouts in training on preferences, and those of preferences in training on rollouts."""
     logged = {name for name, series in engine.series.items() if series.n}
+    paired, rewarded = any(name.startswith("preference_") for name in logged), "reward_mean" in logged
     uncounted = MACHINE_TYPES | {detector.type for detector in engine.detectors if detector.special}
-    if "reward_mean" in logged or not any(name.startswith("preference_") for name in logged):
-        return frozenset(lacking & uncounted)
-    others = {detector.type for detector in engine.detectors if detector.family not in _OF_PREFERENCES}
-    return frozenset(lacking & (others | uncounted))
+    if paired and not rewarded:
+        uncounted |= {detector.type for detector in engine.detectors if detector.family not in _OF_PREFERENCES}
+    elif rewarded and not paired:
+        uncounted |= {detector.type for detector in engine.detectors if detector.family == "preference"}
+    return frozenset(lacking & uncounted)

@@ -106,9 +106,9 @@ def policy_moves(view: View) -> bool:
 
 def is_on_policy(view: View) -> bool:
     """Whether the settings say that each batch is used for one optimizer step, by the policy that sampled it."""
-    steps, accumulated = view.setting("steps_per_generation"), view.setting("gradient_accumulation_steps")
-    mismatched = view.get("mismatch_kl").n or view.get("mismatch_logp_diff").n  # another engine samples
-    return view.get("num_iterations").last == 1.0 and steps <= accumulated and not mismatched
+    if view.get("num_iterations").last != 1.0 or view.get("mismatch_kl").n or view.get("mismatch_logp_diff").n:
+        return False  # batches are used again, or another engine samples
+    return view.setting("steps_per_generation") <= view.setting("gradient_accumulation_steps")
 
 
 def weights_stayed(view: View) -> bool:

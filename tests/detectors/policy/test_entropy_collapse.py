@@ -89,3 +89,35 @@ def test_a_rising_reward_makes_it_a_warning_only_while_no_other_channel_is_damag
 
 def test_the_entropy_of_continuous_actions_is_not_judged(told):
     assert told(EntropyCollapse(), {"entropy_mean": np.linspace(1.4, -3.0, 100)}) == []
+
+
+@pytest.mark.parametrize("where_logged", ["sequence", "token"])
+@pytest.mark.parametrize(("whole", "critical"), [(0.05, True), (0.3, False)])
+def test_one_text_per_prompt_is_critical_although_the_reward_rises(told, where_logged, whole, critical):
+    """Without a length of responses the entropy of a whole one must be logged."""
+    reward = AT / 20.0 + noise(0.1)
+    token = np.where(AT < 150, 1.5, whole / 50.0)
+    columns = {"entropy_mean": token, "reward_mean": reward, "kl_mean": np.full(ROWS, 0.1)}
+    if where_logged == "sequence":
+        columns["entropy_sequence"] = 50.0 * token
+    else:
+        columns["rollout_length_mean"] = np.full(ROWS, 50.0)
+    said = told(EntropyCollapse(), columns)
+    assert (said[-1][1:] == ("critical", "one_text")) is critical
+    assert said[-1][0] < 165
+
+
+def test_one_course_of_actions_may_be_the_best_of_a_control_task(told):
+    columns = {
+        "entropy_mean": np.where(AT < 150, 1.2, 0.002), "rollout_length_mean": np.full(ROWS, 20.0),
+        "reward_mean": AT / 20.0 + noise(0.1),
+    }  # fmt: skip
+    assert {severity for _, severity, _ in told(EntropyCollapse(), columns)} == {"warning"}
+
+
+def test_short_answers_that_become_sure_have_no_text_to_lose(told):
+    columns = {
+        "entropy_mean": np.where(AT < 150, 1.0, 0.02), "rollout_length_mean": np.full(ROWS, 2.0),
+        "reward_mean": np.clip(AT / 200.0, 0.1, 0.9) + noise(0.02), "kl_mean": np.full(ROWS, 0.1),
+    }  # fmt: skip
+    assert "one_text" not in {clause for *_, clause in told(EntropyCollapse(), columns)}

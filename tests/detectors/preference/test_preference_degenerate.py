@@ -83,8 +83,8 @@ def test_its_own_metrics_are_followed_though_it_watches_but_one(where):
 
 def test_a_loss_that_was_flat_from_the_first_row_is_told(judge):
     columns = {"preference_margin": [10.0] * 40, "preference_accuracy": [1.0] * 40, "loss": [4e-4] * 40, "grad_norm": [1e-3] * 40}
-    (anomaly,) = judge(PreferenceDegenerate(), columns)
-    assert (anomaly.index, anomaly.severity) == (13, "warning")
+    found = [(anomaly.index, anomaly.severity, anomaly.clause) for anomaly in judge(PreferenceDegenerate(), columns)]
+    assert found == [(13, "warning", "flat"), (28, "critical", "flat_for_long")]
     assert judge(PreferenceDegenerate(), {**columns, "loss": [0.01] * 40}) == []
 
 
@@ -149,3 +149,17 @@ def test_a_loss_of_zero_at_absurd_margins_is_critical_after_two_rows(told):
     assert told(PreferenceDegenerate(), four) == [(3, "critical", "zero_loss")]
     four["loss"] = np.array([0.693, 0.16, 0.01, 0.004])
     assert told(PreferenceDegenerate(), four) == []
+
+
+@pytest.mark.parametrize(
+    ("loss", "found"), [(1e-4, [("warning", "flat"), ("critical", "flat_for_long")]), (5e-3, [("warning", "flat")])]
+)
+def test_a_loss_that_stays_below_a_thousandth_is_critical(judge, loss, found):
+    columns = {
+        "preference_margin": np.minimum(AT, 12.0),
+        "preference_accuracy": SURE,
+        "loss": np.where(AT < 30, 0.5, loss),
+    }
+    anomalies = judge(PreferenceDegenerate(), columns)
+    assert [(anomaly.severity, anomaly.clause) for anomaly in anomalies] == found
+    assert all(30 < anomaly.index < 75 for anomaly in anomalies)

@@ -87,3 +87,40 @@ def test_a_warm_up_is_waited_for(told):
     (index, *said) = told(PreferenceUnlearnt(), rising)[0]
     assert (index >= 150, said) == (True, ["warning", "undecided"])
     assert told(PreferenceUnlearnt(), {**undecided, "lr": np.full(200, 1e-6)})[0][0] < 60
+
+
+def evaluated(accuracy: float, loss: float) -> dict[str, list[float | None]]:
+    """Held-out figures in every tenth row."""
+    return {
+        "eval_preference_accuracy": [accuracy if row % 10 == 9 else None for row in AT],
+        "eval_loss": [loss if row % 10 == 9 else None for row in AT],
+    }
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "loss", "found"),
+    [
+        (0.48, 0.95, [(29, "warning", "held_out_chance"), (49, "critical", "held_out_worse")]),
+        (0.48, 0.70, [(29, "warning", "held_out_chance")]),
+        (0.62, 0.95, []),  # the order is learnt; a loss that rises with the size of margins is usual
+        (0.74, 0.55, []),
+    ],
+)
+def test_pairs_that_are_learnt_by_heart(told, accuracy, loss, found):
+    learnt = {"preference_accuracy": np.clip(0.5 + AT / 50.0, 0.0, 0.95) + NOISE, "loss": np.clip(0.69 - AT / 200.0, 0.3, 1.0)}
+    assert told(PreferenceUnlearnt(), {**learnt, **evaluated(accuracy, loss)}) == found
+
+
+def test_held_out_pairs_at_chance_are_not_learnt_by_heart_where_the_others_are_at_chance_too(told):
+    columns = {"preference_accuracy": 0.58 + NOISE, "loss": np.full(ROWS, 0.65), **evaluated(0.52, 0.7)}
+    assert [clause for *_, clause in told(PreferenceUnlearnt(), columns) if clause.startswith("held_out")] == []
+
+
+@pytest.mark.parametrize(("mean", "found"), [(0.0, True), (-0.5, True), (0.6, False)])
+def test_margins_alone_show_whether_anything_is_learnt(told, mean, found):
+    margins = mean + np.random.default_rng(3).normal(0.0, 1.0, ROWS)
+    said = told(PreferenceUnlearnt(), {"preference_margin": margins})
+    assert [(severity, clause) for _, severity, clause in said] == ([("warning", "no_margin")] if found else [])
+    assert all(100 <= index <= 140 for index, *_ in said)
+    ordered = {"preference_margin": margins, "preference_accuracy": np.full(ROWS, 0.8)}
+    assert told(PreferenceUnlearnt(), ordered) == [], "the share of pairs in the right order says more"

@@ -88,6 +88,17 @@ def test_a_task_solved_at_any_ceiling_is_silent(where, ceiling):
     assert where(DeadReward(), {"reward_mean": reward, "reward_std": np.where(AT < 70, 0.4, 0.0)}) == []
 
 
+@pytest.mark.parametrize("scale", [1.0, 10.5])
+def test_groups_of_a_few_responses_that_mostly_reach_the_highest_reward_are_solved(where, scale):
+    """With one group of four per row the reward jumps between a few values, and has no spread where all four are right."""
+    right = np.random.default_rng(5).random((ROWS, 4)) < np.clip(AT / 60.0, 0.2, 0.97)[:, None]
+    columns = {
+        "reward_mean": scale * right.mean(axis=1), "reward_std": scale * right.std(axis=1),
+        "reward_zero_std_frac": (right.std(axis=1) == 0.0).astype(float),
+    }  # fmt: skip
+    assert where(DeadReward(), columns) == []
+
+
 def test_a_reward_of_one_from_the_first_row_leaves_nothing_to_learn(told):
     assert told(DeadReward(), {"reward_mean": flat(1.0), "reward_std": flat(0.0)}) == [(21, "warning", "full_marks")]
     assert told(DeadReward(), {"reward_mean": np.where(AT < 30, 0.5 + noise(0.1), 1.0)}) == []

@@ -84,9 +84,10 @@ class AdvantageBias(Detector):
 
 def _off_centre(view: View) -> Finding | None:
     """Whether the loss shows that what is optimised is not the advantages of the group."""
-    loss, std, kl, coefficient = (view.get(name) for name in ("loss", "advantage_std", "kl_mean", "kl_coef"))
-    if loss.n < BASELINE or not std.level > 0.05 or not is_on_policy(view) or not view.get("num_generations").n:
+    loss, std = view.get("loss"), view.get("advantage_std")
+    if loss.n < BASELINE or not view.get("num_generations").n or not std.level > 0.05 or not is_on_policy(view):
         return None
+    kl, coefficient = view.get("kl_mean"), view.get("kl_coef")
     penalty = coefficient.last * kl.level if coefficient.n and kl.n else 0.0
     if not abs(loss.level - penalty) > OFF_CENTRE * std.level or not abs(loss.slow) > OFF_CENTRE * std.level:
         return None

@@ -14,13 +14,16 @@ __all__ = ["EntropyCollapse"]
 DEAD = 1e-4  # nats per token: the next token has a probability of 0.9999 or more
 BEGUN = 1e-3  # nats per token at the start below which there is nothing to lose
 LOW = 0.3  # nats per token: healthy runs that ended below 0.02 started below this
+ONE_TEXT, MANY_TEXTS = 0.1, 4.0  # nats per response
+OF_LANGUAGE = ("kl_mean", "entropy_sequence", "eos_frac", "eos_count", "truncated_frac", "vocab_size")
 
 
 class EntropyCollapse(Detector):
     """The policy's entropy is nearly zero: it writes one text.
 
     What it catches: an entropy per token below 0.02 nats that has lost nine tenths of its start; one that is zero to four
-        digits; and one that has lost nine tenths while the reward is not at its best.
+        digits; one that has lost nine tenths while the reward is not at its best; and an entropy of a whole response below
+        0.1 nats, whatever the reward does.
     Why it matters: without entropy the policy does not explore, and no gradient leads out of a policy that writes one text.
     When it misfires: entropy falls in most runs that learn. Models of public runs end as low as 0.006 nats, but started
         below 0.3; with a reward near its best and no other channel out of range a low entropy is a warning, not critical. A
@@ -47,6 +50,11 @@ class EntropyCollapse(Detector):
             "the entropy is zero", "critical",
             "definition: the most likely text is the only one; collapsed public runs are below 1e-10",
             persist=5, min_rows=2,
+        ),
+        "one_text": Clause(
+            "the entropy of a whole response is below 0.1 nats", "critical",
+            "definition: of a hundred responses to a prompt 98 are then the same; of the recorded runs that began above 4 nats "
+            "22 failing ones got there, and no sound one below 0.19", persist=5, min_rows=2,
         ),
         "gone": Clause(
             "the entropy fell below 0.02 nats and a tenth of its start", "critical",
@@ -85,6 +93,25 @@ class EntropyCollapse(Detector):
         if level < self.floor:
             mild = excused or start < LOW
             found.append(Finding("warning" if mild else "", level, self.floor, message, evidence, clause="gone"))
+        whole, began = _of_a_response(view)
+        if whole < ONE_TEXT and began > MANY_TEXTS:
+            text = f"The entropy of a whole response fell from {began:.3g} to {whole:.2g} nats: nearly all are the same text."
+            right = solved or (thrives and not _writes(view))  # one course of actions may be the best
+            found.append(Finding("warning" if right else "", whole, ONE_TEXT, text, evidence, clause="one_text"))
         if not thrives:
             found.append(Finding("", level, self.share * start, message, evidence, clause="fallen"))
         return found
+
+
+def _writes(view: View) -> bool:
+    """Whether the policy is a language model, and not one of a control task, by what is logged."""
+    return any(view.get(name).n for name in OF_LANGUAGE)
+
+
+def _of_a_response(view: View) -> tuple[float, float]:
+    """The entropy of a whole response, now and at the start; NaN where neither it nor the length of responses is known."""
+    whole = view.get("entropy_sequence")
+    if whole.n:
+        return whole.level, whole.start
+    entropy, length = view.get("entropy_mean"), view.get("rollout_length_mean")
+    return entropy.level * length.level, entropy.start * length.start

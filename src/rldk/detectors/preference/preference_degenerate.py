@@ -27,9 +27,10 @@ class PreferenceDegenerate(Detector):
     What it catches: the margin between chosen and rejected is far into the flat part of the sigmoid, nearly all pairs are
         ordered correctly, and the gradient is a small share of its start, or the loss is below a thousandth. It is critical
         if the chosen answers have also become far less likely than under the reference: the model unlearns what it should
-        prefer; or if the margins come from a beta of 5 or more. Also pairs of which one answer was far less likely than the other
-        before training: then their length, or that they are noise, separates them; answers that are as unlikely as random
-        tokens from the first rows on; and rejected answers that become far more likely, together with the chosen ones.
+        prefer; if the margins come from a beta of 5 or more; or if the loss stays below a thousandth. Also pairs of which one
+        answer was far less likely than the other before training: then their length, or that they are noise, separates them;
+        answers that are as unlikely as random tokens from the first rows on; and rejected answers that become far more
+        likely, together with the chosen ones.
     Why it matters: the loss keeps falling while the model gets worse.
     When it misfires: easy pairs are separated quickly in every run; without a dead gradient it is not reported. A strong
         supervised term on the chosen answers makes rejected ones that resemble them more likely too.
@@ -69,6 +70,11 @@ class PreferenceDegenerate(Detector):
         "flat": Clause(
             "margins are in the flat part of the sigmoid, and the gradient is near zero", "warning",
             "definition: at a margin of 8 the slope of a sigmoid is 0.0003; sound runs of the tune split end at 1.5", persist=5,
+        ),
+        "flat_for_long": Clause(
+            "the loss has been below a thousandth for long, at margins in the flat part of the sigmoid", "critical",
+            "definition: a loss below 0.001 has a slope below 0.001; more updates on these pairs teach nothing",
+            persist=20, min_rows=8,
         ),
         "lopsided": Clause(
             "before training rejected answers had six times the negative log-probability of chosen ones, or chosen ones twice "
@@ -166,7 +172,7 @@ class PreferenceDegenerate(Detector):
         by_beta = "flat_by_beta" if view.get("kl_coef").last >= ABSURD_BETA else ""
         saturated = "saturated" if margin.level > SATURATED else ""
         worse = "displaced" if displaced else by_beta or saturated
-        clauses = ("flat", worse) if worse else ("flat",)
+        clauses = [clause for clause in ("flat", worse, "flat_for_long" if flat else "") if clause]
         return [Finding("", margin.level, self.margin, message, evidence, clause=clause) for clause in clauses]
 
     def advice_for(self, view: View, finding: Finding) -> str:

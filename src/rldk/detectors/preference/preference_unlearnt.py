@@ -9,20 +9,26 @@ from typing import ClassVar
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
 from rldk.signals.channels import PREFERENCE_LOSSES
+from rldk.signals.reward import SLOW_NOISE
 
 __all__ = ["PreferenceUnlearnt"]
 
 BEYOND_RECIPES = 20.0
 LEARNT_LOSS, HARDLY_LEFT, AT_START = 0.66, 0.68, 0.685  # a preference loss begins at ln 2 = 0.693; 0.66 has left it
 CHANCE, NEAR_CHANCE, FEW = 0.56, 0.6, 0.65  # shares of pairs in the right order
+APART = 0.15  # share of pairs by which training data must be ahead of held-out data
+EVALUATIONS, MORE_EVALUATIONS = 3, 5
+KNOWS_NOTHING = 0.693  # ln 2: the loss of a margin of zero
+SURE = 2.0  # standard errors
+WORSE = 1.1  # times that: more than the noise of an evaluation
 
 
 class PreferenceUnlearnt(Detector):
     """Chosen answers become unlikely, or are never ordered above rejected ones.
 
     What it catches: chosen answers whose log-probability has doubled in size since the start: the model unlearns what it should
-        prefer. A share of correctly ordered pairs that stays near one half after many updates. A beta of 5 or
-        more, critical from 20 on.
+        prefer. A share of correctly ordered pairs that stays near one half after many updates, of the training data, or of
+        held-out pairs alone: then the pairs are learnt by heart. A beta of 5 or more, critical from 20 on.
     Why it matters: the loss falls while the model forgets how to write, or there is nothing in the pairs to learn.
     When it misfires: a moderate fall of chosen answers is normal in DPO and is not reported. Hard pairs take a long time.
     What to do: lower the learning rate, raise beta, or add a supervised term on the chosen answers; if nothing is learnt,
@@ -33,9 +39,11 @@ class PreferenceUnlearnt(Detector):
     __slots__ = ("lost",)
     type: ClassVar[str] = "preference_unlearnt"
     family: ClassVar[str] = "preference"
-    needs: ClassVar = (("chosen_logp_mean", "preference_accuracy"),)
+    needs: ClassVar = (("chosen_logp_mean", "preference_accuracy", "preference_margin"),)
     panels: ClassVar = ("margin", "logps", "accuracy")
-    reads: ClassVar = ("preference_margin", "policy_lr", "lr", "kl_coef", *PREFERENCE_LOSSES)
+    reads: ClassVar = (
+        "policy_lr", "lr", "kl_coef", "eval_preference_accuracy", "eval_loss", *PREFERENCE_LOSSES,
+    )  # fmt: skip
     advice: ClassVar[str] = "Lower the learning rate, raise beta, or add a supervised term on the chosen answers; read pairs."
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
@@ -51,6 +59,20 @@ class PreferenceUnlearnt(Detector):
             "chosen answers are not ordered above rejected ones", "warning",
             "corpus: from row 24 on, 18 healthy runs order 68 % of the pairs or more, and three of four with random labels less "
             "than 60 %; from row 40 on, no sound run orders less than 65 % with a loss above 0.68", persist=8, min_rows=4,
+        ),
+        "no_margin": Clause(
+            "chosen answers have no higher reward than rejected ones, after many rows", "warning",
+            "definition: the mean margin of a policy that has learnt nothing is zero; a mean of twenty rows exceeds two of its "
+            "standard errors by chance once in forty times", persist=8, min_rows=4,
+        ),
+        "held_out_chance": Clause(
+            "held-out pairs are ordered by chance, and those of the training data are not", "warning",
+            "definition: chance orders half of the pairs; six sound public runs order 62 % of the held-out ones or more",
+            persist=1,
+        ),
+        "held_out_worse": Clause(
+            "held-out pairs are ordered by chance, at a loss above that of a model that has learnt nothing", "critical",
+            "definition: ln 2 is the loss of a margin of zero; no sound public run with held-out pairs has more", persist=1,
         ),
         "beta_huge": Clause(
             "beta is 2 or more", NOTE, "recipes use 0.01 to 0.5; above that, the loss is flat after a few steps",
@@ -84,8 +106,38 @@ class PreferenceUnlearnt(Detector):
                 found += [Finding("", chosen.level, limit, message, evidence, clause=clause) for clause in clauses]
         rate = view.first("policy_lr", "lr")
         warm = not rate.last > 1.01 * rate.level  # in a warm-up little is learnt yet
-        if warm:
+        if warm and accuracy.n:
             found += self._undecided(view, accuracy.later, view.first(*PREFERENCE_LOSSES).later)
+        elif warm:
+            found += self._no_margin(view)
+        if view.get("eval_preference_accuracy").n >= EVALUATIONS:
+            found += self._held_out(view)
+        return found
+
+    @staticmethod
+    def _no_margin(view: View) -> list[Finding]:
+        """Whether the mean margin is zero but for its noise, in a log without the share of pairs in the right order."""
+        margin = view.get("preference_margin")
+        if margin.n < view.rows(100, 40) or not margin.slow < SURE * SLOW_NOISE * margin.noise:
+            return []
+        message = f"After {margin.n} rows the mean margin is {margin.slow:.2g}, at a noise of {margin.noise:.2g} per row: chance."
+        return [Finding("", margin.slow, SURE * SLOW_NOISE * margin.noise, message, clause="no_margin")]
+
+    @staticmethod
+    def _held_out(view: View) -> list[Finding]:
+        """Whether pairs are learnt by heart: held-out ones are ordered by chance, and training data is ahead."""
+        trained, held_out = view.get("preference_accuracy").later, view.get("eval_preference_accuracy")
+        if not held_out.level < CHANCE:
+            return []
+        found = []
+        said = f"{held_out.level:.0%} of the held-out pairs are in the right order, and {trained:.0%} of the training data"
+        evidence = {"held_out": held_out.level, "trained": trained}
+        if trained - held_out.level > APART:
+            found.append(Finding("", held_out.level, CHANCE, f"{said}.", evidence, clause="held_out_chance"))
+        loss, evaluated = view.first(*PREFERENCE_LOSSES).later, view.get("eval_loss").level
+        if held_out.n >= MORE_EVALUATIONS and loss < KNOWS_NOTHING and evaluated > WORSE * KNOWS_NOTHING:
+            message = f"{said}; the held-out loss is {evaluated:.3g}, and 0.693 without any training."
+            found.append(Finding("", evaluated, WORSE * KNOWS_NOTHING, message, evidence, clause="held_out_worse"))
         return found
 
     @staticmethod

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import LEARNS
 from rldk.signals.kl import kl_level
 from rldk.signals.reward import SCORES, score_of
 from rldk.signals.series import Series
@@ -211,7 +212,8 @@ def _is_solved(view: View, score: Series) -> bool:
     reward = view.reward
     if reward.is_solved(score) and score.first < 0.98:
         return True  # nearly all answers have become right, perhaps within the first rows
-    if not score.ready or not reward.gain > 3.0 * reward.noise:
+    ceiling = score.level >= score.high and score.repeats >= 5 and reward.sure_trend(score) > LEARNS  # groups of few responses
+    if not score.ready or not (reward.gain > 3.0 * reward.noise or ceiling):
         return False
     since_jump = 0 <= reward.jump_index >= score.index - score.same - 5  # constant since the reward was changed
     return score.level >= reward.best - max(0.5 * reward.noise, 0.02 * reward.gain) and not since_jump

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -27,7 +28,7 @@ class LearningRateTooLow(Detector):
     References: cosine and linear schedules are below a thousandth of their peak in their last two percent.
     """
 
-    __slots__ = ("_fine", "_gone", "_highest", "_rows", "share")
+    __slots__ = ("_fine", "_gone", "_highest", "_last", "_rows", "share")
     type: ClassVar[str] = "learning_rate_too_low"
     family: ClassVar[str] = "run"
     needs: ClassVar = (RATES,)
@@ -48,12 +49,13 @@ class LearningRateTooLow(Detector):
     settings: ClassVar = {"share": Setting(1e-3, "share of its highest value that counts as zero", min=0.0, max=1.0)}
     share: float
     _highest: float
+    _last: float
     _gone: int
     _rows: int
 
     def reset(self) -> None:
         super().reset()
-        self._highest = 0.0
+        self._highest, self._last = 0.0, nan
         self._gone = self._rows = 0
         self._fine = False
 
@@ -64,7 +66,8 @@ class LearningRateTooLow(Detector):
             return ()
         self._rows += 1
         self._highest = max(self._highest, rate)
-        self._fine = self._fine or (rate > 0.0 and float(f"{rate:.0e}") != rate)
+        if not self._fine and rate != self._last:
+            self._fine, self._last = float(f"{rate:.0e}") != rate, rate
         if self._highest == 0.0:
             if _moves(view):
                 return ()

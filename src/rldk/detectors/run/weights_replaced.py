@@ -134,7 +134,10 @@ class WeightsReplaced(Detector):
             message = f"KL fell from {before:.3g} to zero{times}: the policy is its reference again, and what was learnt is lost."
             clauses = ("at_reference", "again_at_reference") if self._returns > 1 else ("at_reference",)
             return [Finding("", value, BACK * before, message, {"before": before}, clause=clause) for clause in clauses]
-        usual = median(self._recent[-3:]) if len(self._recent) >= 3 else 0.0
+        recent = self._recent[-3:]
+        if len(recent) < 3 or not abs(value) < ZERO * max(recent):
+            return []
+        usual = median(recent)
         if usual > MOVED and abs(value) < ZERO * usual and view.setting("syncs_reference") != 1.0:
             weights, score = view.get("weight_change"), score_of(view)
             leapt = weights.index == view.index and weights.n > 3 and weights.last > LEAPT * weights.level

@@ -46,8 +46,12 @@ class Incident:
 
 
 def worst_incident(incidents: Sequence[Incident]) -> Incident | None:
-    """The incident to read first: the first critical one, else the first."""
-    return min(incidents, key=lambda incident: (incident.severity != "critical", incident.index), default=None)
+    """The incident to read first: critical before warning, then one that stands before one that is over, then the earliest."""
+
+    def rank(incident: Incident) -> tuple[bool, bool, int]:
+        return incident.severity != "critical", incident.recovered_step is not None, incident.index
+
+    return min(incidents, key=rank, default=None)
 
 
 def group_incidents(

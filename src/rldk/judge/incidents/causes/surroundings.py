@@ -80,9 +80,16 @@ SURROUNDINGS: tuple[Cause, ...] = (
     ),
     Cause(
         "preference_overfit", "preference training has gone too far",
-        {"preference_degenerate": 3.0, "preference_unlearnt.displaced": 2.0, "preference_unlearnt.sinking": 2.0},
+        {
+            "preference_degenerate": 3.0, "preference_degenerate.flat_for_long": 7.0, "preference_unlearnt.displaced": 2.0,
+            "preference_unlearnt.sinking": 2.0, "preference_unlearnt.held_out_chance": 5.0,
+            "preference_unlearnt.held_out_worse": 5.0,
+        },
         "Stop earlier, raise {kl_coef}, lower {lr}, or add a supervised term on the chosen answers.",
-        needs=("preference_degenerate", "preference_unlearnt.displaced", "preference_unlearnt.sinking"),
+        needs=(
+            "preference_degenerate", "preference_unlearnt.displaced", "preference_unlearnt.sinking",
+            "preference_unlearnt.held_out_chance", "preference_unlearnt.held_out_worse",
+        ),
     ),
     Cause(
         "advantages_wrong", "something other than the advantages of the group is optimised",
@@ -98,7 +105,7 @@ SURROUNDINGS: tuple[Cause, ...] = (
         needs=("preference_degenerate.as_random", "preference_degenerate.both_rise"),
     ),
     Cause(
-        "pairs_differ_in_length", "the chosen answers are far longer than the rejected ones",
+        "pairs_differ_in_length", "one answer of each pair is far longer, or far less likely, than the other",
         {"preference_degenerate.lopsided": 9.0},
         "Compare the lengths of chosen and rejected answers, balance them, or use a loss that is normalised by length.",
         needs=("preference_degenerate.lopsided",),
@@ -111,8 +118,8 @@ SURROUNDINGS: tuple[Cause, ...] = (
     ),
     Cause(
         "labels_noisy", "preference pairs have the wrong order",
-        {"preference_unlearnt.undecided": 4.0},
-        "Read pairs: is the chosen answer the better one?", needs=("preference_unlearnt.undecided",),
+        {"preference_unlearnt.undecided": 4.0, "preference_unlearnt.no_margin": 4.0},
+        "Read pairs: is the chosen answer the better one?", needs=("preference_unlearnt.undecided", "preference_unlearnt.no_margin"),
     ),
     Cause(
         "machine_trouble", "the machine has a problem",
