@@ -116,7 +116,7 @@ class PreferenceUnlearnt(Detector):
 
     @staticmethod
     def _no_margin(view: View) -> list[Finding]:
-        """Whether the mean margin is zero but for its noise, in a log without the share of pairs in the right order."""
+        """Whether the mean margin is zero except for its noise, in a log without the share of pairs in the right order."""
         margin = view.get("preference_margin")
         if margin.n < view.rows(100, 40) or not margin.slow < SURE * SLOW_NOISE * margin.noise:
             return []
