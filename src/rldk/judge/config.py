@@ -43,7 +43,8 @@ class ScanConfig:
     def __post_init__(self) -> None:
         if self.sensitivity is not None and self.sensitivity not in SENSITIVITIES:
             raise UsageError(f"Expected `sensitivity` to be one of {list(SENSITIVITIES)}, got {self.sensitivity!r}.")
-        self.build()  # every mistake is reported now, not in the middle of a run
+        if self.detectors or self.limits:
+            self.build()  # every mistake is reported now, not in the middle of a run
         for name in ("kl_target", "kl_target_tolerance"):
             value = _number(name, getattr(self, name))
             if value is not None and not 0.0 <= value < inf:

@@ -278,3 +278,12 @@ def test_a_first_column_named_by_a_number_sign(read):
     rows = "\n".join(f"{row + 1},Train,{REWARD[row]},{KL[row]}" for row in range(ROWS))
     (run,) = read("log.csv", f"#,Type,Reward,KL\n{rows}\n")
     assert run.steps.tolist() == list(range(1, ROWS + 1)) and values(run, "kl_mean") == pytest.approx(KL)
+
+
+@pytest.mark.parametrize("name", ["train_step", "train_steps", "optimizer_step", "update_step"])
+def test_the_step_has_many_names(read, name):
+    steps = list(range(10, 10 * ROWS + 10, 10))
+    lines = [json.dumps({name: step, "reward": value}) for step, value in zip(steps, REWARD, strict=True)]
+    (rows,) = read("run.jsonl", "\n".join(lines))
+    (columns,) = read("run.json", {name: steps, "reward": REWARD})
+    assert [event.step for event in rows.events()] == [event.step for event in columns.events()] == steps
