@@ -209,6 +209,11 @@ A third collection holds 55 more. Judged once: 9 of 12 failed runs detected (3 w
 16 sound runs. Five logs were not read, three of them because their columns were called `rewards_curve` and `kl_curve`. With the rules
 that were made afterwards: 10 (6 with a critical), 4 and 0, and two logs that are not read.
 
+A fourth collection holds 40 more, of about 30 repositories. Judged once: 5 of 7 failed runs detected (3 with a critical), 4 of 6
+degraded ones, and an alarm on 3 of 13 sound runs, one of them a critical on a task that groups of four responses had solved. Two
+logs of preference training were not read by their keys (`rewards_chosen`, `reward_margins`), and no rule looked at held-out pairs.
+With the rules that were made afterwards: 6 (all with a critical), 4 and 3, without a critical.
+
 **What counts.** A run is *detected* if a warning or critical of an accepted family is raised at the injection or later. Accepted
 are the families of the fault and those of the channels that left their range. Whoever sees the cause before its effect is right;
 how often that happens has a row of its own, and such a detection has a delay of 0. An alarm is *false* on a HEALTHY or HARMLESS
