@@ -66,6 +66,7 @@ def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
     anomalies: list[Anomaly] = []
     notes: list[Note] = []
     standing: dict[str, list[Anomaly]] = {}
+    over: dict[str, list[Anomaly]] = {}
     for index, event in enumerate(events):
         recent.take(index, event.step, event.metrics)
         for name, value in event.metrics.items():
@@ -81,6 +82,7 @@ def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
         for detector in detectors:
             if detector.metrics() and not any(name in event.metrics for name in detector.metrics()):
                 continue
+            was = detector.raised
             anomaly = detector.update(view)
             if isinstance(anomaly, Note):
                 notes.append(anomaly)
@@ -89,11 +91,21 @@ def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
                 anomaly.knobs = {name: series[name].last for name in KNOBS if name in series and series[name].n}
                 anomalies.append(anomaly)
                 standing.setdefault(detector.key, []).append(anomaly)
-            if not detector.raised:
-                for old in standing.pop(detector.key, ()):
+            elif detector.raised not in ("", was):  # it counts as what was raised before, which stands again
+                before = over.pop(detector.key, [])
+                again = [one for one in before if one.severity == detector.raised] or before
+                over[detector.key] = [one for one in before if not any(one is other for other in again)]
+                for one in again:
+                    one.cleared_index = None
+                    standing.setdefault(detector.key, []).append(one)
+            if was and not detector.raised:
+                gone = standing.pop(detector.key, [])
+                for old in gone:
                     old.cleared_index = index
                     if detector.passing:
                         anomalies = [one for one in anomalies if one is not old]
+                if not detector.passing:
+                    over[detector.key] = gone
         steps.append(event.step)
     return anomalies, notes
 

@@ -151,3 +151,22 @@ def test_scores_are_shares_and_those_without_evidence_are_left_out(judge: Any) -
     scores = judge(healthy("ppo", 300, seed=0)).scores
     assert scores and all(0.0 <= score <= 1.0 for score in scores.values())
     assert judge(rows(50, loss=0.5)).scores.keys() < scores.keys()
+
+
+@pytest.mark.parametrize("break_at", [None, 105])
+def test_a_defect_that_returns_stands_again(break_at: int | None) -> None:
+    """The loss is not finite for ten rows, recovers, and is not finite from row 100 to the end."""
+    judge = ScanConfig().judge()
+    for step, event in enumerate(healthy("ppo", 160, 2)):
+        if 60 <= step < 70 or step >= 100:
+            event.metrics["loss"] = math.nan
+        if step == break_at:
+            state = json.loads(json.dumps(judge.engine.state_dict()))
+            judge = ScanConfig().judge()
+            judge.engine.load_state_dict(state)
+        judge.take(event)
+        if step == 90:
+            assert judge.result().state == "recovered"
+    result = judge.result()
+    assert result.state == "critical" and result.incidents[0].recovered_step is None
+    assert result.scores["overall_health"] <= 0.3

@@ -90,3 +90,15 @@ def test_limits_are_the_same_in_a_config(tmp_path: Path, scan: Any) -> None:
     assert judged["anomalies"] == found(monitor)
     crossed = [(one["step"], one["severity"]) for one in judged["anomalies"] if one["type"] == "user_limit_exceeded"]
     assert crossed[:3] == [(1, "warning"), (3, "warning"), (5, "warning")] and (25, "critical") in crossed
+
+
+def test_a_kl_whose_unit_nobody_says(tmp_path: Path, scan: Any) -> None:
+    """It rises far while the reward rises: what is assumed about its unit is the same while the run is going on."""
+    with Monitor(tmp_path, run_id="own") as monitor:
+        for step in range(150):
+            kl = 0.01 if step < 60 else min(8.0, 0.01 * 1.12 ** (step - 60))
+            monitor.observe(Event(step, {"kl_mean": kl, "reward_mean": 0.3 + 0.003 * step + 0.01 * (step % 3)}))
+    judged = scan(tmp_path / "own_events.jsonl")
+    assert judged["anomalies"] == found(monitor) == []
+    said = [note.clause for note in monitor.forensics.engine.notes]
+    assert "unit_unknown" in said

@@ -235,12 +235,10 @@ class Detector(Statistic):
             finding.severity = self.cap
         if self.raised == "critical" or self.raised == finding.severity:
             return None
-        if self.since_clear < self.rearm and finding.severity in ("warning", self._worst):
-            self.raised = finding.severity
-            return None
-        if self.times >= (self.most_raises if finding.severity == "warning" else MOST_CRITICALS):
-            return None
+        returned = self.since_clear < self.rearm and finding.severity in ("warning", self._worst)
         self.raised = finding.severity
+        if returned or self.times >= (self.most_raises if finding.severity == "warning" else MOST_CRITICALS):
+            return None  # the engine reopens what was raised before
         self.times += 1
         return self._anomaly(view, finding)
 

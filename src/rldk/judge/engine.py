@@ -66,6 +66,7 @@ class Engine:
         self._steps: deque[int] = deque(maxlen=_BACK)
         self._recent = Recent(self.detectors)
         self._open: dict[str, list[Anomaly]] = {}
+        self._over: dict[str, list[Anomaly]] = {}  # what each detector raised last and has cleared since
         self._passing: dict[str, int] = {}  # the event before which each standing alert came last
         read = (name for detector in self.detectors for name in detector.all_metrics())
         watched = frozenset((*read, *KNOBS, *follow))
@@ -126,6 +127,8 @@ class Engine:
             elif said is not None:
                 raised.append(said)
                 self._open.setdefault(detector.key, []).append(said)
+            elif detector.raised != was and detector.raised:
+                self._reopen(detector.key, detector.raised)
             if was and not detector.raised:
                 self._clear(detector.key, event.step, taken_back=detector.passing)
         if raised:
@@ -177,6 +180,17 @@ class Engine:
             self.cleared_steps[self.events] = step
         if taken_back:
             self.anomalies = [anomaly for anomaly in self.anomalies if not any(anomaly is one for one in gone)]
+        else:
+            self._over[key] = gone
+
+    def _reopen(self, key: str, severity: str) -> None:
+        """A defect has returned so soon, or so often, that it counts as the one that was cleared: that one stands again."""
+        over = self._over.get(key, [])
+        same = [anomaly for anomaly in over if anomaly.severity == severity] or over
+        for anomaly in same:
+            anomaly.cleared_index = None
+        self._over[key] = [anomaly for anomaly in over if anomaly.cleared_index is not None]
+        self._open.setdefault(key, []).extend(same)
 
     def supplement(self, event: Event, on_error: OnError | None = None) -> list[Anomaly]:
         """Take more of the step that was observed last: it stays one event, as the rows of a step in a log are one."""
@@ -275,11 +289,16 @@ class Engine:
             "recent": self._recent.state_dict(),
             "cleared_steps": [[index, step] for index, step in self.cleared_steps.items()],
             "passing": dict(self._passing),
-            "open": {key: [self.anomalies.index(anomaly) for anomaly in found] for key, found in self._open.items()},
+            "open": self._places(self._open),
+            "over": self._places(self._over),
             "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
             "notes": [note.to_dict() for note in self.notes],
             "reward": self.view.reward.state_dict(),
         }
+
+    def _places(self, kept: Mapping[str, list[Anomaly]]) -> dict[str, list[int]]:
+        """Anomalies by their places in the list of all."""
+        return {key: [self.anomalies.index(anomaly) for anomaly in found] for key, found in kept.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where the engine that gave `state` was; the results are the same as without the break."""
@@ -302,4 +321,7 @@ class Engine:
         self._recent.load_state_dict(state["recent"])
         self.cleared_steps = dict(state.get("cleared_steps", ()))
         self._passing = dict(state.get("passing", {}))
-        self._open = {key: [self.anomalies[number] for number in found] for key, found in state["open"].items()}
+        self._open, self._over = (
+            {key: [self.anomalies[number] for number in found] for key, found in state.get(name, {}).items()}
+            for name in ("open", "over")
+        )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import log
 
 from rldk.signals.held_out import held_out_fall
-from rldk.signals.kl import kl_level
+from rldk.signals.kl import is_assumed, kl_level
 from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
@@ -203,6 +203,9 @@ def _kl(view: View) -> Sign | None:
     level = kl_level(view)
     if level.strain > 0.5:
         return Sign("kl", f"KL from the reference is {level.words}", strong=level.strain > 1.0)
+    if is_assumed(view):
+        words = f"KL from the reference is {view.get('kl_mean').level:.3g}, in a unit that the log does not say"
+        return Sign("kl", words, strong=False)
     return None
 
 

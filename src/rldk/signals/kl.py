@@ -9,8 +9,8 @@ from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "LIMIT", "USUAL_SEQUENCE", "USUAL_TOKEN", "KlLevel", "adapts", "coefficient", "in_numbers", "is_measured", "is_off",
-    "kl_level", "target_of", "unit_of",
+    "LIMIT", "USUAL_SEQUENCE", "USUAL_TOKEN", "KlLevel", "adapts", "coefficient", "in_numbers", "is_assumed", "is_measured",
+    "is_off", "kl_level", "target_of", "unit_of",
 ]  # fmt: skip
 
 UNITS = {"token": "token", "sequence": "response"}
@@ -56,6 +56,17 @@ def unit_of(view: View) -> str:
     return "sequence" if view.get("kl_mean").start > 1.0 else ""
 
 
+def is_unstated(view: View) -> bool:
+    """Whether nobody says what the KL was reduced over: a log with keys of somebody's own, or a live run without a framework."""
+    return view.reductions.get("kl_mean", "unstated") == "unstated"
+
+
+def is_assumed(view: View) -> bool:
+    """Whether the KL can only be one per response: per token this would be another model, which earns no rising reward."""
+    large = view.get("kl_mean").level > LIMIT["token"]
+    return large and is_unstated(view) and not unit_of(view) and view.reward.improves(score_of(view))
+
+
 def is_off(view: View) -> bool:
     """Whether the log says that there is no penalty: many trainers then load no reference, and log a KL of 0."""
     return view.get("kl_coef").last == 0.0
@@ -69,7 +80,7 @@ def is_measured(view: View) -> bool:
     coef, kl = view.get("kl_coef"), view.get("kl_mean")
     if coef.n:
         return coef.last != 0.0
-    return view.reductions.get("kl_mean") != "unstated" or kl.last != 0.0 or kl.same < kl.n
+    return not is_unstated(view) or kl.last != 0.0 or kl.same < kl.n
 
 
 def adapts(view: View) -> bool:
@@ -122,9 +133,8 @@ def kl_level(view: View) -> KlLevel:
     if kl.n < 3:
         return KlLevel(nan, "", nan)
     unit, level = unit_of(view), kl.level
-    own = not unit and view.reductions.get("kl_mean") == "unstated"
-    if own and level > LIMIT["token"] and view.reward.improves(score_of(view)):
-        unit = "sequence"  # in a table of somebody's own; per token this would be another model, which earns no reward
+    if is_assumed(view):
+        unit = "sequence"
     length = mean_length(view) if unit else nan
     if not length > 0.0:
         return KlLevel(level, unit, level / LIMIT[unit])

@@ -10,6 +10,7 @@ from rldk.detectors.run.policy_frozen import PolicyFrozen
 ROWS = 100
 AT = np.arange(ROWS)
 ZERO = np.zeros(ROWS)
+TOKEN = {"kl_mean": "token"}
 SPREAD = np.full(ROWS, 0.3)
 RISING = 0.2 + AT / ROWS + np.random.default_rng(0).normal(0.0, 0.02, ROWS)
 
@@ -31,7 +32,9 @@ def test_weights_that_change_overrule_all_traces(told):
 
 
 def test_a_kl_that_stays_zero(told):
-    assert told(PolicyFrozen(), {"kl_mean": ZERO, "reward_std": SPREAD}) == [(18, "critical", "kl_still")]
+    assert told(PolicyFrozen(), {"kl_mean": ZERO, "reward_std": SPREAD}, TOKEN) == [(18, "critical", "kl_still")]
+    unsure = told(PolicyFrozen(), {"kl_mean": ZERO, "reward_std": SPREAD})
+    assert unsure == [(33, "critical", "kl_still")], "a column of somebody's own may never have been filled in"
     assert told(PolicyFrozen(), {"kl_mean": np.full(ROWS, 1e-5), "reward_std": SPREAD}) == []
     assert told(PolicyFrozen(), {"kl_mean": ZERO[:18], "reward_std": SPREAD[:18]}) == []
 

@@ -7,9 +7,9 @@ from math import inf
 from typing import ClassVar
 
 from rldk.core.text import listed
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm, works
-from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, KlLevel, coefficient, kl_level, target_of
+from rldk.signals.kl import LIMIT, USUAL_SEQUENCE, USUAL_TOKEN, KlLevel, coefficient, is_assumed, kl_level, target_of
 from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
 from rldk.signals.reward import SCORES
 
@@ -62,6 +62,10 @@ class KlExplosion(Detector):
             "the KL is many times the level it had settled at", "warning",
             "simulated and public runs: a settled KL does not grow eightfold without a cause", persist=10, min_rows=4,
         ),
+        "unit_unknown": Clause(
+            "the KL is large for one per token, and small for one per response", NOTE,
+            "no log says otherwise; a policy 3 nats per token away earns no rising reward", persist=5, min_rows=3,
+        ),
         "lost_target": Clause(
             "the KL stays at ten times its target or more", "critical",
             "ten times the run's own target: no controller recovers from that", persist=20, min_rows=5,
@@ -94,8 +98,9 @@ class KlExplosion(Detector):
         settled = self._settled(kl, series.level, view.steps_per_row < 2.0)
         risen = series.level > self.settled_factor * settled
         if not (kl.strain > 0.5 * self.limit or high or risen):
-            return ()
-        message = f"KL from the reference is {kl.words}, from {series.first:.3g} in the first row."
+            return self._of_unknown_unit(view)
+        first = series.first * kl.value / series.level if series.level > 0.0 else series.first  # in the unit of the words
+        message = f"KL from the reference is {kl.words}, from {first:.3g} in the first row."
         evidence = {"kl": series.level, "kl_start": series.first, "strain": kl.strain}
         found = []
         if high:
@@ -117,6 +122,18 @@ class KlExplosion(Detector):
             severity = "warning" if kl.strain < 2.0 * self.limit and works(view, besides="kl") else ""
             found.append(Finding(severity, kl.value, kl.value / kl.strain, message, evidence, sure, clause="beyond_any"))
         return found
+
+    @staticmethod
+    def _of_unknown_unit(view: View) -> Sequence[Finding]:
+        """A note where the KL is taken as per response in a log that does not say: per token it would be far beyond any limit."""
+        if not is_assumed(view):
+            return ()
+        series = view.get("kl_mean")
+        message = (
+            f"KL rose from {series.first:.3g} to {series.level:.3g} nats, and the log does not say whether per token or per "
+            "response. It is taken as per response, since the reward rises; per token the policy would be far from its reference."
+        )
+        return (Finding("", series.level, LIMIT["token"], message, {"kl": series.level}, clause="unit_unknown"),)
 
     def _settled(self, kl: KlLevel, level: float, dense: bool) -> float:
         """The level at which the KL rested a hundred rows ago (thirty if a row stands for several steps); else infinite."""
