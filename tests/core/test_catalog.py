@@ -445,3 +445,10 @@ def test_keys_with_blanks_around_the_slash_give_the_framework_away() -> None:
     keys = ["completions / mean_length", "completions / clipped_ratio", "rewards / a / mean", "rewards / a / std"]
     assert identify(keys) == identify([key.replace(" / ", "/") for key in keys])
     assert identify(keys) is not None
+
+
+def test_the_share_of_pairs_in_the_right_order_is_known_by_its_company() -> None:
+    """OpenRLHF logs `acc` in training on preferences; by itself it is the share of right answers."""
+    pairs = resolve({"acc": 0.7, "chosen_reward": 0.4, "reject_reward": 0.1}).metrics
+    assert pairs == {"preference_accuracy": 0.7, "chosen_reward_mean": 0.4, "rejected_reward_mean": 0.1}
+    assert resolve({"acc": 0.7, "reward": 0.4}).metrics == {"accuracy": 0.7, "reward_mean": 0.4}

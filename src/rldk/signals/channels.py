@@ -234,7 +234,8 @@ def _spread(view: View) -> Sign | None:
 def _chosen(view: View) -> Sign | None:
     chosen = view.get("chosen_logp_mean")
     if chosen.n >= 3 and chosen.first < 0.0 and chosen.level < 2.0 * chosen.first - 1.0:
-        return Sign("preference", f"the log-probability of chosen answers fell from {chosen.first:.3g} to {chosen.level:.3g}")
+        words = f"the log-probability of chosen answers fell from {chosen.first:.3g} to {chosen.level:.3g}"
+        return Sign("preference", words, strong=chosen.level < 4.0 * chosen.first)
     return None
 
 

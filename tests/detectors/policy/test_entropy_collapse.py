@@ -121,3 +121,9 @@ def test_short_answers_that_become_sure_have_no_text_to_lose(told):
         "reward_mean": np.clip(AT / 200.0, 0.1, 0.9) + noise(0.02), "kl_mean": np.full(ROWS, 0.1),
     }  # fmt: skip
     assert "one_text" not in {clause for *_, clause in told(EntropyCollapse(), columns)}
+
+
+def test_the_entropy_of_whole_responses_is_enough(told):
+    fallen = {"entropy_sequence": np.where(AT < 150, 60.0, 0.05), "reward_mean": 0.5 + noise(0.1)}
+    assert told(EntropyCollapse(), fallen) == [(156, "critical", "one_text")]
+    assert told(EntropyCollapse(), {**fallen, "entropy_sequence": np.where(AT < 150, 60.0, 2.0)}) == []

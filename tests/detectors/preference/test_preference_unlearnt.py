@@ -124,3 +124,22 @@ def test_margins_alone_show_whether_anything_is_learnt(told, mean, found):
     assert all(100 <= index <= 140 for index, *_ in said)
     ordered = {"preference_margin": margins, "preference_accuracy": np.full(ROWS, 0.8)}
     assert told(PreferenceUnlearnt(), ordered) == [], "the share of pairs in the right order says more"
+
+
+@pytest.mark.parametrize(
+    ("fallen", "found"), [(-84.0, [("note", "sinking")]), (-110.0, [("warning", "sinking")]), (-170.0, [("critical", "displaced")])]
+)
+def test_chosen_answers_may_become_unlikely_while_their_order_is_learnt(told, fallen, found):
+    """Recipes with a beta of 0.01 halve and more than halve their log-probability, and are fine."""
+    columns = {
+        "chosen_logp_mean": np.where(AT < 50, -40.0, fallen) + NOISE, "preference_accuracy": np.clip(0.5 + AT / 100.0, 0.5, 0.78),
+        "loss": np.clip(0.69 - AT / 400.0, 0.48, 0.7),
+    }  # fmt: skip
+    assert [(severity, clause) for _, severity, clause in told(PreferenceUnlearnt(), columns)] == found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lengths_that_vary_from_row_to_row_are_no_fall(told, seed):
+    """With two pairs per row the sum over tokens varies by half of its size."""
+    rows = -260.0 * np.clip(np.random.default_rng(seed).normal(1.0, 0.5, ROWS), 0.2, None)
+    assert told(PreferenceUnlearnt(), {"chosen_logp_mean": rows, "preference_accuracy": 0.75 + NOISE}) == []

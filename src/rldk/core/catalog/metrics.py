@@ -208,7 +208,7 @@ METRICS: tuple[Metric, ...] = (
     metric("preference_margin", "preference", "implicit reward of chosen minus rejected", "reward", "sequence", "both", aliases="margins margin reward_margin reward_margins rewards_margin rewards_margins dpo_margin dpo_margin_mean margin_mean"),
     metric("preference_accuracy", "preference", "share of pairs whose chosen answer scores higher", "fraction", "sequence", "low", aliases="accuracies reward_accuracies rewards_accuracies"),
     metric("chosen_reward_mean", "preference", "implicit reward of the chosen answers", "reward", "sequence", "both", aliases="chosen_reward chosen_rewards reward_chosen rewards_chosen"),
-    metric("rejected_reward_mean", "preference", "implicit reward of the rejected answers", "reward", "sequence", "both", aliases="rejected_reward rejected_rewards reward_rejected rewards_rejected"),
+    metric("rejected_reward_mean", "preference", "implicit reward of the rejected answers", "reward", "sequence", "both", aliases="rejected_reward reject_reward rejected_rewards reward_rejected rewards_rejected"),
     metric("chosen_logp_mean", "preference", "log-probability of the chosen answers", "nats", "sequence", "low"),
     metric("rejected_logp_mean", "preference", "log-probability of the rejected answers", "nats", "sequence"),
     metric("token_accuracy", "preference", "share of tokens predicted right", "fraction", "token", "low", aliases="token_acc mean_token_accuracy"),

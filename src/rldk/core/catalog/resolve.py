@@ -23,7 +23,7 @@ __all__ = ["AXIS_TARGETS", "Plan", "Resolution", "Route", "check_field_map", "pl
 AXIS_TARGETS = ("step", "wall_time", "run_id", "phase")
 """What a field map may name beside the metrics: where a row belongs."""
 _RIVALS = {"token": "kl_mean_per_token", "sequence": "kl_mean_per_sequence"}
-_OF_PAIRS = frozenset({"reward_acc", "reward_accuracy", "reward_accuracies"})
+_OF_PAIRS = frozenset({"reward_acc", "reward_accuracy", "reward_accuracies", "acc", "accuracy"})
 
 
 class Route(Struct, frozen=True, gc=False):
@@ -223,10 +223,12 @@ def _route(name: str, key: Key, parts: tuple[str, ...], per: str) -> Route:
 def _place_in_row(key: str, framework: str | None, present: frozenset[str]) -> Place | None:
     """Where a key goes in the company of the others: beside `kl_ref`, a bare `kl` is the KL of the update.
 
-    `reward_acc` beside margins is the share of pairs in the right order; by itself it may be a reward function.
+    `reward_acc` or `acc` beside margins is the share of pairs in the right order; by itself it may be a reward function, or the
+    share of right answers.
     """
     place = locate(key, framework)
-    if place is None and normalise(key).removeprefix("train_") in _OF_PAIRS and any(map(_is_of_pairs, present)):
+    named = place is None or place.metric == "accuracy"
+    if named and normalise(key).removeprefix("train_") in _OF_PAIRS and any(map(_is_of_pairs, present)):
         return Place("preference_accuracy", Key(key), "sequence", 50)
     if place is None or place.metric != "kl_mean" or key.rsplit("/", 1)[-1].lower() != "kl":
         return place

@@ -38,7 +38,7 @@ class EntropyCollapse(Detector):
     __slots__ = ("floor", "share")
     type: ClassVar[str] = "entropy_collapse"
     family: ClassVar[str] = "policy"
-    needs: ClassVar = (("entropy_mean",),)
+    needs: ClassVar = (("entropy_mean", "entropy_sequence"),)
     panels: ClassVar = ("entropy", "reward")
     reads: ClassVar = (*SCORES, "token_accuracy", *CHANNEL_METRICS)
     advice: ClassVar[str] = (
@@ -73,45 +73,55 @@ class EntropyCollapse(Detector):
     floor: float
 
     def find(self, view: View) -> Sequence[Finding]:
+        score = score_of(view)
+        if not score.n and view.get("token_accuracy").n:
+            return ()  # supervised training
+        return [*self._of_tokens(view), *_of_one_text(view)]
+
+    def _of_tokens(self, view: View) -> list[Finding]:
         entropy = view.get("entropy_mean")
         level = entropy.level
         start = max(entropy.first, entropy.start) if entropy.ready else entropy.first
         if entropy.n < 3 or not level < self.share * start or not start > BEGUN or entropy.low < 0.0:
-            return ()
-        score = score_of(view)
-        if not score.n and view.get("token_accuracy").n:
-            return ()  # supervised training
+            return []
         message = f"Entropy fell from {start:.3g} to {level:.2g} nats per token."
         evidence = {"entropy_start": start, "entropy": level}
-        solved = view.reward.is_solved(score)
-        others = [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
-        thrives = solved or view.reward.improves(score)
-        excused = thrives and not others
+        thrives = _thrives(view)
+        excused = thrives and not [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
         found = []
         if level < DEAD:
             found.append(Finding("warning" if excused else "", level, DEAD, message, evidence, clause="dead"))
         if level < self.floor:
             mild = excused or start < LOW
             found.append(Finding("warning" if mild else "", level, self.floor, message, evidence, clause="gone"))
-        whole, began = _of_a_response(view)
-        if whole < ONE_TEXT and began > MANY_TEXTS:
-            text = f"The entropy of a whole response fell from {began:.3g} to {whole:.2g} nats: nearly all are the same text."
-            right = solved or (thrives and not _writes(view))  # one course of actions may be the best
-            found.append(Finding("warning" if right else "", whole, ONE_TEXT, text, evidence, clause="one_text"))
         if not thrives:
             found.append(Finding("", level, self.share * start, message, evidence, clause="fallen"))
         return found
+
+
+def _thrives(view: View) -> bool:
+    """Whether the task is solved, or the reward rises."""
+    score = score_of(view)
+    return view.reward.is_solved(score) or view.reward.improves(score)
+
+
+def _of_one_text(view: View) -> list[Finding]:
+    """Whether nearly all responses to a prompt are the same, whatever the reward does."""
+    whole = view.get("entropy_sequence")
+    if whole.n:
+        now, began = whole.level, whole.start
+    else:
+        entropy, length = view.get("entropy_mean"), view.get("rollout_length_mean")
+        now, began = entropy.level * length.level, entropy.start * length.start
+    if not 0.0 <= now < ONE_TEXT or not began > MANY_TEXTS:
+        return []
+    right = view.reward.is_solved(score_of(view)) or (_thrives(view) and not _writes(view))  # one course of actions may be best
+    text = f"The entropy of a whole response fell from {began:.3g} to {now:.2g} nats: nearly all are the same text."
+    evidence = {"entropy_start": began, "entropy": now}
+    return [Finding("warning" if right else "", now, ONE_TEXT, text, evidence, clause="one_text")]
 
 
 def _writes(view: View) -> bool:
     """Whether the policy is a language model, and not one of a control task, by what is logged."""
     return any(view.get(name).n for name in OF_LANGUAGE)
 
-
-def _of_a_response(view: View) -> tuple[float, float]:
-    """The entropy of a whole response, now and at the start; NaN where neither it nor the length of responses is known."""
-    whole = view.get("entropy_sequence")
-    if whole.n:
-        return whole.level, whole.start
-    entropy, length = view.get("entropy_mean"), view.get("rollout_length_mean")
-    return entropy.level * length.level, entropy.start * length.start

@@ -10,6 +10,7 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
 from rldk.signals.channels import PREFERENCE_LOSSES
 from rldk.signals.reward import SLOW_NOISE
+from rldk.signals.series import Series
 
 __all__ = ["PreferenceUnlearnt"]
 
@@ -18,6 +19,10 @@ LEARNT_LOSS, HARDLY_LEFT, AT_START = 0.66, 0.68, 0.685  # a preference loss begi
 CHANCE, NEAR_CHANCE, FEW = 0.56, 0.6, 0.65  # shares of pairs in the right order
 APART = 0.15  # share of pairs by which training data must be ahead of held-out data
 EVALUATIONS, MORE_EVALUATIONS = 3, 5
+BEYOND_NOISE = 3.0  # noises of a row: four standard errors of a difference between two medians of five
+USUAL_LOSS, UNUSUAL_LOSS = 1.5, 3.0
+"""Shares of its size that the log-probability of chosen answers may lose while their order is learnt. Seven public runs of one
+recipe (a beta of 0.01, accuracies of 0.73 to 0.75) lose 0.77 to 1.32."""
 KNOWS_NOTHING = 0.693  # ln 2: the loss of a margin of zero
 SURE = 2.0  # standard errors
 WORSE = 1.1  # times that: more than the noise of an evaluation
@@ -30,7 +35,8 @@ class PreferenceUnlearnt(Detector):
         prefer. A share of correctly ordered pairs that stays near one half after many updates, of the training data, or of
         held-out pairs alone: then the pairs are learnt by heart. A beta of 5 or more, critical from 20 on.
     Why it matters: the loss falls while the model forgets how to write, or there is nothing in the pairs to learn.
-    When it misfires: a moderate fall of chosen answers is normal in DPO and is not reported. Hard pairs take a long time.
+    When it misfires: a fall of chosen answers is normal in DPO with a small beta: while the order of the pairs is learnt, a fall
+        by up to one and a half times their size is a note. Hard pairs take a long time.
     What to do: lower the learning rate, raise beta, or add a supervised term on the chosen answers; if nothing is learnt,
         read some pairs: are the labels random or swapped?
     References: Razin et al. 2024, Unintentional Unalignment; Pal et al. 2024, Smaug (DPO-Positive).
@@ -49,7 +55,8 @@ class PreferenceUnlearnt(Detector):
     clauses: ClassVar = {
         "displaced": Clause(
             "chosen answers are far less likely than at the start", "critical",
-            "corpus: 11 sound runs lose at most 23 % of their log-probability; learning rates far too high double it",
+            "corpus: 11 sound runs lose at most 23 % of their log-probability; learning rates far too high double it. Where the "
+            "order of the pairs is learnt, public runs with a beta of 0.01 lose up to 132 %, and three times as much is a loss",
             persist=6, min_rows=3,
         ),
         "sinking": Clause(
@@ -96,14 +103,7 @@ class PreferenceUnlearnt(Detector):
         found = self._beta(view)
         chosen, accuracy = view.get("chosen_logp_mean"), view.get("preference_accuracy")
         if chosen.ready and chosen.start < 0.0:
-            start = max(chosen.start, chosen.first)
-            lost = (start - chosen.level) / max(abs(start), 1.0)
-            if lost > 0.5 * self.lost:
-                message = f"The log-probability of chosen answers fell from {start:.4g} to {chosen.level:.4g}."
-                evidence = {"chosen_start": start, "chosen": chosen.level}
-                clauses = ("sinking", "displaced") if lost > self.lost else ("sinking",)
-                limit = (1.0 + self.lost) * start
-                found += [Finding("", chosen.level, limit, message, evidence, clause=clause) for clause in clauses]
+            found += self._displaced(view, chosen)
         rate = view.first("policy_lr", "lr")
         warm = not rate.last > 1.01 * rate.level  # in a warm-up little is learnt yet
         if warm and accuracy.n:
@@ -139,6 +139,23 @@ class PreferenceUnlearnt(Detector):
             message = f"{said}; the held-out loss is {evaluated:.3g}, and 0.693 without any training."
             found.append(Finding("", evaluated, WORSE * KNOWS_NOTHING, message, evidence, clause="held_out_worse"))
         return found
+
+    def _displaced(self, view: View, chosen: Series) -> list[Finding]:
+        """Whether chosen answers have become unlikely; if the order of the pairs is learnt, a fall of their size is usual."""
+        start = max(chosen.start, chosen.first)
+        fall = start - chosen.level
+        lost = fall / max(abs(start), 1.0)
+        if not lost > 0.5 * self.lost or not fall > BEYOND_NOISE * chosen.noise:
+            return []
+        message = f"The log-probability of chosen answers fell from {start:.4g} to {chosen.level:.4g}."
+        evidence = {"chosen_start": start, "chosen": chosen.level}
+        accuracy, loss = view.get("preference_accuracy").later, view.first(*PREFERENCE_LOSSES).later
+        learnt = accuracy > FEW and not loss > LEARNT_LOSS
+        if learnt and lost < USUAL_LOSS * self.lost:
+            return [Finding(NOTE, chosen.level, (1.0 + self.lost) * start, message, evidence, clause="sinking")]
+        limit = UNUSUAL_LOSS * self.lost if learnt else self.lost
+        clauses = ("sinking", "displaced") if lost > limit else ("sinking",)
+        return [Finding("", chosen.level, (1.0 + limit) * start, message, evidence, clause=clause) for clause in clauses]
 
     @staticmethod
     def _undecided(view: View, accuracy: float, loss: float) -> list[Finding]:
