@@ -201,7 +201,7 @@ def _length(view: View) -> Sign | None:
 
 def _kl(view: View) -> Sign | None:
     level = kl_level(view)
-    if level.strain > 0.5:
+    if level.strain > 0.5 and not view.get("kl_mean").receded:
         return Sign("kl", f"KL from the reference is {level.words}", strong=level.strain > 1.0)
     if is_assumed(view):
         words = f"KL from the reference is {view.get('kl_mean').level:.3g}, in a unit that the log does not say"
@@ -243,7 +243,7 @@ def _gradients(view: View) -> Sign | None:
     grad = view.first("grad_norm", "policy_grad_norm")
     if grad.n < 10 or not grad.base > 0.0:
         return None
-    if grad.level > GRADIENT_FACTOR * max(grad.start, grad.base):
+    if grad.level > GRADIENT_FACTOR * max(grad.start, grad.base) and not grad.receded:
         return Sign("gradients", f"gradient norm rose from {grad.base:.3g} to {grad.level:.3g}", strong=False)
     if grad.level < 1e-5 * grad.base:
         return Sign("gradients", f"gradient norm fell from {grad.base:.3g} to {grad.level:.2g}", strong=False)

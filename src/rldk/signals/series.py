@@ -140,6 +140,11 @@ class Series(Statistic):
         return 0.886 * self.roughness
 
     @property
+    def receded(self) -> bool:
+        """Whether the last value is far below the level: a spike of a few rows is over, which the median still shows."""
+        return self.last < 0.25 * self.level
+
+    @property
     def later(self) -> float:
         """The slow mean without the weight that the first value still has in it: of few rows that is most of it."""
         first = 0.95 ** (self.n - 1) if self.n > 1 else 0.0

@@ -118,7 +118,7 @@ def test_with_another_channel_out_of_its_range_less_of_a_fall_is_critical_at_onc
         ("KL from the reference is 3.5", "kl_mean", 0.05, 3.5, "token"),
         ("KL from the reference is 90", "kl_mean", 5.0, 90.0, "sequence"),
         ("held-out perplexity rose", "eval_perplexity", 10.0, 30.0, ""),
-        ("the log-probability of chosen answers fell", "chosen_logp_mean", -20.0, -60.0, ""),
+        ("the log-probability of chosen answers fell", "chosen_logp_mean", -20.0, -90.0, ""),
     ],
 )
 def test_every_channel_that_is_damage_by_itself(judge, words, name, before, after, unit):

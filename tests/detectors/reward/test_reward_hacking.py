@@ -106,7 +106,25 @@ def test_held_out_quality_that_falls_alone_is_a_warning_and_critical_where_it_la
 def test_it_clears_when_the_sign_is_gone(judge):
     kl = np.where((AT >= 150) & (AT < 250), 3.5, 0.05)
     (anomaly,) = judge(RewardHacking(), {"reward_mean": RISEN, "kl_mean": kl}, TOKEN)
-    assert (anomaly.index, anomaly.cleared_index) == (159, 261)
+    assert (anomaly.index, anomaly.cleared_index) == (159, 259), "from the first row in which it is gone"
+
+
+def test_a_spike_of_a_few_rows_that_is_over_is_not_an_exploited_reward(where):
+    """The median of five rows shows the spike for two rows after it."""
+    spike = (AT >= 150) & (AT < 159)
+    columns = {"reward_mean": RISEN, "kl_mean": np.where(spike, 3.5, 0.05), "grad_norm": np.where(spike, 55.0, 0.5)}
+    assert where(RewardHacking(), columns, TOKEN) == []
+
+
+def test_parts_of_a_reward_that_was_replaced_are_not_compared_with_the_whole(clauses):
+    """The server of the reward fails: -1 for every response, of the whole and of its parts."""
+    broken = AT >= 150
+    quiet = np.random.default_rng(8).normal(0.0, 0.02, ROWS)
+    columns = {
+        "reward_mean": np.where(broken, -1.0, RISEN + quiet), "kl_mean": 0.05 + 0.1 * quiet, "entropy_mean": 1.0 + quiet,
+        "reward_function_mean/accuracy": np.where(broken, -1.0, 0.3 + quiet), "rollout_length_mean": 100.0 + 50.0 * quiet,
+    }  # fmt: skip
+    assert [clause for *_, clause in clauses(RewardHacking(), columns, TOKEN) if clause == "hollow"] == []
 
 
 @pytest.mark.parametrize(("kl", "found"), [(180.0, []), (600.0, []), (1200.0, [(159, "warning", "one_channel")])])

@@ -96,7 +96,7 @@ class KlExplosion(Detector):
         if series.n % SLOW == 0 or series.n % QUICK == 0:
             self._lagged.read(series.n, series.level)
         settled = self._settled(kl, series.level, view.steps_per_row < 2.0)
-        risen = series.level > self.settled_factor * settled
+        risen = series.level > self.settled_factor * settled and not series.receded
         if not (kl.strain > 0.5 * self.limit or high or risen):
             return self._of_unknown_unit(view)
         first = series.first * kl.value / series.level if series.level > 0.0 else series.first  # in the unit of the words

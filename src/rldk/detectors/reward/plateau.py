@@ -171,7 +171,8 @@ class Plateau(Detector):
             return ()
         kl = kl_level(view)
         moved = f"KL from the reference is {kl.words}" if kl.value == kl.value else "the KL is not logged"
-        message = f"After {series.n} rows the reward has not risen beyond chance (t = {trend:.2g}), and {moved}."
+        course = "falls" if trend < -ROSE else "has not risen beyond chance"
+        message = f"After {series.n} rows the reward {course} (t = {trend:.2g}), and {moved}."
         return [Finding("", trend, self.t, message, {"t": trend}, clause=clause) for clause in clauses]
 
     def _clauses(self, view: View, rows: int) -> list[str]:

@@ -121,8 +121,8 @@ class RewardHacking(Detector):
     def _hollow(view: View) -> Sequence[Finding]:
         """A component named after correctness that did not rise although the reward rose far."""
         total, reward = view.get("reward_mean"), view.reward
-        if total.n < 20 or not reward.gain > 5.0 * total.noise:
-            return ()
+        if total.n < 20 or not reward.gain > 5.0 * total.noise or reward.jump_index >= 0:
+            return ()  # parts of a reward that was changed cannot be compared with the whole
         gain = total.slow - reward.start
         for name in view.components:
             series = view.series[name]
