@@ -111,7 +111,7 @@ def test_it_clears_when_the_sign_is_gone(judge):
 
 def test_a_spike_of_a_few_rows_that_is_over_is_not_an_exploited_reward(where):
     """The median of five rows shows the spike for two rows after it."""
-    spike = (AT >= 150) & (AT < 159)
+    spike = (AT >= 150) & (AT < 156)
     columns = {"reward_mean": RISEN, "kl_mean": np.where(spike, 3.5, 0.05), "grad_norm": np.where(spike, 55.0, 0.5)}
     assert where(RewardHacking(), columns, TOKEN) == []
 
