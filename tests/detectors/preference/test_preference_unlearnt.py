@@ -111,6 +111,15 @@ def test_pairs_that_are_learnt_by_heart(told, accuracy, loss, found):
     assert told(PreferenceUnlearnt(), {**learnt, **evaluated(accuracy, loss)}) == found
 
 
+def test_held_out_pairs_that_were_in_order_and_are_less_so(told):
+    learnt = {"preference_accuracy": np.clip(0.5 + AT / 50.0, 0.0, 0.95) + NOISE, "loss": np.clip(0.69 - AT / 200.0, 0.3, 1.0)}
+    order = [0.68 - 0.12 * row / ROWS if row % 10 == 9 else None for row in AT]
+    slipping = {**learnt, **evaluated(0.0, 0.87), "eval_preference_accuracy": order}
+    ((index, *said),) = told(PreferenceUnlearnt(), slipping)
+    assert said == ["warning", "held_out_slips"] and 100 < index < 180
+    assert told(PreferenceUnlearnt(), {**slipping, **evaluated(0.68, 0.87)}) == [], "margins grow, and the order holds"
+
+
 def test_held_out_pairs_at_chance_are_not_learnt_by_heart_where_the_others_are_at_chance_too(told):
     columns = {"preference_accuracy": 0.58 + NOISE, "loss": np.full(ROWS, 0.65), **evaluated(0.52, 0.7)}
     assert [clause for *_, clause in told(PreferenceUnlearnt(), columns) if clause.startswith("held_out")] == []

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.channels import CHANNEL_METRICS, ending_share, harm
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["LengthRunaway"]
 
+CUT = 0.15  # share of responses that no longer end: twice the standard error of 64 responses
 NOISE = 3.0  # times the spread of the first lengths by which responses must be longer
 
 
@@ -65,7 +66,9 @@ class LengthRunaway(Detector):
         message = f"Responses have grown from {usual:.4g} to {length.level:.4g} tokens on average"
         evidence = {"length_start": usual, "length": length.level}
         limit = self.factor * usual
-        clause = "reasoning" if not damaged and view.reward.improves(score_of(view)) else "grown"
+        now, best = ending_share(view)
+        fits = best - now < CUT  # reasoning that helps ends by itself
+        clause = "reasoning" if fits and not damaged and view.reward.improves(score_of(view)) else "grown"
         found = [Finding("", length.level, limit, f"{message}.", evidence, clause=clause)]
         if damaged:
             text = f"{message}, while {listed(damaged)}."

@@ -25,6 +25,7 @@ USUAL_LOSS, UNUSUAL_LOSS = 1.5, 3.0
 recipe (a beta of 0.01, accuracies of 0.73 to 0.75) lose 0.77 to 1.32."""
 KNOWS_NOTHING = 0.693  # ln 2: the loss of a margin of zero
 SURE = 2.0  # standard errors
+SLIPPED = 0.05  # share of held-out pairs by which the median of five evaluations must have fallen
 WORSE = 1.1  # times that: more than the noise of an evaluation
 
 
@@ -77,6 +78,11 @@ class PreferenceUnlearnt(Detector):
             "definition: chance orders half of the pairs; six sound public runs order 62 % of the held-out ones or more",
             persist=1,
         ),
+        "held_out_slips": Clause(
+            "fewer held-out pairs are in the right order than before, at a loss above that of a model that has learnt nothing",
+            "warning", "as `held_out_worse`; a loss alone may rise with the size of margins while the order is still learnt",
+            persist=1,
+        ),
         "held_out_worse": Clause(
             "held-out pairs are ordered by chance, at a loss above that of a model that has learnt nothing", "critical",
             "definition: ln 2 is the loss of a margin of zero; no sound public run with held-out pairs has more", persist=1,
@@ -127,6 +133,15 @@ class PreferenceUnlearnt(Detector):
     def _held_out(view: View) -> list[Finding]:
         """Whether pairs are learnt by heart: held-out ones are ordered by chance, and training data is ahead."""
         trained, held_out = view.get("preference_accuracy").later, view.get("eval_preference_accuracy")
+        evaluated = view.get("eval_loss").level
+        known = held_out.n >= MORE_EVALUATIONS and evaluated > WORSE * KNOWS_NOTHING > view.first(*PREFERENCE_LOSSES).later
+        fell = held_out.high - held_out.level
+        if known and fell > SLIPPED and not held_out.level < CHANCE:
+            message = (
+                f"Held-out pairs in the right order fell from {held_out.high:.0%} to {held_out.level:.0%}, and their loss rose to "
+                f"{evaluated:.3g}; it is 0.693 without any training."
+            )
+            return [Finding("", evaluated, WORSE * KNOWS_NOTHING, message, {"fell": fell}, clause="held_out_slips")]
         if not held_out.level < CHANCE:
             return []
         found = []
@@ -134,8 +149,7 @@ class PreferenceUnlearnt(Detector):
         evidence = {"held_out": held_out.level, "trained": trained}
         if trained - held_out.level > APART:
             found.append(Finding("", held_out.level, CHANCE, f"{said}.", evidence, clause="held_out_chance"))
-        loss, evaluated = view.first(*PREFERENCE_LOSSES).later, view.get("eval_loss").level
-        if held_out.n >= MORE_EVALUATIONS and loss < KNOWS_NOTHING and evaluated > WORSE * KNOWS_NOTHING:
+        if known:
             message = f"{said}; the held-out loss is {evaluated:.3g}, and 0.693 without any training."
             found.append(Finding("", evaluated, WORSE * KNOWS_NOTHING, message, evidence, clause="held_out_worse"))
         return found

@@ -83,12 +83,12 @@ SURROUNDINGS: tuple[Cause, ...] = (
         {
             "preference_degenerate": 3.0, "preference_degenerate.flat_for_long": 7.0, "preference_unlearnt.displaced": 2.0,
             "preference_unlearnt.sinking": 2.0, "preference_unlearnt.held_out_chance": 5.0,
-            "preference_unlearnt.held_out_worse": 5.0,
+            "preference_unlearnt.held_out_worse": 5.0, "preference_unlearnt.held_out_slips": 5.0,
         },
         "Stop earlier, raise {kl_coef}, lower {lr}, or add a supervised term on the chosen answers.",
         needs=(
             "preference_degenerate", "preference_unlearnt.displaced", "preference_unlearnt.sinking",
-            "preference_unlearnt.held_out_chance", "preference_unlearnt.held_out_worse",
+            "preference_unlearnt.held_out_chance", "preference_unlearnt.held_out_worse", "preference_unlearnt.held_out_slips",
         ),
     ),
     Cause(
@@ -117,9 +117,10 @@ SURROUNDINGS: tuple[Cause, ...] = (
         needs=("preference_unlearnt.beta_huge", "preference_unlearnt.beta_absurd", "preference_degenerate", "preference_unlearnt.displaced"),
     ),
     Cause(
-        "labels_noisy", "preference pairs have the wrong order",
+        "labels_noisy", "the order of the pairs is not learnt",
         {"preference_unlearnt.undecided": 4.0, "preference_unlearnt.no_margin": 4.0},
-        "Read pairs: is the chosen answer the better one?", needs=("preference_unlearnt.undecided", "preference_unlearnt.no_margin"),
+        "Read pairs: is the chosen answer the better one? If the loss has not left 0.69 at all, raise {lr} and check what is trained.",
+        needs=("preference_unlearnt.undecided", "preference_unlearnt.no_margin"),
     ),
     Cause(
         "machine_trouble", "the machine has a problem",
