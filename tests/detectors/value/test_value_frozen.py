@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rldk.detectors.value.value_divergence import ValueDivergence
 from rldk.detectors.value.value_frozen import ValueFrozen
 
 ROWS = 120
@@ -55,3 +56,15 @@ def test_values_that_are_one_number_for_all(told):
     assert told(ValueFrozen(), {"explained_variance": noise(1e-5)}) == [(28, "warning", "constant")]
     assert told(ValueFrozen(), {"explained_variance": np.where(AT == 0, 0.1, noise(1e-5))}) == []
     assert told(ValueFrozen(), {"explained_variance": noise(1e-2)}) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rewards_of_0_and_1_vary_most_in_the_middle(told, where, seed):
+    """The loss of a good value function is a share of p (1 - p), which grows eightfold from the first successes on."""
+    right = np.clip(0.03 + AT / 150.0, 0.0, 0.55)
+    columns = {
+        "reward_mean": np.clip(right + 0.02 * noise(1.0, seed), 0.0, 1.0), "kl_mean": 0.05 + noise(0.005, 1),
+        "value_loss": 0.4 * right * (1.0 - right) + 0.002 * noise(1.0, seed + 5),
+    }  # fmt: skip
+    assert told(ValueFrozen(), columns) == []
+    assert where(ValueDivergence(), columns) == []

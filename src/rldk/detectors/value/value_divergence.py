@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS
-from rldk.signals.value import reward_outgrew_values
+from rldk.signals.value import reward_outgrew_values, variance_growth
 
 __all__ = ["ValueDivergence"]
 
@@ -85,12 +85,9 @@ class ValueDivergence(Detector):
         if not level > self.factor * normal > 0.0 or self._follows(view):
             return None
         spread = view.get("reward_std")
-        if spread.ready:
-            if level < 2.0 * spread.level * spread.level:
-                return None
-            if spread.level > spread.base > 0.0:
-                grown = spread.level / spread.base
-                normal *= grown * grown
+        if spread.ready and level < 2.0 * spread.level * spread.level:
+            return None
+        normal *= variance_growth(view)
         limit = self.factor * normal
         if not level > limit:
             return None

@@ -7,11 +7,13 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, View
 from rldk.signals.reward import SCORES
+from rldk.signals.value import variance_growth
 
 __all__ = ["ValueFrozen"]
 
 GROWN = 1.3  # times its start that the value loss has where nothing is learnt, since the returns grow
 CONSTANT = 1e-3  # explained variance, up or down, of values that are one number for all responses
+LEARNT = 0.05  # explained variance of values that follow the returns
 LATE = 30  # rows after which a value function has learnt the level of the returns
 
 
@@ -32,7 +34,7 @@ class ValueFrozen(Detector):
     type: ClassVar[str] = "value_frozen"
     family: ClassVar[str] = "value"
     needs: ClassVar = (("value_trainable_params", "weight_change_value", "value_loss", "explained_variance"),)
-    reads: ClassVar = (*SCORES, "kl_mean")
+    reads: ClassVar = (*SCORES, "kl_mean", "reward_std")
     panels: ClassVar = ("value_loss", "explained_variance", "value")
     advice: ClassVar[str] = (
         "Check that the value function's parameters require gradients and belong to the optimizer, and that its learning "
@@ -72,9 +74,9 @@ class ValueFrozen(Detector):
     def _by_loss(view: View) -> Sequence[Finding]:
         """Whether the value loss has not fallen; of a control task the returns may grow a hundredfold."""
         loss = view.get("value_loss")
-        if loss.n < view.rows(LATE, 12) or not min(loss.slow, loss.level) > GROWN * loss.start > 0.0:
+        if loss.n < view.rows(LATE, 12) or not min(loss.slow, loss.level) > GROWN * loss.start * variance_growth(view) > 0.0:
             return ()
-        if not view.get("kl_mean").n or view.reward.was_changed(view.index):
+        if view.get("explained_variance").slow > LEARNT or not view.get("kl_mean").n or view.reward.was_changed(view.index):
             return ()
         message = f"The value loss is {loss.slow:.3g} after {loss.n} rows, {loss.start:.3g} at the start, and does not fall."
         evidence = {"value_loss": loss.slow, "value_loss_start": loss.start}
