@@ -152,3 +152,15 @@ def test_lengths_that_vary_from_row_to_row_are_no_fall(told, seed):
     """With two pairs per row the sum over tokens varies by half of its size."""
     rows = -260.0 * np.clip(np.random.default_rng(seed).normal(1.0, 0.5, ROWS), 0.2, None)
     assert told(PreferenceUnlearnt(), {"chosen_logp_mean": rows, "preference_accuracy": 0.75 + NOISE}) == []
+
+
+@pytest.mark.parametrize("pairs", [4, 16])
+def test_an_order_that_was_learnt_and_is_lost(told, pairs):
+    chance = np.random.default_rng(pairs)
+    right = np.where(AT < 130, np.clip(0.5 + AT / 100.0, 0.5, 0.85), 0.56)
+    fallen = chance.binomial(pairs, right) / pairs
+    said = told(PreferenceUnlearnt(), {"preference_accuracy": fallen})
+    assert [(severity, clause) for _, severity, clause in said] == [("warning", "unlearns")]
+    assert 135 < said[0][0] < 175
+    learnt = chance.binomial(pairs, np.clip(0.5 + AT / 100.0, 0.5, 0.85)) / pairs
+    assert told(PreferenceUnlearnt(), {"preference_accuracy": learnt}) == []

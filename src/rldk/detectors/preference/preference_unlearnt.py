@@ -10,7 +10,7 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
 from rldk.signals.channels import PREFERENCE_LOSSES
 from rldk.signals.reward import SLOW_NOISE
-from rldk.signals.series import Series
+from rldk.signals.series import EARLY, Series
 
 __all__ = ["PreferenceUnlearnt"]
 
@@ -26,6 +26,7 @@ recipe (a beta of 0.01, accuracies of 0.73 to 0.75) lose 0.77 to 1.32."""
 KNOWS_NOTHING = 0.693  # ln 2: the loss of a margin of zero
 SURE = 2.0  # standard errors
 SLIPPED = 0.05  # share of held-out pairs by which the median of five evaluations must have fallen
+LEAD, SURELY_LOST = 0.1, 6.0  # lead over chance that counts as learnt, and standard errors of a fall
 WORSE = 1.1  # times that: more than the noise of an evaluation
 
 
@@ -43,7 +44,7 @@ class PreferenceUnlearnt(Detector):
     References: Razin et al. 2024, Unintentional Unalignment; Pal et al. 2024, Smaug (DPO-Positive).
     """
 
-    __slots__ = ("lost",)
+    __slots__ = ("_best", "lost")
     type: ClassVar[str] = "preference_unlearnt"
     family: ClassVar[str] = "preference"
     needs: ClassVar = (("chosen_logp_mean", "preference_accuracy", "preference_margin"),)
@@ -67,6 +68,11 @@ class PreferenceUnlearnt(Detector):
             "chosen answers are not ordered above rejected ones", "warning",
             "corpus: from row 24 on, 18 healthy runs order 68 % of the pairs or more, and three of four with random labels less "
             "than 60 %; from row 40 on, no sound run orders less than 65 % with a loss above 0.68", persist=8, min_rows=4,
+        ),
+        "unlearns": Clause(
+            "the order of the pairs was learnt, and is half lost", "warning",
+            "definition: one half is what chance gives; six standard errors of a mean of twenty rows are no chance",
+            persist=5, min_rows=3,
         ),
         "no_margin": Clause(
             "chosen answers have no higher reward than rejected ones, after many rows", "warning",
@@ -104,6 +110,11 @@ class PreferenceUnlearnt(Detector):
     }  # fmt: skip
     settings: ClassVar = {"lost": Setting(1.0, "share of its size by which the log-probability must have fallen", min=0.1)}
     lost: float
+    _best: float
+
+    def reset(self) -> None:
+        super().reset()
+        self._best = 0.0
 
     def find(self, view: View) -> Sequence[Finding]:
         found = self._beta(view)
@@ -116,9 +127,21 @@ class PreferenceUnlearnt(Detector):
             found += self._undecided(view, accuracy.later, view.first(*PREFERENCE_LOSSES).later)
         elif warm:
             found += self._no_margin(view)
+        if accuracy.n >= EARLY:
+            found += self._unlearns(accuracy)
         if view.get("eval_preference_accuracy").n >= EVALUATIONS:
             found += self._held_out(view)
         return found
+
+    def _unlearns(self, accuracy: Series) -> list[Finding]:
+        """Whether the order of the pairs was learnt and is lost again: half of the lead over chance, beyond the noise."""
+        self._best = max(self._best, accuracy.slow)
+        lead, lost = self._best - 0.5, self._best - accuracy.slow
+        if not lead > LEAD or not lost > max(0.5 * lead, SURELY_LOST * SLOW_NOISE * accuracy.noise):
+            return []
+        message = f"The share of pairs in the right order fell from {self._best:.0%} to {accuracy.slow:.0%}; chance gives half."
+        evidence = {"best": self._best, "accuracy": accuracy.slow}
+        return [Finding("", accuracy.slow, self._best - 0.5 * lead, message, evidence, clause="unlearns")]
 
     @staticmethod
     def _no_margin(view: View) -> list[Finding]:
