@@ -18,6 +18,7 @@ import zstandard
 from rldk.core.errors import ReadError, RLDKError, UsageError
 from rldk.ingest import ingest_runs, read_runs
 from rldk.ingest.adapter import Adapter
+from rldk.ingest.choose import choose
 from rldk.ingest.paths import size_of
 
 
@@ -447,3 +448,10 @@ def test_loops_pipes_and_devices_are_passed_over(tmp_path: Path) -> None:
     for name, why in (("zero.jsonl", "device"), ("pipe.jsonl", "pipe"), ("self.jsonl", "leads in a circle")):
         with pytest.raises(RLDKError, match=why):
             read_runs(tmp_path / name)
+
+
+def test_a_note_that_repeats_is_given_once(tmp_path: Path) -> None:
+    adapter = choose(write(tmp_path / "one.jsonl", events(range(5))))
+    adapter.notes += ["a value was left out", "another note", "a value was left out"]
+    (run,) = adapter.runs()
+    assert run.notes[:2] == ["a value was left out (2 times)", "another note"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -101,7 +102,7 @@ class Adapter(ABC):
         beside = RunConfig() if self.source.is_folder else settings_beside(self.source.path)
         for run in runs:
             run.config = run.config.filled(self._config_of(run.run_id)).filled(beside)
-            run.notes[:0] = [*self.notes, *guesses_of(run)]
+            run.notes[:0] = [*_each_once(self.notes), *guesses_of(run)]
             if run.kind == "supervised":
                 run.notes.append("no RL metrics: this is a log of supervised training")
         return runs
@@ -122,3 +123,8 @@ class Adapter(ABC):
         if said:
             logger.warning("%s: %s", self.source.path, said)
         return frame_of(runs)
+
+
+def _each_once(notes: list[str]) -> list[str]:
+    """Notes without repetition: one that was added several times says how often."""
+    return [note if times == 1 else f"{note} ({times} times)" for note, times in Counter(notes).items()]

@@ -123,9 +123,19 @@ def test_progress_bars_with_values_behind_them(text_log: Any) -> None:
         f"\rEpisode [1/2]:  {n}0%|##   | {n}/8 [00:20<00:10,  2.50s/it, act_loss={n / 8}, reward={n / 4}, gen_len=12]"
         for n in (1, 2, 2, 3)
     ]
-    run = text_log.run("".join(pieces) + "\n", "keyvalue")
-    assert text_log.values(run, "policy_loss") == [0.125, 0.25, 0.375]
-    assert text_log.values(run, "rollout_length_mean") == [12, 12, 12]
+    for end in ("\n", ""):  # a bar that is closed is complete
+        run = text_log.run("".join(pieces) + end, "keyvalue")
+        assert text_log.values(run, "policy_loss") == [0.125, 0.25, 0.375]
+        assert text_log.values(run, "rollout_length_mean") == [12, 12, 12]
+        assert not any("no newline" in note for note in run.notes)
+    text_log.cut_everywhere("".join(pieces), KeyValueAdapter)
+
+
+def test_of_rows_that_overwrite_each_other_only_the_last_may_be_cut_off(text_log: Any) -> None:
+    run = text_log.run("".join(f"\rstep={n} loss={n / 8} reward={n / 4}" for n in (1, 2, 3)), "keyvalue")
+    assert text_log.values(run, "loss") == [0.125, 0.25, 0.375]
+    assert text_log.values(run, "reward_mean") == [0.25, 0.5, None]
+    assert sum("no newline" in note for note in run.notes) == 1
 
 
 def test_times_come_from_the_stamps(text_log: Any) -> None:

@@ -91,7 +91,9 @@ class KeyValueAdapter(Adapter):
         previous = ""
         self.problems.last_row = 0
         for number, line in self.source.lines(self.problems, self.progress):
-            for text in _texts(line):
+            texts = _texts(line)
+            complete = len(texts) - (number == self.problems.unterminated)
+            for position, text in enumerate(texts):
                 if text == previous and text.startswith("\r"):
                     continue  # a bar that was drawn again
                 previous = text
@@ -111,7 +113,7 @@ class KeyValueAdapter(Adapter):
                     banner.see(words)
                     continue
                 self.problems.last_row = number
-                if number == self.problems.unterminated:
+                if position == complete and not text.startswith("\r"):
                     places = (form.step, form.total, form.epoch)
                     cells = complete_cells(form.cells, words, self.problems, self.notes, places)
                     if not cells:
@@ -138,7 +140,10 @@ class KeyValueAdapter(Adapter):
 
 
 def _texts(line: bytes) -> list[str]:
-    """What is to be read of a line: itself, or what each progress bar in it says after the pace."""
+    """What is to be read of a line: itself, or what each progress bar in it says after the pace, which begins with `\\r`.
+
+    A bar is read only if it is closed, so nothing in it is cut off.
+    """
     text = console.strip_colours(line).decode("utf-8", "replace")
     pieces = [piece for piece in text.split("\r") if len(piece) <= _MAX_CHARS]
     if "%|" not in text and "it [" not in text:
