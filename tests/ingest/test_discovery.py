@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,15 @@ def test_what_a_monitor_wrote_beside_its_log_is_not_another_log(tmp_path: Path) 
     for name in ("r_events.jsonl", "r_metrics.csv", "r_samples.jsonl", "r_alerts.json", "alone_metrics.csv"):
         write(tmp_path / name)
     assert names(tmp_path) == ["alone_metrics.csv", "r_events.jsonl"]
+
+
+def test_an_archive_in_a_folder_is_reported_and_not_read_as_text(tmp_path: Path) -> None:
+    log = write(tmp_path / "run.jsonl")
+    with tarfile.open(tmp_path / "runs.tar.gz", "w:gz") as tar:
+        tar.add(log, "other/run.jsonl")
+    result = read_runs(tmp_path)
+    assert [report.path for report in result.files] == [log]
+    assert result.passed_over == [(tmp_path / "runs.tar.gz", "is an archive, which is not searched: name it to read it.")]
 
 
 def test_a_scan_reads_the_logs_that_are_found(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from rldk.core.errors import RLDKError
 from rldk.ingest.choose import ADAPTERS, choose
 from rldk.ingest.formats.stores import MOST_ENTRIES
 from rldk.ingest.source import Source, why_not_readable
+from rldk.storage.places import has_archive_name
 
 __all__ = ["FoundLog", "LogFinder", "OnSkipped", "candidates", "newest_first", "size_and_change", "stamp_of"]
 
@@ -60,9 +61,10 @@ class FoundLog:
 def candidates(folder: Path, hint: str | None = None, on_skipped: OnSkipped | None = None) -> Iterator[Path]:
     """What may be a log below a folder, in the order of the paths: files, and folders that are one log by themselves.
 
-    Left out are hidden files and folders, folders of tools, source files and documentation, and what a monitor wrote beside its
-    event log, which says all of it and more. With a `hint`, only folders that this adapter reads are one log. `on_skipped` is
-    called with what would be read if it could be opened, also inside of a folder that is one log.
+    Left out are hidden files and folders, folders of tools, source files and documentation, archives, and what a monitor wrote
+    beside its event log, which says all of it and more. With a `hint`, only folders that this adapter reads are one log.
+    `on_skipped` is called with archives, and with what would be read if it could be opened, also inside of a folder that is one
+    log.
     """
     skip = on_skipped or _ignore
 
@@ -87,7 +89,9 @@ def candidates(folder: Path, hint: str | None = None, on_skipped: OnSkipped | No
                 continue
             if (beside := _BESIDE_A_LOG.fullmatch(name)) and beside["run"] in logs:
                 continue
-            if os.path.isfile(path := here / name):  # noqa: PTH113  `Path.is_file` raises where it may not look
+            if has_archive_name(path := here / name):
+                skip(path, "is an archive, which is not searched: name it to read it.")
+            elif os.path.isfile(path):  # noqa: PTH113  `Path.is_file` raises where it may not look
                 yield path
             elif why := why_not_readable(path):
                 skip(path, why)

@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from rldk.core.errors import ReadError
 
 __all__ = [
-    "ARCHIVES", "SCHEMES", "OnBytes", "cache_folder", "folder_of", "is_archive", "is_url", "local_path", "safe_below", "shown",
-    "shown_in", "url_of",
+    "ARCHIVES", "SCHEMES", "OnBytes", "cache_folder", "folder_of", "has_archive_name", "is_archive", "is_url", "local_path",
+    "safe_below", "shown", "shown_in", "url_of",
 ]  # fmt: skip
 
 OnBytes = Callable[[int, int], None]
@@ -31,9 +31,14 @@ def is_url(item: object) -> bool:
     return found is not None and found[1] in SCHEMES
 
 
+def has_archive_name(path: Path) -> bool:
+    """Whether a path is named like an archive."""
+    return path.name.lower().endswith(_ENDINGS)
+
+
 def is_archive(path: Path) -> bool:
     """Whether a path is an archive, by its name."""
-    return path.name.lower().endswith(_ENDINGS) and path.is_file()
+    return has_archive_name(path) and path.is_file()
 
 
 def cache_folder() -> Path:
