@@ -50,6 +50,13 @@ def test_what_a_monitor_wrote_beside_its_log_is_not_another_log(tmp_path: Path) 
     assert names(tmp_path) == ["alone_metrics.csv", "r_events.jsonl"]
 
 
+def test_the_settings_of_a_log_are_not_another_log(tmp_path: Path) -> None:
+    for name in ("a/config.json", "a/run.jsonl", "b/one.jsonl", "b/one_config.yaml", "b/two.jsonl", "b/args.json"):
+        write(tmp_path / name)
+    write(tmp_path / "c/config.json")
+    assert names(tmp_path) == ["a/run.jsonl", "b/args.json", "b/one.jsonl", "b/two.jsonl", "c/config.json"]
+
+
 def test_an_archive_in_a_folder_is_reported_and_not_read_as_text(tmp_path: Path) -> None:
     log = write(tmp_path / "run.jsonl")
     with tarfile.open(tmp_path / "runs.tar.gz", "w:gz") as tar:

@@ -183,8 +183,8 @@ def test_a_folder_of_junk_gives_what_can_be_read_and_says_the_rest(tmp_path: Pat
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
     os.mkfifo(tmp_path / "pipe.jsonl")
     result = read_runs(tmp_path)
-    assert [run.run_id for run in result.runs] == ["good"]
-    assert {path.name for path, _ in result.passed_over} == {"weights.bin", "empty.log", "config.json", "broken", "pipe.jsonl"}
+    assert [(run.run_id, run.config.raw["learning_rate"]) for run in result.runs] == [("good", 1e-5)]
+    assert {path.name for path, _ in result.passed_over} == {"weights.bin", "empty.log", "broken", "pipe.jsonl"}
     assert all(reason and str(tmp_path) not in reason for _, reason in result.passed_over)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from rldk.core.errors import RLDKError
 from rldk.ingest.choose import ADAPTERS, choose
 from rldk.ingest.formats.stores import MOST_ENTRIES
+from rldk.ingest.run_settings import settings_files
 from rldk.ingest.source import Source, why_not_readable
 from rldk.storage.places import has_archive_name
 
@@ -61,10 +62,10 @@ class FoundLog:
 def candidates(folder: Path, hint: str | None = None, on_skipped: OnSkipped | None = None) -> Iterator[Path]:
     """What may be a log below a folder, in the order of the paths: files, and folders that are one log by themselves.
 
-    Left out are hidden files and folders, folders of tools, source files and documentation, archives, and what a monitor wrote
-    beside its event log, which says all of it and more. With a `hint`, only folders that this adapter reads are one log.
-    `on_skipped` is called with archives, and with what would be read if it could be opened, also inside of a folder that is one
-    log.
+    Left out are hidden files and folders, folders of tools, source files and documentation, archives, the settings of a log, and
+    what a monitor wrote beside its event log, which says all of it and more. With a `hint`, only folders that this adapter reads
+    are one log. `on_skipped` is called with archives, and with what would be read if it could be opened, also inside of a folder
+    that is one log.
     """
     skip = on_skipped or _ignore
 
@@ -84,10 +85,10 @@ def candidates(folder: Path, hint: str | None = None, on_skipped: OnSkipped | No
             if why := _why_not_followed(here / name, folder):
                 skip(here / name, why)
         logs = {name.removesuffix("_events.jsonl") for name in files if name.endswith("_events.jsonl")}
-        for name in sorted(files):
-            if name in _OWN_FILES or name.startswith(".") or os.path.splitext(name)[1].lower() in _NOT_LOGS:  # noqa: PTH122
-                continue
-            if (beside := _BESIDE_A_LOG.fullmatch(name)) and beside["run"] in logs:
+        named = sorted(name for name in files if not _is_no_log(name))
+        settings = settings_files(named)
+        for name in named:
+            if name in settings or ((beside := _BESIDE_A_LOG.fullmatch(name)) and beside["run"] in logs):
                 continue
             if has_archive_name(path := here / name):
                 skip(path, "is an archive, which is not searched: name it to read it.")
@@ -95,6 +96,10 @@ def candidates(folder: Path, hint: str | None = None, on_skipped: OnSkipped | No
                 yield path
             elif why := why_not_readable(path):
                 skip(path, why)
+
+
+def _is_no_log(name: str) -> bool:
+    return name in _OWN_FILES or name.startswith(".") or os.path.splitext(name)[1].lower() in _NOT_LOGS  # noqa: PTH122
 
 
 def _ignore(path: Path, why: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from rldk.core.jsonio import loads
 from rldk.core.run_config import RunConfig
 from rldk.ingest.formats.stores import first_bytes, list_folder
 
-__all__ = ["document_settings", "printed_settings", "read_settings", "settings_beside"]
+__all__ = ["document_settings", "printed_settings", "read_settings", "settings_beside", "settings_files"]
 
 _NAMES = (
     "config",
@@ -41,7 +42,8 @@ _STATE = (
 
 def settings_beside(log: Path) -> RunConfig:
     """The settings in the folder of a log: those named after the log, and those of any name where they can be of no other log."""
-    entries = [Path(entry.path) for entry in list_folder(log.absolute().parent, _MAX_ENTRIES) if entry.is_file()]
+    listed = list_folder(log.absolute().parent, _MAX_ENTRIES)
+    entries = [Path(entry.path) for entry in listed if entry.is_file() and not entry.name.startswith(".")]
     stem = _stem(log.name)
     own = [path for path in entries if _is_settings(path.name) and _stem(path.name) == stem]
     others = [path for path in entries if path.suffix == log.suffix and path.name != log.name and not _is_settings(path.name)]
@@ -53,6 +55,19 @@ def settings_beside(log: Path) -> RunConfig:
         if path.name != log.name and (given := read_settings(path)):
             found = found.filled(RunConfig.of(given, path.name))
     return found
+
+
+def settings_files(names: Iterable[str]) -> set[str]:
+    """Those files of a folder, by name, that `settings_beside` reads as the settings of another one."""
+    settings: list[str] = []
+    logs: list[str] = []
+    for name in names:
+        (settings if name.endswith(_ENDINGS) and _is_settings(name) else logs).append(name)
+    if not settings:
+        return set()
+    stems, endings = set(map(_stem, logs)), Counter(Path(name).suffix for name in logs)
+    any_name = any(name in _ALONE or endings[Path(name).suffix] == 1 for name in logs)
+    return {name for name in settings if _stem(name) in stems or (any_name and Path(name).stem in _NAMES)}
 
 
 def _is_settings(name: str) -> bool:
