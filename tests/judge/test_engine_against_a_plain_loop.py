@@ -15,7 +15,7 @@ from rldk.core.anomaly import Anomaly, Note
 from rldk.core.event import Event
 from rldk.detectors.base import View
 from rldk.detectors.table import DETECTORS
-from rldk.judge.engine import KNOBS, Engine
+from rldk.judge.engine import KNOBS, Engine, knobs_of
 from rldk.judge.incidents.onset import Recent
 from rldk.signals.reward import CHANNELS, COMPONENT, SCORES, RewardSignal
 from rldk.signals.series import ALIKE, EARLY, RECENT, Series, SeriesByName
@@ -88,7 +88,7 @@ def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
                 notes.append(anomaly)
             elif anomaly is not None:
                 anomaly.last_good_step = recent.last_good_step(anomaly)
-                anomaly.knobs = {name: series[name].last for name in KNOBS if name in series and series[name].n}
+                anomaly.knobs = knobs_of(series)
                 anomalies.append(anomaly)
                 standing.setdefault(detector.key, []).append(anomaly)
             elif detector.raised not in ("", was):  # it counts as what was raised before, which stands again

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from rldk.core.anomaly import Anomaly
+from rldk.core.event import Event
+from rldk.core.run_config import RunConfig
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE
 from rldk.judge.engine import Engine
+from rldk.judge.incidents.advice import Setup
 from rldk.judge.incidents.causes import CAUSES
 from rldk.judge.incidents.incident import group_incidents
 from rldk.testing.streams import faulty
@@ -234,6 +237,26 @@ def test_the_advice_has_the_runs_numbers_of_that_moment() -> None:
     assert incident.advice == (
         "Raise the KL coefficient (it was 0.05) three- to tenfold, or lower the learning rate (it was 3e-05)."
     )
+
+
+def test_of_a_scheduled_learning_rate_the_setting_is_named_before_its_value_at_that_step() -> None:
+    found = [anomaly("learning_rate_too_high", 100, knobs={"lr": 5e-7, "lr_highest": 3e-6})]
+
+    def advice(**settings: float) -> str:
+        (incident,) = group_incidents(found, 300, setup=Setup(config=RunConfig.of(settings)))
+        return incident.advice
+
+    assert "the learning rate (it was 3e-06 at most, 5e-07 at that step)" in advice()
+    assert "the learning rate (`learning_rate`, set to 4e-06, 5e-07 at that step)" in advice(learning_rate=4e-6)
+    assert "the learning rate (`learning_rate`, it was 5e-07)" in advice(learning_rate=5e-7)
+
+
+def test_the_highest_learning_rate_so_far_is_kept_where_the_rate_has_fallen() -> None:
+    rates = [1e-6, 2e-6, *(3e-6 - n * 1e-8 for n in range(60))]
+    rows = [Event(step, metrics={"kl_mean": 0.1 if step < 40 else 400.0, "lr": rate}) for step, rate in enumerate(rates)]
+    engine = Engine([BY_TYPE["kl_explosion"]()])
+    first = next(found for row in rows for found in engine.observe(row))
+    assert first.knobs["lr"] == rates[first.index] and first.knobs["lr_highest"] == pytest.approx(3e-6, rel=0.01)
 
 
 def test_a_knob_that_was_not_logged_has_no_value() -> None:

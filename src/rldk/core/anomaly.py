@@ -21,7 +21,8 @@ class Anomaly:
     `index` is the position of the event in the run at which it was raised, `since` that at which its condition began,
     and `cleared_index` that at which it was gone again (`None`: it is still there). `family` is the family of its detector,
     which the JSON calls `tracker`. `evidence` holds the numbers that support it, `knobs` the learning rate, the KL
-    coefficient and similar settings at that moment. `clause` names the condition of its detector that held.
+    coefficient and similar settings at that moment, with the highest learning rate so far (`lr_highest`) where it was higher.
+    `clause` names the condition of its detector that held.
     """
 
     type: str

@@ -31,6 +31,7 @@ _Plan = tuple[list[tuple[str, Series]], list[tuple[_Look, Detector]]]
 
 KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
 """What advice may name: the values it would have the user change, as they were when the defect was raised."""
+_RATES = ("lr", "policy_lr", "value_lr")
 
 
 class Engine:
@@ -225,11 +226,10 @@ class Engine:
         return view
 
     def _keep(self, raised: list[Anomaly]) -> None:
-        series = self.series
         self.anomalies += raised
         for anomaly in raised:
             anomaly.last_good_step = self._recent.last_good_step(anomaly)
-            anomaly.knobs = {name: series[name].last for name in KNOBS if series[name].n}
+            anomaly.knobs = knobs_of(self.series)
 
     def _plan(self, names: tuple[str, ...]) -> _Plan:
         """Which series such an event moves, and which detectors have something new to look at.
@@ -325,3 +325,12 @@ class Engine:
             {key: [self.anomalies[number] for number in found] for key, found in state.get(name, {}).items()}
             for name in ("open", "over")
         )
+
+
+def knobs_of(series: SeriesByName) -> dict[str, float]:
+    """The settings as they were logged last; of a learning rate that was higher, also the highest so far (`lr_highest`)."""
+    found = {name: series[name].last for name in KNOBS if name in series and series[name].n}
+    for name in _RATES:
+        if name in found and (highest := max(series[name].first, series[name].high)) > found[name]:
+            found[f"{name}_highest"] = highest
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rldk.core.framework_knobs import FRAMEWORK_KNOBS
 from rldk.core.run_config import RunConfig
@@ -15,16 +16,20 @@ __all__ = ["Setup", "advice_for"]
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A setting that a user can change: in plain words, by its name in `RunConfig`, and by the metrics that log it."""
+    """A setting that a user can change: in plain words, by its name in `RunConfig`, and by the metrics that log it.
+
+    What is logged of one that is `scheduled` is not the setting, but what a schedule has made of it.
+    """
 
     words: str
     config: str
     metrics: tuple[str, ...] = ()
+    scheduled: bool = False
 
 
 _KNOBS = {
-    "lr": Knob("the learning rate", "learning_rate", ("policy_lr", "lr")),
-    "value_lr": Knob("the critic's learning rate", "value_learning_rate", ("value_lr",)),
+    "lr": Knob("the learning rate", "learning_rate", ("policy_lr", "lr"), scheduled=True),
+    "value_lr": Knob("the critic's learning rate", "value_learning_rate", ("value_lr",), scheduled=True),
     "kl_coef": Knob("the KL coefficient", "kl_coef", ("kl_coef",)),
     "epochs": Knob("the number of epochs", "num_iterations"),
     "clip": Knob("the clip range", "clip_range", ("clip_range",)),
@@ -63,8 +68,23 @@ def advice_for(cause: Cause, then: Mapping[str, float], good: int | None, setup:
 def _worded(name: str, then: Mapping[str, float], setup: Setup) -> str:
     """`the learning rate (\\`GRPOConfig.learning_rate\\`, it was 0.03)`, as far as it is known; a value of 0 is left out."""
     knob = _KNOBS[name]
-    value = next((then[metric] for metric in knob.metrics if metric in then), setup.config.get(knob.config))
-    known = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and value > 0
     called = setup.name_of(name)
-    parts = [*([f"`{called}`"] if called else []), *([f"it was {short_number(value, 3)}"] if known else [])]
+    parts = [*([f"`{called}`"] if called else []), *_values(knob, then, setup)]
     return f"{knob.words} ({', '.join(parts)})" if parts else knob.words
+
+
+def _values(knob: Knob, then: Mapping[str, float], setup: Setup) -> list[str]:
+    """What a setting was at that time; of one that is scheduled first what it was set to, or else the highest value so far."""
+    metric = next((metric for metric in knob.metrics if metric in then), "")
+    given, now = _shown(setup.config.get(knob.config)), _shown(then.get(metric))
+    highest = _shown(then.get(f"{metric}_highest"))
+    value = given or highest or now if knob.scheduled else now or given
+    if not knob.scheduled or not now or value == now:
+        return [f"it was {value}"] if value else []
+    return [f"set to {given}" if given else f"it was {highest} at most", f"{now} at that step"]
+
+
+def _shown(value: Any) -> str:
+    """A value as advice gives it; empty where it is not known, or not a positive number."""
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and value > 0
+    return short_number(value, 3) if known else ""
