@@ -11,6 +11,8 @@ from rldk.cli.main import main
 from rldk.core.catalog import FRAMEWORKS
 from rldk.core.framework_knobs import FRAMEWORK_KNOBS
 from rldk.core.knobs import KNOBS, canonical_knobs
+from rldk.core.run_config import RunConfig
+from rldk.ingest import read_runs
 from rldk.judge.incidents.advice import Setup
 
 ROWS = 60
@@ -93,3 +95,23 @@ def test_a_setting_that_the_framework_does_not_have_is_described_in_words() -> N
     assert Setup("cleanrl").name_of("kl_coef") is None
     assert Setup("cleanrl").name_of("clip") == "--clip-coef"
     assert Setup(None).name_of("lr") is None
+
+
+@pytest.mark.parametrize(
+    ("kl", "coefficient", "name"),
+    [
+        ("actor/kl_loss", "actor/kl_coef", "actor_rollout_ref.actor.kl_loss_coef"),
+        ("actor/reward_kl_penalty", "actor/reward_kl_penalty_coeff", "algorithm.kl_ctrl.kl_coef"),
+    ],
+)
+def test_of_two_kl_coefficients_advice_names_the_one_that_the_log_has(
+    kl: str, coefficient: str, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "metrics.jsonl"
+    keys = {kl: 0.01, coefficient: 0.001, "critic/score/mean": 0.5, "actor/entropy": 0.5, "actor/pg_loss": 0.1}
+    path.write_text("".join(json.dumps({"step": row, **keys}) + "\n" for row in range(5)))
+    (run,) = read_runs(path).runs
+    assert run.framework == "verl" and Setup.of(run).name_of("kl_coef") == name
+    both = {"actor_rollout_ref": {"actor": {"kl_loss_coef": 0.1}}, "algorithm": {"kl_ctrl": {"kl_coef": 0.1}}}
+    run.config = RunConfig.of(both)
+    assert Setup.of(run).name_of("kl_coef") == name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FRAMEWORK_KNOBS"]
+__all__ = ["FRAMEWORK_KNOBS", "KNOBS_BY_KEY"]
 
 _TRL = {
     "learning_rate": "learning_rate", "kl_coef": "beta", "num_iterations": "num_iterations", "clip_range": "epsilon",
@@ -50,7 +50,7 @@ FRAMEWORK_KNOBS: dict[str, dict[str, str]] = {
     },
     "verl": {
         "learning_rate": "actor_rollout_ref.actor.optim.lr", "value_learning_rate": "critic.optim.lr",
-        "kl_coef": "algorithm.kl_ctrl.kl_coef", "num_iterations": "actor_rollout_ref.actor.ppo_epochs",
+        "kl_coef": "actor_rollout_ref.actor.kl_loss_coef", "num_iterations": "actor_rollout_ref.actor.ppo_epochs",
         "clip_range": "actor_rollout_ref.actor.clip_ratio", "max_grad_norm": "actor_rollout_ref.actor.grad_clip",
         "temperature": "actor_rollout_ref.rollout.temperature", "max_response_length": "data.max_response_length",
         "batch_size": "data.train_batch_size",
@@ -129,3 +129,7 @@ FRAMEWORK_KNOBS: dict[str, dict[str, str]] = {
     },
 }  # fmt: skip
 """The name of each setting in each framework, as its command line, configuration file or class has it."""
+
+KNOBS_BY_KEY: dict[str, dict[str, str]] = {"actor/reward_kl_penalty": {"kl_coef": "algorithm.kl_ctrl.kl_coef"}}
+"""What a setting is called where a metric of the log comes from this key: verl penalises the KL in the loss or in the reward, and
+has a coefficient for each."""

@@ -63,7 +63,8 @@ class FollowedRun:
     def result(self) -> Result:
         """All that is known of the run now."""
         if self._result is None:
-            setup = Setup(self._framework, self._run_config)
+            keys = self._source.coverage.metrics.values() if self._source is not None else ()
+            setup = Setup(self._framework, self._run_config, frozenset(keys))
             self._result = result_of(self.judge, self._source, setup)
             if self._note:
                 self._result.notes.insert(0, self._note)

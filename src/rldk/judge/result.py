@@ -170,7 +170,7 @@ def result_of(judge: Judge, run: Run | None = None, setup: Setup | None = None) 
 
 
 def _setup(run: Run | None) -> Setup:
-    return Setup() if run is None else Setup(run.framework, run.config)
+    return Setup() if run is None else Setup.of(run)
 
 
 def _add_scores(found: Result, judge: Judge) -> None:

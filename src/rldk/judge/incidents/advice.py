@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rldk.core.framework_knobs import FRAMEWORK_KNOBS
+from rldk.core.framework_knobs import FRAMEWORK_KNOBS, KNOBS_BY_KEY
 from rldk.core.run_config import RunConfig
 from rldk.core.text import short_number
 from rldk.judge.incidents.causes import Cause
+from rldk.runs.run import Run
 
 __all__ = ["Setup", "advice_for"]
 
@@ -43,20 +44,30 @@ _KNOBS = {
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is known about a run besides its log: the framework that wrote it, and its configuration."""
+    """What is known about a run besides its events: the framework that wrote them, its configuration, and the keys of its log."""
 
     framework: str | None = None
     config: RunConfig = field(default_factory=RunConfig)
+    keys: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, run: Run) -> Setup:
+        """What is known about a run that was read."""
+        return cls(run.framework, run.config, frozenset(run.coverage.metrics.values()))
 
     def name_of(self, knob: str) -> str | None:
         """The name of a setting in the user's program; `None` if it is not known."""
-        own = self.config.key_of(_KNOBS[knob].config)
+        name = _KNOBS[knob].config
+        by_key = next((KNOBS_BY_KEY[key][name] for key in self.keys if name in KNOBS_BY_KEY.get(key, {})), None)
+        if by_key is not None:
+            return by_key
+        own = self.config.key_of(name)
         owner = self.config.owner or ""
         if own is not None and owner.endswith(".py"):
             return f"--{own}"  # a flag of a script
         if own is not None:
             return f"{owner}.{own}" if owner else own
-        return FRAMEWORK_KNOBS.get(self.framework or "", {}).get(_KNOBS[knob].config)
+        return FRAMEWORK_KNOBS.get(self.framework or "", {}).get(name)
 
 
 def advice_for(cause: Cause, then: Mapping[str, float], good: int | None, setup: Setup) -> str:
