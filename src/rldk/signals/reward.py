@@ -48,7 +48,7 @@ class RewardSignal(Statistic):
     - `best_slow` and `noise_slow` are the same for a mean over about twenty rows, for rewards whose single rows are too noisy.
     - `shift` is the sum of jumps of the reward that the policy did not cause: the reward of one row differs from the
       previous rows by six times its noise and stays there, while KL, entropy and length do not change. Best and start are
-      shifted along, so that an offset is not a fall.
+      shifted along, so that an offset is not a fall. `jump` is the last of them, `jump_index` its row and `jump_step` its step.
     - `flipped` is the row of a jump to minus the previous value, and `respread` the factor by which the spread between
       responses changed with the jump: an offset does not change it. If the jump led down to a level that responses
       had before, between the start and the best or among the worst of a batch, as if what was learnt had been lost, `undone` is
@@ -62,8 +62,8 @@ class RewardSignal(Statistic):
 
     __slots__ = (
         "_before", "_channels", "_fall", "_levels", "_m2", "_mean", "_measured", "_n", "_oldest", "_rows", "_since",
-        "_spread", "_sxy", "best", "best_slow", "dip", "flipped", "jump", "jump_index", "noise", "noise_slow", "respread", "rise",
-        "shift", "spread", "start", "swing", "trend", "undone",
+        "_spread", "_step", "_sxy", "best", "best_slow", "dip", "flipped", "jump", "jump_index", "jump_step", "noise",
+        "noise_slow", "respread", "rise", "shift", "spread", "start", "swing", "trend", "undone",
     )  # fmt: skip
     best: float
     noise: float
@@ -79,6 +79,7 @@ class RewardSignal(Statistic):
     shift: float
     jump: float
     jump_index: int
+    jump_step: int
     flipped: int
     respread: float
     undone: float
@@ -90,6 +91,7 @@ class RewardSignal(Statistic):
     _levels: list[float]
     _rows: list[float]
     _since: int
+    _step: int
     _n: int
     _mean: float
     _m2: float
@@ -105,6 +107,7 @@ class RewardSignal(Statistic):
         self.start = self.jump = self.trend = self.rise = nan
         self.shift, self.respread, self._spread = 0.0, 1.0, nan
         self.jump_index = self.flipped = self._since = -1
+        self.jump_step = self._step = 0
         self.undone = nan
         self.spread = self.swing = 0.0
         self._oldest = nan
@@ -197,7 +200,7 @@ class RewardSignal(Statistic):
         if view.steps_per_row > MOST_STEPS or abs(series.last - before) < max(AT_ONCE * size, JUMP * noise):
             return  # it took several rows or updates, from which the policy may have learnt, or rows swing as far by chance
         if series.n > 2 * RECENT and self._policy_stayed(view):
-            self._since = view.index
+            self._since, self._step = view.index, view.step
             self._rows = [level, noise, self._spread, series.last]
 
     def _follow_jump(self, view: View, series: Series) -> None:
@@ -210,7 +213,7 @@ class RewardSignal(Statistic):
         middle = median(after)
         if min((value - level) * (1.0 if middle > level else -1.0) for value in after) < 0.5 * JUMP * noise:
             return  # one of the rows is already back
-        self.jump, self.jump_index = middle - level, since
+        self.jump, self.jump_index, self.jump_step = middle - level, since, self._step
         lost = level - 0.4 * (level - self.start)
         apart = spread if spread > 0.0 else RESPONSES**0.5 * noise
         lowest = min(self.start - noise, level - WORST * apart)

@@ -25,6 +25,7 @@ def test_a_flipped_sign_is_critical_four_rows_later(judge):
     (anomaly,) = judge(RewardChanged(), {"reward_mean": np.where(LATE, -REWARD, REWARD), **STAYS})
     assert (anomaly.index, anomaly.severity, anomaly.clause) == (153, "critical", "flipped")
     assert "its sign was flipped" in anomaly.message
+    assert anomaly.message.startswith("The reward jumped to minus its value at step 150,"), "not the step of the confirmation"
 
 
 @pytest.mark.parametrize("by", [-5.0, 5.0])
@@ -44,6 +45,13 @@ def test_a_jump_back_towards_the_start_is_a_warning(clauses, notes):
     assert clauses(RewardChanged(), beyond) == [] and notes(RewardChanged(), beyond) == [(153, "shifted")]
 
 
+def test_one_jump_is_one_finding(told):
+    """What the policy learns after the jump makes up a part of it, and is no other jump."""
+    regained = np.clip((AT - 200) / 60.0, 0.0, 1.0)
+    columns = {"reward_mean": np.where(LATE, 0.5 + 0.8 * regained, REWARD) + noise(0.01, 7), "reward_std": 0.5 + noise(0.01, 6)}
+    assert told(RewardChanged(), {**columns, **STAYS}) == [(169, "warning", "undone"), (192, "critical", "not_restored")]
+
+
 def test_a_grader_that_fails_is_no_offset(clauses, notes):
     """Right answers get the reward of wrong ones: the reward falls below its start, but not below what responses had."""
     share = np.where(LATE, 0.1, 0.3 + 0.6 * np.clip(AT / 80.0, 0.0, 1.0))
@@ -51,6 +59,11 @@ def test_a_grader_that_fails_is_no_offset(clauses, notes):
     assert clauses(RewardChanged(), columns) == [(169, "warning", "undone"), (192, "critical", "not_restored")]
     repaired = {**columns, "reward_mean": np.where(LATE & (AT < 180), 0.1, 0.9) + noise(0.03)}
     assert clauses(RewardChanged(), repaired) == [(169, "warning", "undone")]
+
+
+def test_a_spread_that_is_gone_is_said_in_words(judge):
+    columns = {"reward_mean": np.where(LATE, -5.0, REWARD), "reward_std": np.where(LATE, 0.0, 0.5), **STAYS}
+    assert "at step 150 and its spread fell to 0, while" in judge(RewardChanged(), columns)[0].message
 
 
 def test_a_fall_with_another_spread_is_a_warning(clauses):

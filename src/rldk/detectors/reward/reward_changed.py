@@ -75,6 +75,8 @@ class RewardChanged(Detector):
         if reward.jump_index < 0:
             return ()
         found = Finding("", reward.jump, 0.0, *self._said(reward, score_of(view).level))
+        if found.clause == "shifted" and self.raised and reward.jump_index <= self._since:
+            return ()  # the jump for which it was raised, of which the policy has made up a part
         if found.clause == "undone":
             found.persist = min(max(15.0, 0.1 * view.index * view.steps_per_row), 30.0)  # dips of long runs are longer
             return (found, Finding("", reward.jump, 0.0, found.message, found.evidence, clause="not_restored"))
@@ -87,17 +89,18 @@ class RewardChanged(Detector):
     def _said(reward: RewardSignal, level: float) -> tuple[str, dict[str, float], bool, str]:
         """The finding for the kind of jump: flipped sign, changed spread or offset."""
         evidence = {"jump": reward.jump, "respread": reward.respread}
-        stayed = "while KL, entropy and length stayed"
+        stayed, at = "while KL, entropy and length stayed", f"at step {reward.jump_step}"
         if reward.flipped >= 0:
-            jumped = "The reward jumped to minus its value within one row"
+            jumped = f"The reward jumped to minus its value {at}"
             return f"{jumped}, {stayed}: its sign was flipped.", evidence, False, "flipped"
         if reward.jump < 0.0 and not 0.6 < reward.respread < 1.6:
-            fell = f"The reward fell by {-reward.jump:.3g} within one row and its spread changed {reward.respread:.2g}-fold"
+            spread = "fell to 0" if reward.respread < 0.005 else f"changed {reward.respread:.2g}-fold"
+            fell = f"The reward fell by {-reward.jump:.3g} {at} and its spread {spread}"
             return f"{fell}, {stayed}: the reward or the prompts changed, not the policy.", evidence, False, "worse"
         if level < reward.undone:
-            fell = f"The reward fell by {-reward.jump:.3g} within one row, to what bad responses had before"
+            fell = f"The reward fell by {-reward.jump:.3g} {at}, to what bad responses had before"
             return f"{fell}, {stayed}: the reward or the prompts changed, not the policy.", evidence, False, "undone"
-        moved = f"The reward jumped by {reward.jump:.3g} within one row"
+        moved = f"The reward jumped by {reward.jump:.3g} {at}"
         return f"{moved}, {stayed}: the reward changed, not the policy.", evidence, False, "shifted"
 
 

@@ -35,10 +35,11 @@ REWARD: tuple[Cause, ...] = (
         "Go back to the checkpoint before the flip, and fix the sign of the reward.", needs=("reward_changed.flipped",),
     ),
     Cause(
-        "reward_changed", "the reward itself was changed",
+        "reward_changed", "the reward or the prompts changed",
         {"reward_changed.worse": 6.0, "reward_changed.undone": 6.0, "reward_changed.not_restored": 6.0,
          "dead_reward.fading": 8.0, "advantage_scale_anomaly": 0.5, "value_divergence": 0.5},
-        "Look for what changed at that step: the reward function, its weights, its normalisation, the reward model or its server.",
+        "Look for what changed when the reward fell: the reward function, its weights, its normalisation, the reward model or its "
+        "server, the prompts, the chat template.",
         needs=("reward_changed.worse", "reward_changed.undone", "reward_changed.not_restored", "dead_reward.fading"),
     ),
     Cause(
