@@ -196,6 +196,8 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["plateau"], "nothing_learnt"),
         (["policy_collapse"], "policy_degenerated"),
         (["entropy_collapse", "policy_collapse"], "policy_degenerated"),
+        (["entropy_collapse.gone", "reward_hacking.entropy_alone"], "policy_degenerated"),
+        (["entropy_collapse.gone", "reward_hacking.several_channels"], "reward_exploited"),
         (["train_inference_mismatch", "policy_collapse"], "sampler_out_of_step"),
         (["negative_kl"], "kl_estimate_wrong"),
         (["controller_oscillation_anomaly", "controller_overshoot_anomaly"], "kl_controller_unstable"),
@@ -257,6 +259,13 @@ def test_the_highest_learning_rate_so_far_is_kept_where_the_rate_has_fallen() ->
     engine = Engine([BY_TYPE["kl_explosion"]()])
     first = next(found for row in rows for found in engine.observe(row))
     assert first.knobs["lr"] == rates[first.index] and first.knobs["lr_highest"] == pytest.approx(3e-6, rel=0.01)
+
+
+def test_where_the_entropy_fell_first_the_advice_is_to_raise_it() -> None:
+    (incident,) = group_incidents([anomaly("entropy_collapse", 100), anomaly("policy_collapse", 110)], 300)
+    assert "raise the entropy bonus, the sampling temperature or the KL coefficient" in incident.advice
+    (incident,) = group_incidents([anomaly("policy_collapse", 100), anomaly("entropy_collapse", 110)], 300)
+    assert incident.cause == "policy_degenerated" and "entropy bonus" not in incident.advice
 
 
 def test_a_knob_that_was_not_logged_has_no_value() -> None:

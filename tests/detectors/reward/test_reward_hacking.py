@@ -53,19 +53,22 @@ def test_the_same_signs_without_a_gain_are_anothers(where):
 
 
 @pytest.mark.parametrize(
-    ("signs", "words"),
+    ("signs", "words", "clause"),
     [
-        ({"kl_mean": KL}, "KL from the reference is 3.5 nats per token"),
-        ({"kl_mean": HIGH_KL, "rollout_length_mean": LONG}, "responses grew from 100 to 500 tokens"),
-        ({"entropy_mean": SHARP}, "entropy fell from 1 to 0.01"),
-        ({"entropy_mean": SHARP, "reward_std": ALIKE}, "entropy fell from 1 to 0.01"),
-        ({"eos_count": np.where(LATE, 0.0, 32.0)}, "the share of responses that emit the end token fell from 100% to 0%"),
+        ({"kl_mean": KL}, "KL from the reference is 3.5 nats per token", "one_channel"),
+        ({"kl_mean": HIGH_KL, "rollout_length_mean": LONG}, "responses grew from 100 to 500 tokens", "one_channel"),
+        ({"entropy_mean": SHARP}, "entropy fell from 1 to 0.01", "entropy_alone"),
+        ({"entropy_mean": SHARP, "reward_std": ALIKE}, "entropy fell from 1 to 0.01", "entropy_alone"),
+        (
+            {"eos_count": np.where(LATE, 0.0, 32.0)}, "the share of responses that emit the end token fell from 100% to 0%",
+            "one_channel",
+        ),
     ],
     ids=["KL", "two weak signs", "entropy", "entropy of a solved task", "endings"],
 )
-def test_one_channel_is_a_warning(judge, signs, words):
+def test_one_channel_is_a_warning(judge, signs, words, clause):
     (anomaly,) = judge(RewardHacking(), {"reward_mean": RISEN, **signs}, TOKEN)
-    assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.since) == (159, "warning", "one_channel", 152)
+    assert (anomaly.index, anomaly.severity, anomaly.clause, anomaly.since) == (159, "warning", clause, 152)
     assert words in anomaly.message and "evidence of reward hacking" in anomaly.message
 
 

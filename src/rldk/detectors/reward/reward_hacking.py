@@ -76,6 +76,10 @@ class RewardHacking(Detector):
             "the reward rises while a channel has left its range", "warning",
             "as above, with one channel: a competent engineer would read samples", persist=8, min_rows=3,
         ),
+        "entropy_alone": Clause(
+            "the reward rises while the entropy is gone, and no other channel has left its range", "warning",
+            "as `one_channel`; the policy may also have settled on one answer", persist=8, min_rows=3,
+        ),
     }  # fmt: skip
     settings: ClassVar = {"gain": Setting(3.0, "times its noise by which the reward must have risen", min=0.0)}
     gain: float
@@ -95,6 +99,8 @@ class RewardHacking(Detector):
         message = f"{rose}, while {told}: evidence of reward hacking."
         evidence = {"gain": reward.gain, "signs": float(len(signs))}
         found = [Finding("", float(len(signs)), 1.0, message, evidence, clause="one_channel")]
+        if [sign.channel for sign in signs] == ["entropy"] and view.get("entropy_mean").level < view.get("entropy_mean").start:
+            found.insert(0, Finding("", 1.0, 1.0, message, evidence, clause="entropy_alone"))
         if any(sign.channel == "held_out" for sign in signs):
             clauses = ("held_out_alone", "held_out") if len(signs) > 1 else ("held_out_alone",)
             found += [Finding("", float(len(signs)), 2.0, message, evidence, clause=clause) for clause in clauses]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rldk.core.anomaly import Anomaly
 from rldk.core.framework_knobs import FRAMEWORK_KNOBS, KNOBS_BY_KEY
 from rldk.core.run_config import RunConfig
 from rldk.core.text import short_number
@@ -70,10 +71,11 @@ class Setup:
         return FRAMEWORK_KNOBS.get(self.framework or "", {}).get(name)
 
 
-def advice_for(cause: Cause, then: Mapping[str, float], good: int | None, setup: Setup) -> str:
-    """The cause's advice, with settings by name and value at that time, and the step to go back to."""
+def advice_for(cause: Cause, first: Anomaly, good: int | None, setup: Setup) -> str:
+    """The cause's advice, with settings by name and value when the first anomaly came, and the step to go back to."""
+    text, then = cause.advice_after.get(first.type, cause.advice), first.knobs
     back = "Start again" if good is None else f"Go back to the last checkpoint at or before step {good}"
-    return cause.advice.format(back=back, **{knob: _worded(knob, then, setup) for knob in _KNOBS})
+    return text.format(back=back, **{knob: _worded(knob, then, setup) for knob in _KNOBS})
 
 
 def _worded(name: str, then: Mapping[str, float], setup: Setup) -> str:

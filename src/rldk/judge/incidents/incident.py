@@ -88,7 +88,7 @@ def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping
         first.type,
         _evidence(members),
         [rival.name for rival in ranked[1:4]],
-        advice_for(cause, first.knobs, good, setup) if cause else first.advice,
+        advice_for(cause, first, good, setup) if cause else first.advice,
         good,
         _recovered_step(members, cleared_steps),
     )

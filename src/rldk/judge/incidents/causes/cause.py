@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Cause"]
 
@@ -15,7 +15,7 @@ class Cause:
     `signs` gives the weight of each anomaly for or against it; the first to appear counts more. (A policy that has become
     noise is far from the reference whatever the penalty.) A sign is a type (`kl_explosion`) or one clause of it
     (`kl_penalty_off.negative`), which then replaces the weight of the type. `needs` names signs of which at least one must
-    be there.
+    be there. `advice_after` has other advice where an anomaly of this type came first.
 
     `advice` may name settings, which are replaced by their names in the user's framework, with their values: `{lr}`, `{value_lr}`,
     `{kl_coef}`, `{epochs}`, `{clip}`, `{grad_clip}`, `{temperature}`, `{length}`, `{batch}`; and `{back}`, which is where to go
@@ -27,3 +27,4 @@ class Cause:
     signs: Mapping[str, float]
     advice: str
     needs: tuple[str, ...] = ()
+    advice_after: Mapping[str, str] = field(default_factory=dict)
