@@ -167,6 +167,15 @@ def test_the_kind_of_a_row(raw: dict[str, float], kind: str) -> None:
     assert resolve(raw).kind == kind
 
 
+@pytest.mark.parametrize(("prefix", "held_out"), [("", ""), ("train/", ""), ("eval_", "eval_")])
+def test_a_reward_model_in_training_has_pairs_and_no_reward(prefix: str, held_out: str) -> None:
+    names = ("loss", "accuracy", "margin", "mean_reward", "min_reward", "max_reward")
+    result = resolve({f"{prefix}{name}": 0.25 for name in names}, framework="trl_dpo")
+    assert set(result.metrics) == {f"{held_out}{name}" for name in ("loss", "preference_accuracy", "preference_margin")}
+    assert result.kind == ("eval" if held_out else "train")
+    assert resolve({"accuracy": 0.5, "mean_reward": 0.5}).metrics == {"accuracy": 0.5, "reward_mean": 0.5}
+
+
 # Sums, nulls, duplicates, what has no place
 
 

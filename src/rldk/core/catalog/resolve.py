@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
 from rldk.core.catalog.frameworks import FRAMEWORKS
+from rldk.core.catalog.frameworks.trl import reward_model_keys
 from rldk.core.catalog.guess import guess
 from rldk.core.catalog.lookup import CATALOG, Place, entry_of, identify, is_not_judged, locate, sums
 from rldk.core.catalog.metric import TRANSFORMS, Key, normalise
@@ -189,6 +190,7 @@ def plan_for(
     found: dict[str, list[tuple[int, Route]]] = {}
     unmapped: list[str] = []
     held_out = False
+    of_reward_model = reward_model_keys(present)
     for key in keys:
         if key in given:
             if given[key] not in AXIS_TARGETS:
@@ -196,7 +198,10 @@ def plan_for(
                 per = "unstated" if given[key].removeprefix("eval_") == "kl_mean" else ""
                 found.setdefault(given[key], []).append((-1, _route(given[key], Key(key), (key,), per)))
             continue
-        place = _place_in_row(key, framework, present)
+        if (metric := of_reward_model.get(key)) == "":
+            unmapped.append(key)
+            continue
+        place = Place(metric, Key(key), "sequence", 0) if metric else _place_in_row(key, framework, present)
         bare = strip_eval(key) if place is None else None
         if bare is not None:
             held_out = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rldk.core.catalog.metric import Key, framework
 
-__all__ = ["TRL_DPO", "TRL_GRPO", "TRL_OLD", "TRL_PPO"]
+__all__ = ["TRL_DPO", "TRL_GRPO", "TRL_OLD", "TRL_PPO", "reward_model_keys"]
 
 TRL_PPO = framework(
     "trl_ppo", "TRL PPO (0.12 to 1.12)",
@@ -75,6 +75,7 @@ TRL_GRPO = framework(
 
 TRL_DPO = framework(
     "trl_dpo", "TRL DPO, SFT and reward modelling",
+    known="mean_reward min_reward max_reward eval_mean_reward eval_min_reward eval_max_reward",
     keys={
         "entropy_mean": "entropy",
         "chosen_logits_mean": "logits/chosen",
@@ -135,3 +136,16 @@ TRL_OLD = framework(
         "update_time": "time/ppo/optimize_step",
     },
 )
+
+
+def reward_model_keys(present: frozenset[str]) -> dict[str, str]:
+    """Keys that mean something else where a reward model is trained on pairs (TRL's `RewardTrainer`), each with its metric.
+
+    The accuracy is that of the pairs. The scores have no metric: no policy is to raise them.
+    """
+    found = {}
+    for prefix, held_out in (("", ""), ("train/", ""), ("eval_", "eval_"), ("eval/", "eval_")):
+        if {f"{prefix}margin", f"{prefix}mean_reward"} <= present:
+            found[f"{prefix}accuracy"] = f"{held_out}preference_accuracy"
+            found |= {f"{prefix}{name}_reward": "" for name in ("mean", "min", "max")}
+    return found
