@@ -60,7 +60,8 @@ def test_the_same_signs_without_a_gain_are_anothers(where):
         ({"entropy_mean": SHARP}, "entropy fell from 1 to 0.01", "entropy_alone"),
         ({"entropy_mean": SHARP, "reward_std": ALIKE}, "entropy fell from 1 to 0.01", "entropy_alone"),
         (
-            {"eos_count": np.where(LATE, 0.0, 32.0)}, "the share of responses that emit the end token fell from 100% to 0%",
+            {"eos_count": np.where(LATE, 0.0, 32.0)},
+            "the share of responses that emit the end token fell from 100% to 0%",
             "one_channel",
         ),
     ],
