@@ -64,6 +64,44 @@ def test_a_lasting_change_is_found_soon_after_it(judged: Any, name: str, act: An
     assert found.confidence > 1 - CERTAIN
 
 
+def drifting(curves: dict[str, Any], seed: int, correlation: float = 0.0, rows: int = 150) -> list[Event]:
+    """A run with the given curves (a function of the share of the run that is over, and the noise)."""
+    rng = np.random.default_rng(seed)
+    noise = dict.fromkeys(curves, 0.0)
+    events = []
+    for step in range(rows):
+        for name in noise:
+            noise[name] = correlation * noise[name] + (1 - correlation**2) ** 0.5 * rng.normal()
+        events.append(Event(step, {name: curve(step / rows) + size * noise[name] for name, (curve, size) in curves.items()}))
+    return events
+
+
+STEADY = {"reward_mean": (lambda p: 0.3 + 0.2 * p, 0.02), "entropy_mean": (lambda p: 1.2 - 0.2 * p, 0.02)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("name", "curve", "begins"),
+    [
+        ("reward_mean", lambda p: 0.3, 0),
+        ("entropy_mean", lambda p: 1.2 * np.exp(-6 * max(0.0, p - 0.4)), 60),
+        ("entropy_mean", lambda p: 1.2 - 1.1 * p, 0),
+    ],
+)
+def test_a_slow_drift_is_found_with_the_step_from_which_it_is_beyond_the_noise(
+    judged: Any, name: str, curve: Any, begins: int, seed: int
+) -> None:
+    found = first(judged, drifting(STEADY, seed), drifting({**STEADY, name: (curve, 0.02)}, seed + 100))
+    assert found is not None and found.metric == name and found.left > found.right
+    assert begins + 10 <= found.step <= begins + 100 and found.step + 20 <= found.certain_step <= begins + 130
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.6, 0.9])
+def test_noise_is_not_a_drift_even_if_it_is_autocorrelated(judged: Any, correlation: float) -> None:
+    runs = [judged(drifting(STEADY, seed, correlation), f"seed{seed}") for seed in range(8)]
+    assert [found for one in runs for other in runs if (found := divergences([one], [other]))] == []
+
+
 def test_the_zero_and_the_scale_of_the_reward_change_no_distance(judged: Any) -> None:
     def moved(events: list[Event]) -> list[Event]:
         for event in events:

@@ -5,6 +5,11 @@ same setting: the noise of such a mean, measured between neighbouring rows of ea
 more, and doubled for autocorrelation; the differences that the two runs had before that window; for groups, the spread between
 their seeds; and five hundredths, below which a difference does not matter. The quotient is the *distance*.
 
+A slow drift would hide itself among the differences before the window. So there is a second distance: the smallest difference
+over a sixth of the rows, if the same run is ahead in all of them, divided by the same noise, with the spread of earlier
+differences around lines of that length in place of the differences themselves. A drift follows such lines, and autocorrelated
+noise does not. The larger of the two counts.
+
 Two seeds of one setting differ by more than the noise of their rows, so the distance is not read from a normal distribution. How
 far apart two healthy seeds come over all metrics and all steps was measured on the corpus: the logarithm of the largest distance
 has the mean and the spread below, and the tails of a t distribution with four degrees of freedom. That gives the chance of a
@@ -23,6 +28,7 @@ from math import inf, isfinite, log, nan, sqrt
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from rldk.comparison.aligned import COMPARED, Aligned, FloatArray, align, rolling_mean
 from rldk.core.anomaly import Anomaly
@@ -40,6 +46,7 @@ _CORROBORATED = 0.06  # the chance up to which a distance supports a warning tha
 _SCHEDULES = ("policy_lr", "lr", "value_lr", "kl_coef", "clip_range", "temperature", "entropy_coef")
 _SAME, _SCHEDULE_APART = 1e-6, 0.2  # the share up to which a setting is the same in two runs, and that by which it must differ
 _NOISE, _FLOOR, _PRIOR_ROWS, _FIRST_ROWS = 2.0, 0.05, 10, 8
+_SPANS_PER_RUN, _MIN_SPAN_WINDOWS = 6, 2  # a drift must last for a sixth of the rows, and for two windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +147,39 @@ def _student4(t: float) -> float:
     return 0.5 + 0.375 * t / sqrt(part) * (1.0 - t * t / part / 12.0)
 
 
-def distances(aligned: Aligned) -> tuple[Any, FloatArray]:
-    """For each window that can be judged: the number of its last row on the grid, and the distance of the two groups in it."""
+def distances(aligned: Aligned) -> tuple[Any, FloatArray, Any]:
+    """For each window that can be judged: the number of its last row on the grid, the distance of the two groups in it, and the
+    number of the first row over which that distance lasts: of the window for a sudden change, earlier for a drift.
+    """
     both = np.isfinite(aligned.left).all(axis=0) & np.isfinite(aligned.right).all(axis=0)
     left, right, window = aligned.left[:, both], aligned.right[:, both], aligned.window
     if both.sum() < window + 5:
-        return np.zeros(0, dtype=np.intp), np.zeros(0)
+        return np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros(0, dtype=np.intp)
     gap = rolling_mean(left.mean(axis=0) - right.mean(axis=0), window)
     count, place = len(gap), np.arange(len(gap))
     quiet = min(float((np.diff(run) ** 2).mean()) / 2 for run in (*left, *right))
-    expected = _noise(left, window, count, quiet) + _noise(right, window, count, quiet) + _earlier(gap, window, place)
+    noise = _noise(left, window, count, quiet) + _noise(right, window, count, quiet)
     floor = _FLOOR**2 * 2 / (len(left) + len(right))
-    far = np.abs(gap) / np.sqrt(expected + floor)
+    far = np.abs(gap) / np.sqrt(noise + _earlier(gap, window, place) + floor)
+    span = min(max(int(both.sum()) // _SPANS_PER_RUN, _MIN_SPAN_WINDOWS * window), count)
+    drift = _drift(gap, noise * window / span, span, floor)
+    started = np.where(drift > far, place - span + 1, place)
     first = max(_FIRST_ROWS - window + 1, 1)
-    return np.flatnonzero(both)[window - 1 :][first:], far[first:]
+    rows = np.flatnonzero(both)
+    return rows[window - 1 :][first:], np.maximum(far, drift)[first:], rows[started[first:]]
+
+
+def _drift(gap: FloatArray, noise: FloatArray, span: int, floor: float) -> FloatArray:
+    """How far apart two groups are throughout the windows of a span that ends at each window; 0 where they change places.
+
+    The noise of a span is that of its rows and what the differences of the spans so far deviate from a line.
+    """
+    spans = sliding_window_view(gap, span)
+    smallest = np.maximum(np.maximum(spans.min(axis=1), -spans.max(axis=1)), 0.0)
+    x = np.arange(span) - (span - 1) / 2
+    off_line = np.maximum(spans.var(axis=1) - (spans @ x) ** 2 / (x @ x) / span, 0.0)
+    so_far = np.cumsum(off_line) / np.arange(1, len(spans) + 1)
+    return np.concatenate([np.zeros(span - 1), smallest / np.sqrt(noise[span - 1 :] + so_far + floor)])
 
 
 def _noise(group: FloatArray, window: int, count: int, quiet: float) -> FloatArray:
@@ -182,7 +208,7 @@ def _earlier(gap: FloatArray, window: int, place: Any) -> FloatArray:
 
 def _parting(aligned: Aligned, windows: int, certain: float) -> Divergence | None:
     """The first window in which two groups are too far apart, or the first row in which only one of them is finite."""
-    rows, far = distances(aligned)
+    rows, far, started = distances(aligned)
     crossed = next((n for n, one in enumerate(far.tolist()) if chance_of(one, windows) <= certain), None)
     broken = _not_finite(aligned)
     if broken is not None and (crossed is None or broken <= rows[crossed]):
@@ -191,7 +217,7 @@ def _parting(aligned: Aligned, windows: int, certain: float) -> Divergence | Non
         return None
     last = int(rows[crossed])
     distance = float(far[crossed])
-    return _told(aligned, max(last - aligned.window + 1, 0), last, distance, 1.0 - chance_of(distance, windows))
+    return _told(aligned, int(started[crossed]), last, distance, 1.0 - chance_of(distance, windows))
 
 
 def _rescheduled(aligned: Aligned) -> Divergence | None:
