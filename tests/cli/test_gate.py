@@ -44,6 +44,20 @@ def test_limits_are_on_where_a_metric_ended(make_log: Make, capsys: pytest.Captu
     })  # fmt: skip
 
 
+def test_a_limit_by_a_key_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "ppo.jsonl"
+    row = {"objective/kl": 2.0, "objective/scores": 0.5, "policy/approxkl_avg": 0.01, "val/ratio_var": 0.04, "my_kl": 3.0}
+    log.write_text("".join(json.dumps({"step": step, **row}) + "\n" for step in range(20)))
+    limits = ("--max", "objective/kl=3", "--min", "objective/kl=3", "--max", "my_kl=3", "--max", "val/ratio_var=0.1")
+    assert gate(capsys, str(log), *limits) == (1, {
+        "verdict": True, "max objective/kl=3": True, "max my_kl=3": True, "max val/ratio_var=0.1": False, "min objective/kl=3": False,
+    })  # fmt: skip
+    main(["gate", str(log), *limits])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "objective/kl (kl_mean) ended at 2; at most 3 is required" in said and "set the limit on ratio_std" in said
+    assert gate(capsys, str(log), "--field-map", "my_kl=kl_update", "--max", "my_kl=2")[1]["max my_kl=2"] is False
+
+
 def test_a_baseline(make_log: Make, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = make_log("healthy"), make_log("critical")
     assert gate(capsys, good, "--baseline", good) == (0, {"verdict": True, "baseline verdict": True, "baseline metrics": True})

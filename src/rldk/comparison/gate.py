@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rldk.comparison.aligned import COMPARED
 from rldk.comparison.compare import final_level
 from rldk.comparison.divergence import divergences
-from rldk.core.catalog import CATALOG, entry_of
+from rldk.core.catalog import CATALOG, entry_of, locate
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean, short_number
 from rldk.judge.result import Result
 from rldk.judge.verdict import VERDICTS
+from rldk.runs.run import Run
 
 __all__ = ["Check", "check_run", "metric_name"]
 
@@ -48,14 +49,25 @@ def check_run(
     return checks + (_against(result, baseline) if baseline else [])
 
 
-def metric_name(name: str) -> str:
-    """The canonical name that a name or an alias stands for; an unknown one is an error with the nearest known."""
+def metric_name(name: str, results: Iterable[Result] = ()) -> str:
+    """The canonical name that a name or an alias stands for, or a key of these runs' logs; an unknown one is an error with the
+    nearest known.
+    """
     known = {alias: entry.name for entry in CATALOG.values() for alias in entry.aliases}
     if entry_of(name) is not None or "/" in name:
+        return name
+    if name not in known and any(_column_of(result.run, name) in result.run.columns for result in results):
         return name
     if name not in known:
         raise UsageError(f"No metric {name!r}.{did_you_mean(name, {*CATALOG, *known}) or ' `rldk catalog` lists them.'}")
     return known[name]
+
+
+def _column_of(run: Run, name: str) -> str:
+    """The metric that a run logs under a key of its own, such as `kl_mean` for `objective/kl`; else the name itself."""
+    if name in run.columns:
+        return name
+    return next((metric for metric, key in run.coverage.metrics.items() if key == name), name)
 
 
 def _check(
@@ -76,10 +88,17 @@ def _verdict(result: Result, fails_on: frozenset[str]) -> Check:
 
 def _limit(result: Result, metric: str, limit: float, kind: str) -> Check:
     """A limit on where a metric ended. A metric that is not logged or not finite does not pass."""
-    value = final_level(result.run, metric)
+    column = _column_of(result.run, metric)
+    value = final_level(result.run, column)
     name = f"{kind} {metric}={short_number(limit)}"
     if value is None:
         return _check(result, name, False, f"{metric} is not logged", None, limit)
+    if column != metric:
+        place = locate(metric)
+        if place is not None and place.key.transform != "same":
+            said = f"{metric} is read as {column}, which is another number ({place.key.transform}); set the limit on {column}"
+            return _check(result, name, False, said, None, limit)
+        metric = f"{metric} ({column})"
     passed = value <= limit if kind == "max" else value >= limit
     relation = "at most" if kind == "max" else "at least"
     said = f"{metric} ended at {short_number(value)}; {relation} {short_number(limit)} is required"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rldk.comparison.gate import Check
+    from rldk.judge.result import Result
 
 EXAMPLES = """
 rldk gate out/run.jsonl --max kl_mean=0.2 --min reward_mean=0.8
@@ -45,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
     from rldk.core.files import write_text
     from rldk.present.ci_formats import junit, sarif
 
-    highest, lowest = _limits(args.max, "--max"), _limits(args.min, "--min")
     baseline = list(judge_given(args, [args.baseline])) if args.baseline else []
     judged = judge_given(args, args.paths)
+    highest, lowest = _limits(args.max, "--max", judged.results), _limits(args.min, "--min", judged.results)
     checks = [one for result in judged for one in check_run(result, FAILING[args.fail_on], highest, lowest, baseline)]
     if args.junit:
         write_text(args.junit, junit(checks))
@@ -62,15 +63,15 @@ def run(args: argparse.Namespace) -> int:
     return 1 if not passed else 2 if judged.unread else 0
 
 
-def _limits(given: Sequence[str], option: str) -> dict[str, float]:
-    """`["kl_mean=0.2"]` as limits by canonical metric."""
+def _limits(given: Sequence[str], option: str, results: Sequence[Result]) -> dict[str, float]:
+    """`["kl_mean=0.2"]` as limits by canonical metric, or by a key of the runs' logs."""
     from rldk.comparison.gate import metric_name
 
     found = {}
     for pair in given:
         name, separator, value = pair.rpartition("=")
         try:
-            found[metric_name(name.strip())] = float(value)
+            found[metric_name(name.strip(), results)] = float(value)
         except ValueError as error:
             if isinstance(error, UsageError):
                 raise
