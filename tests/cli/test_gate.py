@@ -35,6 +35,18 @@ def test_the_verdict(make_log: Make, capsys: pytest.CaptureFixture[str], kind: s
     assert gate(capsys, make_log(kind), "--fail-on", fail_on) == (status, {"verdict": status == 0})
 
 
+@pytest.mark.parametrize(("fail_on", "status"), [("critical", 1), ("warning", 1), ("never", 0)])
+def test_a_run_that_cannot_be_judged_does_not_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fail_on: str, status: int
+) -> None:
+    log = tmp_path / "crashed.jsonl"
+    log.write_text("".join(json.dumps({"step": step, "reward": 0.3, "kl": 0.01}) + "\n" for step in range(3)))
+    assert gate(capsys, str(log), "--fail-on", fail_on) == (status, {"verdict": status == 0})
+    main(["gate", str(log), "--fail-on", fail_on])
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("only 3 events: too few to judge. A run that cannot be judged does not pass; --fail-on never" in said) is bool(status)
+
+
 def test_limits_are_on_where_a_metric_ended(make_log: Make, capsys: pytest.CaptureFixture[str]) -> None:
     log = make_log("warning")  # its reward rises from 0.3 to about 0.7, and its clip fraction from 0.1 to 0.8
     found = gate(capsys, log, "--max", "clip_frac=0.5", "--max", "reward=0.8", "--min", "reward_mean=0.6", "--min", "kl=0")
@@ -50,7 +62,8 @@ def test_a_limit_by_a_key_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixtu
     log.write_text("".join(json.dumps({"step": step, **row}) + "\n" for step in range(20)))
     limits = ("--max", "objective/kl=3", "--min", "objective/kl=3", "--max", "my_kl=3", "--max", "val/ratio_var=0.1")
     assert gate(capsys, str(log), *limits) == (1, {
-        "verdict": True, "max objective/kl=3": True, "max my_kl=3": True, "max val/ratio_var=0.1": False, "min objective/kl=3": False,
+        "verdict": True, "max objective/kl=3": True, "max my_kl=3": True, "max val/ratio_var=0.1": False,
+        "min objective/kl=3": False,
     })  # fmt: skip
     main(["gate", str(log), *limits])
     said = " ".join(capsys.readouterr().out.split())

@@ -77,7 +77,11 @@ def _check(
 
 
 def _verdict(result: Result, fails_on: frozenset[str]) -> Check:
+    """Whether the verdict is acceptable. A run that cannot be judged does not pass, unless no verdict fails."""
     left = result.open_verdict
+    if left == "no_data" and fails_on:
+        said = f"no_data: {result.reason}. A run that cannot be judged does not pass; --fail-on never leaves the verdict out"
+        return _check(result, "verdict", False, said)
     said = f"{result.verdict}: {result.reason}"
     if result.worst is not None:
         said += f"; {result.worst.title} at step {result.worst.step}"

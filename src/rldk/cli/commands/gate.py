@@ -1,8 +1,8 @@
 """Decide whether runs may pass, for continuous integration: by verdict, by where metrics ended, and against a baseline.
 
-A run passes if its verdict is not critical (--fail-on changes that; acknowledged findings do not count), if each metric of --max
-and --min ended within its limit (the median of the last five rows), and if it is not worse than the baseline beyond the noise of
-seeds: neither in its verdict nor in a metric that has a direction of trouble.
+A run passes if its verdict is neither critical nor no_data (--fail-on changes that; acknowledged findings do not count), if each
+metric of --max and --min ended within its limit (the median of the last five rows), and if it is not worse than the baseline
+beyond the noise of seeds: neither in its verdict nor in a metric that has a direction of trouble.
 
 Exit status: 0 passed, 1 failed, 2 could not be read or wrong usage.
 """
