@@ -54,7 +54,7 @@ def test_stopping_on_warnings(make_log: Make, capsys: Capture) -> None:
     assert stop["saved_seconds"] == pytest.approx(52.0)
     said = shown(capsys, make_log("warning"), "--stop-on", "warning")
     assert said == (
-        "warning: would have stopped at step 270 (event 27 of 80) on clip_saturation, saving 66% of the run (52 s). "
+        "warning: would have stopped at step 270 (event 28 of 80) on clip_saturation, saving 66% of the run (52 s). "
         "80% of the tokens are clipped.\n"
     )
 

@@ -74,7 +74,7 @@ def _show(stops: list[dict[str, Any]]) -> None:
         out.print(
             Text.assemble(
                 f"{clean(stop['run_id'])}: would have stopped at step {stop['step']} ",
-                f"(event {stop['index']} of {stop['events']}) on ",
+                f"(event {stop['index'] + 1} of {stop['events']}) on ",
                 (stop["type"], STYLES[stop["severity"]]),
                 f", saving {saved}. {clean(stop['message'], 300)}",
             )
