@@ -269,3 +269,12 @@ def test_the_summary_of_hostile_text_is_plain_text(case_of: Callable[..., Case])
     said = markdown([case], [("p", "@all <b>x</b> [a](http://x)")])
     assert "`'@all' \\| <img src=http://x> [a](b)`" in said  # as code, in which nothing is markup
     assert "@\u200ball \\<b\\>x\\</b\\> \\[a\\](http\u200b://x)" in said
+
+
+def test_names_in_advice_are_code_in_markdown_and_text_around_them_is_escaped(cases: dict[str, Case]) -> None:
+    judged = cases["broken"].judgement
+    advice = "Lower it (`PPOConfig.learning_rate`, it was <b>_high_</b>). [a](http://x) A lone ` is text."
+    changed = replace(judged, incidents=[replace(judged.incidents[0], advice=advice)])
+    said = markdown([Case(changed)])
+    assert "(`PPOConfig.learning_rate`, it was \\<b\\>\\_high\\_\\</b\\>)" in said
+    assert "\\[a\\](http\u200b://x) A lone \\` is text." in said

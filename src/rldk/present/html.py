@@ -16,10 +16,11 @@ from rldk.core.text import clean, in_words, sentence
 from rldk.present.incidents import last_good, may_also_be, recovered
 from rldk.present.verdicts import verdict_words
 
-__all__ = ["Table", "asset", "badge", "code", "part", "templates", "text", "with_code"]
+__all__ = ["TICKS", "Table", "asset", "badge", "code", "part", "templates", "text", "with_code"]
 
 _MAX_TEXT = 800
-_TICKS = re.compile(r"`([^`]{1,120})`")
+TICKS = re.compile(r"`([^`]{1,120})`")
+"""A name between backticks, as advice has it."""
 
 
 def text(value: object, most: int = 400) -> Markup:
@@ -34,7 +35,7 @@ def code(value: object, most: int = 120) -> Markup:
 
 def with_code(value: object) -> Markup:
     """A sentence with the names that stand between backticks set as code; all of it is escaped."""
-    return Markup(_TICKS.sub(r"<code>\1</code>", str(text(value, _MAX_TEXT))))
+    return Markup(TICKS.sub(r"<code>\1</code>", str(text(value, _MAX_TEXT))))
 
 
 def badge(verdict: str) -> Markup:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rldk.core.text import clean, counted, in_words, sentence, short_number
+from rldk.present.html import TICKS
 from rldk.present.incidents import last_good, may_also_be, recovered
 from rldk.present.verdicts import MAIN_SCORES, VERDICTS, verdict_words
 from rldk.report.case import Case, Passed
@@ -67,7 +68,7 @@ def _incidents(case: Case, named: bool) -> list[str]:
         for moment in case.story(found):
             first = " (moved first)" if moment.first else ""
             lines.append(f"- from step {moment.began}{first}: {_words(moment.anomaly.message)}")
-        lines += ["", f"**What to do:** {_words(found.advice, 800)} Last good step: {last_good(found)}."]
+        lines += ["", f"**What to do:** {_with_code(found.advice)} Last good step: {last_good(found)}."]
         if found.rivals:
             lines.append(f"It may also be: {may_also_be(found)}.")
     return lines
@@ -99,6 +100,12 @@ def _words(value: object, most: int = 400) -> str:
     for sign in "\\`*_[]<>|#":
         kept = kept.replace(sign, f"\\{sign}")
     return kept.replace("@", "@\u200b").replace("http", "http\u200b")
+
+
+def _with_code(advice: str) -> str:
+    """Advice with the names that stand between backticks set as code; everything else is escaped."""
+    parts = TICKS.split(clean(advice, 800))
+    return "".join(_code(part) if number % 2 else _words(part, 800) for number, part in enumerate(parts))
 
 
 def _link(path: str) -> str:
