@@ -14,6 +14,7 @@ from rldk.comparison.aligned import COMPARED, logged_rows
 from rldk.comparison.divergence import Divergence, divergences
 from rldk.comparison.grouping import PLACES, run_groups, shown_value
 from rldk.comparison.mean_curve import Points, mean_and_band
+from rldk.comparison.unlike import other_units, why_unlike
 from rldk.core.errors import UsageError
 from rldk.core.knobs import flat_settings
 from rldk.core.text import counted, in_words, short_number
@@ -91,8 +92,14 @@ class Comparison:
 
     def ends(self) -> list[tuple[str, list[tuple[float, float] | None]]]:
         """Where each metric ended in each group: mean and spread over its runs."""
-        found = [(metric, [group.level(metric) for group in self.groups]) for metric in COMPARED]
+        runs = [run for group in self.groups for run in group.runs]
+        metrics = [metric for metric in COMPARED if not other_units(metric, runs)]
+        found = [(metric, [group.level(metric) for group in self.groups]) for metric in metrics]
         return [(metric, levels) for metric, levels in found if any(level is not None for level in levels)]
+
+    def notes(self) -> list[str]:
+        """Why some metrics are left out, and that the runs are of different kinds; empty where all can be compared."""
+        return why_unlike({group.name: group.runs for group in self.groups}, COMPARED)
 
     def sentences(self) -> list[str]:
         """For each group after the first, where it parts from it."""
@@ -130,6 +137,7 @@ class Comparison:
                 }
                 for group in self.groups
             ],
+            "notes": self.notes(),
             "settings": {one.name: list(one.values) for one in self.settings},
             "unknown_settings": list(self.unknown_settings),
             "divergences": {name: [one.to_dict() for one in found] for name, found in self.divergences.items()},

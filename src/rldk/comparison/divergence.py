@@ -31,6 +31,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from rldk.comparison.aligned import COMPARED, Aligned, FloatArray, align, rolling_mean
+from rldk.comparison.unlike import other_units
 from rldk.core.anomaly import Anomaly
 from rldk.detectors.table import BY_TYPE
 from rldk.judge.result import Result
@@ -244,8 +245,9 @@ def _told(aligned: Aligned, first: int, last: int, distance: float, confidence: 
 
 
 def _metrics(left: Sequence[Run], right: Sequence[Run]) -> list[str]:
-    shared = set.intersection(*(set(run.columns) for run in (*left, *right)))
-    return [name for name in COMPARED if name in shared]
+    runs = [*left, *right]
+    shared = set.intersection(*(set(run.columns) for run in runs))
+    return [name for name in COMPARED if name in shared and not other_units(name, runs)]
 
 
 def _windows(found: Sequence[Aligned]) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from rldk.comparison.aligned import COMPARED
 from rldk.comparison.compare import final_level
 from rldk.comparison.divergence import divergences
+from rldk.comparison.unlike import why_unlike
 from rldk.core.catalog import CATALOG, entry_of, locate
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean, short_number
@@ -118,7 +119,9 @@ def _against(result: Result, baseline: Sequence[Result]) -> list[Check]:
     parted = [one for one in divergences(baseline, [result]) if one.metric in COMPARED]
     bad = [one for one in parted if _is_worse(one.metric, one.left, one.right)]
     if not bad:
-        return [*checks, _check(result, "baseline metrics", True, "no metric is worse than the baseline beyond noise")]
+        runs = {"this run": [result.run], "the baseline": [one.run for one in baseline]}
+        said = ". ".join(["no metric is worse than the baseline beyond noise", *why_unlike(runs, COMPARED)])
+        return [*checks, _check(result, "baseline metrics", True, said)]
     return checks + [
         _check(
             result, f"baseline {one.metric}", False,

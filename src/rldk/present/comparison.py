@@ -41,7 +41,8 @@ def ends_rows(found: Comparison) -> list[list[str]]:
 def comparison_pieces(found: Comparison) -> Markup:
     """Where the groups part, what differs in their settings, and where each ended."""
     names = [clean(group.name, 40) for group in found.groups]
-    said = Markup("").join(Markup("<p>{}</p>").format(text(line, 800)) for line in found.sentences())
+    lines = [*found.sentences(), *found.notes()]
+    said = Markup("").join(Markup("<p>{}</p>").format(text(line, 800)) for line in lines)
     settings = Table("Settings that differ", ("setting", *names), settings_rows(found))
     ends = Table("Where each ended", ("metric", *names), ends_rows(found), range(1, len(names) + 1))
     made = said

@@ -60,7 +60,7 @@ def _show(found: Comparison) -> None:
     out = console()
     _show_groups(out, found)
     out.print("\nWhere they part", style="bold")
-    for line in found.sentences():
+    for line in [*found.sentences(), *found.notes()]:
         out.print(f"  {clean(line, 800)}")
     _show_settings(out, found)
     _show_ends(out, found)
