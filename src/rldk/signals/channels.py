@@ -16,6 +16,7 @@ from rldk.signals.view import View, once_per_event
 __all__ = [
     "CHANNEL_METRICS", "LEARNS", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "ailing", "damage", "ending_share",
     "harm", "is_on_policy", "policy_moves", "reward_has_fallen", "updates_are_undersized", "weights_stayed", "works",
+    "writes_text",
 ]  # fmt: skip
 
 CHANNEL_METRICS = (
@@ -24,6 +25,8 @@ CHANNEL_METRICS = (
     "policy_grad_norm", "chosen_logp_mean",
 )  # fmt: skip
 """All metrics that `damage` reads."""
+OF_LANGUAGE = ("kl_mean", "entropy_sequence", "eos_frac", "eos_count", "truncated_frac", "vocab_size")
+"""Metrics that runs of language models log, and control tasks do not."""
 ON_POLICY = ("num_iterations", "mismatch_kl", "mismatch_logp_diff")
 """All metrics that `is_on_policy` reads."""
 PREFERENCE_LOSSES = ("loss", "dpo_loss")
@@ -248,3 +251,8 @@ def _gradients(view: View) -> Sign | None:
     if grad.level < 1e-5 * grad.base:
         return Sign("gradients", f"gradient norm fell from {grad.base:.3g} to {grad.level:.2g}", strong=False)
     return None
+
+
+def writes_text(view: View) -> bool:
+    """Whether the policy is a language model, and not one of a control task, by what is logged."""
+    return any(view.get(name).n for name in OF_LANGUAGE)

@@ -60,6 +60,19 @@ def test_reasoning_that_grows_with_the_reward_is_a_note(told):
     assert told(LengthRunaway(), growing) == [(at(LengthRunaway, "reasoning", 151), "note", "reasoning")]
 
 
+@pytest.mark.parametrize(("kind", "columns", "said"), [
+    (LengthRunaway, {"kl_mean": 0.02}, "Responses have grown from 100 to 900 tokens on average."),
+    (LengthRunaway, {"explained_variance": 0.9}, "The lengths of rollouts have grown from 100 to 900 on average."),
+    (LengthCollapse, {"kl_mean": 0.02}, "Responses shrank from 100 to 5 tokens on average."),
+    (LengthCollapse, {"explained_variance": 0.9}, "The lengths of rollouts shrank from 100 to 5 on average."),
+])  # fmt: skip
+def test_lengths_are_in_tokens_only_where_the_policy_is_a_language_model(judge, kind, columns, said):
+    lengths = between(900.0 if kind is LengthRunaway else 5.0, 100.0)
+    others = {name: np.full(ROWS, value) for name, value in columns.items()}
+    (anomaly,) = judge(kind(), {"rollout_length_mean": lengths, "reward_mean": STEADY, **others})
+    assert anomaly.message == said
+
+
 def test_growth_that_no_longer_ends_is_critical_however_the_reward_rises(told):
     growing = {"rollout_length_mean": 100.0 * np.exp(AT / 100.0), "truncated_frac": np.clip(AT / 250.0, 0.0, 1.0)}
     found = told(LengthRunaway(), {**growing, "reward_mean": RISING})
@@ -81,7 +94,7 @@ def test_responses_that_grow_for_nothing(judge):
     (anomaly,) = judge(LengthRunaway(), {"rollout_length_mean": between(500.0, 100.0), "reward_mean": STEADY})
     assert (anomaly.index, anomaly.severity, anomaly.clause) == (at(LengthRunaway, "grown"), "warning", "grown")
     assert (anomaly.since, anomaly.cleared_index) == (102, 259)
-    assert "from 100 to 500 tokens on average" in anomaly.message
+    assert "from 100 to 500 on average" in anomaly.message
 
 
 def test_growth_is_critical_once_the_reward_has_fallen(told):
@@ -93,7 +106,7 @@ def test_responses_that_shrink_for_nothing(judge):
     (anomaly,) = judge(LengthCollapse(), {"rollout_length_mean": between(5.0, 100.0), "reward_mean": STEADY})
     assert (anomaly.index, anomaly.severity, anomaly.clause) == (at(LengthCollapse, "shrunk"), "warning", "shrunk")
     assert (anomaly.since, anomaly.cleared_index) == (102, 259)
-    assert "shrank from 100 to 5 tokens" in anomaly.message
+    assert "shrank from 100 to 5 on average" in anomaly.message
 
 
 def test_shrinking_is_critical_once_the_reward_has_fallen(told):

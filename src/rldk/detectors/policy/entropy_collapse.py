@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, damage
+from rldk.signals.channels import CHANNEL_METRICS, damage, writes_text
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EntropyCollapse"]
@@ -15,7 +15,6 @@ DEAD = 1e-4  # nats per token: the next token has a probability of 0.9999 or mor
 BEGUN = 1e-3  # nats per token at the start below which there is nothing to lose
 LOW = 0.3  # nats per token: healthy runs that ended below 0.02 started below this
 ONE_TEXT, MANY_TEXTS = 0.1, 4.0  # nats per response
-OF_LANGUAGE = ("kl_mean", "entropy_sequence", "eos_frac", "eos_count", "truncated_frac", "vocab_size")
 
 
 class EntropyCollapse(Detector):
@@ -115,13 +114,8 @@ def _of_one_text(view: View) -> list[Finding]:
         now, began = entropy.level * length.level, entropy.start * length.start
     if not 0.0 <= now < ONE_TEXT or not began > MANY_TEXTS:
         return []
-    right = view.reward.is_solved(score_of(view)) or (_thrives(view) and not _writes(view))  # one course of actions may be best
+    solved = view.reward.is_solved(score_of(view))
+    right = solved or (_thrives(view) and not writes_text(view))  # one course of actions may be the best
     text = f"The entropy of a whole response fell from {began:.3g} to {now:.2g} nats: nearly all are the same text."
     evidence = {"entropy_start": began, "entropy": now}
     return [Finding("warning" if right else "", now, ONE_TEXT, text, evidence, clause="one_text")]
-
-
-def _writes(view: View) -> bool:
-    """Whether the policy is a language model, and not one of a control task, by what is logged."""
-    return any(view.get(name).n for name in OF_LANGUAGE)
-

@@ -161,8 +161,8 @@ class PreferenceUnlearnt(Detector):
         fell = held_out.high - held_out.level
         if known and fell > SLIPPED and not held_out.level < CHANCE:
             message = (
-                f"Held-out pairs in the right order fell from {held_out.high:.0%} to {held_out.level:.0%}, and their loss rose to "
-                f"{evaluated:.3g}; it is 0.693 without any training."
+                f"Held-out pairs in the right order fell from {held_out.high:.0%} to {held_out.level:.0%}, and their loss rose "
+                f"to {evaluated:.3g}; it is 0.693 without any training."
             )
             return [Finding("", evaluated, WORSE * KNOWS_NOTHING, message, {"fell": fell}, clause="held_out_slips")]
         if not held_out.level < CHANCE:
