@@ -65,3 +65,25 @@ def test_values_that_have_no_square_are_left_out() -> None:
     values = np.where(steps % 3 == 0, 1e300, steps / 60)
     kept = steps % 3 != 0
     assert forecast(steps, values, 100.0) == forecast(steps[kept], values[kept], 100.0) is not None
+
+
+def test_a_reward_that_ends_constant_has_settled_there() -> None:
+    values = np.minimum(0.2 + 0.8 * STEPS / 290.0, 1.0)
+    found = predict_convergence(STEPS, values)
+    assert (found.course, found.level, found.remaining) == ("settled", 1.0, 0.0)
+    assert found.plateau_step > 290
+    assert predict_convergence(STEPS, 1e-200 * values).course == "settled"
+
+
+def test_the_last_rows_decide_where_one_curve_does_not_describe_all() -> None:
+    rises_and_falls = np.where(STEPS < 200, 0.3 + 0.001 * STEPS, 0.5 - 0.001 * (STEPS - 200)) + noise(0.02)
+    assert predict_convergence(STEPS, rises_and_falls).course == "falling"
+    expected = forecast(STEPS, rises_and_falls, 800.0)
+    assert expected is not None and expected.high < 0.37
+    falls_and_rests = np.where(STEPS < 200, 0.7 - 0.002 * STEPS, 0.3) + noise(0.02)
+    assert predict_convergence(STEPS, falls_and_rests).level == pytest.approx(0.3, abs=0.02)
+
+
+def test_a_share_is_not_said_to_settle_beyond_1() -> None:
+    found = predict_convergence(STEPS, 1.5 - 1.3 * np.exp(-STEPS / 500.0) + noise(0.002))
+    assert (found.course, found.plateau_step) == ("rising", np.inf)

@@ -30,3 +30,15 @@ def test_rows_without_a_rate_or_a_reward_are_left_out() -> None:
     (change,) = learning_rate_impact(STEPS, rates, rewards)
     assert change["step"] == 20 and change["effect"] > 5.0
     assert learning_rate_impact(STEPS, rates, [nan] * 40) == []
+
+
+def test_a_schedule_has_no_jumps_and_its_sudden_end_is_one() -> None:
+    line = [1e-6 * (1 - step / 40) for step in STEPS]
+    warm_up = [1e-6 * min(step / 10, 1.0) for step in STEPS]
+    for smooth in (line, warm_up, [0.9 * rate for rate in line]):
+        assert learning_rate_impact(STEPS, smooth, REWARDS, jumps_only=True) == []
+    ends = [rate if step < 20 else 0.0 for step, rate in enumerate(line)]
+    (change,) = learning_rate_impact(STEPS, ends, REWARDS, jumps_only=True)
+    assert (change["step"], change["from"], change["to"]) == (20, line[19], 0.0)
+    rates = [nan if step % 2 else rate for step, rate in enumerate(RATES)]
+    assert [change["step"] for change in learning_rate_impact(STEPS, rates, REWARDS, jumps_only=True)] == [20]

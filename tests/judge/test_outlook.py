@@ -41,6 +41,13 @@ def test_a_change_of_the_learning_rate_is_told_with_what_the_reward_did(tmp_path
     assert any("went from 1e-05 to 1e-06 at step 60" in one and "the mean reward" in one for one in sentences)
 
 
+def test_a_schedule_is_not_told_as_changes_and_a_constant_end_is_expected_where_it_is(tmp_path):
+    sentences = told(tmp_path, np.minimum(0.2 + STEPS / 100, 1.0), lr=1e-6 * (1 - STEPS / 400))
+    assert sentences == [
+        "reward_mean has settled at 1. If the run went on to step 239, it is expected at 1 (80 % of healthy runs)."
+    ]
+
+
 def test_a_critical_run_has_no_outlook(tmp_path):
     assert told(tmp_path, np.where(STEPS > 60, np.nan, RISES)) == []
 

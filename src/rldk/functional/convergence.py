@@ -23,6 +23,8 @@ BELOW, ABOVE = 0.0, 2.8
 go on more often than they stop. Quantiles of the healthy runs of the tune split; `benchmarks/detection/forecast.py` checks them
 over the whole corpus."""
 AROUND = 1.6  # the same for a curve without a course, to both sides
+OFF_NOISE, OFF_RANGE = 4.0, 0.02
+"""The last rows contradict a curve that is away from them by more than this many standard errors and this share of the range."""
 BY_CHANCE = 11.0  # times 1/n that a curve of three parameters explains of noise in one of a hundred cases (chi-square)
 
 
@@ -66,12 +68,12 @@ def forecast(steps: Sequence[float], values: Sequence[float], at: float) -> Fore
     the fitted curve still has. A metric that has stayed between 0 and 1 is taken to stay there.
     """
     t, y = _finite(steps, values)
-    found = predict_convergence(t, y)
+    share = _is_share(y)
+    found, y = _described(t, y)
     if found.course == "unknown":
         return None
-    kept = max(FEWEST, len(y) // SHARE)
-    level, spread = float(y[-kept:].mean()), float(y.std())
-    noise = 0.886 * float(np.abs(np.diff(y)).mean())  # the standard deviation of independent noise
+    kept = _recent(y)
+    level, spread, noise = float(y[-kept:].mean()), float(y.std()), _noise(y)
     way = 0.0
     if found.course in ("rising", "falling"):
         way = (found.level if isfinite(found.level) else level + (level - float(y[0]))) - level
@@ -81,7 +83,7 @@ def forecast(steps: Sequence[float], values: Sequence[float], at: float) -> Fore
     near, far = (BELOW * sign, ABOVE * sign) if moves else (-AROUND, AROUND)
     near, far = level + near * error, level + far * error
     low, high = min(near, far), max(near, far)
-    if y.min() >= 0.0 and y.max() <= 1.0:
+    if share:
         low, high = max(low, 0.0), min(high, 1.0)
     return Forecast(at, 0.5 * (low + high), low, high)
 
@@ -92,35 +94,76 @@ def _finite(steps: Sequence[float], values: Sequence[float]) -> tuple[Any, Any]:
     return t[kept], y[kept]
 
 
+def _recent(y: Any) -> int:
+    """How many of the last rows make up the level now."""
+    return max(FEWEST, len(y) // SHARE)
+
+
+def _noise(y: Any) -> float:
+    """The standard deviation of independent noise between rows."""
+    return 0.886 * float(np.abs(np.diff(y)).mean())
+
+
+def _is_share(y: Any) -> bool:
+    return bool(((y >= 0.0) & (y <= 1.0)).all())
+
+
 def predict_convergence(steps: Sequence[float], values: Sequence[float]) -> Convergence:
     """Fit `level - gap * exp(-t / tau)`, by least squares over a grid of time constants, and read the future from it.
+
+    A metric whose last rows are constant has settled there. Where the last rows contradict the curve, as after a reward that
+    rose and then fell, the later half is fitted alone.
 
     Args:
         steps: the steps, rising.
         values: the metric at those steps; pairs with a value that is not finite are left out.
     """
-    t, y = _finite(steps, values)
+    return _described(*_finite(steps, values))[0]
+
+
+def _described(t: Any, y: Any) -> tuple[Convergence, Any]:
+    """What the curve says that describes the last rows, and the values that it was fitted to."""
     if len(t) < LEAST or not t[-1] > t[0]:
-        return Convergence()
+        return Convergence(), y
+    since = len(y) - max(LEAST, _recent(y))
+    if float(np.ptp(y[since:])) <= 1e-6 * float(np.abs(y[since:]).max()) + 1.0 / LARGEST:
+        return Convergence("settled", float(y[-1]), float(t[since]), 0.0, 1.0), y[since:]
+    found, curve = _predict(t, y)
+    return _described(t[len(t) // 2 :], y[len(y) // 2 :]) if _contradicts(y, curve) else (found, y)
+
+
+def _predict(t: Any, y: Any) -> tuple[Convergence, Any]:
+    """What the fitted curve says, and its values."""
     start, span = t[0], t[-1] - t[0]
     x = (t - start) / span
-    constant = float(((y - y.mean()) ** 2).sum())
-    if constant <= 1e-12 * max(float((y**2).sum()), 1e-300):
-        return Convergence("settled", float(y.mean()), float(start), 0.0, 1.0)
+    mean, constant = float(y.mean()), float(((y - y.mean()) ** 2).sum())
     tried = np.geomspace(SHORTEST, LONGEST, TRIED)
     rough = min((_fit(np.exp(-x / tau), y)[0], tau) for tau in tried)[1]
     fine = rough * np.geomspace(tried[0] / tried[1], tried[1] / tried[0], TRIED)
     tau = float(min((_fit(np.exp(-x / tau), y)[0], tau) for tau in fine)[1])
     error, level, gap = _fit(np.exp(-x / tau), y)
+    curve = level + gap * np.exp(-x / tau)
     confidence = max(1.0 - error / constant, 0.0)
     if confidence < BY_CHANCE / len(y):
-        return Convergence("flat", float(y.mean()), nan, nan, confidence)
+        return Convergence("flat", mean, nan, nan, confidence), np.full(len(y), mean)
     course = "rising" if gap < 0.0 else "falling"
-    if _fit(x, y)[0] <= 1.02 * error and tau > 1.0:
-        return Convergence(course, nan, inf, 1.0, confidence)  # a straight line is as good: it does not bend yet
-    remaining = float(np.exp(-1.0 / tau))
-    plateau = start + span * tau * -log(1.0 - SETTLED)
-    return Convergence("settled" if remaining < 1.0 - SETTLED else course, level, float(plateau), remaining, confidence)
+    remaining, settled = float(np.exp(-1.0 / tau)), float(start + span * tau * -log(1.0 - SETTLED))
+    if remaining < 1.0 - SETTLED:
+        return Convergence("settled", level, settled, remaining, confidence), curve
+    straight = _fit(x, y)[0] <= 1.02 * error and tau > 1.0
+    if straight or (_is_share(y) and not 0.0 <= level <= 1.0):
+        return Convergence(course, nan, inf, 1.0, confidence), curve  # it bends too little to tell where it ends
+    return Convergence(course, level, settled, remaining, confidence), curve
+
+
+def _contradicts(y: Any, curve: Any) -> bool:
+    """Whether the last rows leave the curve, in level or in direction, beyond their noise."""
+    kept = _recent(y)
+    left = (y - curve)[-kept:]
+    error = OFF_NOISE * _noise(y[-kept:]) / kept**0.5
+    level, way = abs(float(left.mean())), abs(_fit(np.linspace(0.0, 1.0, kept), left)[2])
+    small = OFF_RANGE * float(np.ptp(y))
+    return bool(level > max(error, small) or way > max(12.0**0.5 * error, small))
 
 
 def _fit(x: Any, y: Any) -> tuple[float, float, float]:

@@ -18,7 +18,7 @@ __all__ = ["outlook"]
 
 FOLLOWED = ("reward_mean", "eval_reward_mean", "accuracy", "preference_accuracy")
 RATES = ("policy_lr", "lr")
-MOST = 3  # changes of the learning rate that are listed: a schedule changes it in every row
+MOST = 3  # changes of the learning rate that are listed
 
 
 def outlook(result: Result) -> list[str]:
@@ -52,7 +52,8 @@ def _future(run: Run, name: str, steps: Any, values: Any) -> list[str]:
         return [said]
     when = f"At its end, step {ends:,.0f}," if ends == planned else f"If the run went on to step {ends:,.0f},"
     low, high = short_number(expected.low), short_number(expected.high)
-    return [f"{said} {when} it is expected between {low} and {high} (80 % of healthy runs)."]
+    where = f"at {low}" if low == high else f"between {low} and {high}"
+    return [f"{said} {when} it is expected {where} (80 % of healthy runs)."]
 
 
 def _course(name: str, found: Convergence) -> str:
@@ -73,9 +74,10 @@ def _rates(run: Run, steps: Any, values: Any) -> list[str]:
     name = next((name for name in RATES if name in run.columns), None)
     if name is None:
         return []
-    changes = learning_rate_impact(steps.astype(int).tolist(), _numbers(run, name).tolist(), values.tolist())
+    rates = _numbers(run, name).tolist()
+    changes = learning_rate_impact(steps.astype(int).tolist(), rates, values.tolist(), jumps_only=True)
     if len(changes) > MOST:
-        return []  # a schedule: the effect of a single change cannot be separated
+        return []  # the effect of a single change cannot be separated
     return [
         f"The learning rate went from {short_number(one['from'])} to {short_number(one['to'])} at step {one['step']:,}; the mean "
         f"reward of the rows around it went from {short_number(one['reward_before'])} to {short_number(one['reward_after'])}."
