@@ -38,9 +38,7 @@ def test_a_healthy_course_is_silent_and_its_numbers_are_those_of_numpy(tmp_path:
             away = np.linalg.norm(flat[n] - flat[n - 1]) / np.linalg.norm(flat[n - 1])
             assert report.update_ratio == pytest.approx(away, rel=1e-4)
             assert report.update_ratio_per_step == pytest.approx(away / 10, rel=1e-4)
-            assert report.drift_from_start == pytest.approx(
-                np.linalg.norm(flat[n] - flat[0]) / np.linalg.norm(flat[0]), rel=1e-4
-            )
+            assert report.drift_from_start == pytest.approx(np.linalg.norm(flat[n] - flat[0]) / np.linalg.norm(flat[0]), rel=1e-4)
             assert report.changed_share == pytest.approx((flat[n] != flat[n - 1]).mean(), abs=1e-6)
             assert report.health_score > 0.95
     first = reports[0]
@@ -125,6 +123,32 @@ def test_a_jump_is_seen_where_it_happens_and_not_before(tmp_path: Path) -> None:
     assert [types(report) for report in reports] == [[]] * 5 + [["update_jump"]] + [[]]
     assert "times as fast as before" in reports[5].problems[0].message
     assert reports[5].health_parts["pace"] < 0.2 < 0.9 < reports[6].health_parts["pace"]
+
+
+def test_updates_that_stay_large_are_reported_since_the_interval_of_the_jump(tmp_path: Path) -> None:
+    def run_away(n: int, weights: dict[str, Any]) -> None:
+        if n >= 4:
+            weights.update(moved(weights, 0.05, 90 + n))
+
+    write_course(tmp_path, 6, run_away)
+    reports = scan(tmp_path)
+    assert [types(report) for report in reports] == [[]] * 3 + [["update_jump"]] * 3
+    first, *later = [report.problems[0] for report in reports[3:]]
+    assert first.message.startswith("Between checkpoint-30 and checkpoint-40, the weights moved ")
+    assert all("The weights still move" in one.message and "before checkpoint-30" in one.message for one in later)
+    assert {one.advice for one in (first, *later)} == {"Look at the learning rate and the gradients since checkpoint-30."}
+    assert all(report.health_parts["pace"] < 0.2 for report in reports[3:])
+
+
+@pytest.mark.parametrize(
+    "sizes", [(0.2, 0.001, 0.001, 0.001, 0.001), (0.01, 0.005, 0.002, 0.0005, 0.0002), (0.001, 0.003, 0.005, 0.007)]
+)
+def test_a_large_first_update_a_decay_and_a_warm_up_are_no_jumps(sizes: tuple[float, ...], tmp_path: Path) -> None:
+    weights = small_model()
+    for n, size in enumerate((0.0, *sizes)):
+        weights = moved(weights, size, n)
+        write_safetensors(tmp_path / f"checkpoint-{10 + 10 * n}/model.safetensors", weights)
+    assert [types(report) for report in scan(tmp_path)] == [[]] * (1 + len(sizes))
 
 
 def two_steps(folder: Path, *weights: dict[str, Any]) -> CheckpointReport:

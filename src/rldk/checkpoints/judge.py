@@ -19,10 +19,10 @@ from rldk.judge.scores.formulas import combine, within
 __all__ = ["Judge"]
 
 JUMP = 10.0
-"""An update is a jump from this multiple of the median of the earlier updates per step."""
+"""An update is a jump from this multiple of the median of the earlier updates per step that were none."""
 GROWTH = 5.0
 """A matrix has exploded from this multiple of its first norm."""
-EARLIER = 3
+EARLIER = 2
 """How many earlier updates a jump is compared with at least."""
 TORN = 0.1
 """Weights are torn from this update per step, relative to their norm, once they have moved by `FAR` in all."""
@@ -40,6 +40,7 @@ class Judge:
         self._moved: set[str] = set()
         self._alive: set[str] = set()
         self._last_good: str | None = None
+        self._jumped_after: str | None = None
         self._last_step: int | None = None
 
     def start_from(self, step: int | None, name: str) -> None:
@@ -104,14 +105,24 @@ class Judge:
         advice = f"Nothing that was learnt survives this: go back to {good}, and lower the learning rate or add a warm-up."
         return [Problem("weights_torn", "warning", message, advice)]
 
-    def _size(self, report: CheckpointReport) -> list[Problem]:
-        found = []
+    def _jump(self, report: CheckpointReport) -> list[Problem]:
+        """An update far above the earlier ones. It is reported for as long as updates stay that large."""
         now = report.update_ratio_per_step
-        if len(self._updates) >= EARLIER and (usual := median(self._updates)) > 0 and now > JUMP * usual:
-            moved = ", ".join(layer.name for layer in report.most_moved(3))
-            message = f"The weights moved {short_number(now / usual, 3)} times as fast as before; {moved} moved most."
-            advice = f"Look at the learning rate and the gradients since {self._last_good or 'the previous checkpoint'}."
-            found.append(Problem("update_jump", "warning", message, advice))
+        if len(self._updates) < EARLIER or not 0 < JUMP * median(self._updates) < now:
+            self._jumped_after = None
+            return []
+        first, self._jumped_after = self._jumped_after is None, self._jumped_after or self._last_good or "the previous checkpoint"
+        times = f"{short_number(now / median(self._updates), 3)} times as fast as before"
+        if first:
+            how = f"Between {self._jumped_after} and {report.path.name}, the weights moved {times}"
+        else:
+            how = f"The weights still move {times} {self._jumped_after}"
+        moved = ", ".join(layer.name for layer in report.most_moved(3))
+        advice = f"Look at the learning rate and the gradients since {self._jumped_after}."
+        return [Problem("update_jump", "warning", f"{how}; {moved} moved most.", advice)]
+
+    def _size(self, report: CheckpointReport) -> list[Problem]:
+        found = self._jump(report)
         grown = {name: factor for name, factor in _growth(report).items() if factor > GROWTH}
         if grown:
             worst = max(grown, key=lambda name: grown[name])
@@ -141,7 +152,8 @@ class Judge:
         }
 
     def _remember(self, report: CheckpointReport) -> None:
-        if report.update_ratio_per_step == report.update_ratio_per_step and not report.nonfinite:
+        jumped = self._jumped_after is not None
+        if report.update_ratio_per_step == report.update_ratio_per_step and not report.nonfinite and not jumped:
             self._updates.append(report.update_ratio_per_step)
         self._moved |= {tensor.name for tensor in report.tensors if tensor.changed > 0}
         self._alive |= {tensor.name for tensor in report.tensors if tensor.norm > 0}
