@@ -6,10 +6,13 @@ import json
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import rldk
+from rldk.cli.commands import ack
 from rldk.cli.main import main
 from rldk.core.anomaly import Anomaly
 from rldk.core.errors import ReadError
@@ -40,20 +43,38 @@ def test_it_can_be_withdrawn(make_log: Make, capsys: pytest.CaptureFixture[str])
     assert main(["ack", log, "clip_saturation", "--withdraw"]) == 2 and "is not acknowledged" in capsys.readouterr().err
 
 
-def test_the_cause_of_an_incident_stands_for_all_of_it(make_log: Make) -> None:
-    log = make_log("critical")
+def parts(log: str) -> tuple[str, set[str]]:
+    """The cause and the types of the worst incident of a run."""
     (result,) = rldk.scan(log)
-    for incident in result.incidents:
-        assert main(["ack", log, incident.cause, "--reason", "broken on purpose"]) == 0
-    (again,) = rldk.scan(log)
-    assert (again.verdict, again.open_verdict) == ("critical", "healthy")
-    assert main(["scan", log]) == 0
+    assert result.worst is not None
+    return result.worst.cause, {result.anomalies[number].type for number in result.worst.anomalies}
 
 
-def test_one_finding_of_several_does_not_hide_the_others(make_log: Make) -> None:
+def test_the_cause_of_an_incident_stands_for_all_of_it_and_keeps_earlier_entries(
+    make_log: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = make_log("critical")
-    main(["ack", log, "entropy_explosion", "--reason", "known"])
-    assert main(["scan", log]) == 1
+    cause, types = parts(log)
+    assert cause not in types and "entropy_explosion" in types and len(types) > 1
+    main(["ack", log, "entropy_explosion", "--reason", "known", "--until", "2w"])
+    capsys.readouterr()
+    assert main(["scan", log, "-v"]) == 1  # one finding of several does not hide the others
+    said = capsys.readouterr().out
+    assert "entropy_explosion is acknowledged until " in said and "entropy_explosion (acknowledged)" in said
+    assert main(["ack", log, cause, "--reason", "broken on purpose"]) == 0
+    (again,) = rldk.scan(log)
+    assert {one.type: one.reason for one in again.acknowledged}["entropy_explosion"] == "known"
+    assert again.worst is not None and again.acknowledgement_of(again.worst) is not None
+    assert main(["ack", log, cause, "--reason", "again"]) == 2
+    capsys.readouterr()
+    assert main(["ack", log, cause, "--withdraw"]) == 0 and " are reported again." in capsys.readouterr().out
+
+
+def test_a_cause_that_is_also_a_type_stands_for_that_type_only() -> None:
+    anomalies = [SimpleNamespace(type=kind, severity="critical") for kind in ("learning_rate_too_high", "kl_explosion")]
+    incidents = [SimpleNamespace(cause="learning_rate_too_high", anomalies=[0, 1])]
+    result: Any = SimpleNamespace(anomalies=anomalies, machine=[], incidents=incidents)
+    assert ack._found(result, "learning_rate_too_high") == {"learning_rate_too_high": "critical"}
 
 
 @pytest.mark.parametrize(
@@ -71,10 +92,10 @@ def test_wrong_usage(make_log: Make, capsys: pytest.CaptureFixture[str], argumen
 
 
 def test_what_has_grown_or_is_over_counts_again() -> None:
-    ack = Acknowledgement("log.jsonl", "r", "kl_spike", "warning", "fine", "2030-01-02")
+    known = Acknowledgement("log.jsonl", "r", "kl_spike", "warning", "fine", "2030-01-02")
     warning, critical = (Anomaly("kl_spike", severity, "kl", 1, 0, "", 1.0, 0.5, "", 0) for severity in ("warning", "critical"))
-    assert ack.holds(warning, date(2030, 1, 2)) and not ack.holds(warning, date(2030, 1, 3))
-    assert not ack.holds(critical, date(2030, 1, 1))
+    assert known.holds(warning, date(2030, 1, 2)) and not known.holds(warning, date(2030, 1, 3))
+    assert not known.holds(critical, date(2030, 1, 1))
     assert until_date("2w", date(2030, 1, 1)) == "2030-01-15" and until_date("2030-02-01", date(2030, 1, 1)) == "2030-02-01"
 
 

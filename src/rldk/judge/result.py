@@ -87,7 +87,12 @@ class Result:
         members = [self.anomalies[number] for number in incident.anomalies]
         if not all(is_acknowledged(one, self.acknowledged) for one in members):
             return None
-        return next((ack for ack in self.acknowledged if any(ack.holds(one) for one in members)), None)
+        return next(iter(self.acknowledgements_in(incident)), None)
+
+    def acknowledgements_in(self, incident: Incident) -> list[Acknowledgement]:
+        """The acknowledgements that cover an anomaly of an incident, whether or not they cover all of it."""
+        members = [self.anomalies[number] for number in incident.anomalies]
+        return [ack for ack in self.acknowledged if any(ack.holds(one) for one in members)]
 
     @property
     def would_stop(self) -> dict[str, int] | None:

@@ -13,7 +13,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from rldk.core.text import clean, in_words, sentence
-from rldk.present.incidents import last_good, may_also_be, recovered
+from rldk.present.incidents import accepted, last_good, may_also_be, recovered
 from rldk.present.verdicts import verdict_words
 
 __all__ = ["TICKS", "Table", "asset", "badge", "code", "part", "templates", "text", "with_code"]
@@ -75,7 +75,8 @@ def templates(package: str) -> Environment:
         autoescape=True, finalize=_cleaned, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(cut=clean, words=in_words, sentence=sentence, code=code, with_code=with_code)
-    environment.globals.update(badge=badge, recovered=recovered, last_good=last_good, may_also_be=may_also_be)
+    words = {"recovered": recovered, "last_good": last_good, "may_also_be": may_also_be, "accepted": accepted}
+    environment.globals.update(badge=badge, **words)
     return environment
 
 

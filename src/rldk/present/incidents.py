@@ -10,11 +10,12 @@ from rldk.core.text import in_words
 from rldk.detectors.table import BY_TYPE
 from rldk.judge.incidents.causes import TITLES
 from rldk.judge.incidents.incident import Incident, worst_incident
+from rldk.judge.result import Result
 from rldk.present.plots.panel import Mark
 
 __all__ = [
-    "ALWAYS_SHOWN", "Moment", "evidence_keys", "last_good", "marks_of", "may_also_be", "panels_showing", "recovered", "story",
-    "subject", "worst_incident",
+    "ALWAYS_SHOWN", "Moment", "accepted", "evidence_keys", "last_good", "marks_of", "may_also_be", "panels_showing", "recovered",
+    "story", "subject", "worst_incident",
 ]  # fmt: skip
 
 ALWAYS_SHOWN = ("reward", "kl", "losses")
@@ -62,6 +63,17 @@ def subject(incident: Incident) -> str:
 def recovered(incident: Incident) -> str:
     """`, recovered at step 120`; empty while it stands."""
     return "" if incident.recovered_step is None else f", recovered at step {incident.recovered_step}"
+
+
+def accepted(incident: Incident, result: Result) -> list[tuple[str, str]]:
+    """What was acknowledged of an incident, and the reason: all of it at once, or one type after the other."""
+    known = result.acknowledgements_in(incident)
+    alike = {(ack.until, ack.reason) for ack in known}
+    whole = len(alike) == 1 and result.acknowledgement_of(incident) is not None
+    return [
+        (("Acknowledged" if whole else f"{ack.type} is acknowledged") + (f" until {ack.until}" if ack.until else ""), ack.reason)
+        for ack in (known[:1] if whole else known)
+    ]
 
 
 def last_good(incident: Incident) -> str:

@@ -8,6 +8,7 @@ from rldk.core.text import counted, short_number
 from rldk.judge.result import Result
 from rldk.judge.results import Results
 from rldk.present.html import asset, badge, part, text
+from rldk.present.incidents import accepted
 from rldk.present.palette import DARK, LIGHT
 from rldk.present.verdicts import MAIN_SCORES, SHORT_SCORES, ranking
 
@@ -19,9 +20,7 @@ _MOST_INCIDENTS = 5
 def framed(inner: Markup) -> Markup:
     """Pieces of a page in the colours of the notebook, light or dark, without touching anything else in it."""
     rules = Markup(".rldk-result{{{0}color:var(--rldk-ink);{1}}}@media (prefers-color-scheme:dark){{.rldk-result{{{2}}}}}")
-    style = rules.format(
-        Markup(LIGHT.variables()), asset("rldk.present", "parts.css"), Markup(DARK.variables())
-    )
+    style = rules.format(Markup(LIGHT.variables()), asset("rldk.present", "parts.css"), Markup(DARK.variables()))
     return Markup('<style>{}</style><div class="rldk-result">{}</div>').format(style, inner)
 
 
@@ -36,7 +35,7 @@ def result_html(result: Result) -> Markup:
     )
     coverage = Markup('<p class="soft">coverage {}: {}</p>').format(text(result.coverage.level), text(result.coverage.sentence))
     cards = [
-        part("incident_card", incident, number, (), "", result.acknowledgement_of(incident))
+        part("incident_card", incident, number, (), "", result.acknowledgement_of(incident), accepted(incident, result))
         for number, incident in enumerate(result.incidents[:_MOST_INCIDENTS], 1)
     ]
     return framed(head + coverage + Markup("").join(cards))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rldk.core.text import clean, counted, in_words, sentence, short_number
 from rldk.present.html import TICKS
-from rldk.present.incidents import last_good, may_also_be, recovered
+from rldk.present.incidents import accepted, last_good, may_also_be, recovered
 from rldk.present.verdicts import MAIN_SCORES, VERDICTS, verdict_words
 from rldk.report.case import Case, Passed
 from rldk.report.entry import Row
@@ -59,12 +59,11 @@ def _incidents(case: Case, named: bool) -> list[str]:
     lines = []
     for found in case.judgement.incidents:
         where = f" of {_code(case.judgement.run.run_id, 60)}" if named else ""
-        ack = case.judgement.acknowledgement_of(found)
-        known = " (acknowledged)" if ack else ""
+        known = " (acknowledged)" if case.judgement.acknowledgement_of(found) else ""
         title = f"{_words(sentence(found.title))}: {found.severity} at step {found.step}{recovered(found)}{where}{known}"
         lines += ["", f"### {title}", ""]
-        if ack is not None:
-            lines += [f"**Acknowledged{f' until {ack.until}' if ack.until else ''}:** {_words(ack.reason, 300)}", ""]
+        for heading, reason in accepted(found, case.judgement):
+            lines += [f"**{heading}:** {_words(reason, 300)}", ""]
         for moment in case.story(found):
             first = " (moved first)" if moment.first else ""
             lines.append(f"- from step {moment.began}{first}: {_words(moment.anomaly.message)}")

@@ -1,7 +1,8 @@
 """Acknowledge a finding of a run: later scans show it as acknowledged, and it no longer makes `scan` or `gate` fail.
 
 The acknowledgement is written to rldk_acks.json beside the log. It covers findings of that type up to the severity found now: a
-warning that becomes critical is reported again.
+warning that becomes critical is reported again. The cause of an incident stands for all of its findings that are not acknowledged
+yet; a cause that is also the type of a finding stands for that type only.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rldk.cli.options import add_json, add_reading, judge_given
 from rldk.cli.output import console, print_json
 from rldk.core.errors import UsageError
-from rldk.core.text import clean, did_you_mean
+from rldk.core.text import clean, did_you_mean, listed
 
 if TYPE_CHECKING:
     from rldk.judge.result import Result
@@ -45,8 +46,10 @@ def run(args: argparse.Namespace) -> int:
         gone = [kind for kind in found if withdraw(log, run_id, kind)]
         if not gone:
             raise UsageError(f"{args.type} of {run_id} is not acknowledged.")
-        _tell(args, {"withdrawn": gone, "run_id": run_id}, f"{', '.join(gone)} of {clean(run_id)} is reported again.")
+        are = "is" if len(gone) == 1 else "are"
+        _tell(args, {"withdrawn": gone, "run_id": run_id}, f"{listed(gone)} of {clean(run_id)} {are} reported again.")
         return 0
+    found = _new(result, args.type, found)
     if not args.reason.strip():
         raise UsageError("Expected --reason, so that others know why the finding is acceptable.")
     now, until = datetime.now(timezone.utc).isoformat(timespec="seconds"), until_date(args.until) if args.until else ""
@@ -72,10 +75,10 @@ def _run(args: argparse.Namespace) -> Result:
 
 
 def _found(result: Result, name: str) -> dict[str, str]:
-    """The types that a finding stands for, itself or those of an incident with that cause, with the worst severity of each."""
+    """The types that a name stands for, itself or those of an incident with that cause, with the worst severity of each."""
     every = [*result.anomalies, *result.machine]
     causes = {one.cause: {result.anomalies[number].type for number in one.anomalies} for one in result.incidents}
-    wanted = causes.get(name, {name})
+    wanted = {name} if any(one.type == name for one in every) else causes.get(name, set())
     found: dict[str, str] = {}
     for one in every:
         if one.type in wanted and found.get(one.type) != "critical":
@@ -85,6 +88,18 @@ def _found(result: Result, name: str) -> dict[str, str]:
         hint = did_you_mean(name, names) or (f" It has {', '.join(names[:8])}." if names else " It has no findings.")
         raise UsageError(f"{result.run.run_id} has no finding {name!r}.{hint}")
     return found
+
+
+def _new(result: Result, name: str, found: dict[str, str]) -> dict[str, str]:
+    """Of the types of a cause, those that are not acknowledged yet: the reason and the day of the others stay."""
+    from rldk.judge.acknowledgements import is_acknowledged
+
+    if name in found:
+        return found
+    left = {one.type for one in result.anomalies if not is_acknowledged(one, result.acknowledged)}
+    if not left & found.keys():
+        raise UsageError(f"All findings of {name} are acknowledged already. To change a reason, give the type of the finding.")
+    return {kind: severity for kind, severity in found.items() if kind in left}
 
 
 def _tell(args: argparse.Namespace, record: dict[str, Any], words: str) -> None:

@@ -209,15 +209,14 @@ def _scores(result: Result) -> list[str]:
 def _show_incident(out: Console, incident: Incident, result: Result) -> None:
     from rich.text import Text
 
-    from rldk.present.incidents import last_good, may_also_be, recovered
+    from rldk.present.incidents import accepted, last_good, may_also_be, recovered
     from rldk.present.verdicts import STYLES
 
     out.print()
     severity = (f"{incident.severity} ", STYLES[incident.severity])
     out.print(Text.assemble(severity, f"at step {incident.step}: ", (incident.title, "bold"), (recovered(incident), "green")))
-    if (ack := result.acknowledgement_of(incident)) is not None:
-        until = f" until {ack.until}" if ack.until else ""
-        out.print(f"  Acknowledged{until}: {clean(ack.reason, 300)}", style="dim")
+    for heading, reason in accepted(incident, result):
+        out.print(f"  {heading}: {clean(reason, 300)}", style="dim")
     for seen in incident.evidence:
         out.print(f"  {clean(seen, 300)}")
     if incident.rivals:
@@ -243,6 +242,7 @@ def _show_notes(out: Console, notes: list[str]) -> None:
 
 def _show_details(out: Console, result: Result) -> None:
     """What to expect, every anomaly, and the detectors that are inactive."""
+    from rldk.judge.acknowledgements import is_acknowledged
     from rldk.judge.outlook import outlook
 
     if sentences := outlook(result):
@@ -253,7 +253,8 @@ def _show_details(out: Console, result: Result) -> None:
         rows = []
         for found in result.anomalies:
             cleared = "" if found.cleared_index is None else str(found.cleared_index)
-            rows.append((str(found.step), str(found.index), found.severity, found.type, cleared))
+            known = " (acknowledged)" if is_acknowledged(found, result.acknowledged) else ""
+            rows.append((str(found.step), str(found.index), found.severity, f"{found.type}{known}", cleared))
         out.print()
         out.print(table(("step", "index", "severity", "type", "cleared at"), rows, right=("step", "index", "cleared at")))
     if result.coverage.inactive:
