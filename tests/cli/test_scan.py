@@ -384,7 +384,7 @@ def test_columns_that_found_no_place_are_named(tmp_path: Path, capsys: Capture, 
     text = {
         "csv": "\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]) + "\n",
         "json": json.dumps(rows),
-        "log": "".join(f"{({**row, 'epoch': 0.1})}\n" for row in rows),
+        "log": "".join(f"{ ({**row, 'epoch': 0.1}) }\n" for row in rows),
     }[suffix]
     path = tmp_path / f"run.{suffix}"
     path.write_text(text)
@@ -413,3 +413,16 @@ def test_beside_the_verdict_stand_recovery_worst_scores_coverage_and_the_machine
     assert "coverage weak: " in said and "checks could run; logging " in said
     assert said.index("Machine (not part of the verdict)") > said.index("What to do")
     assert "anomaly, recovered" in said, "the machine is not among the anomalies"
+
+
+def test_each_limit_that_was_crossed_is_named(make_log, tmp_path, capsys):
+    config, page, summary = tmp_path / "limits.yaml", tmp_path / "page.html", tmp_path / "summary.md"
+    config.write_text("limits:\n  clip_frac: {max: -1, severity: critical}\n  reward_mean: {min: 100, severity: critical}\n")
+    log = make_log("healthy")
+    assert main(["scan", log, "--config", str(config), "-v"]) == 1
+    said = capsys.readouterr().out
+    assert "limit crossed" in said and "user_limit_exceeded: clip_frac" in said and "user_limit_exceeded: reward_mean" in said
+    assert "many tokens reach the clip range" in said and "Compare samples with those of the best step" in said
+    main(["report", log, "--config", str(config), "-o", str(page), "--markdown", str(summary)])
+    for told in (said, page.read_text(), summary.read_text().replace("\\_", "_")):
+        assert "below your limit of 100" in told and "above your limit of -1" in told

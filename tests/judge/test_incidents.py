@@ -226,7 +226,7 @@ def test_a_cause_needs_its_own_sign() -> None:
 
 def test_what_no_cause_explains_is_named_after_itself() -> None:
     (incident,) = group_incidents([anomaly("user_limit_exceeded", 100)], 300)
-    assert (incident.cause, incident.title) == ("user_limit_exceeded", "user limit exceeded")
+    assert (incident.cause, incident.title) == ("user_limit_exceeded", "limit crossed")
     assert incident.rivals == []
     assert incident.advice == "Do about user_limit_exceeded."
 

@@ -110,8 +110,13 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
+_SPOKEN = {"user_limit_exceeded": "limit crossed"}  # a value below a minimum exceeds nothing
+
+
 def in_words(name: str) -> str:
     """An identifier as people say it: `kl_trend_anomaly` is `KL trend`."""
+    if name in _SPOKEN:
+        return _SPOKEN[name]
     words = name.removesuffix("_anomaly").split("_")
     return " ".join(word.upper() if word in ("kl", "eos") else word for word in words)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.text import in_words
+from rldk.detectors.run.user_limit import limited_metric
 from rldk.detectors.table import BY_TYPE
 from rldk.judge.incidents.causes import TITLES
 from rldk.judge.incidents.incident import Incident, worst_incident
@@ -37,20 +38,20 @@ class Moment:
 
 
 def story(incident: Incident, anomalies: Sequence[Anomaly], step_at: Callable[[int], int]) -> list[Moment]:
-    """What was seen, in the order in which it began: of each type the worst anomaly, since its first condition.
+    """What was seen, in the order in which it began: of each type and limit the worst anomaly, since its first condition.
 
     `anomalies` are all those of the run, and `step_at` tells the step of its event of a number.
     """
-    worst: dict[str, Anomaly] = {}
-    since: dict[str, int] = {}
+    worst: dict[tuple[str, str], Anomaly] = {}
+    since: dict[tuple[str, str], int] = {}
     for anomaly in (anomalies[number] for number in incident.anomalies):
-        known = worst.get(anomaly.type)
+        kind = anomaly.type, limited_metric(anomaly)
+        known = worst.get(kind)
         if known is None or (anomaly.severity == "critical" and known.severity != "critical"):
-            worst[anomaly.type] = anomaly
-        since[anomaly.type] = min(since.get(anomaly.type, anomaly.since), anomaly.since)
-    order = sorted(worst.values(), key=lambda anomaly: (anomaly.type != incident.first, since[anomaly.type], anomaly.index))
-    began = [step_at(since[anomaly.type]) for anomaly in order]
-    return [Moment(anomaly, step, anomaly is order[0]) for anomaly, step in zip(order, began, strict=True)]
+            worst[kind] = anomaly
+        since[kind] = min(since.get(kind, anomaly.since), anomaly.since)
+    order = sorted(worst, key=lambda kind: (kind[0] != incident.first, since[kind], worst[kind].index))
+    return [Moment(worst[kind], step_at(since[kind]), kind == order[0]) for kind in order]
 
 
 def subject(incident: Incident) -> str:

@@ -242,6 +242,7 @@ def _show_notes(out: Console, notes: list[str]) -> None:
 
 def _show_details(out: Console, result: Result) -> None:
     """What to expect, every anomaly, and the detectors that are inactive."""
+    from rldk.detectors.run.user_limit import limited_metric
     from rldk.judge.acknowledgements import is_acknowledged
     from rldk.judge.outlook import outlook
 
@@ -253,8 +254,9 @@ def _show_details(out: Console, result: Result) -> None:
         rows = []
         for found in result.anomalies:
             cleared = "" if found.cleared_index is None else str(found.cleared_index)
+            limit = f": {metric}" if (metric := limited_metric(found)) else ""
             known = " (acknowledged)" if is_acknowledged(found, result.acknowledged) else ""
-            rows.append((str(found.step), str(found.index), found.severity, f"{found.type}{known}", cleared))
+            rows.append((str(found.step), str(found.index), found.severity, f"{found.type}{limit}{known}", cleared))
         out.print()
         out.print(table(("step", "index", "severity", "type", "cleared at"), rows, right=("step", "index", "cleared at")))
     if result.coverage.inactive:

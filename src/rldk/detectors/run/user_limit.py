@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import nan
 from typing import ClassVar
 
+from rldk.core.anomaly import Anomaly
 from rldk.detectors.base import Clause, Detector, Finding, View
 
-__all__ = ["KL_UNITS", "UserLimit"]
+__all__ = ["KL_UNITS", "UserLimit", "limited_metric"]
 
 KL_UNITS = {"kl_per_token": "token", "kl_per_sequence": "sequence"}
 """Limits of the KL that state their unit. A KL that is logged in the other unit is converted by the mean length of a response."""
@@ -100,3 +101,8 @@ class UserLimit(Detector):
         if logged not in _WORDS or not length > 0.0:
             return nan
         return value / length if self.unit == "token" else value * length
+
+
+def limited_metric(anomaly: Anomaly) -> str:
+    """The metric whose limit was crossed; empty for an anomaly of another type. Each limit is a finding of its own."""
+    return next(iter(anomaly.evidence), "") if anomaly.type == UserLimit.type else ""

@@ -8,6 +8,7 @@ from typing import Any
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.text import in_words
+from rldk.detectors.run.user_limit import limited_metric
 from rldk.judge.incidents.advice import Setup, advice_for
 from rldk.judge.incidents.causes import CAUSES, Cause
 from rldk.judge.incidents.grouping import Group, group_anomalies
@@ -88,10 +89,16 @@ def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping
         first.type,
         _evidence(members),
         [rival.name for rival in ranked[1:4]],
-        advice_for(cause, first, good, setup) if cause else first.advice,
+        advice_for(cause, first, good, setup) if cause else _own_advice(first, members),
         good,
         _recovered_step(members, cleared_steps),
     )
+
+
+def _own_advice(first: Anomaly, members: Sequence[Anomaly]) -> str:
+    """The advice of what moved first; of several limits of the user, that of each."""
+    limits = [anomaly.advice for anomaly in members if limited_metric(first) and limited_metric(anomaly)]
+    return " ".join(dict.fromkeys((first.advice, *limits)))
 
 
 def _recovered_step(members: Sequence[Anomaly], cleared_steps: Mapping[int, int]) -> int | None:
@@ -133,13 +140,14 @@ def _weight(cause: Cause, kind: str, clauses: set[str]) -> float:
 
 
 def _evidence(members: Sequence[Anomaly]) -> list[str]:
-    """One sentence per type, in the order in which they came; for a warning that grew, the worst one and when it started."""
-    first: dict[str, Anomaly] = {}
-    worst: dict[str, Anomaly] = {}
+    """One sentence per type and limit, in their order; for a warning that grew, the worst one and when it started."""
+    first: dict[tuple[str, str], Anomaly] = {}
+    worst: dict[tuple[str, str], Anomaly] = {}
     for anomaly in members:
-        first.setdefault(anomaly.type, anomaly)
-        if anomaly.type not in worst or anomaly.severity == "critical" != worst[anomaly.type].severity:
-            worst[anomaly.type] = anomaly
+        kind = anomaly.type, limited_metric(anomaly)
+        first.setdefault(kind, anomaly)
+        if kind not in worst or anomaly.severity == "critical" != worst[kind].severity:
+            worst[kind] = anomaly
     return [
         f"step {first[kind].step}{'' if anomaly is first[kind] else f', critical at {anomaly.step}'}: {anomaly.message}"
         for kind, anomaly in worst.items()
