@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import rldk
 from rldk.core.event import Event
 from rldk.judge.config import ScanConfig
 from rldk.judge.coverage import CheckCoverage
@@ -60,3 +64,20 @@ def test_checks_of_preferences_are_not_held_against_training_on_rollouts() -> No
     found = judged(healthy("ppo", 60, 1)).coverage
     assert {"preference_unlearnt", "preference_degenerate"} <= {name for name, _ in found.inactive} & found.foreign
     assert found.best_missing is None or not found.best_missing[0].startswith("preference_")
+
+
+def test_a_log_of_supervised_training_gets_no_advice_on_what_to_log(tmp_path: Path) -> None:
+    log = tmp_path / "sft.jsonl"
+    log.write_text("".join(json.dumps({"step": n, "loss": 2.0 - 0.01 * n, "learning_rate": 1e-5}) + "\n" for n in range(60)))
+    (result,) = rldk.scan(log)
+    assert any("supervised training" in note for note in result.notes)
+    assert "would enable" not in result.coverage.sentence and result.coverage.to_dict()["best_missing"] is None
+
+
+def test_the_times_of_hugging_face_trainers_are_not_unrecognised(tmp_path: Path) -> None:
+    log, times = tmp_path / "run.jsonl", ("runtime", "samples_per_second", "steps_per_second")
+    rest = {f"{phase}_{name}": 1.5 for phase in ("eval", "eval_math", "train") for name in times}
+    rows = [{"step": n, "loss": 0.5, "reward": 0.1 * n, "own_number": 1.0, **({} if n % 5 else rest)} for n in range(20)]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (result,) = rldk.scan(log)
+    assert list(result.coverage.unmapped) == ["own_number"]

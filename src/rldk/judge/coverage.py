@@ -28,8 +28,8 @@ class CheckCoverage:
 
     `metrics` maps each metric to the key it came from and `reductions` says over what it was reduced; `unmapped` are the
     keys that were not recognised. `inactive` lists the checks that could not run, each with what it lacks: of `a|b` one is
-    enough. `outcome` is whether a check of the reward or of preferences could run, and `foreign` are the inactive checks
-    that do not apply to this kind of training and are not counted.
+    enough. `outcome` is whether a check of the reward or of preferences could run, `foreign` are the inactive checks
+    that do not apply to this kind of training and are not counted, and a `supervised` training has nothing more to log.
     """
 
     metrics: Mapping[str, str]
@@ -39,6 +39,7 @@ class CheckCoverage:
     reductions: Mapping[str, str] = field(default_factory=dict)
     unmapped: Sequence[str] = ()
     foreign: frozenset[str] = frozenset()
+    supervised: bool = False
 
     @property
     def active(self) -> int:
@@ -66,7 +67,10 @@ class CheckCoverage:
 
     @property
     def best_missing(self) -> tuple[str, int] | None:
-        """The one metric whose logging would enable most of the inactive checks, and how many; `None` if no single one would."""
+        """The one metric whose logging would enable most of the inactive checks, and how many; `None` if no single one would,
+        or if the training is supervised: it has no KL, no reward and no rollouts."""
+        if self.supervised:
+            return None
         enabled: dict[str, int] = {}
         for missing in self._lacking:
             for name in missing[0].split("|") if len(missing) == 1 else ():
@@ -106,6 +110,7 @@ def coverage_of(
     metrics: Mapping[str, str] | None = None,
     reductions: Mapping[str, str] | None = None,
     unmapped: Sequence[str] | None = None,
+    supervised: bool = False,
 ) -> CheckCoverage:
     """The coverage of what an engine has seen; where nobody says from which key a metric came, it came under its own name."""
     inactive = engine.inactive()
@@ -117,7 +122,7 @@ def coverage_of(
         unmapped = sorted(name for name in metrics if entry_of(name) is None)
     types = list(dict.fromkeys(detector.type for detector in active))
     outcome = any(detector.family in _OUTCOME for detector in active)
-    return CheckCoverage(metrics, types, inactive, outcome, reductions or {}, unmapped, _foreign(engine, lacking))
+    return CheckCoverage(metrics, types, inactive, outcome, reductions or {}, unmapped, _foreign(engine, lacking), supervised)
 
 
 def _foreign(engine: Engine, lacking: set[str]) -> frozenset[str]:

@@ -162,7 +162,8 @@ def result_of(judge: Judge, run: Run | None = None, setup: Setup | None = None) 
     if run is None:
         coverage = coverage_of(engine)
     else:
-        coverage = coverage_of(engine, run.coverage.metrics, run.coverage.reductions, run.coverage.unmapped)
+        known = run.coverage
+        coverage = coverage_of(engine, known.metrics, known.reductions, known.unmapped, run.kind == "supervised")
     verdict, reason = verdict_of(engine, anomalies, coverage)
     found = Result(
         engine, verdict, state_of(verdict, anomalies), reason, {}, {}, anomalies,

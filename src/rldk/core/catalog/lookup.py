@@ -271,11 +271,16 @@ def _not_judged(framework: str) -> re.Pattern[str] | None:
     return re.compile("|".join(re.escape(key).replace(r"\*", ".*").replace(r"\?", ".") for key in known)) if known else None
 
 
+_TIMES = re.compile(r"(eval|train|test|predict)[_/]((.+_)?(runtime|(samples|steps)_per_second|model_preparation_time)|.+_flos)")
+"""What every trainer of Hugging Face logs about the speed of an evaluation or of the run."""
+
+
 @lru_cache(maxsize=8192)
 def is_not_judged(key: str, framework: str | None) -> bool:
     """Whether a framework is known to log a key that carries no judgement, with or without a tracker's prefix."""
     known = None if framework is None else _not_judged(framework)
-    return known is not None and any(known.fullmatch(variant) for variant in _variants(without_blanks(key)))
+    variants = _variants(without_blanks(key))
+    return any(_TIMES.fullmatch(variant) or (known is not None and known.fullmatch(variant)) for variant in variants)
 
 
 @lru_cache(maxsize=8192)
