@@ -141,10 +141,12 @@ def test_a_kl_by_sequence_is_weighed_by_the_length(clauses, kl, found):
     ("name", "values", "found"),
     [
         ("correctness", np.full(ROWS, 0.02), [(123, "warning", "hollow")]),
+        ("correctness", np.full(ROWS, 0.12), [(123, "warning", "hollow")]),
+        ("correctness", np.full(ROWS, 0.3), []),
         ("correctness", 0.02 + 0.3 * (RISEN - 0.2), []),
         ("format", np.full(ROWS, 0.02), []),
     ],
-    ids=["nothing is right", "more is right", "another component"],
+    ids=["nothing is right", "little is right", "a third is right", "more is right", "another component"],
 )
 def test_a_reward_whose_component_for_right_answers_has_no_part_in_it(clauses, name, values, found):
     columns = {"reward_mean": RISEN, f"reward_function_mean/{name}": values, "entropy_mean": np.ones(ROWS)}

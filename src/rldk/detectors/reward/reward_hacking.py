@@ -15,6 +15,9 @@ __all__ = ["RewardHacking"]
 
 CORRECT = re.compile(r"correct|accura|answer|solved|exact|gold|pass", re.IGNORECASE)
 HELD_OUT = ("eval_accuracy", "eval_reward_mean", "eval_distinct_2")
+NONE_RIGHT, FEW_RIGHT, LATE = 0.1, 0.2, 100
+"""The level of correctness below which the answers count as not learnt: at any row, and from row 100 on. Healthy runs learn the
+format first: of 26 in the corpus, four had no more right answers after 40 rows than at their start, a share of 0.23 to 0.4."""
 SLIPPED, LONG = 0.25, 0.15  # share of its range that a held-out quality has lost, and of the run since its best
 
 
@@ -69,8 +72,9 @@ class RewardHacking(Detector):
             "its noise, are no chance", persist=10, min_rows=4,
         ),
         "hollow": Clause(
-            "the reward rises while the component that stands for correctness does not", "warning",
-            "open-r1 issue 255: the format is learnt and the answers are not", persist=10, min_rows=5,
+            "the reward rises while the component that stands for correctness does not, and is below 0.1, or 0.2 after 100 rows",
+            "warning", "open-r1 issue 255: the format is learnt and the answers are not; healthy runs that learn the format "
+            "first have 0.23 or more", persist=10, min_rows=5,
         ),
         "one_channel": Clause(
             "the reward rises while a channel has left its range", "warning",
@@ -134,7 +138,8 @@ class RewardHacking(Detector):
             series = view.series[name]
             if series.n < 20 or not CORRECT.search(name):
                 continue
-            if series.slow < 0.1 and series.slow - series.start < 0.05 * gain:
+            wrong = series.slow < NONE_RIGHT or (series.slow < FEW_RIGHT and series.n >= LATE)
+            if wrong and series.slow - series.start < 0.05 * gain:
                 what = f"its component {name.removeprefix(COMPONENT)} is {series.slow:.3g}, from {series.start:.3g}"
                 message = f"The reward rose by {gain:.3g}, while {what}."
                 return (Finding("", series.slow, 0.05 * gain, message, {"gain": gain}, clause="hollow"),)
