@@ -136,7 +136,8 @@ def test_margins_alone_show_whether_anything_is_learnt(told, mean, found):
 
 
 @pytest.mark.parametrize(
-    ("fallen", "found"), [(-84.0, [("note", "sinking")]), (-110.0, [("warning", "sinking")]), (-170.0, [("critical", "displaced")])]
+    ("fallen", "found"),
+    [(-84.0, [("note", "sinking")]), (-110.0, [("warning", "sinking")]), (-170.0, [("critical", "displaced")])],
 )
 def test_chosen_answers_may_become_unlikely_while_their_order_is_learnt(told, fallen, found):
     """Recipes with a beta of 0.01 halve and more than halve their log-probability, and are fine."""
