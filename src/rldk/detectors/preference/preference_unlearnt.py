@@ -127,7 +127,7 @@ class PreferenceUnlearnt(Detector):
             found += self._undecided(view, accuracy.later, view.first(*PREFERENCE_LOSSES).later)
         elif warm:
             found += self._no_margin(view)
-        if accuracy.n >= EARLY:
+        if accuracy.n >= 2 * EARLY:  # the first rows have no weight in the slow mean any more
             found += self._unlearns(accuracy)
         if view.get("eval_preference_accuracy").n >= EVALUATIONS:
             found += self._held_out(view)
