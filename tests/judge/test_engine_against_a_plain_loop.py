@@ -15,8 +15,9 @@ from rldk.core.anomaly import Anomaly, Note
 from rldk.core.event import Event
 from rldk.detectors.base import View
 from rldk.detectors.table import DETECTORS
-from rldk.judge.engine import KNOBS, Engine, knobs_of
+from rldk.judge.engine import Engine
 from rldk.judge.incidents.onset import Recent
+from rldk.judge.logged_knobs import KNOBS, knobs_of
 from rldk.signals.reward import CHANNELS, COMPONENT, SCORES, RewardSignal
 from rldk.signals.series import ALIKE, EARLY, RECENT, Series, SeriesByName
 from rldk.testing.streams import FAULTS, PROFILES, faulty, healthy

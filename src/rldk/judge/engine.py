@@ -13,6 +13,7 @@ from rldk.detectors.base import Detector, Finding, View
 from rldk.detectors.table import DETECTORS
 from rldk.judge.alerts import ALERTS, PASSING, Alert, alerts_in
 from rldk.judge.incidents.onset import Recent
+from rldk.judge.logged_knobs import KNOBS, knobs_of
 from rldk.runs.canonical import prefix_held_out
 from rldk.signals.reward import CHANNELS, COMPONENT, SCORES
 from rldk.signals.series import Series, SeriesByName, update_all
@@ -21,17 +22,12 @@ __all__ = ["Engine", "OnError"]
 
 _MOST_PLANS = 1024
 _BACK = 4
-_MOST_FAULTS = 3  # errors of a detector after which it is dropped
-_FAULTS_APART = 100  # events after which an earlier error no longer counts
+_MOST_FAULTS, _FAULTS_APART = 3, 100  # errors after which a detector is dropped, and events after which one no longer counts
 _MOST_STEPS_A_ROW = 50.0  # above this, a step is not an update but a sample or a token
 
 OnError = Callable[[Detector, BaseException], None]
 _Look = Callable[[View], Sequence[Finding] | Finding | None]
 _Plan = tuple[list[tuple[str, Series]], list[tuple[_Look, Detector]]]
-
-KNOBS = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
-"""What advice may name: the values it would have the user change, as they were when the defect was raised."""
-_RATES = ("lr", "policy_lr", "value_lr")
 
 
 class Engine:
@@ -179,10 +175,9 @@ class Engine:
         for anomaly in gone:
             anomaly.cleared_index = self.events
             self.cleared_steps[self.events] = step
+        self._over[key] = [] if taken_back else gone
         if taken_back:
             self.anomalies = [anomaly for anomaly in self.anomalies if not any(anomaly is one for one in gone)]
-        else:
-            self._over[key] = gone
 
     def _reopen(self, key: str, severity: str) -> None:
         """A defect has returned so soon, or so often, that it counts as the one that was cleared: that one stands again."""
@@ -190,8 +185,8 @@ class Engine:
         same = [anomaly for anomaly in over if anomaly.severity == severity] or over
         for anomaly in same:
             anomaly.cleared_index = None
+            self._open.setdefault(key, []).append(anomaly)
         self._over[key] = [anomaly for anomaly in over if anomaly.cleared_index is not None]
-        self._open.setdefault(key, []).extend(same)
 
     def supplement(self, event: Event, on_error: OnError | None = None) -> list[Anomaly]:
         """Take more of the step that was observed last: it stays one event, as the rows of a step in a log are one."""
@@ -321,16 +316,5 @@ class Engine:
         self._recent.load_state_dict(state["recent"])
         self.cleared_steps = dict(state.get("cleared_steps", ()))
         self._passing = dict(state.get("passing", {}))
-        self._open, self._over = (
-            {key: [self.anomalies[number] for number in found] for key, found in state.get(name, {}).items()}
-            for name in ("open", "over")
-        )
-
-
-def knobs_of(series: SeriesByName) -> dict[str, float]:
-    """The settings as they were logged last; of a learning rate that was higher, also the highest so far (`lr_highest`)."""
-    found = {name: series[name].last for name in KNOBS if name in series and series[name].n}
-    for name in _RATES:
-        if name in found and (highest := max(series[name].first, series[name].high)) > found[name]:
-            found[f"{name}_highest"] = highest
-    return found
+        self._open = {key: [self.anomalies[number] for number in found] for key, found in state["open"].items()}
+        self._over = {key: [self.anomalies[number] for number in found] for key, found in state.get("over", {}).items()}

@@ -76,8 +76,8 @@ def test_lengths_are_in_tokens_only_where_the_policy_is_a_language_model(judge, 
 def test_growth_that_no_longer_ends_is_critical_however_the_reward_rises(told):
     growing = {"rollout_length_mean": 100.0 * np.exp(AT / 100.0), "truncated_frac": np.clip(AT / 250.0, 0.0, 1.0)}
     found = told(LengthRunaway(), {**growing, "reward_mean": RISING})
-    warning, critical = found
-    assert warning == (at(LengthRunaway, "grown", 151), "warning", "grown"), "half of the responses are cut off by then"
+    note, critical = found
+    assert note == (at(LengthRunaway, "reasoning", 151), "note", "reasoning")
     assert critical == (at(LengthRunaway, "with_damage", 227), "critical", "with_damage")
 
 

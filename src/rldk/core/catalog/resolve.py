@@ -228,12 +228,11 @@ def _route(name: str, key: Key, parts: tuple[str, ...], per: str) -> Route:
 def _place_in_row(key: str, framework: str | None, present: frozenset[str]) -> Place | None:
     """Where a key goes in the company of the others: beside `kl_ref`, a bare `kl` is the KL of the update.
 
-    `reward_acc` or `acc` beside margins is the share of pairs in the right order; by itself it may be a reward function, or the
-    share of right answers.
+    `acc` beside margins is the share of pairs in the right order; by itself it may be the share of right answers.
     """
     place = locate(key, framework)
-    named = place is None or place.metric == "accuracy"
-    if named and normalise(key).removeprefix("train_") in _OF_PAIRS and any(map(_is_of_pairs, present)):
+    named = (place is None or place.metric == "accuracy") and normalise(key).removeprefix("train_") in _OF_PAIRS
+    if named and any(map(_is_of_pairs, present)):
         return Place("preference_accuracy", Key(key), "sequence", 50)
     if place is None or place.metric != "kl_mean" or key.rsplit("/", 1)[-1].lower() != "kl":
         return place
@@ -250,9 +249,7 @@ def _is_of_pairs(key: str) -> bool:
 def _held_out(bare: str, framework: str | None) -> Place | None:
     """Where a metric of held-out data goes: the same metric, with `eval_` before its name."""
     place = locate(bare, framework) or locate(_last_words(bare), None)
-    if place is None:
-        return None
-    return Place(f"eval_{place.metric}", place.key, place.per, place.rank)
+    return Place(f"eval_{place.metric}", place.key, place.per, place.rank) if place is not None else None
 
 
 def _last_words(bare: str) -> str:

@@ -7,12 +7,11 @@ from typing import ClassVar
 
 from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, ending_share, harm, writes_text
+from rldk.signals.channels import CHANNEL_METRICS, harm, writes_text
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["LengthRunaway"]
 
-CUT = 0.15  # share of responses that no longer end: twice the standard error of 64 responses
 NOISE = 3.0  # times the spread of the first lengths by which responses must be longer
 
 
@@ -67,9 +66,7 @@ class LengthRunaway(Detector):
         message = f"{what} have grown from {usual:.4g} to {length.level:.4g}{unit} on average"
         evidence = {"length_start": usual, "length": length.level}
         limit = self.factor * usual
-        now, best = ending_share(view)
-        fits = best - now < CUT  # reasoning that helps ends by itself
-        clause = "reasoning" if fits and not damaged and view.reward.improves(score_of(view)) else "grown"
+        clause = "reasoning" if not damaged and view.reward.improves(score_of(view)) else "grown"
         found = [Finding("", length.level, limit, f"{message}.", evidence, clause=clause)]
         if damaged:
             text = f"{message}, while {listed(damaged)}."

@@ -9,7 +9,7 @@ from rldk.core.anomaly import SEVERITIES
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.detectors.base import COMMON_SETTINGS, NOTE, SECTIONS, Detector, View
-from rldk.judge.engine import KNOBS
+from rldk.judge.logged_knobs import KNOBS
 from rldk.signals.series import Series, SeriesByName
 from rldk.testing.checks.trial_runs import Make, run, wild_streams
 
