@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rldk.core.anomaly import Anomaly
+from rldk.core.event import Event
 from rldk.forensics import ComprehensivePPOForensics, ComprehensivePPOMetrics
+from rldk.judge.config import ScanConfig
 from rldk.judge.scores.alarms import alarm, alarmed
 from rldk.judge.scores.formulas import PARTS, clip, combine, named, within
 
@@ -167,3 +169,14 @@ def test_the_worked_example_of_the_page_is_what_the_code_gives() -> None:
     }
     assert metrics.score_parts["kl_health"] == pytest.approx({"level": 0.8, "steadiness": 1.0, "trend": 1.0})
     assert metrics.score_parts["schedule_health"]["range"] == pytest.approx(5.5 / 12)
+
+
+def test_a_solved_task_needs_no_gradient() -> None:
+    """All answers are right, so nothing is left to learn: that is not ill health."""
+    judge = ScanConfig().judge()
+    for step in range(120):
+        right = min(0.2 + step / 60.0, 1.0)
+        metrics = {"reward_mean": right, "reward_std": (right * (1.0 - right)) ** 0.5, "grad_norm": 0.5 if right < 1.0 else 1e-4}
+        judge.take(Event(step, {**metrics, "kl_mean": 0.02 + 1e-4 * (step % 3), "entropy_mean": 0.5 + 0.01 * (step % 2)}))
+    scores = judge.result().scores
+    assert scores["overall_health"] > 0.9 and "gradient_health" not in scores

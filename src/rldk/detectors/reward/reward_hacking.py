@@ -10,6 +10,7 @@ from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, Sign, damage
 from rldk.signals.held_out import held_out_fall
 from rldk.signals.reward import COMPONENT
+from rldk.signals.series import EARLY, Series
 
 __all__ = ["RewardHacking"]
 
@@ -18,6 +19,7 @@ HELD_OUT = ("eval_accuracy", "eval_reward_mean", "eval_distinct_2")
 NONE_RIGHT, FEW_RIGHT, LATE = 0.1, 0.2, 100
 """The level of correctness below which the answers count as not learnt: at any row, and from row 100 on. Healthy runs learn the
 format first: of 26 in the corpus, four had no more right answers after 40 rows than at their start, a share of 0.23 to 0.4."""
+SURELY = 1.3  # noises of a row: four standard errors of a mean of twenty rows beside a median of twenty
 SLIPPED, LONG = 0.25, 0.15  # share of its range that a held-out quality has lost, and of the run since its best
 
 
@@ -75,6 +77,11 @@ class RewardHacking(Detector):
             "the reward rises while the component that stands for correctness does not, and is below 0.1, or 0.2 after 100 rows",
             "warning", "open-r1 issue 255: the format is learnt and the answers are not; healthy runs that learn the format "
             "first have 0.23 or more", persist=10, min_rows=5,
+        ),
+        "answers_worse": Clause(
+            "the reward rises while the component that stands for correctness falls", "warning",
+            "definition: what the reward stands for falls while the reward rises; a quarter of it, and four standard errors of a "
+            "mean of twenty rows beside a median of twenty", persist=10, min_rows=5,
         ),
         "one_channel": Clause(
             "the reward rises while a channel has left its range", "warning",
@@ -138,6 +145,10 @@ class RewardHacking(Detector):
             series = view.series[name]
             if series.n < 20 or not CORRECT.search(name):
                 continue
+            if _has_fallen(series):
+                now = f"its component {name.removeprefix(COMPONENT)} fell from {series.base:.3g} to {series.slow:.3g}"
+                message = f"The reward rose by {gain:.3g}, while {now}."
+                return (Finding("", series.slow, series.base, message, {"gain": gain}, clause="answers_worse"),)
             wrong = series.slow < NONE_RIGHT or (series.slow < FEW_RIGHT and series.n >= LATE)
             if wrong and series.slow - series.start < 0.05 * gain:
                 what = f"its component {name.removeprefix(COMPONENT)} is {series.slow:.3g}, from {series.start:.3g}"
@@ -154,3 +165,11 @@ class RewardHacking(Detector):
             if fall.lost > max(0.25 * abs(fall.best), 4.0 * fall.noise):
                 signs.append(Sign("held_out", f"held-out diversity fell from {fall.best:.3g} to {fall.now:.3g}"))
         return signs
+
+
+def _has_fallen(part: Series) -> bool:
+    """Whether fewer answers are right than in the first twenty rows: a quarter fewer, by a quarter of the spread of 0 and 1."""
+    before = part.base
+    if not 0.0 < before < 1.0 or part.n < 2 * EARLY:
+        return False
+    return before - part.slow > max(0.25 * before, 0.25 * (before * (1.0 - before)) ** 0.5, SURELY * part.noise)

@@ -8,7 +8,7 @@ from math import nan
 from rldk.core.anomaly import Anomaly
 from rldk.judge.engine import Engine
 from rldk.judge.scores.alarms import alarm, alarmed
-from rldk.judge.scores.overall import convergence, health, stability
+from rldk.judge.scores.overall import convergence, gradient_health, health, stability
 from rldk.judge.trackers.all_trackers import Trackers
 
 __all__ = ["named_scores"]
@@ -30,7 +30,7 @@ def named_scores(trackers: Trackers, engine: Engine, anomalies: Sequence[Anomaly
         "convergence_quality": convergence(advantages, engine, alarm(anomalies, "convergence_quality"))[0],
         "kl_health": under("kl_health", kl.kl_health_score if kl else nan),
         "schedule_health": under("schedule_health", kl.schedule_health_score if kl else nan),
-        "gradient_health": under("gradient_health", gradients.gradient_health_score if gradients else nan),
+        "gradient_health": under("gradient_health", gradient_health(gradients, engine)),
         "advantage_health": under("advantage_health", advantages.advantage_health_score if advantages else nan),
         "advantage_quality": under("advantage_quality", advantages.advantage_quality_score if advantages else nan),
         "length_bias": under("length_bias", length.length_bias_score if length else nan),

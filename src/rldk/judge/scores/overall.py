@@ -11,6 +11,7 @@ from rldk.judge.trackers.advantage_statistics import AdvantageStatisticsMetrics
 from rldk.judge.trackers.gradient_norms import GradientNormsMetrics
 from rldk.judge.trackers.kl_schedule import KLScheduleMetrics
 from rldk.judge.trackers.length_bias import LengthBiasMetrics
+from rldk.signals.reward import score_of
 from rldk.signals.series import RECENT, Series
 
 __all__ = ["FOLLOWED", "Scored", "convergence", "health", "stability"]
@@ -36,7 +37,7 @@ def health(
     trackers = (
         kl.kl_health_score if kl else nan,
         kl.schedule_health_score if kl else nan,
-        gradients.gradient_health_score if gradients else nan,
+        gradient_health(gradients, engine),
         advantages.advantage_health_score if advantages else nan,
         length.length_bias_score if length else nan,
     )
@@ -45,6 +46,12 @@ def health(
         score = 1.0
     score = alarmed(score, alarm)
     return score, (*trackers, alarm if score == score else nan)
+
+
+def gradient_health(gradients: GradientNormsMetrics | None, engine: Engine) -> float:
+    """The health of the gradients; NaN without any, and where the task is solved: nothing is left to learn, so there are none."""
+    solved = engine.view.reward.is_solved(score_of(engine.view))
+    return gradients.gradient_health_score if gradients is not None and not solved else nan
 
 
 def _judged(engine: Engine) -> bool:

@@ -16,7 +16,7 @@ POLICY: tuple[Cause, ...] = (
     ),
     Cause(
         "reward_exploited", "the reward is being exploited",
-        {"reward_hacking": 5.0, "reward_hacking.hollow": 6.0, "reward_hacking.entropy_alone": 1.0, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5,
+        {"reward_hacking": 5.0, "reward_hacking.hollow": 6.0, "reward_hacking.answers_worse": 6.0, "reward_hacking.entropy_alone": 1.0, "reward_saturation": 1.0, "length_bias": 0.7, "kl_explosion": 0.5,
          "entropy_collapse": 0.5, "held_out_collapse": 1.0, "held_out_collapse.overoptimised": 4.0, "eos_starvation.stopped": 0.7,
          "learning_rate_too_high": -5.0, "entropy_explosion": -4.0},
         "Read samples; go back to the last checkpoint with good held-out quality; fix what the reward misses, and raise "
