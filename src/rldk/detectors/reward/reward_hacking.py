@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import sqrt
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -172,4 +173,4 @@ def _has_fallen(part: Series) -> bool:
     before = part.base
     if not 0.0 < before < 1.0 or part.n < 2 * EARLY:
         return False
-    return before - part.slow > max(0.25 * before, 0.25 * (before * (1.0 - before)) ** 0.5, SURELY * part.noise)
+    return before - part.slow > max(0.25 * before, 0.25 * sqrt(before * (1.0 - before)), SURELY * part.noise)
