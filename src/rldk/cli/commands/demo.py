@@ -89,7 +89,11 @@ def _write(folder: Path, name: str, events: list[Event]) -> Path:
         event.model_info["run_id"] = name
         if event.step % _EVERY_SAMPLE == 0:
             event.extra["samples"] = _samples(event, broken=name == "broken" and event.step > ONSET)
-    events[0].model_info["config"] = {"learning_rate": 1e-5 if name == "healthy" else 5e-4, "kl_coef": 0.05, "seed": SEED}
+    rate = 1e-5 if name == "healthy" else 5e-4
+    highest = max(event.metrics["lr"] for event in events)
+    for event in events:
+        event.metrics["lr"] *= rate / highest  # the log has the schedule of the rate that was set
+    events[0].model_info["config"] = {"learning_rate": rate, "kl_coef": 0.05, "seed": SEED}
     path.write_bytes(b"".join(event.to_json() + b"\n" for event in events))
     _checkpoints(folder, name)
     return path
