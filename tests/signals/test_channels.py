@@ -106,5 +106,5 @@ def test_a_held_out_fall_is_that_of_the_last_three_values_against_the_best_level
     for index, value in enumerate([0.5, 0.52, 0.5, 0.51, 0.5, 0.3, 0.1, 0.2]):
         series.update(zero + value, index)
     fall = held_out_fall(series, has_zero=zero == 0.0)
-    assert (fall.best, fall.now, fall.lost) == pytest.approx((zero + 0.5, zero + 0.2, 0.3))
-    assert fall.size == pytest.approx(0.5 if zero == 0.0 else fall.whole)
+    assert (fall.best, fall.now, fall.lost) == pytest.approx((zero + 0.51, zero + 0.2, 0.31))
+    assert fall.size == pytest.approx(0.51 if zero == 0.0 else fall.whole)

@@ -30,12 +30,17 @@ class HeldOut:
 
 
 def held_out_fall(series: Series, has_zero: bool = True) -> HeldOut:
-    """The fall of a quality that is measured occasionally: the median of its last three values against its best level.
+    """The fall of a quality that is measured occasionally: the median of its last three values against its best.
+
+    The best is the highest median of three of the first twenty values, and of five later on.
 
     A third is added to the noise, because the best is the highest of many levels: with that, one in fifty series of pure
     chance (60 measurements of 16 questions) counts as a fall.
     """
     now, best = median(series.values()[-LATEST:]), max(series.high, series.first)
+    if LATEST <= series.n <= EARLY:  # of few measurements, medians of five leave out the best
+        early = series.early
+        best = max(best, *(median(early[start : start + LATEST]) for start in range(len(early) - LATEST + 1)))
     noise = series.noise
     if FEWEST <= series.n <= EARLY:  # a steady slide is not noise
         noise = min(noise, noise_of(series.early))
