@@ -14,9 +14,9 @@ from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "CHANNEL_METRICS", "LEARNS", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "ailing", "damage", "ending_share",
-    "harm", "is_on_policy", "policy_moves", "reward_has_fallen", "updates_are_undersized", "weights_stayed", "works",
-    "writes_text",
+    "CHANNEL_METRICS", "LEARNS", "LN2", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "ailing", "damage",
+    "ending_share", "harm", "is_on_policy", "length_words", "policy_moves", "reward_has_fallen", "updates_are_undersized",
+    "weights_stayed", "works", "writes_text",
 ]  # fmt: skip
 
 CHANNEL_METRICS = (
@@ -31,6 +31,7 @@ ON_POLICY = ("num_iterations", "mismatch_kl", "mismatch_logp_diff")
 """All metrics that `is_on_policy` reads."""
 PREFERENCE_LOSSES = ("loss", "dpo_loss")
 """The loss of a preference training: the whole of it, or that of the pairs alone where nothing else is logged."""
+LN2 = log(2.0)  # the loss of a pair whose answers have the same implicit reward, as before any training
 ENTROPY_GONE, ENTROPY_SHARE = 0.02, 0.1
 """Entropy (nats per token) and share of its start below which a policy writes one text. Healthy language models of public
 runs end between 0.006 and 2, but those below 0.02 started below 0.3."""
@@ -251,6 +252,11 @@ def _gradients(view: View) -> Sign | None:
     if grad.level < 1e-5 * grad.base:
         return Sign("gradients", f"gradient norm fell from {grad.base:.3g} to {grad.level:.2g}", strong=False)
     return None
+
+
+def length_words(view: View) -> tuple[str, str]:
+    """What has a length, and its unit, for messages: those of a language model are responses of tokens."""
+    return ("Responses", " tokens") if writes_text(view) else ("The lengths of rollouts", "")
 
 
 def writes_text(view: View) -> bool:

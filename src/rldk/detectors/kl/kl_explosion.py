@@ -64,7 +64,7 @@ class KlExplosion(Detector):
         ),
         "unit_unknown": Clause(
             "the KL is large for one per token, and small for one per response", NOTE,
-            "no log says otherwise; a policy 3 nats per token away earns no rising reward", persist=5, min_rows=3,
+            "definition: a policy 3 nats per token away is another model, which earns no rising reward", persist=5, min_rows=3,
         ),
         "lost_target": Clause(
             "the KL stays at ten times its target or more", "critical",

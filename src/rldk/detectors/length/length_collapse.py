@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, harm, writes_text
+from rldk.signals.channels import CHANNEL_METRICS, harm, length_words
 from rldk.signals.reward import SCORES, score_of
 from rldk.signals.series import RECENT
 
@@ -79,7 +79,7 @@ class LengthCollapse(Detector):
         damaged, score = harm(view, besides="length"), score_of(view)
         if not damaged and 0 < score.n < 2 * RECENT:
             return ()  # too few rows to see whether the reward rises
-        what, unit = ("Responses", " tokens") if writes_text(view) else ("The lengths of rollouts", "")
+        what, unit = length_words(view)
         message = f"{what} shrank from {start:.4g} to {length.level:.4g}{unit} on average"
         evidence = {"length_start": start, "length": length.level}
         threshold = self.share * start

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, harm, writes_text
+from rldk.signals.channels import CHANNEL_METRICS, harm, length_words
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["LengthRunaway"]
@@ -62,7 +62,7 @@ class LengthRunaway(Detector):
         if not length.level > max(self.factor * usual, usual + NOISE * length.scale) or not usual > 0.0:
             return ()
         damaged = harm(view, besides="length")
-        what, unit = ("Responses", " tokens") if writes_text(view) else ("The lengths of rollouts", "")
+        what, unit = length_words(view)
         message = f"{what} have grown from {usual:.4g} to {length.level:.4g}{unit} on average"
         evidence = {"length_start": usual, "length": length.level}
         limit = self.factor * usual

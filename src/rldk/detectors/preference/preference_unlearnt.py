@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
-from rldk.signals.channels import PREFERENCE_LOSSES
+from rldk.signals.channels import LN2, PREFERENCE_LOSSES
 from rldk.signals.reward import SLOW_NOISE
 from rldk.signals.series import EARLY, Series
 
@@ -23,11 +23,10 @@ BEYOND_NOISE = 3.0  # noises of a row: four standard errors of a difference betw
 USUAL_LOSS, UNUSUAL_LOSS = 1.5, 3.0
 """Shares of its size that the log-probability of chosen answers may lose while their order is learnt. Seven public runs of one
 recipe (a beta of 0.01, accuracies of 0.73 to 0.75) lose 0.77 to 1.32."""
-KNOWS_NOTHING = 0.693  # ln 2: the loss of a margin of zero
+WORSE = 1.1 * LN2  # held-out loss of a model that is worse than one without any training
 SURE = 2.0  # standard errors
 SLIPPED = 0.05  # share of held-out pairs by which the median of five evaluations must have fallen
 LEAD, SURELY_LOST = 0.1, 6.0  # lead over chance that counts as learnt, and standard errors of a fall
-WORSE = 1.1  # times that: more than the noise of an evaluation
 
 
 class PreferenceUnlearnt(Detector):
@@ -157,14 +156,14 @@ class PreferenceUnlearnt(Detector):
         """Whether pairs are learnt by heart: held-out ones are ordered by chance, and training data is ahead."""
         trained, held_out = view.get("preference_accuracy").later, view.get("eval_preference_accuracy")
         evaluated = view.get("eval_loss").level
-        known = held_out.n >= MORE_EVALUATIONS and evaluated > WORSE * KNOWS_NOTHING > view.first(*PREFERENCE_LOSSES).later
+        known = held_out.n >= MORE_EVALUATIONS and evaluated > WORSE and view.first(*PREFERENCE_LOSSES).later < LN2
         fell = held_out.high - held_out.level
         if known and fell > SLIPPED and not held_out.level < CHANCE:
             message = (
                 f"Held-out pairs in the right order fell from {held_out.high:.0%} to {held_out.level:.0%}, and their loss rose "
                 f"to {evaluated:.3g}; it is 0.693 without any training."
             )
-            return [Finding("", evaluated, WORSE * KNOWS_NOTHING, message, {"fell": fell}, clause="held_out_slips")]
+            return [Finding("", evaluated, WORSE, message, {"fell": fell}, clause="held_out_slips")]
         if not held_out.level < CHANCE:
             return []
         found = []
@@ -174,7 +173,7 @@ class PreferenceUnlearnt(Detector):
             found.append(Finding("", held_out.level, CHANCE, f"{said}.", evidence, clause="held_out_chance"))
         if known:
             message = f"{said}; the held-out loss is {evaluated:.3g}, and 0.693 without any training."
-            found.append(Finding("", evaluated, WORSE * KNOWS_NOTHING, message, evidence, clause="held_out_worse"))
+            found.append(Finding("", evaluated, WORSE, message, evidence, clause="held_out_worse"))
         return found
 
     def _displaced(self, view: View, chosen: Series) -> list[Finding]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import frexp, inf, log
+from math import frexp, inf
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
-from rldk.signals.channels import CHANNEL_METRICS, PREFERENCE_LOSSES, UNDERSIZED, policy_moves, updates_are_undersized, works
+from rldk.signals.channels import CHANNEL_METRICS, LN2, PREFERENCE_LOSSES, UNDERSIZED, policy_moves, updates_are_undersized, works
 from rldk.signals.kl import is_measured, is_off
 from rldk.signals.reward import SCORES
 from rldk.signals.series import Series
@@ -16,7 +16,6 @@ __all__ = ["PolicyFrozen"]
 
 FEW = 0.05  # share of the parameters
 ZERO = 1e-6  # nats: a smaller KL is rounding
-LN2 = log(2.0)
 GRADIENTS = ("policy_grad_norm", "grad_norm")
 NORMS, MAX_NORMS = 6, 64  # gradient norms from which it is known that they have 16 bits, and that are looked at
 UNSURE = 30.0  # updates to wait if a KL of zero may not have been measured: by then a reward that rises has shown it
