@@ -8,10 +8,10 @@ from functools import partial
 from rldk.core.catalog import entry_of
 from rldk.core.text import listed
 from rldk.runs.run import Run
+from rldk.signals.kl import UNITS
 
 __all__ = ["other_units", "why_unlike"]
 
-_PER = {"token": "token", "sequence": "response"}
 _KINDS = {"rl": "reinforcement learning", "preference": "preference training", "supervised": "supervised training"}
 
 
@@ -37,7 +37,7 @@ def why_unlike(groups: Mapping[str, Sequence[Run]], metrics: Sequence[str]) -> l
 
 
 def _per(metric: str, run: Run) -> str:
-    return _PER.get(run.coverage.reductions.get(metric, ""), "") if metric in run.columns else ""
+    return UNITS.get(run.coverage.reductions.get(metric, ""), "") if metric in run.columns else ""
 
 
 def _named(groups: Mapping[str, Sequence[Run]], what: Callable[[Run], str]) -> dict[str, list[str]]:

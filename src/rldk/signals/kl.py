@@ -9,8 +9,8 @@ from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "LIMIT", "USUAL_SEQUENCE", "USUAL_TOKEN", "KlLevel", "adapts", "coefficient", "in_numbers", "is_assumed", "is_measured",
-    "is_off", "kl_level", "target_of", "unit_of",
+    "LIMIT", "UNITS", "USUAL_SEQUENCE", "USUAL_TOKEN", "KlLevel", "adapts", "coefficient", "in_numbers", "is_assumed",
+    "is_measured", "is_off", "is_unstated", "kl_level", "target_of", "unit_of",
 ]  # fmt: skip
 
 UNITS = {"token": "token", "sequence": "response"}
