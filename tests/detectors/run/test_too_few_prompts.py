@@ -25,6 +25,16 @@ def test_a_data_set_that_repeats_itself_is_a_note(told):
     assert told(TooFewPrompts(), data(0.02, 10.0)) == []
 
 
+def test_pairs_of_a_data_set_that_repeats_itself_are_learnt_by_heart(told):
+    def said(share: float, accuracy: float, loss: float) -> list[str]:
+        rows = {"distinct_prompts_frac": share, "dataset_size": 800.0, "preference_accuracy": accuracy, "loss": loss}
+        return [clause for _, _, clause in told(TooFewPrompts(), {name: np.full(30, value) for name, value in rows.items()})]
+
+    assert said(0.02, 1.0, 0.05) == ["repeated", "by_heart"]
+    assert said(0.02, 1.0, 0.3) == said(0.02, 0.9, 0.05) == ["repeated"]
+    assert said(0.2, 1.0, 0.05) == []
+
+
 def test_a_whole_data_set_of_a_few_prompts_is_a_warning_at_once(told):
     def data(count: float, size: float) -> dict[str, np.ndarray]:
         return {"distinct_prompts_frac": np.full(5, count / size), "dataset_size": np.full(5, size)}

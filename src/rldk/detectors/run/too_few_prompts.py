@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import LN2
 
 __all__ = ["TooFewPrompts"]
 
 HANDFUL = 10  # different prompts in a data set that is twenty times as large
 ONE_OR_TWO = 2.5
 ROWS = 10  # rows after which the number of prompts is judged
+REPEATED = 0.05  # share of the records with different prompts: each prompt is there twenty times
+LEARNT, LEFT = 0.99, 0.1  # accuracy of pairs that are all in order, and the share of an untrained pair's loss that they have left
 MIN_RECORDS, MAX_RECORDS = 20, 1024  # records of a data set that is more than a handful, and that was looked at as a whole
 
 
@@ -20,7 +23,8 @@ class TooFewPrompts(Detector):
 
     What it catches: no more than four different prompts, in ten rows or in the whole data set; or no more than
         ten in a data set of at least 200 records. Critical where there are one or two and training continues. Where less than a
-        twentieth of the records have different prompts, a note.
+        twentieth of the records have different prompts, a note, and a warning once all pairs of such a data set are in order
+        with hardly any loss left.
     Why it matters: the policy learns these answers by heart, the reward rises, and nothing transfers to other prompts.
     When it misfires: a test of the set-up on a single prompt does this on purpose.
     What to do: check how the data set is built and shuffled, and that the right column is used as prompt.
@@ -32,7 +36,7 @@ class TooFewPrompts(Detector):
     family: ClassVar[str] = "run"
     needs: ClassVar = (("distinct_prompts", "distinct_prompts_frac"),)
     panels: ClassVar = ("reward",)
-    reads: ClassVar = ("dataset_size",)
+    reads: ClassVar = ("dataset_size", "preference_accuracy", "loss")
     advice: ClassVar[str] = "Check how the data set is built and shuffled, and that the right column is used as prompt."
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
@@ -46,6 +50,10 @@ class TooFewPrompts(Detector):
         "handful": Clause(
             "a data set of many records has no more than ten different prompts", "warning",
             "definition: each of them is seen over and over, and learnt by heart", min_rows=1,
+        ),
+        "by_heart": Clause(
+            "pairs of a data set that repeats its prompts twenty times or more are all in order, with hardly any loss left",
+            "warning", "definition: what has been seen twenty times within an epoch is learnt by heart first", persist=10,
         ),
         "repeated": Clause(
             "less than a twentieth of the records have different prompts", NOTE,
@@ -65,10 +73,19 @@ class TooFewPrompts(Detector):
         if MIN_RECORDS * HANDFUL <= size <= MAX_RECORDS and share * size <= HANDFUL + 0.5:
             message = f"The data set has {share * size:.0f} different prompts in {size:.0f} records."
             return (Finding("", share * size, HANDFUL, message, clause="handful"),)
-        if share < 0.05 and size >= MIN_RECORDS:
-            message = f"{share:.1%} of the records of the data set have different prompts."
-            return (Finding("", share, 0.05, message, clause="repeated"),)
+        if share < REPEATED and size >= MIN_RECORDS:
+            return self._repeated(view, share)
         return ()
+
+    @staticmethod
+    def _repeated(view: View, share: float) -> Sequence[Finding]:
+        accuracy, loss = view.get("preference_accuracy"), view.get("loss")
+        message = f"{share:.1%} of the records of the data set have different prompts"
+        found = [Finding("", share, REPEATED, f"{message}.", clause="repeated")]
+        if accuracy.ready and loss.ready and accuracy.level > LEARNT and loss.level < LEFT * LN2:
+            message += f", and all pairs are in order at a loss of {loss.level:.2g}: they are learnt by heart."
+            found.append(Finding("", share, REPEATED, message, clause="by_heart"))
+        return found
 
     def _few(self, prompts: float, message: str) -> Sequence[Finding]:
         clauses = ("few", "one_or_two") if prompts < ONE_OR_TWO else ("few",)
