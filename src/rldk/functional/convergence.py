@@ -16,13 +16,12 @@ SHORTEST, LONGEST = 1 / 20, 20.0  # time constants that are tried, as shares of 
 TRIED = 60
 SETTLED = 0.95  # share of the way to its level at which a curve counts as settled
 SHARE, FEWEST = 5, 5  # the level now is the mean of the last fifth of the points, at least five
-OF_SPREAD, OF_WAY = 0.25, 0.1  # what is added to the error: shares of the spread so far, and of the way that the curve still has
+OF_SPREAD = 0.25  # what is added to the error: this share of the spread so far
 LARGEST = 1e150  # values beyond it have no square that is a number, and count as not finite
-BELOW, ABOVE = 0.0, 2.8
-"""The 80 % interval of a curve that moves, in standard errors from the level now, in the direction of its course: healthy runs
-go on more often than they stop. Quantiles of the healthy runs of the tune split; `benchmarks/detection/forecast.py` checks them
-over the whole corpus."""
-AROUND = 1.6  # the same for a curve without a course, to both sides
+BOUNDS = {"rising": (0.2, 3.6), "falling": (0.2, 3.6), "settled": (0.0, 1.8), "flat": (-1.6, 1.6)}
+"""The 80 % interval for each course, in standard errors from the level now, in the direction of the course: healthy runs go on
+more often than they stop, and a settled curve creeps on. Quantiles of the healthy runs of the tune split;
+`benchmarks/detection/forecast.py` checks them over the whole corpus."""
 OFF_NOISE, OFF_RANGE = 4.0, 0.02
 """The last rows contradict a curve that is away from them by more than this many standard errors and this share of the range."""
 BY_CHANCE = 11.0  # times 1/n that a curve of three parameters explains of noise in one of a hundred cases (chi-square)
@@ -64,8 +63,8 @@ class Forecast:
 def forecast(steps: Sequence[float], values: Sequence[float], at: float) -> Forecast | None:
     """The level of a metric at a later step, with an 80 % interval; `None` where the points are too few to tell.
 
-    The interval starts from the level now. Its width comes from the noise between rows, the spread so far and the way that
-    the fitted curve still has. A metric that has stayed between 0 and 1 is taken to stay there.
+    The interval starts from the level now. Its width comes from the noise between rows and the spread so far, its
+    direction from the course of the fitted curve. A metric that has stayed between 0 and 1 is taken to stay there.
     """
     t, y = _finite(steps, values)
     share = _is_share(y)
@@ -74,15 +73,9 @@ def forecast(steps: Sequence[float], values: Sequence[float], at: float) -> Fore
         return None
     kept = _recent(y)
     level, spread, noise = float(y[-kept:].mean()), float(y.std()), _noise(y)
-    way = 0.0
-    if found.course in ("rising", "falling"):
-        way = (found.level if isfinite(found.level) else level + (level - float(y[0]))) - level
-    error = float(np.sqrt(2.0 * noise**2 / kept + (OF_SPREAD * spread) ** 2 + (OF_WAY * way) ** 2))
+    error = float(np.sqrt(2.0 * noise**2 / kept + (OF_SPREAD * spread) ** 2))
     sign = {"rising": 1.0, "falling": -1.0}.get(found.course, 1.0 if level > float(y.mean()) else -1.0)
-    moves = found.course != "flat"
-    near, far = (BELOW * sign, ABOVE * sign) if moves else (-AROUND, AROUND)
-    near, far = level + near * error, level + far * error
-    low, high = min(near, far), max(near, far)
+    low, high = sorted(level + sign * bound * error for bound in BOUNDS[found.course])
     if share:
         low, high = max(low, 0.0), min(high, 1.0)
     return Forecast(at, 0.5 * (low + high), low, high)
