@@ -119,6 +119,17 @@ def test_a_logged_target_has_a_ceiling_only(fires):
     assert fires(TargetRangeAnomaly(), columns, "sequence") == []
 
 
+def test_a_controller_on_its_way_is_a_note_while_the_reward_thrives(watch, fires):
+    target = {"kl_target": 0.1, "kl_target_tolerance": 0.05}
+    learns = {"kl_mean": np.full(ROWS, 0.3), "reward_mean": 1.0 - np.exp(-AT / 60.0) + noise(0.02) - 1.0}
+    rises = {**learns, "kl_coef": 0.1 * 1.001**AT}
+    assert fires(TargetRangeAnomaly(), rises, **target) == []
+    assert [note.clause for note in watch(TargetRangeAnomaly(), rises, **target).notes] == ["above"]
+    assert fires(TargetRangeAnomaly(), {**learns, "kl_coef": np.full(ROWS, 0.1)}, **target) == [(49, "warning")]
+    assert fires(TargetRangeAnomaly(), {**rises, "reward_mean": noise()}, **target) == [(49, "warning")]
+    assert fires(TargetRangeAnomaly(), {**rises, "eos_frac": np.where(AT < 10, 1.0, 0.0)}, **target) == [(49, "warning")]
+
+
 @pytest.mark.parametrize("kind", [KlTrendAnomaly, KlVolatilityAnomaly, TargetRangeAnomaly])
 @pytest.mark.parametrize("row", [70, 165, 178])
 def test_a_break_changes_nothing(watch, resumed, kind, row):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
+from rldk.signals.channels import CHANNEL_METRICS, works
 from rldk.signals.kl import coefficient, target_of
+from rldk.signals.reward import SCORES
 
 __all__ = ["TargetRangeAnomaly"]
 
@@ -17,8 +19,9 @@ class TargetRangeAnomaly(Detector):
         to get there. Where only the target is known, a KL above three times the target.
     Why it matters: the target states how far the policy may go. Above it the policy moves more freely than
         intended; below it the penalty holds back learning.
-    When it misfires: a target in another unit than the log (0.1 per token against a sum over the response) is never met; set
-        it in the unit of the log. Without a target this detector does not run.
+    When it misfires: while the controller raises its coefficient, the reward thrives and nothing is damaged, a KL above the
+        range is only a note: the controller is on its way. A target in another unit than the log (0.1 per token against a sum
+        over the response) is never met; set it in the unit of the log. Without a target this detector does not run.
     What to do: above the range raise the KL coefficient or let the controller act faster (a shorter horizon), below it
         lower the coefficient.
     References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences.
@@ -29,7 +32,7 @@ class TargetRangeAnomaly(Detector):
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
     panels: ClassVar = ("kl", "kl_coef")
-    reads: ClassVar = ("target_kl", "kl_coef")
+    reads: ClassVar = ("target_kl", *SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Raise the KL coefficient if the KL is above its range, lower it if below."
     persist: ClassVar[int] = 20
     clear: ClassVar[int] = 10
@@ -60,9 +63,16 @@ class TargetRangeAnomaly(Detector):
         limit = high if above else low
         message = f"KL is {kl.level:.3g}, {'above' if above else 'below'} {limit:.3g}; its target is {target:.3g}."
         evidence = {"kl": kl.level, "target": target}
-        return Finding("", kl.level, limit, message, evidence, clause="above" if above else "below")
+        severity = NOTE if above and _answers(view) and works(view) else ""
+        return Finding(severity, kl.level, limit, message, evidence, clause="above" if above else "below")
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.value > finding.threshold:
             return f"Raise the KL coefficient{coefficient(view)}, or let the controller act faster (a shorter horizon)."
         return f"Lower the KL coefficient{coefficient(view)}."
+
+
+def _answers(view: View) -> bool:
+    """Whether the controller has raised the coefficient since the start, and has not lowered it again."""
+    coef = view.get("kl_coef")
+    return coef.ready and coef.level > coef.start > 0.0 and coef.level >= coef.later
