@@ -81,3 +81,11 @@ def test_cut_off_at_every_byte(text_log: Any) -> None:
 @pytest.mark.parametrize("other", ["{'loss': 1.0}\n", "step,loss\n1,2\n", "step=1 loss=2\n", "[1, 2, 3]", "{}", "[]", '"text"'])
 def test_other_text_is_declined(text_log: Any, other: str) -> None:
     assert not JsonDocumentAdapter(text_log.write(other)).can_handle()
+
+
+def test_rows_of_one_line_each_in_a_document_over_lines(text_log: Any) -> None:
+    rows = ",\n".join(f'      {{"iteration": {n},  "reward_mean": 0.{n}, "kl": 0.01}}' for n in (1, 2, 3))
+    text = f'{{\n  "config": {{"lr": 1e-5}},\n  "training": {{\n    "log": [\n{rows}\n    ]\n  }}\n}}\n'
+    run = text_log.run(text, "json")
+    assert run.steps.tolist() == [1, 2, 3]
+    assert text_log.values(run, "reward_mean") == [0.1, 0.2, 0.3]

@@ -22,7 +22,7 @@ STEP_KEYS = (
     "step", "global_step", "train/global_step", "training/global_step", "trainer/global_step", "training/step", "train/step",
     "global_step/max_steps", "current_steps", "Step", "rollout/step", "iteration", "iter", "update", "round",
     "Iteration", "Iter", "Update", "Round", "#", "步数", "训练步数", "迭代",
-    "time/total_timesteps", "timesteps_total", "num_timesteps", "progress/batch", "training_step", "train_step",
+    "time/total_timesteps", "timesteps_total", "num_timesteps", "timesteps", "progress/batch", "training_step", "train_step",
     "train_steps", "optimizer_step", "update_step", "_step",
 )  # fmt: skip
 """Keys that hold the step, best first; W&B's own `_step` counts calls and comes last."""

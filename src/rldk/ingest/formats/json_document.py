@@ -40,7 +40,10 @@ def looks_like_document(source: Source) -> bool:
     start = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if start == b"[":
         return True
-    return start == b"{" and len(source.head_objects) <= 1 and (not source.head_objects or len(source.head_lines) == 1)
+    if start != b"{":
+        return False
+    opens = source.head_lines[0].strip() == b"{"  # a brace on a line of its own: rows with one line each may be inside
+    return opens or not source.head_objects or len(source.head_lines) == len(source.head_objects) == 1
 
 
 def rows_of(document: Any) -> list[Mapping[str, Any]] | None:
