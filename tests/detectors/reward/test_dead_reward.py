@@ -222,3 +222,11 @@ def test_without_a_gradient_in_the_log_it_takes_eight_rows_without_a_spread(told
     alternating = {"reward_mean": np.where(AT[:10] % 3, 6.5, -1.5), "reward_std": np.zeros(10)}
     assert told(DeadReward(), alternating) == [(9, "warning", "never_any")]
     assert told(DeadReward(), {name: values[:8] for name, values in alternating.items()}) == []
+
+
+def test_groups_that_begin_to_differ_after_a_dead_start_are_not_critical(clauses):
+    """A hard task scores nothing at first: a row with a spread now and then is the first success."""
+    first = np.where(np.isin(AT, (12, 16, 17, 18)), 0.75, np.where(AT < 19, 1.0, 0.25))
+    assert clauses(DeadReward(), {"reward_zero_std_frac": first}) == []
+    late = np.where(AT < 60, 0.3, np.where(np.isin(AT, (70, 74)), 0.75, 1.0))  # groups that had a spread have lost it
+    assert clauses(DeadReward(), {"reward_zero_std_frac": late}) == [(89, "critical", "dead_groups")]

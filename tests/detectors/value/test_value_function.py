@@ -131,6 +131,12 @@ def test_a_value_head_that_starts_far_too_large(told, rows, found):
     assert told(ValueUnexplained(), {"explained_variance": explained}) == ([(11, "warning", "far_off_at_first")] if found else [])
 
 
+def test_values_that_approach_the_returns_are_not_far_off(told):
+    """A fresh head of a large model starts far too low, and halves its error every other row."""
+    assert told(ValueUnexplained(), {"explained_variance": 0.2 - 1400.0 * 0.65**AT}) == []
+    assert told(ValueUnexplained(), {"explained_variance": 0.2 - 70.0 * 0.95**AT})[0] == (11, "warning", "far_off_at_first")
+
+
 def test_one_that_forgets(judge):
     explained = np.select([AT < 250, AT < 330], [0.5, -0.2], 0.4)
     (anomaly,) = judge(ValueUnexplained(), {"explained_variance": explained})

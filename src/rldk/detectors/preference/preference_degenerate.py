@@ -13,7 +13,7 @@ __all__ = ["ABSURD_BETA", "PreferenceDegenerate"]
 
 FLAT = 1e-3  # loss at which a sigmoid is flat: a margin of seven
 ABSURD_BETA = 5.0  # ten times the largest of recipes
-LOPSIDED, CHOSEN_UNLIKELY = 6.0, 2.0  # ratios of log-probabilities: either way, and of chosen answers to rejected ones
+LOPSIDED, CHOSEN_UNLIKELY = 6.0, 2.2  # ratios of log-probabilities: either way, and of chosen answers to rejected ones
 RANDOM = 0.8  # share of the log-probability of random tokens
 TOGETHER = 1.0  # implicit reward of rejected answers
 PER_SEQUENCE = 5.0  # negative log-probability above which it is a sum over tokens
@@ -77,10 +77,10 @@ class PreferenceDegenerate(Detector):
             persist=20, min_rows=8,
         ),
         "lopsided": Clause(
-            "before training rejected answers had six times the negative log-probability of chosen ones, or chosen ones twice "
-            "that of rejected ones", "warning",
+            "before training rejected answers had six times the negative log-probability of chosen ones, or chosen ones 2.2 "
+            "times that of rejected ones", "warning",
             "length alone separates the pairs; 38 sound runs of the corpus start with chosen to rejected between 0.72 and 0.99, "
-            "and the most lopsided sound run in public with 0.24",
+            "and sound runs in public with 0.24 to 2.0",
             persist=2, min_rows=2,
         ),
         "as_random": Clause(

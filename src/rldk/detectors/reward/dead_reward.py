@@ -147,7 +147,7 @@ class DeadReward(Detector):
             found.append(Finding("", level, NO_ADVANTAGE, message, evidence, clause="dead_groups"))
         if dead:
             message = f"{groups.level:.0%} of the groups have responses that all score the same."
-            none = groups.level >= self.groups
+            none = groups.level >= self.groups and (groups.last >= self.groups or groups.low < self.groups)
             clauses = ("hardly_any_groups", "dead_groups") if none else ("hardly_any_groups",)
             found += [Finding("", groups.level, self.groups, message, evidence, clause=clause) for clause in clauses]
         return found

@@ -13,6 +13,7 @@ EVERY = 50
 EARLY = 30  # rows in which an untrained value head may be wrong by any amount
 FAR = -1.0
 FIRST, FAR_AT_FIRST = 8, -5.0  # rows in which a fresh value head finds the scale of the returns, unless it is far too large
+FINDS_IT = 0.6  # times the median of five rows: a last row above that shows that the values approach the returns
 
 
 class ValueUnexplained(Detector):
@@ -20,7 +21,8 @@ class ValueUnexplained(Detector):
 
     What it catches: an explained variance whose median over five rows is at or below zero for fifty consecutive rows, after
         the first 150, and has not risen by 0.05 in the last fifty to hundred rows. Fewer rows if a row stands for several
-        steps. Also one that stays below -1 after the first thirty rows, or below -5 after the first eight.
+        steps. Also one that stays below -1 after the first thirty rows, or below -5 after the first eight while it does not
+        rise quickly.
     Why it matters: at zero the values are no better than a constant, below zero they are worse: the advantages are as noisy
         as without a value function, or noisier, and its memory and time are wasted.
     When it misfires: the first hundred or so updates of an untrained value head are often below zero. A reward
@@ -81,7 +83,7 @@ class ValueUnexplained(Detector):
             return ()
         evidence = {"explained_variance": explained.level}
         if explained.n <= view.rows(EARLY, 10):
-            if explained.n <= FIRST or explained.level > FAR_AT_FIRST:
+            if explained.n <= FIRST or explained.level > FAR_AT_FIRST or explained.last > FINDS_IT * explained.level:
                 return ()
             message = f"After {explained.n} rows the values still explain {explained.level:.3g} of the variance of returns."
             return (Finding("", explained.level, FAR_AT_FIRST, message, evidence, clause="far_off_at_first"),)
