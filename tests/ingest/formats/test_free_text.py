@@ -171,3 +171,34 @@ def test_odd_text_raises_nothing(text_log: Any) -> None:
     ):
         with contextlib.suppress(ReadError):
             choose(text_log.write(text)).runs()
+
+
+def in_turn(rounds: int, style: str = "loss: {l}\nmean reward: {r}\nkl = 0.01\n") -> str:
+    return "".join(style.format(l=1 / (n + 1), r=0.5 * n) for n in range(rounds))
+
+
+def test_values_in_turn_are_rows_although_no_line_has_a_step(text_log: Any) -> None:
+    run = text_log.run("Loading the model\n" + in_turn(9), "keyvalue")
+    assert run.steps.tolist() == list(range(1, 10))
+    assert text_log.values(run, "reward_mean") == [0.5 * n for n in range(9)]
+    assert text_log.values(run, "loss") == [1 / (n + 1) for n in range(9)]
+    assert "no step is logged; rows are numbered from 1" in run.notes
+
+
+def test_a_value_that_is_missing_in_a_turn_moves_no_other(text_log: Any) -> None:
+    text = in_turn(4) + "loss: 7\nkl = 0.02\n" + in_turn(6)
+    run = text_log.run(text, "keyvalue")
+    assert text_log.values(run, "loss")[4] == 7.0 and text_log.values(run, "kl_mean")[4] == 0.02
+    assert text_log.values(run, "reward_mean")[3:6] == [1.5, None, 0.0]
+
+
+def test_quoted_numbers_as_grep_leaves_them(text_log: Any) -> None:
+    run = text_log.run(in_turn(8, "completions/mean_length': '{l}'\n'reward': '{r}'\n"), "keyvalue")
+    assert text_log.values(run, "reward_mean") == [0.5 * n for n in range(8)]
+    assert text_log.values(run, "rollout_length_mean") == [1 / (n + 1) for n in range(8)]
+
+
+@pytest.mark.parametrize("text", [in_turn(7), "mean reward: 0.5\n" * 40], ids=["a few summaries", "one key"])
+def test_too_few_turns_or_one_key_are_no_log(text_log: Any, text: str) -> None:
+    with pytest.raises(ReadError):
+        choose(text_log.write(text))

@@ -17,7 +17,7 @@ from rldk.runs.table import TableBuilder
 
 __all__ = ["KeyValueAdapter"]
 
-_CANDIDATE = re.compile(rb"[A-Za-z)\]\"'] ?[=: ] ?[-+.]?(?:\d|nan|inf|NaN)")
+_CANDIDATE = re.compile(rb"[A-Za-z)\]\"'] ?[=: ] ?[\"']?[-+.]?(?:\d|nan|inf|NaN)")
 _BAR = re.compile(
     r"(?:(?<!\d)\d{1,9}%\|[^|]{0,500}\|[^\[]{0,500}|(?<!\d)\d{1,9}it )"
     r"\[[^\],]{0,200},[^\],]{0,200}(?:it/s|s/it|\?)(?:, ([^\]]*))?\]"
@@ -45,7 +45,7 @@ class KeyValueAdapter(Adapter):
         found = self._first = self._first_row()
         blocks = self._blocks = self._find_blocks()
         if blocks is not None:
-            self.why = f"lines with {', '.join(sorted(blocks.keys)[:4])} beside lines with a step"
+            self.why = f"lines with {', '.join(sorted(blocks.keys)[:4])} on lines of their own"
             return True
         if found is None:
             return False
@@ -99,6 +99,8 @@ class KeyValueAdapter(Adapter):
                 previous = text
                 time, rest = console.split_stamp(text)
                 values, words, form = forms.read(rest)
+                if spread is not None and spread.opens(form, words):
+                    yield from spread.at(counter.next(None, None, None, hash(words)))
                 if spread is not None and spread.takes(form, words, values, time):
                     for row in spread.ready():
                         self.problems.last_row = number

@@ -1,4 +1,7 @@
-"""Rows of free text that are spread over lines: a line with the step, and lines with a value each, before or after it."""
+"""Rows of free text that are spread over lines: a line with the step, and lines with a value each, before or after it.
+
+Where no line has a step, a row begins with the key that comes first.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,21 @@ __all__ = ["Blocks", "SpreadRows", "find_blocks", "loose_keys"]
 
 _LOOKED_AT = 600
 _FEWEST = 3
+_FEWEST_ROUNDS = 8
 _MOST_VALUES = 12
 _MOST_HELD = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The keys whose values stand on lines of their own, and whether these lines come before the line with their step."""
+    """The keys whose values stand on lines of their own, and whether these lines come before the line with their step.
+
+    `opening` is the key that begins a row in a text without steps.
+    """
 
     keys: frozenset[str]
     before: bool
+    opening: str = ""
 
 
 def loose_keys(form: TextForm, words: tuple[str, ...]) -> list[str]:
@@ -38,7 +46,8 @@ def loose_keys(form: TextForm, words: tuple[str, ...]) -> list[str]:
 def find_blocks(lines: Iterable[tuple[tuple[str, ...], TextForm]]) -> Blocks | None:
     """Whether values regularly stand on lines of their own beside lines with a step; `None` where they do not.
 
-    A key belongs to the blocks if it comes at least three times, and with at least every second step.
+    A key belongs to the blocks if it comes at least three times, and with at least every second step. In a text without steps
+    two keys or more must come eight times.
     """
     counts: dict[str, int] = {}
     own: set[str] = set()
@@ -52,6 +61,10 @@ def find_blocks(lines: Iterable[tuple[tuple[str, ...], TextForm]]) -> Blocks | N
             for key in keys:
                 counts[key] = counts.get(key, 0) + 1
         order.append(kind)
+    opening = next(iter(counts), "")
+    if not steps and counts.get(opening, 0) >= _FEWEST_ROUNDS:
+        kept = frozenset(key for key, count in counts.items() if count >= 0.5 * counts[opening])
+        return Blocks(kept, before=False, opening=opening) if len(kept) > 1 else None
     kept = frozenset(key for key, count in counts.items() if key not in own and count >= max(_FEWEST, 0.5 * steps))
     if steps < _FEWEST or not kept:
         return None
@@ -74,6 +87,10 @@ class SpreadRows:
         self._step: int | None = None
         self._held: list[tuple[TextForm, list[Any], float | None]] = []
         self._forms: dict[TextForm, TextForm] = {}
+
+    def opens(self, form: TextForm, words: tuple[str, ...]) -> bool:
+        """Whether a row begins with this line, in a text without steps."""
+        return bool(self._blocks.opening) and self._blocks.opening in loose_keys(form, words)
 
     def takes(self, form: TextForm, words: tuple[str, ...], values: list[str], time: float | None) -> bool:
         """Whether a line is one of values; it is held until its step is known."""

@@ -33,7 +33,7 @@ _TOTALS = frozenset({"total_steps", "max_steps", "num_steps", "epochs", "num_epo
 _NOT_VALUES = frozenset({"cuda", "cpu", "npu"})  # of `device='cuda:0'`
 _BEFORE_STEP = frozenset({"end", "of", "finished", "completed", "done", "after", "with", "this"})
 """Words before a step that is over: `end of step 3`, `finished step 3`."""
-_WRAPPER = re.compile(r"(?:(?:np|numpy|torch)\.)?(?:tensor|array)\((?=\[$)")
+_WRAPPER = re.compile(r"(?:(?:np|numpy|torch)\.)?(?:tensor|array)\((?=\[$)|(?<=[:=])\s*[\"']$")  # also the quote of `'kl': '0.1'`
 _MOST_WORDS = 5
 _MOST_NUMBERS = 2_000  # of a line that may be a row
 
