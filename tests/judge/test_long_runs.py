@@ -25,7 +25,7 @@ def written(path: Path, fault: str = "", rows: int = ROWS) -> Run:
         reward = min(n / 1000, 1.0) + 0.05 * chance.normal()
         row = {"step": n, "reward_mean": reward, "kl_mean": 0.02, "entropy_mean": 1.0 + 0.05 * chance.normal()}
         if fault == "fall" and n >= 2000:
-            row["reward_mean"] = -1.0 + 0.05 * chance.normal()
+            row["reward_mean"] = max(1.0 - (n - 2000) / 15, -1.0) + 0.05 * chance.normal()
         if fault == "nan" and 2000 <= n < 2100 and n % 5 == 2:
             row["reward_mean"] = float("nan")
         if n % 100 == 1:
@@ -54,6 +54,17 @@ def test_the_findings_are_those_of_all_rows(fault: str, tmp_path: Path, monkeypa
         first, early = whole.anomalies[0], grouped.anomalies[0]
         assert 2000 <= first.index <= 2050 and abs(first.index - early.index) <= 50 and early.step == early.index
     assert len(grouped.run) == grouped.to_dict()["events"] == grouped.engine.events == ROWS
+
+
+def test_the_accuracy_of_the_batch_does_not_become_a_held_out_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = np.random.default_rng(0)
+    rows = [
+        {"step": n, "reward_mean": n / ROWS + 0.05 * chance.normal(), "kl_mean": 0.02, "accuracy": 0.1 * (n > 1500) * chance.integers(4)}
+        for n in range(ROWS)
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    run = read_runs(tmp_path / "log.jsonl").runs[0]
+    assert judged(run, monkeypatch, 1000).anomalies == judged(run, monkeypatch, ROWS).anomalies == []
 
 
 def test_each_group_keeps_its_last_values(tmp_path: Path) -> None:

@@ -34,9 +34,12 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
         run.notes.append(note)
     if (note := _unfinished_note(run)) and note not in run.notes:
         run.notes.append(note)
-    for row, event in zip(rows.tolist(), judged.events(), strict=True):
-        judge.engine.events = row  # what is found has its place in the whole run
+    if len(judged) < len(run):
+        judge.engine.view.rows_per_event = len(run) / len(judged)
+    for event in judged.events():
         judge.take(event)
+    if len(judged) < len(run):
+        judge.engine.place(rows.tolist())
     result = result_of(judge, run)
     result.acknowledged = acknowledgements_of(run.path, run.run_id)
     return result

@@ -13,7 +13,7 @@ from rldk.signals.series import EARLY, RECENT, Series
 if TYPE_CHECKING:
     from rldk.signals.view import View
 
-__all__ = ["CHANNELS", "COMPONENT", "SCORES", "SLOW_NOISE", "RewardSignal", "score_of"]
+__all__ = ["CHANNELS", "COMPONENT", "SCORES", "SLOW_NOISE", "RewardSignal", "rounding_of", "score_of"]
 
 SCORES = ("reward_mean", "accuracy")
 """What is optimised: the reward, or the share of right answers if no reward is logged."""
@@ -30,6 +30,7 @@ AT_ONCE = 0.75  # share of a jump that must happen from one row to the next; a f
 MOST_STEPS = 2.0  # steps per row within which a policy cannot have learnt from a changed reward
 WORST = 3.0  # spreads below the mean at which the worst responses of a batch are: a share of 0.9 has its zeros there
 RESPONSES = 64  # per row, where neither they nor their spread are logged: a row's noise is the spread over the root of that
+ROUNDING, ADDED = 2e-7, 1e-7  # share of a reward: two units of single precision; and what trainers add to a spread of zero
 SLOW_NOISE = 0.16  # share of a row's spread that the mean over about twenty rows still has
 
 
@@ -37,6 +38,12 @@ def score_of(view: View) -> Series:
     """The series of what is optimised."""
     reward = view.get("reward_mean")
     return reward if reward.n else view.first(*SCORES)
+
+
+def rounding_of(view: View) -> float:
+    """The spread that equal rewards of this size may have, by rounding or by what is added to it."""
+    score = score_of(view)
+    return max(ROUNDING * max(abs(score.first), abs(score.level)), ADDED) if score.n else 1e-6
 
 
 class RewardSignal(Statistic):

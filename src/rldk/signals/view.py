@@ -23,7 +23,8 @@ class View:
 
     `earlier_step` is the step a few events back, before a median of the last five could have moved; `None` near the start.
     `steps_per_row` is how many steps an event stands for in a log that is not written at each: rules that wait for so many
-    steps wait for fewer of these rows, which are further apart and mostly means of what lies between.
+    steps wait for fewer of these rows, which are further apart and mostly means of what lies between. `rows_per_event` is more
+    than 1 where a very long log is judged in groups of its rows.
     `reductions` says by what the KL was reduced (`token`, `sequence`, `unstated`), and `context` what else is known of
     the run: `kl_target` where the user or the log states one, and `settings`, with which it was started. `components` names the
     series of the parts of the reward.
@@ -37,6 +38,7 @@ class View:
     reductions: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     steps_per_row: float = 1.0
+    rows_per_event: float = 1.0
     reward: RewardSignal = field(default_factory=RewardSignal)
     components: list[str] = field(default_factory=list)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)

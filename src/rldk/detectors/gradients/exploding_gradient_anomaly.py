@@ -100,9 +100,10 @@ class ExplodingGradient(Detector):
         signs = harm(view, besides="gradients")
         if level <= self.healthy and not signs:
             return None
-        lasts = self._bad >= self.lasting
+        lasting = view.rows(self.lasting, 3)
+        lasts = self._bad >= lasting
         harmful = bool(signs) and level > self.healthy
-        vast = level > max(self.beyond * own, self.beyond) and self._bad >= 2 * self.lasting
+        vast = level > max(self.beyond * own, self.beyond) and self._bad >= 2 * lasting
         clause = "with_damage" if lasts and harmful else "vast" if vast else "grown"
         also = f", while {listed(signs)}" if signs else ""
         message = f"{name} is {level:.3g}, {level / max(own, 1e-12):.3g} times the run's own normal of {own:.3g}{also}."

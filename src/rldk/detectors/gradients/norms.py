@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rldk.detectors.base import View
+from rldk.signals.reward import rounding_of
 from rldk.signals.series import Series
 
 __all__ = ["BASELINE", "NORMS", "NO_SIGNAL", "lacks_signal", "own_norm"]
@@ -33,4 +34,5 @@ def lacks_signal(view: View, part: float) -> bool:
     useful = 1.0 - alike.base
     if alike.slow > 0.7 or (1.0 - alike.level <= part * useful and 1.0 - alike.slow <= 0.5 * useful):
         return True
-    return spread.level <= max(part * spread.base, 1e-6) and spread.slow <= max(0.5 * spread.base, 1e-6)
+    rounding = rounding_of(view)
+    return spread.level <= max(part * spread.base, rounding) and spread.slow <= max(0.5 * spread.base, rounding)

@@ -72,7 +72,7 @@ class CoefAdaptationAnomaly(Detector):
             self._rows = 0
             return None
         self._rows += 1
-        if self._rows < self.rows:
+        if self._rows < view.rows(self.rows):
             return None
         bound = ", the highest it has been," if value >= coef.high else ", the lowest it has been," if value <= coef.low else ""
         message = (

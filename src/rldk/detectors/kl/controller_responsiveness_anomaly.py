@@ -42,14 +42,14 @@ class ControllerResponsivenessAnomaly(Detector):
         ),
         "too_slow": Clause(
             "the KL is far above its target and the coefficient hardly rises", "warning",
-            "a judgement: 5 % in fifty rows; Ziegler et al. 2019 clip the error of each step at 0.2",
+            "a judgement: 5 % in fifty updates; Ziegler et al. 2019 clip the error of each step at 0.2",
         ),
     }  # fmt: skip
     settings: ClassVar = {
         "far": Setting(2.0, "factor above or below the target that counts as far", min=1.0),
         "least": Setting(0.05, "relative change of the coefficient that counts as a move", min=0.0),
-        "wrong_rows": Setting(20, "rows far from the target until a wrong direction counts", min=1),
-        "slow_rows": Setting(50, "rows above the target until a slow response counts", min=1),
+        "wrong_rows": Setting(20, "updates far from the target until a wrong direction counts", min=1),
+        "slow_rows": Setting(50, "updates above the target until a slow response counts", min=1),
     }
     far: float
     least: float
@@ -75,11 +75,11 @@ class ControllerResponsivenessAnomaly(Detector):
             self._side, self._rows, self._coef = side, 0, coef.level
             return None
         self._rows += 1
-        if self._rows < self.wrong_rows or coef.level == self._coef:
+        if self._rows < view.rows(self.wrong_rows) or coef.level == self._coef:
             return None
         change = coef.level / self._coef - 1.0 if self._coef else 0.0
         wrong = change * side <= -self.least
-        slow = side > 0 and self._rows >= self.slow_rows and change < self.least
+        slow = side > 0 and self._rows >= view.rows(self.slow_rows) and change < self.least
         if not (wrong or slow):
             return None
         message = (

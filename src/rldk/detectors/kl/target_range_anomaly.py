@@ -15,7 +15,7 @@ __all__ = ["TargetRangeAnomaly"]
 class TargetRangeAnomaly(Detector):
     """The KL stays outside the range that was set for it.
 
-    What it catches: a KL outside `kl_target` plus or minus `kl_target_tolerance` for twenty consecutive rows, after thirty rows
+    What it catches: a KL outside `kl_target` plus or minus `kl_target_tolerance` for twenty updates, after thirty updates
         to get there. Where only the target is known, a KL above three times the target.
     Why it matters: the target states how far the policy may go. Above it the policy moves more freely than
         intended; below it the penalty holds back learning.
@@ -44,7 +44,7 @@ class TargetRangeAnomaly(Detector):
         "below": Clause("the KL is below the range that was set for it", "warning", "the user's own target and tolerance"),
     }  # fmt: skip
     settings: ClassVar = {
-        "arrival": Setting(30, "rows after which the KL must have reached the range", min=0),
+        "arrival": Setting(30, "updates after which the KL must have reached the range", min=0),
         "factor": Setting(3.0, "times the target that is too high where no tolerance is set", min=1.0),
     }
     arrival: float
@@ -57,7 +57,7 @@ class TargetRangeAnomaly(Detector):
         kl = view.get("kl_mean")
         tolerance = view.context.get("kl_target_tolerance")
         low, high = (-1e308, self.factor * target) if tolerance is None else (target - tolerance, target + tolerance)
-        if low <= kl.level <= high or kl.n <= self.arrival:
+        if low <= kl.level <= high or kl.n <= view.rows(self.arrival):
             return None
         above = kl.level > high
         limit = high if above else low

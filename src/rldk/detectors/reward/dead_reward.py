@@ -8,7 +8,7 @@ from typing import ClassVar
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import LEARNS
 from rldk.signals.kl import kl_level
-from rldk.signals.reward import SCORES, score_of
+from rldk.signals.reward import SCORES, rounding_of, score_of
 from rldk.signals.series import Series
 
 __all__ = ["DeadReward"]
@@ -109,9 +109,9 @@ class DeadReward(Detector):
         score = score_of(view)
         spread = view.first("reward_std", "reward_group_std")
         groups = view.get("reward_zero_std_frac")
-        same = score.same >= 3 and score.nonfinite_run == 0 and not _has_spread(spread)
+        same = score.same >= 3 and score.nonfinite_run == 0 and (not spread.n or _is_gone(view, spread))
         same = same and (score.same >= score.n or score.sameness < 1e-4)  # a constant from the start, or no chance
-        gone = spread.n >= 3 and _is_gone(spread)
+        gone = spread.n >= 3 and _is_gone(view, spread)
         dead = groups.n >= 3 and groups.level >= 0.96 and (groups.last >= 0.96 or groups.slow > 0.8)
         equal = _has_no_advantage(view)
         apart = _depends_on_prompts(view, score, spread)
@@ -127,7 +127,7 @@ class DeadReward(Detector):
             clause = "constant_early" if score.same >= score.n else "constant_of_late"
             found += [Finding("", score.last, 0.0, message, evidence, clause=name) for name in ("constant", clause)]
         if gone:
-            also = f"from {spread.first:.3g}" if spread.first > 1e-6 else "as"
+            also = f"from {spread.first:.3g}" if spread.first > rounding_of(view) else "as"
             message = f"All responses score the same: the spread of rewards is {spread.level:.2g}, {also} in the first row."
             found.append(Finding("", spread.level, NO_SPREAD, message, evidence, clause="no_spread"))
             norm = view.get("grad_norm")
@@ -194,12 +194,9 @@ def _depends_on_prompts(view: View, score: Series, spread: Series) -> bool:
     return max(rows) - min(rows) > RANGE * APART * spread.level and not trends
 
 
-def _has_spread(spread: Series) -> bool:
-    return spread.n > 0 and not _is_gone(spread)
-
-
-def _is_gone(spread: Series) -> bool:
-    limit = max(NO_SPREAD * max(spread.first, spread.start if spread.ready else 0.0), 1e-6)
+def _is_gone(view: View, spread: Series) -> bool:
+    """Whether the last five spreads are rounding, or next to nothing beside the first ones."""
+    limit = max(NO_SPREAD * max(spread.first, spread.start if spread.ready else 0.0), rounding_of(view))
     return spread.last <= limit and max(spread.values()) <= limit
 
 

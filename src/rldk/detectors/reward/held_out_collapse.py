@@ -17,6 +17,7 @@ LEAST = 4  # measurements needed before a fall can be judged
 RARE = 5.0  # steps per row from which an accuracy is taken as held-out, and not as that of the batch
 PERFECT = 0.98
 OVERDONE = 0.2  # share of the gain
+ROSE = 3  # measurements before a reward stayed at its best, which is then what there is to gain
 CHANCE = 1e-3  # equal measurements needed, by how often they repeated before
 
 
@@ -81,10 +82,11 @@ class HeldOutCollapse(Detector):
         found: list[Finding] = []
         for name, words in MEASURES.items():
             series = view.get(name)
-            if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_per_row < RARE:
+            if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_per_row < RARE * view.rows_per_event:
                 continue  # logged in every row: the accuracy of the batch
             if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
-                found += [*self._pinned(series, words), *self._fallen(series, words, name != "eval_reward_mean")]
+                is_reward = name == "eval_reward_mean"
+                found += [*self._pinned(series, words, is_reward), *self._fallen(series, words, not is_reward)]
                 if name != "accuracy" and view.reward.thrives(score_of(view)):
                     found += self._overoptimised(series, words, name != "eval_reward_mean")
         return found
@@ -113,8 +115,11 @@ class HeldOutCollapse(Detector):
         return [Finding("", fall.now, fall.best - OVERDONE * gain, message, evidence, clause="overoptimised")]
 
     @staticmethod
-    def _pinned(series: Series, words: str) -> list[Finding]:
-        if series.same < 5 or series.last >= PERFECT or (series.same < series.n and series.sameness > CHANCE):
+    def _pinned(series: Series, words: str, is_reward: bool) -> list[Finding]:
+        """Whether the measure repeats although it is not perfect: a reward is where it has risen to its best and stays there."""
+        rose = series.n - series.same >= ROSE and series.level >= series.high
+        solved = rose if is_reward else series.last >= PERFECT
+        if series.same < 5 or solved or (series.same < series.n and series.sameness > CHANCE):
             return []
         message = f"{words} has been {series.last:.4g} in {series.same} measurements in a row."
         clause = "pinned" if series.same >= 7 else "repeats"

@@ -7,6 +7,7 @@ from math import inf, isfinite
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.reward import rounding_of
 from rldk.signals.series import EARLY
 
 __all__ = ["SparseReward"]
@@ -16,7 +17,6 @@ EVERY = 5
 LEAST = 30  # rows needed in a log in which a row stands for several steps
 LUCK = 1  # rows by which the later half may be better by chance alone
 NOTHING, STILL_NOTHING = 0.6, 0.5  # share of the rows without any success, and of the later half of them
-ALIKE = 1e-6  # spread of rewards that is rounding
 STAYS = 25  # updates for which it must last to be critical
 
 
@@ -126,7 +126,7 @@ class SparseReward(Detector):
         if not any(self._nothing):
             return None
         nothing, rows = list(self._nothing), round(view.rows(LEAST, LEAST // 2))
-        if len(nothing) < rows or not view.get("reward_std").slow > ALIKE:
+        if len(nothing) < rows or not view.get("reward_std").slow > rounding_of(view):
             return None  # equal in all rows, which is a dead reward or a log with one response per row
         share, later = sum(nothing) / len(nothing), nothing[len(nothing) // 2 :]
         if share < NOTHING or sum(later) < STILL_NOTHING * len(later):
@@ -157,4 +157,4 @@ class SparseReward(Detector):
 
 def _is_without_spread(view: View) -> bool:
     spread = view.get("reward_std")
-    return spread.index == view.index and spread.last <= ALIKE
+    return spread.index == view.index and spread.last <= rounding_of(view)

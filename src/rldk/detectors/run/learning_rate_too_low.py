@@ -81,9 +81,9 @@ class LearningRateTooLow(Detector):
 
 
 def _moves(view: View) -> bool:
-    """Whether the policy still learns: then the rate was rounded when it was printed."""
+    """Whether the policy still learns: then the rate was rounded when it was printed. A KL that does not grow is an estimate of 0."""
     kl = view.get("kl_mean")
     watched = view.get("weight_change").n > 0
     margin = view.get("preference_margin")
     learns = margin.ready and margin.level > margin.start + 4.0 * margin.noise
-    return policy_moves(view) or (not watched and (learns or (kl.ready and abs(kl.level) > 1e-4)))
+    return policy_moves(view) or (not watched and (learns or kl.level - kl.start > max(4.0 * kl.noise, 1e-4)))

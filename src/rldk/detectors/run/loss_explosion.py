@@ -107,7 +107,7 @@ class LossExplosion(Detector):
     def _shifted(self, view: View, level: float, own: float, limit: float) -> Finding:
         signs = harm(view)
         vast = level > max(self.floor, self.factor * own)
-        lasts = (vast or signs) and self._bad >= 5
+        lasts = (vast or signs) and self._bad >= view.rows(5, 3)
         clause = "leaps_again" if len(self.spikes) >= RECUR else "stays_with_damage" if lasts else "stays"
         lags = clause != "stays" and view.get("value_loss").level > level and reward_outgrew_values(view)
         also = f", while {listed(signs)}" if signs else ""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
 from rldk.signals.channels import CHANNEL_METRICS, LN2, PREFERENCE_LOSSES, UNDERSIZED, policy_moves, updates_are_undersized, works
 from rldk.signals.kl import is_measured, is_off
-from rldk.signals.reward import SCORES
+from rldk.signals.reward import SCORES, rounding_of
 from rldk.signals.series import Series
 
 __all__ = ["PolicyFrozen"]
@@ -215,4 +215,4 @@ def _rewards_differ(view: View) -> bool:
     groups, spread = view.get("reward_zero_std_frac"), view.get("reward_std")
     if groups.n:
         return groups.level < 0.9
-    return spread.level > 1e-6 if spread.n else True
+    return spread.level > rounding_of(view) if spread.n else True

@@ -11,7 +11,7 @@ from rldk.judge.trackers.advantage_statistics import AdvantageStatisticsMetrics
 from rldk.judge.trackers.gradient_norms import GradientNormsMetrics
 from rldk.judge.trackers.kl_schedule import KLScheduleMetrics
 from rldk.judge.trackers.length_bias import LengthBiasMetrics
-from rldk.signals.reward import score_of
+from rldk.signals.reward import RewardSignal, score_of
 from rldk.signals.series import RECENT, Series
 
 __all__ = ["FOLLOWED", "Scored", "convergence", "health", "stability"]
@@ -87,18 +87,19 @@ def convergence(advantages: AdvantageStatisticsMetrics | None, engine: Engine, a
 
     Without a reward there is no convergence score, unless an anomaly of the reward or the policy shows that it fails.
     """
-    reward = engine.series.get("reward_mean")
-    if reward is None or reward.n < 2 * RECENT:
+    score = score_of(engine.view)
+    if score.n < 2 * RECENT:
         return (alarm, (nan, nan, nan, alarm)) if alarm < 1.0 else (nan, ())
-    parts = (*_reward(reward), advantages.advantage_quality_score if advantages else nan)
+    parts = (*_reward(engine.view.reward, score), advantages.advantage_quality_score if advantages else nan)
     return alarmed(combine(parts), alarm), (*parts, alarm)
 
 
-def _reward(reward: Series) -> tuple[float, float]:
-    level, start, noise = reward.level, reward.start, reward.roughness
-    lost = reward.high - level - NOISE * noise
-    span = max(reward.high - start, NOISE * noise)
+def _reward(reward: RewardSignal, score: Series) -> tuple[float, float]:
+    """How much of its best the reward has kept, and how far it has risen; a reward that was changed counts from there."""
+    noise = score.roughness
+    lost = reward.lost(score) - NOISE * noise
+    span = max(reward.gain, NOISE * noise)
     held = 1.0 if lost <= 0.0 else 1.0 - clip(lost / span) if span > 0.0 else 0.0
-    gain = level - start
+    gain = score.level - reward.start
     gained = clip(0.5 + gain / (GAIN * noise)) if noise > 0.0 else 0.5 if gain == 0.0 else 1.0 if gain > 0.0 else 0.0
     return held, gained
