@@ -16,6 +16,7 @@ from rldk.signals.reward import SCORES
 __all__ = ["KlExplosion"]
 
 ABSURD = 5.0  # times the limit at which one row is enough
+STAYS = 0.5  # share of the limit to which a KL must come back before it counts as settled again
 RESTED = 1e-3  # share of the limit below which a KL has not settled: the policy has not begun to move
 
 
@@ -35,7 +36,7 @@ class KlExplosion(Detector):
     References: Gao et al. 2023, Scaling Laws for Reward Model Overoptimization; Ziegler et al. 2019.
     """
 
-    __slots__ = ("_lagged", "limit", "settled_factor", "target_factor")
+    __slots__ = ("_lagged", "_rested", "limit", "settled_factor", "target_factor")
     type: ClassVar[str] = "kl_explosion"
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
@@ -83,10 +84,12 @@ class KlExplosion(Detector):
     settled_factor: float
     target_factor: float
     _lagged: LaggedLevel
+    _rested: float
 
     def reset(self) -> None:
         super().reset()
         self._lagged = LaggedLevel()
+        self._rested = 0.0
 
     def find(self, view: View) -> Sequence[Finding]:
         kl, series = kl_level(view), view.get("kl_mean")
@@ -95,8 +98,10 @@ class KlExplosion(Detector):
         high = aims and series.level > self.target_factor * target
         if series.n % SLOW == 0 or series.n % QUICK == 0:
             self._lagged.read(series.n, series.level)
-        settled = self._settled(kl, series.level, view.steps_per_row < 2.0)
-        risen = series.level > self.settled_factor * settled and not series.receded
+        settled = self._rested or self._settled(kl, series.level, view.steps_per_row < 2.0)
+        limit = self.settled_factor * settled * (STAYS if self._rested else 1.0)
+        risen = series.level > limit and not series.receded
+        self._rested = settled if risen else 0.0  # what it has risen from does not move along with it
         if not (kl.strain > 0.5 * self.limit or high or risen):
             return self._of_unknown_unit(view)
         first = series.first * kl.value / series.level if series.level > 0.0 else series.first  # in the unit of the words

@@ -178,7 +178,8 @@ class Plateau(Detector):
     def _clauses(self, view: View, rows: int) -> list[str]:
         """Which clauses hold for a reward without a trend, depending on how the policy has moved."""
         found = []
-        moved = self._moved(view)
+        lost = self._was_lost(view)
+        moved = 0.0 if lost else self._moved(view)  # a reward that was learnt and lost shows no trend either
         if moved > MOVED and view.reward.trend < self.t:
             far = moved > FAR and view.reward.trend < 1.5 and rows >= view.rows(SURELY * self.rows, 15)
             found += ["drifts", *(["drifts_far"] if far else [])]
@@ -202,7 +203,6 @@ class Plateau(Detector):
                 found.append("still")
         if weights_stayed(view) or updates_are_undersized(view):
             found.append("hardly_moves")
-        lost = self._was_lost(view)
         if rows >= view.rows(NOT_EARLY, 24) and view.reward.trend < NO_RISE and not (lost or self._rose or _has_fallen(view)):
             found.append("no_rise")
         if self._is_long(view, rows) and not lost:

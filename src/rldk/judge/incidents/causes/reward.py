@@ -78,7 +78,7 @@ REWARD: tuple[Cause, ...] = (
         {"plateau.drifts": 4.0, "plateau.drifts_far": 5.0, "plateau.flat": 1.0, "plateau.no_rise": 1.0, "plateau.wanders": 2.5,
          "plateau.wanders_on": 3.0, "plateau.gains_nothing": 3.0, "plateau.part_stuck": 2.5,
          "reward_changed.worse": 3.0, "reward_changed.undone": 3.0, "reward_changed.not_restored": 3.0, "kl_explosion": 0.3,
-         "dead_reward": -2.0},
+         "dead_reward": -2.0, "policy_collapse": -1.5, "entropy_explosion": -2.0, "clip_saturation.saturated": -1.5},
         "Check that each reward goes to its own response, and that it separates better from worse responses: score the same "
         "responses twice, and compare a good one with a bad one. Check that the loss is that of the sampled tokens, under the "
         "weights and the template that sampled them.",
@@ -90,7 +90,8 @@ REWARD: tuple[Cause, ...] = (
     Cause(
         "reward_too_noisy", "the reward is mostly noise",
         {"plateau.drifts": 3.5, "plateau.drifts_far": 4.5, "plateau.flat": 0.5, "plateau.no_rise": 0.5,
-         "plateau.wanders": 2.0, "plateau.wanders_on": 2.0, "plateau.gains_nothing": 2.0, "advantage_volatility_anomaly": 0.5},
+         "plateau.wanders": 2.0, "plateau.wanders_on": 2.0, "plateau.gains_nothing": 2.0, "advantage_volatility_anomaly": 0.5,
+         "policy_collapse": -1.5, "entropy_explosion": -2.0, "clip_saturation.saturated": -1.5},
         "Raise {batch}, average several scores per response, or use a less noisy reward.",
         needs=(
             "plateau.drifts", "plateau.drifts_far", "plateau.flat", "plateau.no_rise", "plateau.wanders", "plateau.wanders_on",
