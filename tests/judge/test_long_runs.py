@@ -59,7 +59,7 @@ def test_the_findings_are_those_of_all_rows(fault: str, tmp_path: Path, monkeypa
 def test_the_accuracy_of_the_batch_does_not_become_a_held_out_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = np.random.default_rng(0)
     rows = [
-        {"step": n, "reward_mean": n / ROWS + 0.05 * chance.normal(), "kl_mean": 0.02, "accuracy": 0.1 * (n > 1500) * chance.integers(4)}
+        {"step": n, "reward_mean": n / ROWS + 0.05 * chance.normal(), "accuracy": 0.1 * (n > 1500) * chance.integers(4)}
         for n in range(ROWS)
     ]
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))

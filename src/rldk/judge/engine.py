@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rldk.core.anomaly import Anomaly, Note
@@ -258,17 +257,6 @@ class Engine:
     def standing(self) -> list[Anomaly]:
         """The anomalies that have been raised and not cleared."""
         return [anomaly for found in self._open.values() for anomaly in found] if self._open else []
-
-    def place(self, rows: Sequence[int]) -> None:
-        """Give all findings their places in a longer run, of which each event was the last of several rows, at `rows`."""
-        last = len(rows) - 1
-        for anomaly in self.anomalies:
-            anomaly.index, anomaly.since = rows[min(anomaly.index, last)], rows[min(anomaly.since, last)]
-            if anomaly.cleared_index is not None:
-                anomaly.cleared_index = rows[min(anomaly.cleared_index, last)]
-        self.notes = [replace(note, index=rows[note.index]) for note in self.notes]
-        self.cleared_steps = {rows[index]: step for index, step in self.cleared_steps.items()}
-        self.events, self._last_index = rows[last] + 1, rows[last]
 
     def inactive(self) -> list[tuple[str, list[str]]]:
         """The detectors that could not judge this run, and the metrics, or `config`, that they lack."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rldk.core.errors import UsageError
 from rldk.core.run_config import RunConfig
 from rldk.judge.acknowledgements import acknowledgements_of
 from rldk.judge.config import ScanConfig
+from rldk.judge.engine import Engine
 from rldk.judge.result import Result, result_of
 from rldk.runs.merge import condensed
 from rldk.runs.run import Run
@@ -39,10 +41,22 @@ def judge_run(run: Run, config: ScanConfig | None = None) -> Result:
     for event in judged.events():
         judge.take(event)
     if len(judged) < len(run):
-        judge.engine.place(rows.tolist())
+        _place(judge.engine, rows.tolist())
     result = result_of(judge, run)
     result.acknowledged = acknowledgements_of(run.path, run.run_id)
     return result
+
+
+def _place(engine: Engine, rows: Sequence[int]) -> None:
+    """Give all findings their places in the whole run, of which each judged event was the last of several rows, at `rows`."""
+    last = len(rows) - 1
+    for anomaly in engine.anomalies:
+        anomaly.index, anomaly.since = rows[min(anomaly.index, last)], rows[min(anomaly.since, last)]
+        if anomaly.cleared_index is not None:
+            anomaly.cleared_index = rows[min(anomaly.cleared_index, last)]
+    engine.notes = [replace(note, index=rows[note.index]) for note in engine.notes]
+    engine.cleared_steps = {rows[index]: step for index, step in engine.cleared_steps.items()}
+    engine.events = rows[last] + 1
 
 
 def _unfinished_note(run: Run) -> str:

@@ -120,7 +120,8 @@ def test_a_dip_of_the_reward_that_recovers_leaves_it_a_warning(told):
 
 def test_by_response_the_limit_is_fifty_or_goes_with_the_length(told):
     kl = exploding(level=6.0, factor=12.0)
-    assert told(KlExplosion(), {"kl_mean": kl}, "sequence") == [(raised_at("beyond_any", 183), "critical", "beyond_any")]
+    settled = (raised_at("above_settled", 174), "warning", "above_settled")
+    assert told(KlExplosion(), {"kl_mean": kl}, "sequence") == [settled, (raised_at("beyond_any", 183), "critical", "beyond_any")]
     assert told(KlExplosion(), {"kl_mean": kl, "rollout_length_mean": np.full(ROWS, 4000.0)}, "sequence") == []
     short = {"kl_mean": kl, "rollout_length_mean": np.full(ROWS, 20.0)}
     assert told(KlExplosion(), short, "sequence")[-1][1:] == ("critical", "beyond_any")
@@ -180,6 +181,15 @@ def test_without_a_unit_damage_counts_beyond_ten_only(told):
 def test_a_usual_kl_is_judged_by_what_it_had_settled_at(told):
     assert told(KlExplosion(), {"kl_mean": exploding(level=0.01, factor=20.0)}) == [(179, "warning", "above_settled")]
     assert told(KlExplosion(), {"kl_mean": exploding(level=0.05, factor=6.0)}) == []
+
+
+def test_what_it_has_risen_from_does_not_move_along(watch):
+    kl = exploding(level=0.01, factor=20.0)
+    (anomaly,) = watch(KlExplosion(), {"kl_mean": np.concatenate([kl, np.full(300, kl[-1])])}).anomalies
+    assert anomaly.cleared_index is None
+    back = np.concatenate([kl, np.full(100, kl[-1]), np.full(60, 0.01)])
+    (anomaly,) = watch(KlExplosion(), {"kl_mean": back}).anomalies
+    assert anomaly.cleared_index is not None and anomaly.cleared_index > len(kl) + 100
 
 
 def test_a_run_that_begins_to_learn_late_has_not_settled(told):

@@ -60,6 +60,13 @@ def test_reasoning_that_grows_with_the_reward_is_a_note(told):
     assert told(LengthRunaway(), growing) == [(at(LengthRunaway, "reasoning", 151), "note", "reasoning")]
 
 
+def test_growth_after_the_reward_has_stopped_rising_is_a_warning(told):
+    longer = {"rollout_length_mean": np.where(AT < 150, 100.0, np.minimum(100.0 + 10.0 * (AT - 150), 900.0))}
+    learnt = np.minimum(AT / 80.0, 1.0) + noise(0.05)
+    found = told(LengthRunaway(), {**longer, "reward_mean": learnt})
+    assert found[-1][1:] == ("warning", "grown")
+
+
 @pytest.mark.parametrize(("kind", "columns", "said"), [
     (LengthRunaway, {"kl_mean": 0.02}, "Responses have grown from 100 to 900 tokens on average."),
     (LengthRunaway, {"explained_variance": 0.9}, "The lengths of rollouts have grown from 100 to 900 on average."),

@@ -165,3 +165,13 @@ def test_an_order_that_was_learnt_and_is_lost(told, pairs):
     assert 135 < said[0][0] < 175
     learnt = chance.binomial(pairs, np.clip(0.5 + AT / 100.0, 0.5, 0.85)) / pairs
     assert told(PreferenceUnlearnt(), {"preference_accuracy": learnt}) == []
+
+
+def test_pairs_that_are_learnt_the_wrong_way_round(told):
+    accuracy, loss = 0.5 - np.minimum(AT / 100.0, 0.25) + NOISE, 0.69 + np.minimum(AT / 50.0, 0.4)
+    found = told(PreferenceUnlearnt(), {"preference_accuracy": accuracy, "loss": loss})
+    assert found[-1][1:] == ("critical", "inverted") and found[-1][0] <= 60
+    quiet = told(PreferenceUnlearnt(), {"preference_accuracy": accuracy, "loss": np.full(ROWS, 0.6)})
+    assert "inverted" not in [clause for *_, clause in quiet], "the loss must agree"
+    chance = told(PreferenceUnlearnt(), {"preference_accuracy": 0.5 + 3.0 * NOISE, "loss": np.full(ROWS, 0.7)})
+    assert "inverted" not in [clause for *_, clause in chance]

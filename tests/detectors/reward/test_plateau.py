@@ -137,6 +137,13 @@ def test_a_reward_that_has_not_risen_while_the_policy_moves_is_critical(told, se
     assert 30 <= min(found.get("gains_nothing", ROWS), found.get("wanders_on", ROWS)) <= 90
 
 
+def test_a_reward_that_was_learnt_and_lost_is_no_plateau(told):
+    """The policy has gone far, and over all rows the reward shows no trend; but it is not one that was never learnt."""
+    reward = 0.2 + 0.5 * np.minimum(AT / 80.0, 1.0) - 0.6 * np.clip((AT - 150) / 40.0, 0.0, 1.0) + noise(0.05)
+    rows = {"reward_mean": reward[:260], "reward_std": np.full(260, 0.4), "kl_mean": np.minimum(0.01 * AT, 2.0)[:260]}
+    assert told(Plateau(), rows, TOKEN) == []
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_slow_rise_is_not_ruled_out(told, seed):
     rising = {"reward_mean": (0.3 + 0.2 * AT / 100.0 + noise(0.1, seed))[:100], "reward_std": np.full(100, 0.4)}

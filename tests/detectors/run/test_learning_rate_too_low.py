@@ -20,6 +20,12 @@ def test_a_rate_of_zero_since_the_first_row_is_critical_after_twenty(told):
     assert told(LearningRateTooLow(), {"lr": ZERO[:19]}) == []
 
 
+def test_a_kl_that_does_not_grow_is_an_estimate_of_zero(told):
+    """A KL per response that is estimated from samples scatters about zero, by far more than rounding."""
+    kl = 2e-3 + np.random.default_rng(1).normal(0.0, 5e-4, ROWS)
+    assert told(LearningRateTooLow(), {"lr": ZERO, "reward_mean": FLAT, "kl_mean": kl}) == NEVER
+
+
 def test_a_rate_that_was_rounded_when_it_was_printed_is_silent(told):
     assert told(LearningRateTooLow(), {"lr": ZERO, "kl_mean": 1e-3 * AT}) == []
     assert told(LearningRateTooLow(), {"lr": ZERO, "weight_change": np.full(ROWS, 1e-6)}) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rldk.detectors.base import View
-from rldk.signals.reward import rounding_of
+from rldk.signals.reward import SCORES, rounding_of
 from rldk.signals.series import Series
 
 __all__ = ["BASELINE", "NORMS", "NO_SIGNAL", "lacks_signal", "own_norm"]
@@ -11,7 +11,7 @@ __all__ = ["BASELINE", "NORMS", "NO_SIGNAL", "lacks_signal", "own_norm"]
 NORMS = ("grad_norm", "policy_grad_norm")
 """The norm of all gradients, or that of the policy if only that is logged."""
 
-NO_SIGNAL = ("reward_zero_std_frac", "reward_std")
+NO_SIGNAL = ("reward_zero_std_frac", "reward_std", *SCORES)
 """The metrics that `lacks_signal` reads."""
 
 BASELINE = 20

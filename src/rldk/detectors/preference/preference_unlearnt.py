@@ -34,7 +34,8 @@ class PreferenceUnlearnt(Detector):
 
     What it catches: chosen answers whose log-probability has doubled in size since the start: the model unlearns what it should
         prefer. A share of correctly ordered pairs that stays near one half after many updates, of the training data, or of
-        held-out pairs alone: then the pairs are learnt by heart. A beta of 5 or more, critical from 20 on.
+        held-out pairs alone: then the pairs are learnt by heart. Pairs that are learnt the wrong way round. A beta of 5 or
+        more, critical from 20 on.
     Why it matters: the loss falls while the model forgets how to write, or there is nothing in the pairs to learn.
     When it misfires: a fall of chosen answers is normal in DPO with a small beta: while the order of the pairs is learnt, a fall
         by up to one and a half times their size is a note. Hard pairs take a long time.
@@ -67,6 +68,12 @@ class PreferenceUnlearnt(Detector):
             "chosen answers are not ordered above rejected ones", "warning",
             "corpus: from row 24 on, 18 healthy runs order 68 % of the pairs or more, and three of four with random labels less "
             "than 60 %; from row 40 on, no sound run orders less than 65 % with a loss above 0.68", persist=8, min_rows=4,
+        ),
+        "inverted": Clause(
+            "rejected answers are ordered above chosen ones, far beyond chance, at a loss above that of a model that has learnt "
+            "nothing", "critical",
+            "definition: chance orders half of the pairs; six standard errors of a mean of twenty rows are no chance",
+            persist=5, min_rows=3,
         ),
         "unlearns": Clause(
             "the order of the pairs was learnt, and is half lost", "warning",
@@ -126,11 +133,26 @@ class PreferenceUnlearnt(Detector):
             found += self._undecided(view, accuracy.later, view.first(*PREFERENCE_LOSSES).later)
         elif warm:
             found += self._no_margin(view)
+        if accuracy.n >= EARLY:
+            found += self._inverted(view, accuracy)
         if accuracy.n >= 2 * EARLY:  # the first rows have no weight in the slow mean any more
             found += self._unlearns(accuracy)
         if view.get("eval_preference_accuracy").n >= EVALUATIONS:
             found += self._held_out(view)
         return found
+
+    @staticmethod
+    def _inverted(view: View, accuracy: Series) -> list[Finding]:
+        """Whether the policy learns the opposite of what the pairs say, as with a wrong sign or swapped answers."""
+        loss, behind = view.first(*PREFERENCE_LOSSES).later, 0.5 - accuracy.later
+        if not behind > max(LEAD, SURELY_LOST * SLOW_NOISE * accuracy.noise) or not loss > LN2:
+            return []
+        message = (
+            f"Only {accuracy.later:.0%} of the pairs are in the right order; chance gives half. The loss is {loss:.3g}, above "
+            "the 0.693 of a model that has learnt nothing."
+        )
+        evidence = {"accuracy": accuracy.later, "loss": loss}
+        return [Finding("", accuracy.later, 0.5 - LEAD, message, evidence, clause="inverted")]
 
     def _unlearns(self, accuracy: Series) -> list[Finding]:
         """Whether the order of the pairs was learnt and is lost again: half of the lead over chance, beyond the noise."""
@@ -206,9 +228,14 @@ class PreferenceUnlearnt(Detector):
             holds = rows >= view.rows(28, 10) and accuracy < NEAR_CHANCE and loss > AT_START
         if not holds:
             return []
-        left = f", and the loss is {loss:.3g}; it began at 0.693" if loss == loss else ""
+        left = f", and the loss is {loss:.3g}; without any training it is 0.693" if loss == loss else ""
         message = f"After {rows} rows {accuracy:.0%} of the pairs are in the right order; chance gives half{left}."
         return [Finding("", accuracy, limit, message, {"accuracy": accuracy}, clause="undecided")]
+
+    def advice_for(self, view: View, finding: Finding) -> str:
+        if finding.clause == "inverted":
+            return "Check whether chosen and rejected answers are in each other's place when they reach the loss, and its sign."
+        return self.advice
 
     @staticmethod
     def _beta(view: View) -> list[Finding]:

@@ -179,7 +179,7 @@ class Plateau(Detector):
         """Which clauses hold for a reward without a trend, depending on how the policy has moved."""
         found = []
         lost = self._was_lost(view)
-        moved = 0.0 if lost else self._moved(view)  # a reward that was learnt and lost shows no trend either
+        moved = 0.0 if lost and self._rose else self._moved(view)  # a reward that was learnt and lost shows no trend either
         if moved > MOVED and view.reward.trend < self.t:
             far = moved > FAR and view.reward.trend < 1.5 and rows >= view.rows(SURELY * self.rows, 15)
             found += ["drifts", *(["drifts_far"] if far else [])]

@@ -81,7 +81,7 @@ class LearningRateTooLow(Detector):
 
 
 def _moves(view: View) -> bool:
-    """Whether the policy still learns: then the rate was rounded when it was printed. A KL that does not grow is an estimate of 0."""
+    """Whether the policy still learns, so that the rate was rounded when printed. A KL must grow: estimates of 0 scatter."""
     kl = view.get("kl_mean")
     watched = view.get("weight_change").n > 0
     margin = view.get("preference_margin")

@@ -118,9 +118,9 @@ SURROUNDINGS: tuple[Cause, ...] = (
     ),
     Cause(
         "labels_noisy", "the order of the pairs is not learnt",
-        {"preference_unlearnt.undecided": 4.0, "preference_unlearnt.no_margin": 4.0},
-        "Read pairs: is the chosen answer the better one? If the loss has not left 0.69 at all, raise {lr} and check what is trained.",
-        needs=("preference_unlearnt.undecided", "preference_unlearnt.no_margin"),
+        {"preference_unlearnt.undecided": 4.0, "preference_unlearnt.no_margin": 4.0, "preference_unlearnt.inverted": 6.0},
+        "Read pairs as the trainer gets them: is the chosen answer the better one, and in its place? If the loss has not left 0.69 at all, raise {lr} and check what is trained.",
+        needs=("preference_unlearnt.undecided", "preference_unlearnt.no_margin", "preference_unlearnt.inverted"),
     ),
     Cause(
         "machine_trouble", "the machine has a problem",
