@@ -15,7 +15,6 @@ import rldk
 from rldk.cli.commands import ack
 from rldk.cli.main import main
 from rldk.core.anomaly import Anomaly
-from rldk.core.errors import ReadError
 from rldk.judge.acknowledgements import Acknowledgement, until_date
 
 Make = Callable[..., str]
@@ -99,8 +98,17 @@ def test_what_has_grown_or_is_over_counts_again() -> None:
     assert until_date("2w", date(2030, 1, 1)) == "2030-01-15" and until_date("2030-02-01", date(2030, 1, 1)) == "2030-02-01"
 
 
-def test_a_damaged_file_is_an_error(make_log: Make, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "[]", '{"acknowledged": [[]]}', '{"acknowledged": [{"type": "x"}]}'])
+def test_a_damaged_file_is_reported_once_and_acknowledges_nothing(
+    make_log: Make, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     log = make_log("warning")
-    (tmp_path / "rldk_acks.json").write_text("{")
-    with pytest.raises(ReadError, match=r"rldk_acks\.json cannot be read as acknowledgements"):
-        rldk.scan(log)
+    make_log("healthy")
+    acks = tmp_path / "rldk_acks.json"
+    acks.write_text(text)
+    assert main(["scan", str(tmp_path), "--fail-on", "warning"]) == 1
+    (record,) = caplog.records
+    assert "rldk_acks.json cannot be read as acknowledgements" in record.message and "no finding" in record.message
+    capsys.readouterr()
+    assert main(["ack", log, "clip_saturation", "--reason", "fine"]) == 2 and acks.read_text() == text
+    assert "Correct it, or remove it." in capsys.readouterr().err

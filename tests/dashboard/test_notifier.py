@@ -156,6 +156,8 @@ def test_wrong_names_and_missing_variables_are_refused_at_once(tmp_path: Path, m
 
 
 def test_addresses_reach_the_process_by_its_environment() -> None:
+    for damaged in ("", "{", "[" * 100_000, "[]", '{"notify": 5}'):
+        assert options_of({VARIABLE: damaged}) == ([], "critical")
     assert options_of({}) == ([], "critical")
     assert options_of({VARIABLE: packed_options(["ntfy"], "warning")}) == (["ntfy"], "warning")
 

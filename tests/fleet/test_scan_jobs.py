@@ -73,6 +73,32 @@ def test_of_named_files_one_that_kills_its_reader_is_unread(store: Path, monkeyp
     assert judged.unread == [store / "c.jsonl"] and judged.verdict == "healthy"
 
 
+def _fails(reading: Reading, log: LogFile) -> JudgedFile:
+    if log.path.name == "c.jsonl":
+        raise TypeError("nobody expected this")
+    return judge_file(reading, log)
+
+
+def test_a_file_with_an_unexpected_error_is_listed_by_one_process_as_by_several(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "judge_file", _fails)
+    monkeypatch.setattr(scan, "judge_whole", _fails)
+    one, two = (judge_many([store], Reading(), jobs=jobs) for jobs in (1, 2))
+    assert [result.run.run_id for result in one] == [result.run.run_id for result in two] == ["<b>d", "a/run", "b/run"]
+    assert one.passed_over == two.passed_over
+    reasons = {path.name: reason for path, reason in one.passed_over}
+    assert reasons["c.jsonl"] == "could not be judged: unexpected TypeError: nobody expected this"
+    named = judge_many([store / "c.jsonl", store / "a/run.jsonl"], Reading(), jobs=1)
+    assert named.unread == [store / "c.jsonl"] and named.verdict == "healthy"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_unknown_adapter_is_no_fault_of_a_file(store: Path, jobs: int) -> None:
+    with pytest.raises(UsageError, match="Unknown adapter 'nonsense'"):
+        judge_many([store], Reading(adapter_hint="nonsense"), jobs=jobs)
+
+
 def test_a_few_small_files_need_no_processes(store: Path) -> None:
     logs = [LogFile(path) for path in sorted(store.rglob("*.jsonl"))]
     assert choose_jobs(logs) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,6 +12,7 @@ from rldk.checkpoints.dtypes import FLOATS, Array
 from rldk.checkpoints.safetensors_file import Entry, SafetensorsFile, size_of
 from rldk.checkpoints.torch_file import TorchFile
 from rldk.core.errors import MissingDependencyError, ReadError
+from rldk.core.jsonio import loads
 
 __all__ = ["Checkpoint", "Found", "find_checkpoints", "has_weights", "is_weights", "may_hold_weights", "step_of", "weight_bytes"]
 
@@ -124,7 +124,7 @@ def _plain(tensor: str) -> str:
 
 def _promised(index: Path) -> dict[str, set[str]]:
     try:
-        weight_map = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        weight_map = loads(index.read_bytes())["weight_map"]
         shards: dict[str, set[str]] = {}
         for tensor, name in weight_map.items():
             if Path(name).name != name:

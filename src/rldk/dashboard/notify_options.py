@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from rldk.core.jsonio import loads
+
 __all__ = ["VARIABLE", "options_of", "packed_options"]
 
 VARIABLE = "RLDK_DASHBOARD_NOTIFY"
@@ -17,5 +19,8 @@ def packed_options(notify: Sequence[str], severity: str) -> str:
 
 def options_of(environment: Mapping[str, str]) -> tuple[list[str], str]:
     """What `packed_options` wrote; nothing to notify where it did not."""
-    given = json.loads(environment.get(VARIABLE) or "{}")
-    return list(given.get("notify", ())), str(given.get("on", "critical"))
+    try:
+        given = loads((environment.get(VARIABLE) or "{}").encode("utf-8", "replace"))
+        return [str(name) for name in given.get("notify", ())], str(given.get("on", "critical"))
+    except (ValueError, TypeError, AttributeError):
+        return [], "critical"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rldk.core.errors import ReadError, RLDKError, UsageError
 from rldk.fleet.pool import WorkError, answer_of, available_cores, run_in_processes
-from rldk.fleet.work import JudgedFile, Reading, judge_file
+from rldk.fleet.work import JudgedFile, Reading, judge_file, judge_whole
 from rldk.ingest.discovery import stamp_of
 from rldk.ingest.paths import PathsLike, expand
 from rldk.ingest.read import FileReport, LogFile, logs_at, read_runs
@@ -71,19 +71,23 @@ def judge_many(
     """Read and judge all runs of these paths, in this process or by an engine.
 
     Of many files, where an engine works on them, or with `on_result`, the runs of several files come back without their rows
-    (`rldk.fleet.head`). A file that killed the process that read it is listed with those that could not be read. A run that
-    `on_result` was called with may be found to be the beginning of a longer one in another file; it is then listed, too.
+    (`rldk.fleet.head`). Of several files, one at which an unexpected error is raised, or that killed the process that read it, is
+    listed with those that could not be read. A run that `on_result` was called with may be found to be the beginning of a longer
+    one in another file; it is then listed, too.
     """
     logs = [log for path in expand(source) for log in logs_at(path, reading.adapter_hint)]
+    work = judge_file
     if engine is None:
         jobs = choose_jobs(logs, jobs)
-        if jobs == 1 and (len(logs) == 1 or (on_result is None and len(logs) <= _FEW)):
-            return _judge_few(source, reading, on_file, on_result)
+        if jobs == 1 and len(logs) == 1:
+            return _judge_alone(source, reading, on_file, on_result)
+        if jobs == 1 and on_result is None and len(logs) <= _FEW:
+            work = judge_whole
         engine = in_processes(jobs)
     results: dict[int, Result] = {}
 
     def read_files(logs: Sequence[LogFile]) -> Iterator[FileReport | RLDKError]:
-        answers = _told(engine(partial(judge_file, reading), logs), logs, on_file, on_result)
+        answers = _told(engine(partial(work, reading), logs), logs, on_file, on_result)
         for log, answer in zip(logs, _in_order(answers), strict=True):
             if isinstance(answer, JudgedFile):
                 results.update((id(result.run), result) for result in answer.results)
@@ -95,7 +99,9 @@ def judge_many(
     return Results([results[id(run)] for run in read.runs], read.passed_over, read.unread)
 
 
-def _judge_few(source: PathsLike, reading: Reading, on_file: OnFile | None, on_result: OnResult | None) -> Results:
+def _judge_alone(source: PathsLike, reading: Reading, on_file: OnFile | None, on_result: OnResult | None) -> Results:
+    """Judge the runs of one file, of which the bytes are counted as they are read; an unexpected error is raised."""
+
     def on_progress(path: Path, done: int, _total: int) -> None:
         if on_file is not None:
             on_file(path, done)

@@ -13,7 +13,7 @@ from rldk.judge.results import judge_report
 from rldk.storage.copies import local_copies
 from rldk.storage.places import url_of
 
-__all__ = ["JudgedFile", "Reading", "judge_file", "on_this_machine"]
+__all__ = ["JudgedFile", "Reading", "judge_file", "judge_whole", "on_this_machine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,14 @@ def on_this_machine(log: LogFile) -> LogFile:
     return log
 
 
-def judge_file(reading: Reading, log: LogFile) -> JudgedFile:
+def judge_whole(reading: Reading, log: LogFile) -> JudgedFile:
     """Read and judge one file; raises `ReadError` where it cannot be read."""
     report = read_log(on_this_machine(log), reading.adapter_hint, reading.field_map)
-    results = [head_of(result, number) for number, result in enumerate(judge_report(report, reading.config))]
-    return JudgedFile(replace(report, runs=[result.run for result in results]), results)
+    return JudgedFile(report, judge_report(report, reading.config))
+
+
+def judge_file(reading: Reading, log: LogFile) -> JudgedFile:
+    """The same; its runs come without their rows, so that they can be sent to another process and kept by the thousand."""
+    judged = judge_whole(reading, log)
+    results = [head_of(result, number) for number, result in enumerate(judged.results)]
+    return JudgedFile(replace(judged.report, runs=[result.run for result in results]), results)

@@ -29,7 +29,7 @@ from rldk.ingest.formats.wandb_store import WandbAdapter
 from rldk.ingest.source import Source
 from rldk.log.blocks import Progress
 
-__all__ = ["ADAPTERS", "choose", "names", "register"]
+__all__ = ["ADAPTERS", "adapter_named", "choose", "names", "register"]
 
 ADAPTERS: list[type[Adapter]] = [
     TensorBoardAdapter,
@@ -68,6 +68,15 @@ def names() -> list[str]:
     return [adapter.name for adapter in ADAPTERS]
 
 
+def adapter_named(name: str) -> type[Adapter]:
+    """The adapter of this name; an unknown one is an error with those there are."""
+    for adapter in ADAPTERS:
+        if adapter.name == name:
+            return adapter
+    near = did_you_mean(name, names(), cutoff=0.7)
+    raise UsageError(f"Unknown adapter {name!r}.{near} Available: {', '.join(names())}.")
+
+
 def choose(
     path: str | os.PathLike[str] | Source,
     *,
@@ -78,11 +87,7 @@ def choose(
     """The adapter that reads a file or folder, by its content, or the one that was asked for."""
     source = path if isinstance(path, Source) else Source(path)
     if hint is not None:
-        chosen = next((adapter for adapter in ADAPTERS if adapter.name == hint), None)
-        if chosen is None:
-            near = did_you_mean(hint, names(), cutoff=0.7)
-            raise UsageError(f"Unknown adapter {hint!r}.{near} Available: {', '.join(names())}.")
-        adapter = chosen(source, field_map=field_map, progress=progress)
+        adapter = adapter_named(hint)(source, field_map=field_map, progress=progress)
         if not adapter.can_handle():
             raise ReadError(f"{source.path} cannot be read by the adapter {hint!r}: {adapter.why}.")
         return adapter

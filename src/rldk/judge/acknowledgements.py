@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta, timezone
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import ReadError, UsageError
 from rldk.core.files import write_json
+from rldk.core.jsonio import loads
 
 __all__ = ["FILE", "Acknowledgement", "acknowledge", "acknowledgements_of", "is_acknowledged", "until_date", "withdraw"]
 
 FILE = "rldk_acks.json"
+_log = logging.getLogger("rldk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,22 @@ class Acknowledgement:
 
 
 def acknowledgements_of(log: Path, run_id: str) -> tuple[Acknowledgement, ...]:
-    """What was acknowledged of a run; an unreadable file is an error, since it would silently bring findings back."""
+    """What was acknowledged of a run; of an unreadable file nothing, which is reported, since findings count again."""
     path = log.parent / FILE
     if not path.is_file():
         return ()
-    return tuple(one for one in _read(path) if one.log == log.name and _same(one.run_id, run_id))
+    try:
+        known = _read(path)
+    except ReadError as error:
+        _report(str(error))
+        return ()
+    return tuple(one for one in known if one.log == log.name and _same(one.run_id, run_id))
+
+
+@cache
+def _report(problem: str) -> None:
+    """Report a damaged file once, however many runs lie beside it."""
+    _log.warning("%s Until then no finding beside it counts as acknowledged.", problem)
 
 
 def _same(known: str, run_id: str) -> bool:
@@ -98,9 +112,9 @@ def until_date(given: str, today: date | None = None) -> str:
 
 def _read(path: Path) -> list[Acknowledgement]:
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        given = loads(path.read_bytes())
         return [_one(entry) for entry in given["acknowledged"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ReadError(f"{path} cannot be read as acknowledgements ({error}). Correct it, or remove it.") from None
 
 

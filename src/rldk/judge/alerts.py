@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from math import nan
 from typing import Any
 
-from rldk.core.anomaly import Anomaly
+from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.event import Event
+from rldk.core.jsonio import loads, to_step
 
 __all__ = ["ALERTS", "PASSING", "Alert", "alerts_in", "alerts_text"]
 
@@ -57,9 +59,16 @@ class Alert:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Alert:
-        """The alert that `to_dict` wrote."""
-        given = dict(saved)
-        return cls(family=given.pop("tracker", "probe"), **given)
+        """The alert that `to_dict` wrote; raises `ValueError` where a field is missing or of another type."""
+        given = {"advice": "", "tracker": "probe", "lasting": False, **saved}
+        texts: list[Any] = [given.get(name) for name in ("type", "message", "advice", "tracker")]
+        severity, step, lasting = given.get("severity"), to_step(given.get("step")), given["lasting"]
+        if not all(isinstance(text, str) for text in texts) or not isinstance(lasting, bool):
+            raise ValueError(f"Expected texts and a truth value for `lasting`, got {texts} and {lasting!r}.")
+        if severity not in SEVERITIES or step is None:
+            raise ValueError(f"Expected a severity of {list(SEVERITIES)} and a step, got {severity!r} and {given.get('step')!r}.")
+        kind, message, advice, family = texts
+        return cls(kind, severity, step, message, advice, family, lasting)
 
 
 def alerts_text(alerts: Iterable[Alert]) -> str:
@@ -68,12 +77,16 @@ def alerts_text(alerts: Iterable[Alert]) -> str:
 
 
 def alerts_in(event: Event) -> list[Alert]:
-    """The alerts that came before an event; a text that holds none is ignored."""
+    """The alerts that came before an event; a text that holds none is ignored, and so is an alert that is damaged."""
     given = event.model_info.get(ALERTS)
     if not isinstance(given, str):
         return []
     try:
-        found: Any = json.loads(given)
-        return [Alert.from_dict(one) for one in found if one["severity"] in ("warning", "critical")]
-    except (ValueError, TypeError, KeyError):
+        saved: Any = loads(given.encode("utf-8", "replace"))
+    except ValueError:
         return []
+    found = []
+    for one in saved if isinstance(saved, list) else ():
+        with suppress(ValueError):
+            found += [Alert.from_dict(one)] if isinstance(one, Mapping) else []
+    return found
