@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import struct
 from pathlib import Path
@@ -71,6 +72,7 @@ def test_a_shard_that_lacks_what_the_index_promises(tmp_path: Path) -> None:
         ('{"weight_map": {}}', "names no shards"),
         ('{"weight_map": {"w": "../../etc/passwd"}}', "names a shard outside of its folder: '../../etc/passwd'"),
         ("[]", "is not an index of shards"),
+        ('{"weight_map": ' + "[" * 100_000, "is not an index of shards"),
     ],
 )
 def test_an_index_that_is_none(tmp_path: Path, index: str, said: str) -> None:
@@ -264,6 +266,29 @@ def test_files_of_torch(tmp_path: Path, legacy: bool) -> None:
     for tensor in report.tensors:
         away = (after[tensor.name].double() - before[tensor.name].double()).norm()
         assert tensor.update == pytest.approx(float(away), rel=1e-4)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("data", [b"", b"\x80\x02.", b"\x80\x02a.", b"\x80\x02]u.", b"\x80"])
+def test_a_damaged_file_of_torch_is_named(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "a.bin").write_bytes(data)
+    with pytest.raises(ReadError, match=r"a\.bin (cannot be read as a file of torch: .+\.|holds more than tensors)"):
+        Checkpoint(tmp_path / "a.bin")
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs the list of memory maps")
+def test_a_file_of_torch_that_is_cut_off_later_does_not_end_the_process(tmp_path: Path) -> None:
+    import torch
+
+    path = tmp_path / "a.bin"
+    torch.save({"w": torch.ones(100_000)}, path)
+    checkpoint = Checkpoint(path)
+    assert str(path) not in Path("/proc/self/maps").read_text(), "a read beyond the end of a map is SIGBUS"
+    os.truncate(path, 0)
+    into = np.zeros(400_000, np.uint8)
+    checkpoint.read("w", 0, into)
+    assert into.view(np.float32).tolist() == [1.0] * 100_000
 
 
 @pytest.mark.full

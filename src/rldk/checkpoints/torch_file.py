@@ -23,20 +23,20 @@ _NAMES = {
 
 
 class TorchFile:
-    """As `SafetensorsFile`, for a `.bin` or `.pt`; the file is mapped where torch can, and else loaded whole."""
+    """As `SafetensorsFile`, for a `.bin` or `.pt`; it is loaded whole, and not mapped: see there for why."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         torch = require("torch", extra="trl", purpose=f"Reading {path.name}")
         try:
-            loaded = _load(torch, path)
+            self._tensors = dict(_tensors(_load(torch, path), torch))
         except pickle.UnpicklingError as error:
             raise ReadError(
                 f"{path} holds more than tensors, and to load it could run code: it is not read. Save it as safetensors."
             ) from error
-        except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
-            raise ReadError(f"{path} cannot be read as a file of torch: {str(error).splitlines()[0]}.") from error
-        self._tensors = dict(_tensors(loaded, torch))
+        except Exception as error:  # a damaged pickle may raise anything
+            said = next(iter(str(error).splitlines()), "") or type(error).__name__
+            raise ReadError(f"{path} cannot be read as a file of torch: {said}.") from error
         self.entries = {
             name: Entry(_NAMES.get(str(tensor.dtype).removeprefix("torch."), str(tensor.dtype)), tuple(tensor.shape), 0)
             for name, tensor in self._tensors.items()
@@ -56,12 +56,7 @@ class TorchFile:
 def _load(torch: Any, path: Path) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of an odd pickle; if it cannot be read that is an error
-        try:
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        except RuntimeError as error:
-            if "mmap" not in str(error):
-                raise
-            return torch.load(path, map_location="cpu", weights_only=True)  # the format before 1.6 cannot be mapped
+        return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _tensors(value: Any, torch: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
