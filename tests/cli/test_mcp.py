@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rldk.cli.mcp_server import Folders, list_runs, read_samples, scan
+from rldk.cli.mcp_server import Folders, _bound, compare, list_runs, read_samples, scan
 from rldk.core.errors import UsageError
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(find_spec("mcp") is None, reason="needs mcp")]
@@ -61,6 +61,49 @@ def test_nothing_outside_the_folders_is_read(folder: Path, path: str) -> None:
 def test_a_link_out_of_a_folder_is_not_followed(folder: Path) -> None:
     assert [run["path"] for run in list_runs(Folders([folder]))["runs"]] == ["sick.jsonl"]
     assert [run["path"] for run in scan(Folders([folder]), ".")["runs"]] == ["sick.jsonl"]
+
+
+def test_a_folder_that_is_one_log_with_a_link_out_of_it_is_not_read(folder: Path, tmp_path: Path) -> None:
+    """MLflow's store: the metrics of a run are files in a folder."""
+    store = folder / "mlruns"
+    run = store / "1" / "abc"
+    outside = tmp_path / "metrics"
+    run.mkdir(parents=True)
+    outside.mkdir()
+    (store / "1" / "meta.yaml").write_text("experiment_id: '1'\nname: e\n")
+    (run / "meta.yaml").write_text("run_id: abc\nrun_name: r\n")
+    for name in ("reward", "kl"):
+        (outside / name).write_text("".join(f"{1_700_000_000_000 + n} 0.{n:02} {n}\n" for n in range(30)))
+    (run / "metrics").symlink_to(outside)
+    folders = Folders([folder])
+    assert [run["path"] for run in list_runs(folders)["runs"]] == ["sick.jsonl"]
+    assert scan(folders, "mlruns") == {"runs": []}
+    (run / "metrics").unlink()
+    outside.rename(run / "metrics")
+    assert [run["path"] for run in scan(folders, "mlruns")["runs"]] == ["mlruns"]
+
+
+def test_a_comparison_leaves_links_out_and_shortens_paths(folder: Path) -> None:
+    rows = [{"step": step, "reward_mean": 0.5, "kl_mean": 0.01} for step in range(30)]
+    (folder / "sub").mkdir()
+    (folder / "sub" / "fine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folders = Folders([folder])
+    found = compare(folders, "sick.jsonl", "sub")
+    assert [run["path"] for group in found["groups"] for run in group["runs"]] == ["sick.jsonl", "sub/fine.jsonl"]
+    (folder / "sub" / "fine.jsonl").unlink()
+    (folder / "link.jsonl").rename(folder / "sub" / "link.jsonl")
+    (folder.parent / "secret.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(UsageError, match="two runs"):
+        compare(folders, "sick.jsonl", "sub")
+
+
+def test_answers_are_strict_json(folder: Path) -> None:
+    (folder / "fine.jsonl").write_text("".join(json.dumps({"step": step, "reward_mean": 0.5}) + "\n" for step in range(30)))
+    folders = Folders([folder])
+    calls = [(compare, {"a": "sick.jsonl", "b": "fine.jsonl"}), (scan, {"path": "."}), (list_runs, {})]
+    answers = [_bound(tool, folders)(**given) for tool, given in calls]
+    assert all("error" not in answer for answer in answers)
+    assert json.loads(json.dumps(answers, allow_nan=False)) == answers
 
 
 def test_the_worst_run_comes_first_and_the_rest_is_counted(folder: Path) -> None:

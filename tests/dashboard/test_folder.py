@@ -76,6 +76,20 @@ def test_a_folder_that_is_one_log_may_hold_no_link_that_leads_out(tmp_path: Path
         folder.find("board")
 
 
+def test_a_link_within_the_folder_may_not_lead_to_a_link_out_of_it(tmp_path: Path) -> None:
+    (tmp_path / "secret").touch()
+    board, other = tmp_path / "runs" / "board", tmp_path / "runs" / "other"
+    board.mkdir(parents=True)
+    other.mkdir()
+    (board / "metrics").symlink_to(other)
+    (other / "back").symlink_to(board)  # a circle
+    folder = Folder(tmp_path / "runs")
+    assert folder.find("board") == board
+    (other / "loss").symlink_to(tmp_path / "secret")
+    with pytest.raises(ReadError):
+        folder.find("board")
+
+
 def test_what_lies_beside_a_run_is_found(tmp_path: Path) -> None:
     (tmp_path / "r_events.jsonl").touch()
     (tmp_path / "r_alerts.json").touch()

@@ -9,6 +9,8 @@ from typing import Any
 
 from rldk._version import __version__
 from rldk.core.errors import ReadError, RLDKError, UsageError, require
+from rldk.core.files import strict
+from rldk.storage.places import lies_within
 
 __all__ = ["Folders", "build_server"]
 
@@ -41,9 +43,8 @@ class Folders:
         raise UsageError(f"There is no {path!r:.200} below the folders that are served. `list_runs` lists what there is.")
 
     def holds(self, path: str | Path) -> bool:
-        """Whether a file, all links followed, is below one of the folders."""
-        found = Path(path).resolve()
-        return any(found.is_relative_to(root) for root in self.roots)
+        """Whether a file or folder, with all that is in it and all links followed, is below one of the folders."""
+        return lies_within(Path(path), self.roots)
 
     def name(self, path: str | Path) -> str:
         """A path relative to its folder."""
@@ -64,13 +65,13 @@ def build_server(folders: Folders, samples: bool = False) -> Any:
 
 
 def _bound(tool: Any, folders: Folders) -> Any:
-    """A tool without its first argument, whose errors are told and not raised."""
+    """A tool without its first argument, whose errors are told and not raised, and whose answer is strict JSON."""
     given = inspect.signature(tool, eval_str=True)
     parameters = list(given.parameters.values())[1:]
 
     def call(**arguments: Any) -> dict[str, Any]:
         try:
-            return dict(tool(folders, **arguments))
+            return dict(strict(tool(folders, **arguments)))
         except RLDKError as error:
             return {"error": str(error)}
 
@@ -111,9 +112,13 @@ def scan(folders: Folders, path: str) -> dict[str, Any]:
 
 def compare(folders: Folders, a: str, b: str) -> dict[str, Any]:
     """Compare two runs: where they part ways, in which metric, how sure that is, and where each ended."""
-    from rldk.api import compare as compare_runs
+    from rldk.comparison import compare_results
+    from rldk.judge.results import judge_paths
 
-    found = compare_runs(folders.find(a), folders.find(b)).to_dict()
+    judged = [one for path in (a, b) for one in judge_paths(folders.find(path), lenient=True) if folders.holds(one.run.path)]
+    found = compare_results(judged).to_dict()
+    for group in found["groups"]:
+        group["runs"] = [{**run, "path": folders.name(run["path"])} for run in group["runs"]]
     return {name: value for name, value in found.items() if name not in ("settings", "config")}
 
 

@@ -16,6 +16,7 @@ from rldk.core.errors import ReadError
 from rldk.core.jsonio import MAX_STEP, to_number
 from rldk.core.text import clean, escaped, unescaped
 from rldk.ingest.discovery import FoundLog, LogFinder, newest_first
+from rldk.storage.places import lies_within
 
 __all__ = ["Folder", "ListedLog", "Listing", "read_alerts", "read_checkpoints"]
 
@@ -118,12 +119,7 @@ class Folder:
 
     def contains(self, path: Path) -> bool:
         """Whether a path, and all that is below it, lies in the folder with all links followed."""
-        try:
-            root = self.path.resolve()
-            links = [one for one in path.rglob("*") if one.is_symlink()] if path.is_dir() else []
-            return all(one.resolve().is_relative_to(root) for one in (path, *links))
-        except (OSError, RuntimeError):
-            return False
+        return lies_within(path, [self.path])
 
 
 def read_checkpoints(path: Path | None) -> dict[str, Any]:

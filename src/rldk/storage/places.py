@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from rldk.core.errors import ReadError
 
 __all__ = [
-    "ARCHIVES", "SCHEMES", "OnBytes", "cache_folder", "folder_of", "has_archive_name", "is_archive", "is_url", "local_path",
-    "safe_below", "shown", "shown_in", "url_of",
+    "ARCHIVES", "SCHEMES", "OnBytes", "cache_folder", "folder_of", "has_archive_name", "is_archive", "is_url", "lies_within",
+    "local_path", "safe_below", "shown", "shown_in", "url_of",
 ]  # fmt: skip
 
 OnBytes = Callable[[int, int], None]
@@ -65,6 +65,23 @@ def safe_below(folder: Path, name: str) -> Path:
     if not parts or parts[0] == "/" or ".." in parts or any(":" in part[:2] or "\0" in part for part in parts):
         raise ReadError(f"{name[:200]!r} is not a name that can be copied: it leads out of its folder.")
     return folder.joinpath(*parts)
+
+
+def lies_within(path: Path, folders: Iterable[Path]) -> bool:
+    """Whether a path, and all that is below it, lies in one of these folders with all links followed."""
+    try:
+        tops = [folder.resolve() for folder in folders]
+        waiting, seen = [path], set[Path]()
+        while waiting:
+            target = waiting.pop().resolve()
+            if not any(map(target.is_relative_to, tops)):
+                return False
+            if target not in seen and target.is_dir():
+                waiting += [one for one in target.rglob("*") if one.is_symlink()]
+            seen.add(target)
+    except (OSError, RuntimeError, ValueError):
+        return False  # such as a link in a circle
+    return True
 
 
 def url_of(path: Path) -> str | None:
