@@ -106,6 +106,16 @@ def test_a_header_that_comes_again_begins_another_run(text_log: Any) -> None:
     assert [run.steps.tolist() for run in runs] == [[1, 2], [1, 2]]
 
 
+@pytest.mark.parametrize("adapter", ["csv", "flexible"])
+def test_columns_of_one_name_are_numbered(text_log: Any, adapter: str) -> None:
+    names = ["step", "reward", "reward", "reward.1", "kl", "reward"]
+    run = text_log.run(table(names, [[n, 0.5, 0.25, 7.0, 0.125, 0.75] for n in range(3)]), adapter, hint=adapter)
+    assert text_log.values(run, "reward_mean") == [0.5] * 3 and text_log.values(run, "kl_mean") == [0.125] * 3
+    for name, value in (("reward.1", 7.0), ("reward.2", 0.25), ("reward.3", 0.75)):
+        assert text_log.values(run, name) == [value] * 3
+    assert [note for note in run.notes if "several columns have the same name (reward)" in note]
+
+
 def test_words_and_odd_numbers_are_no_numbers(text_log: Any) -> None:
     run = text_log.run(
         table(["step", "reward", "loss"], [[1, "1_000", 0.5], [2, "N/A", 0.5], [3, "oops", 0.5], [4, 2.5, "inf"]]), "csv"

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from rldk.core.catalog import is_measured
-from rldk.ingest.formats.delimited import header_of
+from rldk.ingest.formats.table_header import header_of
 from rldk.ingest.source import Source
 
 __all__ = ["MAX_ROWS", "is_console", "iter_head", "split_stamp", "strip_colours"]

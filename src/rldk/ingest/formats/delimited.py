@@ -5,62 +5,25 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from rldk.core.errors import ReadError
-from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats.number_cells import EMPTY, Cells, Columns
+from rldk.ingest.formats.table_header import Header, header_of, is_comment
 from rldk.ingest.source import Source
 from rldk.ingest.unmapped_keys import placeable
 from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 from rldk.runs.table import TableBuilder
 
-__all__ = ["DelimitedAdapter", "Header", "header_of", "iter_columns", "iter_rows"]
+__all__ = ["DelimitedAdapter", "iter_columns", "iter_rows"]
 
-_DELIMITERS = ",\t;|"
 _BATCH, _BATCH_BYTES = 2048, 4 << 20
 _MAX_NUMBER, _MAX_CELL = 64, 4096  # characters
-_PAIR = re.compile(r"[=:]\s*[-+]?\.?(?:\d|nan\b|inf\b)|[A-Za-z] [-+]?\.?\d[\d.]*\s*$|\d{4}-\d\d-\d\d|\[\d+/\d+\]")
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The names of the columns, what separates them, and the header's own line."""
-
-    names: tuple[str, ...]
-    delimiter: str
-    line: bytes
-
-
-@lru_cache(maxsize=1)
-def header_of(source: Source) -> Header | None:
-    """The header, if the file looks like a table: two columns or more in every line, none named by a number."""
-    lines = list(source.head_lines[:20])
-    while lines and _is_comment(lines[0]):
-        lines.pop(0)
-    if not lines or lines[0].lstrip()[:1] in (b"{", b"["):
-        return None
-    texts = [line.decode("utf-8", "replace") for line in lines]
-    for delimiter in _DELIMITERS:
-        try:
-            names, *rows = csv.reader(texts, delimiter=delimiter)
-        except (csv.Error, ValueError):
-            return None  # a carriage return within a line: a console's progress bar
-        names = [name.strip() for name in names]
-        if len(names) < 2 or len(set(names)) < len(names) or any(to_number(name) is not None for name in names):
-            continue
-        if any(map(_PAIR.search, names)):
-            continue  # a header has no values: `Step: 10, Loss: 0.5` in every line is not a table
-        if all(len(row) == len(names) for row in rows[:-1]):
-            return Header(tuple(names), delimiter, lines[0])
-    return None
 
 
 def iter_columns(
@@ -100,11 +63,6 @@ def _batch(numbered: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     return found
 
 
-def _is_comment(line: bytes) -> bool:
-    """Whether a line before the header is a comment; `#` may also be the name of the first column."""
-    return line.startswith(b"#") and line[1:2] not in (b",", b";", b"\t", b"|")
-
-
 def _after_header(
     source: Source, header: Header, problems: LineProblems, progress: Progress | None
 ) -> Iterator[tuple[int, bytes]]:
@@ -113,7 +71,7 @@ def _after_header(
     for number, line in numbered:
         if line == header.line:
             break
-        if not _is_comment(line):
+        if not is_comment(line):
             problems.add(number, "before the header")
     return numbered
 
@@ -254,6 +212,7 @@ class DelimitedAdapter(Adapter):
         header = header_of(self.source) if self.source.is_text else None
         if header is None:
             raise ReadError(f"{self.source.path} is not a table with a header.")
+        self.notes += header.notes
         if _is_monitor(header):
             self.field_map = {**_MONITOR, **self.field_map}
             self.notes.append("each row is an episode, not a step of the optimizer")

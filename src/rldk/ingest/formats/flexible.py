@@ -11,6 +11,7 @@ from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import delimited, json_document, json_lines
 from rldk.ingest.formats.json_lines import fill_json_lines, flatten, iter_json_lines
+from rldk.ingest.formats.table_header import header_of
 from rldk.ingest.source import DocumentTooLarge
 from rldk.ingest.unmapped_keys import MAX_SUGGESTED, explain, listed, placeable, suggest
 from rldk.runs.run import Run
@@ -52,7 +53,7 @@ class FlexibleAdapter(Adapter):
             return list(dict.fromkeys(numeric))
         if layout == "document":
             return json_document.head_keys(self.source) or None
-        header = delimited.header_of(self.source) if layout == "table" else None
+        header = header_of(self.source) if layout == "table" else None
         return list(header.names) if header else None
 
     def _layout(self) -> str:
@@ -62,7 +63,7 @@ class FlexibleAdapter(Adapter):
             return "document"
         if json_lines.looks_like_json_lines(self.source):
             return "lines"
-        return "table" if delimited.header_of(self.source) else ""
+        return "table" if header_of(self.source) else ""
 
     def read(self) -> Iterator[Mapping[str, Any]]:
         layout = self._layout()
@@ -73,9 +74,10 @@ class FlexibleAdapter(Adapter):
                 return json_document.rows_of_beginning(self.source, self.notes, error)
         if layout == "lines":
             return iter_json_lines(self)
-        header = delimited.header_of(self.source) if layout == "table" else None
+        header = header_of(self.source) if layout == "table" else None
         if header is None:
             raise ReadError(f"{self.source.path} is neither JSON lines nor a JSON document nor a table with a header.")
+        self.notes += header.notes
         return delimited.iter_rows(self.source, header, self.problems, self.notes, self.progress)
 
     def fill(self, builder: TableBuilder) -> None:
