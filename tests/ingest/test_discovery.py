@@ -47,7 +47,9 @@ def test_a_page_named_by_itself_is_read(tmp_path: Path) -> None:
 def test_what_a_monitor_wrote_beside_its_log_is_not_another_log(tmp_path: Path) -> None:
     for name in ("r_events.jsonl", "r_metrics.csv", "r_samples.jsonl", "r_alerts.json", "alone_metrics.csv"):
         write(tmp_path / name)
-    assert names(tmp_path) == ["alone_metrics.csv", "r_events.jsonl"]
+    for name in ("r_tensorboard", "other_tensorboard"):
+        write(tmp_path / name / "run.jsonl")
+    assert names(tmp_path) == ["alone_metrics.csv", "r_events.jsonl", "other_tensorboard/run.jsonl"]
 
 
 def test_the_settings_of_a_log_are_not_another_log(tmp_path: Path) -> None:

@@ -40,6 +40,18 @@ def test_a_second_run_of_the_same_id_is_a_new_run_and_says_so(tmp_path: Path, ca
         assert json.loads((tmp_path / f"{run_id}_final_report.json").read_text())["events"] == events
 
 
+def test_all_that_is_known_to_lie_beside_a_log_is_set_aside_with_it(tmp_path: Path) -> None:
+    run(tmp_path, 3, 1.0)
+    beside = ("samples.jsonl", "checkpoint_summary.csv", "comprehensive_metrics.json", "comprehensive_analysis_step_5.json")
+    for ending in beside:
+        (tmp_path / f"mine_{ending}").touch()
+    (tmp_path / "mine_tensorboard").mkdir()
+    (tmp_path / "mine_notes.txt").touch()
+    run(tmp_path, 2, 2.0)
+    assert all((tmp_path / f"mine_1_{ending}").exists() for ending in (*beside, "tensorboard"))
+    assert (tmp_path / "mine_notes.txt").exists()
+
+
 def test_a_run_that_resumes_goes_on_in_its_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     run(tmp_path, 3, 1.0)
     with caplog.at_level(logging.WARNING, "rldk"), Monitor(tmp_path, "mine", resume_step=2) as monitor:

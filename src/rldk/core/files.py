@@ -12,7 +12,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-__all__ = ["file_name", "replacing", "strict", "write_json", "write_text"]
+__all__ = ["RUN_FILES", "file_name", "replacing", "strict", "write_json", "write_text"]
+
+RUN_FILES = (
+    r"metrics\.csv", r"alerts\.json", r"config\.json", r"final_report\.json", r"health_summary\.json", r"checkpoint_summary\.csv",
+    r"samples\.jsonl", r"comprehensive_metrics\.(?:csv|json)", r"comprehensive_analysis(?:_step_-?\d+)?\.json", "tensorboard",
+)  # fmt: skip
+"""What follows `R_` in the names of the files and folders that a monitor writes beside the event log of a run, `R_events.jsonl`:
+regular expressions."""
 
 
 def strict(value: Any) -> Any:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rldk.core.errors import RLDKError
+from rldk.core.files import RUN_FILES
 from rldk.ingest.choose import ADAPTERS, choose
 from rldk.ingest.formats.stores import MOST_ENTRIES
 from rldk.ingest.run_settings import settings_files
@@ -28,10 +29,7 @@ __all__ = ["FoundLog", "LogFinder", "OnSkipped", "candidates", "newest_first", "
 OnSkipped = Callable[[Path, str], None]
 """Called with each entry of a folder that cannot be opened, and why, as a sentence that follows its name."""
 
-_BESIDE_A_LOG = re.compile(
-    r"(?P<run>.+)_(?:metrics\.csv|alerts\.json|config\.json|final_report\.json|health_summary\.json|checkpoint_summary\.csv"
-    r"|samples\.jsonl|comprehensive_metrics\.(?:csv|json)|comprehensive_analysis(?:_step_-?\d+)?\.json)"
-)
+_BESIDE_A_LOG = re.compile(rf"(?P<run>.+)_(?:{'|'.join(RUN_FILES)})")
 _OWN_FILES = frozenset({"rldk_acks.json"})
 _TOOL_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
 _NOT_LOGS = frozenset({
@@ -81,14 +79,15 @@ def candidates(folder: Path, hint: str | None = None, on_skipped: OnSkipped | No
                 _report_shards(here, on_skipped)
             yield here
             continue
+        logs = {name.removesuffix("_events.jsonl") for name in files if name.endswith("_events.jsonl")}
+        folders[:] = [name for name in folders if not _is_beside(name, logs)]
         for name in folders:
             if why := _why_not_followed(here / name, folder):
                 skip(here / name, why)
-        logs = {name.removesuffix("_events.jsonl") for name in files if name.endswith("_events.jsonl")}
         named = sorted(name for name in files if not _is_no_log(name))
         settings = settings_files(named)
         for name in named:
-            if name in settings or ((beside := _BESIDE_A_LOG.fullmatch(name)) and beside["run"] in logs):
+            if name in settings or _is_beside(name, logs):
                 continue
             if has_archive_name(path := here / name):
                 skip(path, "is an archive, which is not searched: name it to read it.")
@@ -96,6 +95,12 @@ def candidates(folder: Path, hint: str | None = None, on_skipped: OnSkipped | No
                 yield path
             elif why := why_not_readable(path):
                 skip(path, why)
+
+
+def _is_beside(name: str, runs: set[str]) -> bool:
+    """Whether a monitor wrote it beside the event log of one of these runs."""
+    found = _BESIDE_A_LOG.fullmatch(name)
+    return found is not None and found["run"] in runs
 
 
 def _is_no_log(name: str) -> bool:

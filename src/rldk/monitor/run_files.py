@@ -10,16 +10,14 @@ import os
 import re
 from pathlib import Path
 
+from rldk.core.files import RUN_FILES
 from rldk.monitor.outputs import Alerts, ConfigFile, FinalReport, MetricsCsv, Output
 from rldk.monitor.run_id import file_of
 
 __all__ = ["set_aside", "writers_of"]
 
 _log = logging.getLogger("rldk")
-_ENDINGS = re.compile(
-    r"(?:events\.jsonl|metrics\.csv|alerts\.json|config\.json|final_report\.json|health_summary\.json|checkpoint_summary\.csv"
-    r"|comprehensive_metrics\.(?:csv|json)|comprehensive_analysis(?:_step_-?\d+)?\.json|tensorboard)"
-)
+_ENDINGS = re.compile("|".join((r"events\.jsonl", *RUN_FILES)))
 
 
 def writers_of(folder: str | os.PathLike[str] | None, run_id: str) -> list[Output]:
