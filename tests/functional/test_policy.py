@@ -48,7 +48,7 @@ def test_the_value_loss_is_that_of_a_plain_loop(rows, clip) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(rows=ROWS, clip=st.floats(0.01, 2))
-def test_clip_fraction_update_kl_and_ratios(rows, clip) -> None:
+def test_clip_fraction_and_update_kl(rows, clip) -> None:
     new, old, _, mask = columns(rows)
     ratios = [math.exp(row[0] - row[1]) for row in rows if row[3]]
     n = len(ratios)
@@ -57,10 +57,6 @@ def test_clip_fraction_update_kl_and_ratios(rows, clip) -> None:
         clipped, abs=1.01 / n if _on_edge(ratios, clip) else 1e-9
     )
     assert policy.update_kl(new, old, mask).item() == pytest.approx(sum(r - 1 - math.log(r) for r in ratios) / n, abs=1e-9)
-    mean = sum(ratios) / n
-    expected = {"mean": mean, "std": math.sqrt(sum((r - mean) ** 2 for r in ratios) / n), "min": min(ratios), "max": max(ratios)}
-    found = policy.ratio_statistics(new - old, mask)
-    assert found == {f"ratio_{name}": pytest.approx(value, abs=1e-9) for name, value in expected.items()}
 
 
 def _on_edge(ratios: list[float], clip: float) -> bool:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
 
-__all__ = ["combined_norm", "gradient_norm", "gradient_norms", "nonfinite_gradients"]
+__all__ = ["combined_norm", "gradient_norm", "gradient_norms"]
 
 
 def _gradients(parameters: Iterable[Parameter]) -> list[Tensor]:
@@ -39,8 +39,3 @@ def gradient_norms(parameters: Iterable[Parameter]) -> list[float]:
 def combined_norm(*norms: float) -> float:
     """The norm of the whole from the norms of its parts."""
     return math.hypot(*norms)
-
-
-def nonfinite_gradients(parameters: Iterable[Parameter]) -> int:
-    """How many entries of the gradients are NaN or infinite."""
-    return sum(int((~gradient.isfinite()).sum()) for gradient in _gradients(parameters))

@@ -15,7 +15,6 @@ __all__ = [
     "entropy_of",
     "explained_variance",
     "policy_loss",
-    "ratio_statistics",
     "selected_logprobs",
     "token_weights",
     "update_kl",
@@ -111,15 +110,6 @@ def update_kl(logp: Tensor, old_logp: Tensor, mask: Tensor, count: Any = None) -
     from rldk.functional.kl import estimate_kl
 
     return masked_mean(estimate_kl(old_logp, logp, "k3"), mask, count)
-
-
-def ratio_statistics(log_ratio: Tensor, mask: Tensor) -> dict[str, float]:
-    """Mean, spread and extremes of the ratio of new to old probability, over the tokens that count."""
-    ratio = log_ratio[mask.bool()].exp()
-    if not len(ratio):
-        return {}
-    found = {"mean": ratio.mean(), "std": ratio.std(correction=0), "min": ratio.min(), "max": ratio.max()}
-    return {f"ratio_{name}": value.item() for name, value in found.items()}
 
 
 def explained_variance(values: Tensor, returns: Tensor, mask: Tensor) -> float:

@@ -115,7 +115,6 @@ class ThreadedRunner(OutputRunner):
         self, output: Output, guard: Guard, max_waiting: int = _MAX_WAITING, close_seconds: float = _CLOSE_SECONDS
     ) -> None:
         super().__init__(output, guard)
-        self.missed = 0
         self._close_seconds = close_seconds
         self._worker = Worker(f"rldk {self.key}", lambda error: guard.report(self.key, error), max_waiting)
 
@@ -124,7 +123,6 @@ class ThreadedRunner(OutputRunner):
 
     def _call(self, function: Callable[..., None], *args: Any) -> None:
         if not self._worker.submit(super()._call, function, *args):
-            self.missed += 1
             self.guard.say(
                 ("slow", self.key), logging.WARNING,
                 "rldk: %s is too slow: %d calls wait for it, and it misses events until it has caught up. Training continues.",
