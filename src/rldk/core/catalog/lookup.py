@@ -52,7 +52,7 @@ AMBIGUOUS: dict[str, tuple[str, Key]] = {
 
 The entropy over tokens is never negative, so the magnitude of an entropy loss is the entropy, whichever its sign."""
 
-PREFIXES = ("train/", "train_", "training/", "trainer/", "global/", "mean ", "mean_")
+PREFIXES = ("train/", "train_", "training/", "trainer/", "metrics/", "global/", "mean ", "mean_")
 
 
 class Place(Struct, frozen=True, gc=False):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
-from rldk.signals.reward import CHANNELS, SCORES, RewardSignal, score_of
+from rldk.signals.reward import CHANNELS, SCORES, score_of
 
 __all__ = ["RewardChanged"]
 
@@ -74,7 +75,7 @@ class RewardChanged(Detector):
         reward = view.reward
         if reward.jump_index < 0:
             return ()
-        found = Finding("", reward.jump, 0.0, *self._said(reward, score_of(view).level))
+        found = Finding("", reward.jump, 0.0, *self._said(view, score_of(view).level))
         if found.clause == "shifted" and self.raised and reward.jump_index <= self._since:
             return ()  # the jump for which it was raised, of which the policy has made up a part
         if found.clause == "undone":
@@ -86,10 +87,12 @@ class RewardChanged(Detector):
         return (found,)
 
     @staticmethod
-    def _said(reward: RewardSignal, level: float) -> tuple[str, dict[str, float], bool, str]:
+    def _said(view: View, level: float) -> tuple[str, dict[str, float], bool, str]:
         """The finding for the kind of jump: flipped sign, changed spread or offset."""
+        reward = view.reward
         evidence = {"jump": reward.jump, "respread": reward.respread}
-        stayed, at = "while KL, entropy and length stayed", f"at step {reward.jump_step}"
+        known = [words for name, words in zip(CHANNELS, ("KL", "entropy", "length"), strict=True) if view.get(name).n]
+        stayed, at = f"while {listed(known)} stayed", f"at step {reward.jump_step}"
         if reward.flipped >= 0:
             jumped = f"The reward jumped to minus its value {at}"
             return f"{jumped}, {stayed}: its sign was flipped.", evidence, False, "flipped"
