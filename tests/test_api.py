@@ -154,6 +154,7 @@ def test_explain() -> None:
     assert "What it catches" in repr(page) and "<h4>What to do</h4>" in page._repr_html_()
     with pytest.raises(UsageError, match="Did you mean reward_hacking"):
         rldk.explain("reward_haking")
+    assert "Raise the KL coefficient" in repr(rldk.explain("kl_penalty_too_weak"))
 
 
 def test_attach_says_what_it_takes() -> None:

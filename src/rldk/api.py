@@ -19,7 +19,8 @@ from rldk.judge.scan import judge_run
 from rldk.monitor.live_run import LiveRun
 from rldk.monitor.monitor import Monitor
 from rldk.monitor.outputs import Output, Terminal
-from rldk.present.detector_page import DetectorPage, detector_page
+from rldk.present.cause_page import CausePage
+from rldk.present.detector_page import DetectorPage, page_of
 from rldk.runs.run import Run, Runs
 
 __all__ = ["attach", "compare", "explain", "load", "scan", "start"]
@@ -151,13 +152,14 @@ def _results(source: Any, config: Settings) -> Sequence[Result]:
     return scan(source, config=config)
 
 
-def explain(kind: str) -> DetectorPage:
-    """The page of a type of anomaly: what it catches, why it matters, when it misfires, what to do.
+def explain(kind: str) -> DetectorPage | CausePage:
+    """The page of a type of anomaly (what it catches, why it matters, when it misfires, what to do), or of a cause.
 
     Examples:
         >>> rldk.explain("reward_hacking")
+        >>> rldk.explain("kl_penalty_too_weak")
     """
-    return detector_page(kind)
+    return page_of(kind)
 
 
 def _settings(config: Settings) -> ScanConfig | None:

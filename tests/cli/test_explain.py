@@ -1,4 +1,4 @@
-"""`rldk explain`: a detector's page."""
+"""`rldk explain`: the page of a detector or a cause."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rldk.detectors.base import SECTIONS
 from rldk.detectors.normal import NORMAL
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
+from rldk.judge.incidents.causes import CAUSES
 
 Capture = pytest.CaptureFixture[str]
 TYPES = [*(kind.type for kind in DETECTORS), "user_limit_exceeded"]
@@ -81,8 +82,10 @@ def test_needs_are_told_as_groups(capsys: Capture) -> None:
 
 def test_all_are_listed(capsys: Capture) -> None:
     lines = explain(capsys).splitlines()
-    assert lines[0].split()[:2] == ["type", "family"]
-    assert [line.split()[0] for line in lines[1:] if not line.startswith(" ")] == TYPES
+    causes = lines.index("")
+    assert lines[0].split()[:2] == ["type", "family"] and lines[causes + 1].startswith("cause ")
+    assert [line.split()[0] for line in lines[1:causes] if not line.startswith(" ")] == TYPES
+    assert [line.split()[0] for line in lines[causes + 2 :] if not line.startswith(" ")] == [cause.name for cause in CAUSES]
 
 
 def test_json_of_one_and_of_all(capsys: Capture) -> None:
@@ -98,16 +101,44 @@ def test_json_of_one_and_of_all(capsys: Capture) -> None:
     assert one["settings"]["share"] == {
         "default": 0.1, "meaning": one["settings"]["share"]["meaning"], "least": 0.0, "most": 1.0,
     }  # fmt: skip
-    every = json.loads(explain(capsys, "--json"))["detectors"]
-    assert [entry["type"] for entry in every] == TYPES
-    assert one in every
+    assert one["cause"] is None
+    listed = json.loads(explain(capsys, "--json"))
+    assert [entry["type"] for entry in listed["detectors"]] == TYPES
+    assert [entry["name"] for entry in listed["causes"]] == [cause.name for cause in CAUSES]
+    assert one in listed["detectors"]
+
+
+def test_the_page_of_every_cause_says_evidence_and_advice_without_gaps(capsys: Capture) -> None:
+    for cause in CAUSES:
+        said = explain(capsys, cause.name)
+        lines = said.splitlines()
+        assert f"{cause.name}  (cause of an incident)" in lines and "{" not in said, cause.name
+        strongest = max(cause.signs, key=lambda sign: cause.signs[sign])
+        assert lines[lines.index("Evidence for it") + 1].startswith(f"{strongest}: "), cause.name
+        assert lines[-1] not in ("", "What to do"), cause.name
+        found = json.loads(explain(capsys, cause.name, "--json"))["cause"]
+        assert found["title"] == cause.title and found["signs"] == cause.signs and "{" not in found["advice"]
+
+
+def test_a_cause(capsys: Capture) -> None:
+    said = explain(capsys, "kl_penalty_too_weak")
+    assert said.startswith("kl_penalty_too_weak  (cause of an incident)\nThe KL penalty is too weak.\n\nEvidence for it\n")
+    assert "kl_explosion: The KL from the reference is beyond what any healthy run reaches (weight 2.5)" in said
+    assert "Evidence against it\nentropy_explosion: " in said and "What to do\nRaise the KL coefficient three- to tenfold" in said
+
+
+def test_a_name_that_is_a_detector_and_a_cause_has_both_pages(capsys: Capture) -> None:
+    said = explain(capsys, "kl_penalty_too_strong")
+    assert said.startswith("kl_penalty_too_strong  (kl_schedule)\n")
+    assert "\nkl_penalty_too_strong  (cause of an incident)\n" in said
 
 
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("entropy_colapse", "No detector 'entropy_colapse'. Did you mean entropy_collapse"),
-        ("zzz", "No detector 'zzz'. `rldk explain` lists them."),
+        ("entropy_colapse", "No detector or cause 'entropy_colapse'. Did you mean entropy_collapse"),
+        ("penalty_too_weak", "Did you mean kl_penalty_too_weak or "),
+        ("zzz", "No detector or cause 'zzz'. `rldk explain` lists both."),
         ("\x1b[31m", "No detector"),
     ],
 )

@@ -61,6 +61,18 @@ def test_nothing_to_read_is_a_page_that_helps_and_status_2(tmp_path: Path, conte
     assert "No run could be read" in (tmp_path / "r.html").read_text()
 
 
+def test_the_path_is_said_once_of_what_is_not_judged(
+    make_log: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty, missing = tmp_path / "empty.jsonl", tmp_path / "missing.jsonl"
+    empty.write_text("")
+    for paths in ([str(empty)], [str(empty), str(missing)], [make_log("healthy"), str(empty), str(missing)]):
+        main(["report", *paths, "-o", str(tmp_path / "r.html")])
+        said = capsys.readouterr().out
+        assert f"not judged: {empty}: is empty.\n" in said
+        assert len(paths) == 1 or f"not judged: {missing}: does not exist.\n" in said
+
+
 def test_an_empty_folder_is_a_page_that_helps(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     assert main(["report", str(tmp_path / "runs"), "-o", str(tmp_path / "r.html")]) == 2

@@ -64,7 +64,11 @@ def test_the_verdict_is_that_of_a_scan_of_the_file(
     found = json.loads((tmp_path / "found.json").read_text())["runs"]
     assert [one["verdict"] for one in found] == [verdict]
     assert list(map(without_place, found)) == list(map(without_place, scanned))
-    assert f"kept: {verdict} after {len(events)} events" in said.err.decode()
+    (ending,) = [line for line in said.err.decode().splitlines() if f"kept: {verdict} after {len(events)} events" in line]
+    incidents = scanned[0]["incidents"]
+    assert ("Since step " in ending) == bool(incidents)
+    if incidents:
+        assert f"; last good step: {incidents[0]['last_good_step']}. What to do: " in ending
 
 
 def test_rows_on_stdout_keep_their_bars_on_stderr_and_the_streams_stay_apart(tmp_path: Path) -> None:

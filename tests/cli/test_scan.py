@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rldk.cli.main import main
+from rldk.monitor import Monitor
 from rldk.testing.streams import healthy
 
 Make = Callable[..., str]
@@ -215,6 +216,30 @@ def test_summary_top_and_sort(make_log: Make, capsys: Capture) -> None:
         said = shown(capsys, *logs, "--summary", "--sort", order, status=1)
         assert [line.split()[1] for line in said.splitlines()[1:4]] == names.split(), order
     assert main(["scan", logs[0], "--top", "-1"]) == 2
+
+
+def test_the_summary_of_one_run_has_its_line(make_log: Make, capsys: Capture) -> None:
+    _, answer = scan(capsys, make_log("warning"))
+    heading, line, *_, last = shown(capsys, make_log("warning"), "--summary").splitlines()
+    assert heading.split()[:3] == ["verdict", "run", "events"]
+    assert line.split(maxsplit=4) == ["warning", "warning", "80", "270", answer["runs"][0]["incidents"][0]["title"]]
+    assert last.startswith("1 warning · ")
+    assert "healthy" in shown(capsys, make_log("healthy"), "--summary").splitlines()[1]
+
+
+def test_an_incident_names_what_explain_takes(make_log: Make, tmp_path: Path, capsys: Capture) -> None:
+    _, answer = scan(capsys, make_log("warning"))
+    cause = answer["runs"][0]["incidents"][0]["cause"]
+    assert f"\n  More: rldk explain {cause} (found by clip_saturation)\n" in shown(capsys, make_log("warning"))
+    assert main(["explain", cause]) == 0 == main(["explain", "clip_saturation"])
+    capsys.readouterr()
+    with Monitor(event_log_path=tmp_path / "own.jsonl") as monitor:
+        for step in range(20):
+            monitor.observe({"step": step, "reward": 0.01 * step})
+            if step == 9:
+                monitor.alert(step, "my_own", "Seen.", "warning", "Look.")
+    said = shown(capsys, str(tmp_path / "own.jsonl"))
+    assert "What to do: Look." in said and "rldk explain" not in said
 
 
 def test_many_healthy_runs_are_folded(tmp_path: Path, capsys: Capture) -> None:

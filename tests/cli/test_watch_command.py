@@ -37,6 +37,26 @@ def test_alerts_are_those_of_a_scan_each_told_once(make_log: Callable[..., str],
     assert len(told) >= 3
 
 
+def test_the_cause_and_the_advice_come_when_it_is_critical_and_at_the_end(
+    make_log: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = make_log("critical")
+    main(["scan", log, "--json"])
+    (incident,) = json.loads(capsys.readouterr().out)["runs"][0]["incidents"]
+    main(["watch", log, "--idle", "0.3"])
+    *told, last = lines_of(capsys)
+    (cause,) = [line for line in told if line.startswith("Since step ")]
+    assert cause.startswith(f"Since step {incident['step']}: {incident['title']}")
+    assert f"last good step: {incident['last_good_step']}. What to do: {incident['advice'][:20]}" in cause
+    assert "CRITICAL" in "".join(told[: told.index(cause)]) and last.endswith(f" {cause}")
+
+
+def test_a_warning_has_its_cause_at_the_end_alone(make_log: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["watch", make_log("warning"), "--idle", "0.3"])
+    *told, last = lines_of(capsys)
+    assert not any("What to do" in line for line in told) and "1 warning anomaly. Since step 270: " in last
+
+
 @pytest.mark.parametrize(
     ("kind", "fail_on", "status"), [("critical", "critical", 1), ("warning", "critical", 0), ("warning", "warning", 1)]
 )

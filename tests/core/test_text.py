@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldk.core.text import ago, clean, counted, duration, in_words, listed, sentence, short_number
+from rldk.core.text import ago, clean, counted, duration, in_words, listed, near_names, sentence, short_number
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(1, 50))
@@ -60,6 +60,13 @@ def test_ages() -> None:
 
 def test_parts_of_a_sentence_are_listed_with_one_and() -> None:
     assert [listed(["a", "b", "c"][:count]) for count in range(4)] == ["", "a", "a and b", "a, b and c"]
+
+
+def test_a_near_name_that_shares_more_parts_comes_before_its_opposite() -> None:
+    known = ["kl_penalty_off", "kl_penalty_too_strong", "kl_penalty_too_weak", "reward_mean"]
+    assert near_names("penalty_too_weak", known)[0] == "kl_penalty_too_weak"
+    assert near_names("kl_penalty_weak", known, most=1) == ["kl_penalty_too_weak"]
+    assert near_names("reward_meen", known) == ["reward_mean"] and near_names("zzz", known) == [] == near_names("a", [])
 
 
 def test_identifiers_in_words() -> None:

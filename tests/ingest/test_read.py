@@ -97,6 +97,29 @@ def test_checkpoints_that_hold_the_beginning_of_a_longer_log_are_left_out(tmp_pa
     ]
 
 
+def test_a_run_of_a_file_with_several_is_named_where_it_is_a_copy(tmp_path: Path) -> None:
+    second = [{"step": n, "loss": 2.0 / (n + 1), "reward": 0.01 * n} for n in range(9)]
+    first = [{"step": n, "loss": 1.0 / (n + 1), "reward": 0.03 * n} for n in range(7)]
+    two = write(tmp_path / "two.jsonl", [*first, *second])
+    other = tmp_path / "a.jsonl"
+    for steps, said in ((9, f"its run two#2 is a copy of {other}"), (5, f"its 5 steps are the beginning of two#2 of {two}")):
+        write(tmp_path / "a.jsonl", second[:steps])
+        result = read_runs(tmp_path)
+        assert len(result.runs) == 2, steps
+        ((_, reason),) = result.passed_over
+        assert reason.startswith(said)
+    write(tmp_path / "a.jsonl", [*second, {"step": 9, "loss": 0.1, "reward": 0.2}])
+    ((path, reason),) = read_runs(tmp_path).passed_over
+    assert path == two and reason == f"the 9 steps of its run two#2 are the beginning of {tmp_path / 'a.jsonl'}, which has 10"
+
+
+@pytest.mark.parametrize("content", ["step,reward,kl\n", "step,reward,kl\n\n"])
+def test_a_table_with_a_header_and_no_rows_says_so(tmp_path: Path, content: str) -> None:
+    (tmp_path / "log.csv").write_text(content)
+    with pytest.raises(RLDKError, match=r"log\.csv has no rows\.$"):
+        read_runs(tmp_path / "log.csv")
+
+
 def test_what_a_monitor_wrote_beside_its_log_is_left_out(tmp_path: Path) -> None:
     write(tmp_path / "a_events.jsonl", events(range(6)))
     for name in ("a_alerts.json", "a_final_report.json", "a_comprehensive_analysis_step_3.json"):

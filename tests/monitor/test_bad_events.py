@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import rldk
 from rldk.core.event import Event
 from rldk.detectors.base import Detector
 from rldk.log import EventReader
@@ -89,6 +90,39 @@ def test_what_is_left_out_is_said_once_per_metric(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING, "rldk"), Monitor() as monitor:
         watched(monitor, [Event(step, {"own": "text", "other": "text"}) for step in range(50)])
     assert len(caplog.records) == 2
+
+
+def test_text_that_is_logged_as_a_metric_is_said_once_and_costs_itself_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "rldk"), rldk.start("run", output_dir=tmp_path, quiet=True) as run:
+        for step in range(6):
+            run.log(step, {"phase": "train", "seed": 3, "odd": Refusing()}, kl=f"abc{step}", reward="0.5", entropy=None)
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "rldk: The metric odd is Refusing, and not a number: it is left out.",
+        "rldk: The metric kl is str 'abc0', and not a number: it is left out.",
+    ]
+    logged = list(EventReader(tmp_path / "run_events.jsonl"))
+    assert [event.metrics for event in logged] == [{"reward_mean": 0.5}] * 6 and logged[0].notes == [one[6:] for one in said]
+
+
+def test_a_step_that_is_none_takes_the_next_number_in_a_loop_of_ones_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    steps: list[Any] = [0, 1, "second", np.float32(3.0), None, math.nan, 6, Refusing(), np.int64(8), 8.5]
+    with caplog.at_level(logging.WARNING, "rldk"), rldk.start("run", output_dir=tmp_path, quiet=True) as run:
+        for step in steps:
+            run.log(step, kl=0.1)
+    assert [event.step for event in EventReader(tmp_path / "run_events.jsonl")] == list(range(10))
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["rldk: The step str 'second' is not a whole number: the next one, 2, is used."]
+    assert all(record.exc_info is None for record in caplog.records)
+
+
+def test_a_row_whose_step_is_under_another_key_keeps_it() -> None:
+    monitor = watched(Monitor(), [{"step": None, "global_step": 10 * n, "reward": 0.1} for n in range(3)])
+    assert monitor.forensics.engine.last_step == 20
 
 
 def test_a_run_with_a_new_metric_in_each_event_stays_bounded(tmp_path: Path) -> None:

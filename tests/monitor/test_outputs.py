@@ -94,7 +94,9 @@ def test_the_terminal_shows_coverage_alerts_and_advice(monkeypatch: pytest.Monke
     assert text.count("above your limit") == 3 + 1  # three of four crossings, and once for the stop
     assert "further user_limit_exceeded alerts are in the log only" in text
     assert "rldk stops the run at step 0" in text and "What to do: Skip it." in text
-    assert text.rstrip().splitlines()[-1].count("rldk: critical, 1 critical anomaly") == 1
+    *_, verdict, cause = text.rstrip().splitlines()
+    assert verdict.count("rldk: critical, 1 critical anomaly") == 1
+    assert cause.startswith("rldk: Since step 0: numerical failure; last good step: none in this log. What to do: ")
     assert "\x1b[" in shown(False, monkeypatch)
 
 

@@ -6,6 +6,7 @@ from rldk.core.anomaly import Anomaly
 from rldk.judge.incidents.incident import Incident
 from rldk.present.incidents import (
     evidence_keys,
+    in_brief,
     last_good,
     marks_of,
     may_also_be,
@@ -46,6 +47,14 @@ def test_words_for_recovery_last_good_step_and_rivals() -> None:
     assert recovered(incident()) == "" and recovered(incident(recovered_step=1200)) == ", recovered at step 1200"
     assert last_good(incident()) == "none in this log" and last_good(incident(last_good_step=4)) == "4"
     assert may_also_be(incident(rivals=["learning_rate_too_high", "of_my_own"])) == "the learning rate is too high; of my own"
+
+
+def test_an_incident_in_brief_has_the_first_sentence_of_the_advice() -> None:
+    advice = "Lower `lr` to 0.1 (e.g. 0.05), as before. Then look again."
+    assert in_brief(incident(advice=advice, last_good_step=40)) == (
+        "Since step 50: the policy games the reward; last good step: 40. What to do: Lower `lr` to 0.1 (e.g. 0.05), as before."
+    )
+    assert ", recovered at step 90; last good step: none in this log. " in in_brief(incident(recovered_step=90))
 
 
 def test_marks_are_numbered_and_the_last_good_step_before_the_worst_is_among_them() -> None:

@@ -123,7 +123,17 @@ def test_rows_of_a_step_become_one_and_the_last_value_wins() -> None:
     assert (
         values(run, "loss") == [2.0, 3.0] and values(run, "kl_mean") == [0.1, None] and values(run, "reward_mean") == [0.5, None]
     )
-    assert any(note.startswith("2 row(s) merged") for note in run.notes)
+    assert run.notes == ["1 step logged more than once, with different values of loss: the last value is used"]
+
+
+def test_rows_of_a_step_that_complement_each_other_are_normal_and_not_noted() -> None:
+    rows: list[dict[str, Any]] = []
+    for step in range(1, 21):
+        rows.append({"step": step, "loss": 1 / step, "kl": math.nan, "epoch": step / 20})
+        if step % 5 == 0:
+            rows.append({"step": step, "eval_loss": 2 / step, "kl": math.nan, "epoch": step / 20 + 0.01})
+    run = one(rows)
+    assert len(run) == 20 and values(run, "eval_loss")[4] == 0.4 and run.notes == []
 
 
 def test_a_nan_that_was_logged_last_is_not_hidden() -> None:

@@ -32,7 +32,7 @@ COMMANDS: dict[str, str] = {
     "watch": "follow a run that is being written, in the terminal",
     "run": "run a command, judge what it prints as it appears, and end it if asked",
     "replay": "show where a run would have been stopped, and what that would have saved",
-    "explain": "print a detector's page: what it catches, when it misfires, what to do",
+    "explain": "print the page of a detector or a cause: what it means, how it is recognised, what to do",
     "dashboard": "follow the runs of a folder in the browser, as they are written",
     "ingest": "read runs of any framework into one table",
     "checkpoints": "compare the checkpoints of a run, layer by layer",

@@ -123,10 +123,10 @@ def compare(folders: Folders, a: str, b: str) -> dict[str, Any]:
 
 
 def explain(folders: Folders, type: str) -> dict[str, Any]:
-    """Tell what a type of anomaly catches, why it matters, when it misfires, and what to do."""
-    from rldk.present.detector_page import detector_page
+    """Tell what a type of anomaly catches, why it matters, when it misfires, and what to do; or what a cause means."""
+    from rldk.present.detector_page import page_of
 
-    return dict(detector_page(type).to_dict())
+    return dict(page_of(type).to_dict())
 
 
 def read_samples(folders: Folders, path: str, most: int = 5) -> dict[str, Any]:

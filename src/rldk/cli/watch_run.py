@@ -12,6 +12,7 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.ingest.discovery import LogFinder, newest_first
 from rldk.judge.config import ScanConfig
+from rldk.judge.incidents.incident import Incident
 from rldk.present.plots.standard import MAIN_METRICS
 
 __all__ = ["History", "WatchedRun", "newest_log"]
@@ -74,6 +75,7 @@ class WatchedRun(RecordedRun):
         self.last_step = 0
         self._times: deque[tuple[int, float]] = deque(maxlen=50)
         self._logged_minutes = nan
+        self._told: set[tuple[int, str]] = set()
 
     def take(self, event: Event) -> list[Anomaly]:
         if event.phase in (None, "train"):
@@ -91,6 +93,13 @@ class WatchedRun(RecordedRun):
         if event.wall_time is None and self._times and when - self._times[-1][1] < _READ_TOGETHER:
             self._times.pop()
         self._times.append((event.step, when))
+
+    def new_incidents(self) -> list[Incident]:
+        """The critical incidents that were not among those of an earlier call, or had another cause then."""
+        found = [one for one in self.result.incidents if one.severity == "critical"]
+        new = [one for one in found if (one.anomalies[0], one.cause) not in self._told]
+        self._told.update((one.anomalies[0], one.cause) for one in new)
+        return new
 
     @property
     def seconds_per_step(self) -> float:

@@ -63,10 +63,20 @@ def did_you_mean(name: object, known: Iterable[str], most: int = 3, cutoff: floa
 
 
 def near_names(name: object, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> list[str]:
-    """The known names that a wrong one is near to, the nearest first."""
+    """The known names that a wrong one is near to, those that share the most parts first, then the nearest.
+
+    `penalty_too_weak` is `kl_penalty_too_weak`, although `kl_penalty_too_strong` is spelt nearly the same.
+    """
     import difflib  # slow to import, and only wanted for a mistake
 
-    return difflib.get_close_matches(str(name), sorted(known), n=most, cutoff=cutoff)
+    names, parts = sorted(known), _parts(str(name))
+    near = difflib.get_close_matches(str(name), names, n=max(len(names), 1), cutoff=cutoff)
+    return sorted(near, key=lambda one: -len(parts & _parts(one)))[:most]
+
+
+def _parts(name: str) -> set[str]:
+    """`{"kl", "mean"}` of `kl_mean`."""
+    return set(re.split(r"[^a-z0-9]+", name.lower())) - {""}
 
 
 def short_number(value: float | None, digits: int = 4) -> str:

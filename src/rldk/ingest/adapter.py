@@ -38,7 +38,7 @@ class Adapter(ABC):
     whether it `can_handle` what it was given, judged by the content, and how to `read` it: flat rows of raw keys, in
     the order of the file. It reports what it could not read to `self.problems`, sets `self.why` to the reason for its
     answer in `can_handle`, and may add to `self.notes` what a user should know, and to `self.settings` what the log says of how
-    a run was started, by the run's name in the rows (`None` for all runs).
+    a run was started, by the run's name in the rows (`None` for all runs). After `runs()`, `rows` counts the rows that were read.
     """
 
     name: ClassVar[str]
@@ -64,6 +64,7 @@ class Adapter(ABC):
         self.notes: list[str] = []
         self.settings: dict[str | None, Mapping[str, Any]] = {}
         self.why = ""
+        self.rows = 0
 
     @abstractmethod
     def can_handle(self) -> bool:
@@ -88,6 +89,7 @@ class Adapter(ABC):
         except TooManyProblems:
             self.notes.append(f"more than {_MAX_SKIPPED:,} lines cannot be used: the rest was not read, the others are judged")
         table = builder.finish()
+        self.rows = table.rows
         runs = build_runs(
             table,
             path=self.source.path,

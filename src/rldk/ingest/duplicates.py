@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +19,7 @@ def drop_prefixes(runs: list[Run]) -> tuple[list[Run], list[tuple[Path, str]]]:
     kept: list[Run] = []
     by_mark: dict[int, list[Run]] = {}
     dropped: list[tuple[Path, str]] = []
+    in_file = Counter(run.path for run in runs)
     for run in sorted(runs, key=len, reverse=True):
         marks = run.beginning_marks()
         alike = min((by_mark.get(mark, []) for mark in marks), key=len, default=[])
@@ -28,9 +29,19 @@ def drop_prefixes(runs: list[Run]) -> tuple[list[Run], list[tuple[Path, str]]]:
             for mark in marks:
                 by_mark.setdefault(mark, []).append(run)
         else:
-            dropped.append((run.path, f"its {len(run)} steps are the beginning of {longer.path}, which has {len(longer)}"))
+            dropped.append((run.path, _why_dropped(run, longer, in_file)))
     order = {id(run): position for position, run in enumerate(runs)}
     return sorted(kept, key=lambda run: order[id(run)]), dropped
+
+
+def _why_dropped(run: Run, longer: Run, in_file: Mapping[Path, int]) -> str:
+    """`its run b#2 is a copy of a.jsonl`; runs are named where their file holds several."""
+    own = f"its run {run.run_id}" if in_file[run.path] > 1 else "it"
+    other = f"{longer.run_id} of {longer.path}" if in_file[longer.path] > 1 else str(longer.path)
+    if len(run) == len(longer):
+        return f"{own} is a copy of {other}"
+    steps = f"the {len(run)} steps of {own}" if in_file[run.path] > 1 else f"its {len(run)} steps"
+    return f"{steps} are the beginning of {other}, which has {len(longer)}"
 
 
 def begins(longer: Run, run: Run) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rldk.core.catalog import CATALOG, check_field_map
 from rldk.core.errors import MissingDependencyError, ReadError, RLDKError
 from rldk.ingest.adapter import Adapter
-from rldk.ingest.choose import choose
+from rldk.ingest.choose import adapter_named, choose
 from rldk.ingest.discovery import OnSkipped, candidates
 from rldk.ingest.duplicates import drop_prefixes, name_apart
 from rldk.ingest.formats.flexible import FlexibleAdapter
@@ -119,6 +119,8 @@ def read_runs(
     the rest is listed. `read_files` reads the files in some other way than one after the other in this process.
     """
     check_field_map(field_map or {})
+    if adapter_hint is not None:
+        adapter_named(adapter_hint)  # an unknown name is no fault of a file
     result = Ingested()
     groups = [(path, logs_at(path, adapter_hint, lambda one, why: _pass_over(result, one, why))) for path in expand(source)]
     read = read_files or partial(read_in_turn, adapter_hint=adapter_hint, field_map=field_map, progress=progress)
@@ -189,7 +191,7 @@ def read_log(
         where = f" ({error.filename})" if error.filename not in (None, str(path)) else ""
         raise ReadError(f"{path} cannot be read: {error.strerror or error}{where}.") from error
     if not runs:
-        raise ReadError(f"{path} has no row with a metric. {_hint(adapter)}")
+        raise ReadError(f"{path} {_why_no_run(adapter)}")
     if log.searching and not any(_measures(run) for run in runs):
         raise ReadError(f"{path} holds settings, not a training log.")
     report = FileReport(path, adapter.name, adapter.why, runs[0].framework, runs, adapter.problems)
@@ -241,14 +243,18 @@ def _measures(run: Run) -> bool:
     return bool(measured) and (len(run) > 1 or len(measured) > 2)
 
 
-def reason_for(error: Exception, path: Path) -> str:
+def reason_for(error: Exception | str, path: Path) -> str:
     """What an error says, without the path that is shown beside it."""
     return str(error).removeprefix(f"rldk cannot read {path}: ").removeprefix(f"{path} ")
 
 
-def _hint(adapter: Adapter) -> str:
-    said = adapter.problems.summary()
-    return said + "." if said else "Map its keys with --field-map KEY=METRIC."
+def _why_no_run(adapter: Adapter) -> str:
+    """Why a log gives no run: its lines cannot be used, it has no rows, or only keys that are not known."""
+    if said := adapter.problems.summary():
+        return f"has no row with a metric. {said}."
+    if not adapter.rows:
+        return "has no rows."
+    return "has no row with a metric. Map its keys with --field-map KEY=METRIC."
 
 
 def _nothing(result: Ingested) -> str:

@@ -37,9 +37,20 @@ class Intake:
             read = self._sanitizer.event(given)
             read = read if canonical else self._canonicaliser.event(read)
         else:
-            read = self._canonicaliser.event(given)
-            read = None if read is None else self._sanitizer.event(read)
+            read = self._of_mapping(given)
         return None if read is None else self.complete(read)
+
+    def _of_mapping(self, given: Mapping[str, Any]) -> Event | None:
+        """The event of a row; one with a mapping of metrics is an event that was written before."""
+        notes: list[str] = []
+        if isinstance(given, Mapping) and not isinstance(given.get("metrics"), Mapping):
+            given, notes = self._sanitizer.row(given)
+        read = self._canonicaliser.event(given)
+        if read is None:
+            return None
+        event = self._sanitizer.event(read)
+        event.notes += notes
+        return event
 
     def step(self, given: object) -> int:
         """A step as it was given, or that of the last event where it is not a whole number."""

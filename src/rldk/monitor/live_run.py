@@ -30,8 +30,9 @@ class LiveRun:
         """Log and judge one step: `run.log(step, kl=0.02, reward=0.7)`, or a mapping for keys that are no Python names.
 
         Names may be canonical or short (`kl`, `reward`, `entropy`), and unknown ones are kept. Values may be numbers, numpy
-        scalars or tensors of one element. Nothing that goes wrong here reaches the training: what cannot be used is reported
-        once through the `rldk` logger. Returns the decision to stop, if `stop_on` was given and it has been taken.
+        scalars or tensors of one element. Nothing that goes wrong here reaches the training: a value that is not a number is
+        left out, and for a step that is not a whole number the next one is used; both are reported once through the `rldk`
+        logger. Returns the decision to stop, if `stop_on` was given and it has been taken.
         """
         self.monitor.guard.attempt("a step", self._log, step, {**(metrics or {}), **more})
         return self.monitor.stop
@@ -39,7 +40,7 @@ class LiveRun:
     def _log(self, step: int, given: dict[str, Any]) -> None:
         if not given:
             raise UsageError(f"Expected metrics for step {step}, as in run.log(step, kl=0.02, reward=0.7), got none.")
-        self.monitor.observe({**{name: _number(value) for name, value in given.items()}, "step": int(step)})
+        self.monitor.observe({**{name: _number(value) for name, value in given.items()}, "step": _number(step)})
 
     @property
     def stop(self) -> Stop | None:

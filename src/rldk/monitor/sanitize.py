@@ -8,9 +8,11 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+from rldk.core.catalog.axes import STEP_KEYS, is_axis
 from rldk.core.event import Event
 from rldk.core.jsonio import to_number, to_step
 from rldk.core.text import clean
+from rldk.runs.canonical import RESPONSES
 
 __all__ = ["Sanitizer"]
 
@@ -25,7 +27,8 @@ class Sanitizer:
     """Makes the events of one run usable, whatever a training hands over.
 
     A metric that is not a number is left out, and so are metrics beyond the first ten thousand different names of a run. A
-    step that is not a whole number is that of the event before. What was changed is a note of the event, the first time.
+    step that is not a whole number is that of the event before, and in a row of a training loop the one after it. What was
+    changed is a note of the event and a warning, the first time.
     """
 
     def __init__(self) -> None:
@@ -46,8 +49,20 @@ class Sanitizer:
             return given
         return self._cleaned(given)
 
+    def row(self, given: Mapping[Any, Any]) -> tuple[Mapping[Any, Any], list[str]]:
+        """A flat row with names of any framework, without what is not a number, and the notes about it."""
+        found: dict[str, str] = {}
+        unusable = [key for key, value in given.items() if value is not None and _is_metric(key) and _number(value) is None]
+        for key in unusable:
+            found[str(key)] = _not_a_number(key, given[key])
+        row = {key: value for key, value in given.items() if key not in unusable} if unusable else given
+        if "step" in given and all(_step(given.get(key)) is None for key in STEP_KEYS):
+            row = {**row, "step": self._step + 1}
+            found["step"] = f"The step {_shown(given['step'])} is not a whole number: the next one, {self._step + 1}, is used."
+        return row, self._new(found)
+
     def _cleaned(self, given: Event) -> Event:
-        found: list[str] = []
+        found: dict[str, str] = {}
         step = self._step_of(given, found)
         metrics, nulls = self._metrics_of(given, found)
         time = _number(given.wall_time)
@@ -55,7 +70,7 @@ class Sanitizer:
             given, step=step, metrics=metrics, nulls=nulls, wall_time=time if time is not None and isfinite(time) else None,
             notes=_notes_of(given.notes), **{name: _mapping(getattr(given, name)) for name in _MAPPINGS},
         )  # fmt: skip
-        event.notes += [note for note in found if self._is_new(note)]
+        event.notes += self._new(found)
         return event
 
     def step(self, given: Any) -> int:
@@ -63,26 +78,26 @@ class Sanitizer:
         found = _step(given)
         return self._step if found is None else found
 
-    def _step_of(self, given: Event, found: list[str]) -> int:
+    def _step_of(self, given: Event, found: dict[str, str]) -> int:
         step = _step(given.step)
         if step is None:
-            found.append(f"The step {_shown(given.step)} is not a whole number: the step before it is used.")
+            found["step"] = f"The step {_shown(given.step)} is not a whole number: the step before it is used."
             return self._step
         self._step = step
         return step
 
-    def _metrics_of(self, given: Event, found: list[str]) -> tuple[dict[str, float], tuple[str, ...]]:
+    def _metrics_of(self, given: Event, found: dict[str, str]) -> tuple[dict[str, float], tuple[str, ...]]:
         metrics: dict[str, float] = {}
         handed: Any = given.metrics
         if not isinstance(handed, Mapping):
-            found.append(f"The metrics are {_shown(handed)}, and not a mapping: they are left out.")
+            found["(metrics)"] = f"The metrics are {_shown(handed)}, and not a mapping: they are left out."
             handed = {}
         nulls = [name for name in _sequence(given.nulls) if isinstance(name, str)]
         for key, value in handed.items():
             name = key if type(key) is str and len(key) <= _MAX_NAME else clean(key, _MAX_NAME)
             if name not in self._names:
                 if len(self._names) >= _MAX_NAMES:
-                    found.append(f"The run has more than {_MAX_NAMES} different metrics: further ones are left out.")
+                    found["(names)"] = f"The run has more than {_MAX_NAMES} different metrics: further ones are left out."
                     continue
                 self._names.add(name)
             number = _number(value)
@@ -91,15 +106,19 @@ class Sanitizer:
             elif value is None:
                 nulls.append(name)
             else:
-                found.append(f"The metric {clean(name, 80)} is {_shown(value)}, and not a number: it is left out.")
+                found[name] = _not_a_number(name, value)
         return metrics, tuple(dict.fromkeys(nulls))
 
-    def _is_new(self, note: str) -> bool:
-        if note in self._said or len(self._said) >= _MAX_SAID:
-            return False
-        self._said.add(note)
-        _log.warning("rldk: %s", note)
-        return True
+    def _new(self, found: Mapping[str, str]) -> list[str]:
+        """The notes about what has not been said yet, by what they are about; they are warnings too."""
+        new = {about: note for about, note in found.items() if about not in self._said}
+        notes = []
+        for about, note in new.items():
+            if len(self._said) < _MAX_SAID:
+                self._said.add(about)
+                _log.warning("rldk: %s", note)
+                notes.append(note)
+        return notes
 
 
 _FLOAT = {float}
@@ -118,6 +137,15 @@ def _step(value: Any) -> int | None:
         return to_step(value)
     except Exception:  # noqa: BLE001  as above
         return None
+
+
+def _is_metric(key: Any) -> bool:
+    """Whether a key of a row is that of a metric, and does not place the row or hold its responses."""
+    return isinstance(key, str) and key != RESPONSES and not is_axis(key)
+
+
+def _not_a_number(name: Any, value: Any) -> str:
+    return f"The metric {clean(name, 80)} is {_shown(value)}, and not a number: it is left out."
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -6,20 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean, sentence
 from rldk.detectors.base import COMMON_SETTINGS, SECTIONS, Detector
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import DETECTORS
-from rldk.present.html import text
+from rldk.present.cause_page import CausePage, cause_pages
+from rldk.present.page import Page
 
-__all__ = ["DetectorPage", "detector_page", "detector_pages"]
+__all__ = ["DetectorPage", "detector_pages", "page_names", "page_of"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DetectorPage:
+class DetectorPage(Page):
     """What a detector catches, why it matters, when it misfires, what to do, and its settings."""
 
     kind: type[Detector]
@@ -41,6 +40,13 @@ class DetectorPage:
         yield "Clauses", [line for name in kind.clauses for line in self._clause(name)]
         yield "Needs", ["; ".join(" or ".join(group) for group in kind.needs) or "nothing in particular"]
         yield "Settings", [*self._settings()]
+        if self.cause is not None:
+            yield from self.cause.parts()
+
+    @property
+    def cause(self) -> CausePage | None:
+        """The page of the cause that has the same name, if there is one."""
+        return cause_pages().get(self.kind.type)
 
     def _clause(self, name: str) -> tuple[str, str]:
         clause = self.kind.clauses[name]
@@ -52,17 +58,6 @@ class DetectorPage:
             default = _default(self.kind, name)
             yield f"{name} = {'by clause' if default is None else f'{default:g}'}: {setting.meaning}"
         yield "enabled, severity, sensitivity: disable it, override its severity, or make it wait less (high) or longer (low)"
-
-    def __repr__(self) -> str:
-        return "\n\n".join("\n".join([heading, *lines]) for heading, lines in self.parts())
-
-    def _repr_html_(self) -> str:
-        made = Markup("")
-        for number, (heading, lines) in enumerate(self.parts()):
-            tag = Markup("h3" if number == 0 else "h4")
-            made += Markup("<{0}>{1}</{0}>").format(tag, text(heading))
-            made += Markup("").join(Markup("<p>{}</p>").format(text(line, 4000)) for line in lines)
-        return str(made)
 
     def to_dict(self) -> dict[str, Any]:
         """As `rldk explain --json` prints it."""
@@ -82,6 +77,7 @@ class DetectorPage:
                 name: {"default": _default(kind, name), "meaning": setting.meaning, "least": setting.min, "most": setting.max}
                 for name, setting in settings.items()
             },
+            "cause": None if self.cause is None else self.cause.to_dict()["cause"],
         }
 
 
@@ -91,12 +87,19 @@ def detector_pages() -> dict[str, DetectorPage]:
     return {kind.type: DetectorPage(kind) for kind in kinds}
 
 
-def detector_page(kind: str) -> DetectorPage:
-    """The page of one detector, by the type of its anomalies."""
-    pages = detector_pages()
-    if kind not in pages:
-        raise UsageError(f"No detector {kind!r}." + (did_you_mean(kind, pages) or " `rldk explain` lists them."))
-    return pages[kind]
+def page_of(name: str) -> DetectorPage | CausePage:
+    """The page of a detector, by the type of its anomalies, or of a cause, by its name."""
+    detectors, causes = detector_pages(), cause_pages()
+    found = detectors.get(name) or causes.get(name)
+    if found is None:
+        hint = did_you_mean(name, page_names()) or " `rldk explain` lists both."
+        raise UsageError(f"No detector or cause {name!r}.{hint}")
+    return found
+
+
+def page_names() -> set[str]:
+    """The names that `rldk explain` takes: the types of anomalies, and the causes."""
+    return {*detector_pages(), *cause_pages()}
 
 
 def _default(kind: type[Detector], name: str) -> float | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rldk.core.anomaly import Anomaly
-from rldk.core.text import in_words
+from rldk.core.text import clean, in_words
 from rldk.detectors.run.user_limit import limited_metric
 from rldk.detectors.table import BY_TYPE
 from rldk.judge.incidents.causes import TITLES
@@ -15,12 +16,14 @@ from rldk.judge.result import Result
 from rldk.present.plots.panel import Mark
 
 __all__ = [
-    "ALWAYS_SHOWN", "Moment", "accepted", "evidence_keys", "last_good", "marks_of", "may_also_be", "panels_showing", "recovered",
-    "story", "subject", "worst_incident",
+    "ALWAYS_SHOWN", "Moment", "accepted", "evidence_keys", "in_brief", "last_good", "marks_of", "may_also_be", "panels_showing",
+    "recovered", "story", "subject", "worst_incident",
 ]  # fmt: skip
 
 ALWAYS_SHOWN = ("reward", "kl", "losses")
 """The panels that are added where those of an incident are few."""
+
+_NEXT_SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 
 _SUBJECTS = {
     "kl_schedule": "KL", "gradient_norms": "gradients", "advantage_statistics": "advantages", "preference": "preferences",
@@ -80,6 +83,13 @@ def accepted(incident: Incident, result: Result) -> list[tuple[str, str]]:
 def last_good(incident: Incident) -> str:
     """The last good step, or that there is none."""
     return "none in this log" if incident.last_good_step is None else str(incident.last_good_step)
+
+
+def in_brief(incident: Incident) -> str:
+    """An incident in a line: cause, since when, last good step, and the first sentence of the advice."""
+    advice = _NEXT_SENTENCE.split(clean(incident.advice, 1000), maxsplit=1)[0]
+    head = f"Since step {incident.step}: {clean(incident.title)}{recovered(incident)}"
+    return f"{head}; last good step: {last_good(incident)}. What to do: {advice}"
 
 
 def may_also_be(incident: Incident) -> str:

@@ -13,7 +13,7 @@ from rldk.core.catalog.axes import LABEL_KEYS, PHASE_KEYS, REDUCTION_KEY, SUMMAR
 from rldk.core.catalog.metric import REDUCTIONS
 from rldk.core.jsonio import loads
 from rldk.core.run_config import CONFIG_KEY, RunConfig
-from rldk.runs.canonical import canonical_columns, fullest, held_out_rows, prefix_held_out_rows
+from rldk.runs.canonical import POSITIONS, canonical_columns, fullest, held_out_rows, prefix_held_out_rows
 from rldk.runs.merge import merge_rows_of_a_step
 from rldk.runs.percentages import percent_to_fraction
 from rldk.runs.row_axes import find_runs, find_steps, find_times, first_words
@@ -145,7 +145,7 @@ def _rows_with_metrics(table: Table, columns: Mapping[str, Column]) -> tuple[Row
     """The rows that measure something; what a trainer writes once at the end is not a step."""
     measured = np.zeros(table.rows, dtype=bool)
     for name, column in columns.items():
-        if name not in ("epoch", "episodes", "global_step"):
+        if name not in POSITIONS:
             measured |= (column.state == NUMBER) | (column.state == NULL)
     summary = np.zeros(table.rows, dtype=bool)
     for name in SUMMARY_KEYS.intersection(table.names):

@@ -26,6 +26,7 @@ from rldk.runs.run import Coverage
 from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Table
 
 __all__ = [
+    "POSITIONS",
     "RESPONSES",
     "Canonicaliser",
     "canonical_columns",
@@ -38,6 +39,8 @@ __all__ = [
 
 PEEK = 50
 RESPONSES = "response_data"
+POSITIONS = frozenset({"epoch", "episodes", "global_step"})
+"""Metrics that say how far a run is, and measure nothing."""
 _KEPT_PLANS = 1024
 _MAX_UNKNOWN_CELLS = 10_000_000  # of keys that the catalogue does not know
 _MIN_UNKNOWN = 40

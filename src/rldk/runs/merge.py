@@ -7,20 +7,48 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from rldk.runs.canonical import held_out_rows
+from rldk.core.text import counted
+from rldk.runs.canonical import POSITIONS, held_out_rows
 from rldk.runs.run import Run
 from rldk.runs.table import ABSENT, Column, Rows
 
 __all__ = ["condensed", "merge_rows_of_a_step"]
 
+_SHOWN = 3
+
 
 def merge_rows_of_a_step(run: Run) -> Run:
-    """The run with one row per step: of each metric the value that was logged last, and the phase of training."""
+    """The run with one row per step: of each metric the value that was logged last, and the phase of training.
+
+    Rows that complement each other, such as those of an evaluation, are normal; a note says where values differ.
+    """
     starts = np.flatnonzero(np.diff(run.steps, prepend=run.steps[0] - 1 if len(run) else 0))
     if len(starts) == len(run):
         return run
-    run.notes.append(f"{len(run) - len(starts)} row(s) merged into the row of the same step; the last value logged wins")
+    differing, names = _differing(run, starts)
+    if differing:
+        shown = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
+        said = f"{counted(differing, 'step')} logged more than once, with different values of {shown}"
+        run.notes.append(f"{said}: the last value is used")
     return _merged(run, starts)
+
+
+def _differing(run: Run, starts: Rows) -> tuple[int, list[str]]:
+    """How many steps have rows with different values of one metric, and of which metrics."""
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(run))))
+    differing = np.zeros(len(starts), dtype=bool)
+    names = []
+    for name, column in run.columns.items():
+        if name in POSITIONS:
+            continue
+        logged = np.flatnonzero(column.state != ABSENT)
+        values, places = column.values[logged], group[logged]
+        other = (values[1:] != values[:-1]) & ~(np.isnan(values[1:]) & np.isnan(values[:-1]))
+        found = places[1:][other & (places[1:] == places[:-1])]
+        if len(found):
+            names.append(name)
+            differing[found] = True
+    return int(differing.sum()), names
 
 
 def condensed(run: Run, max_rows: int) -> tuple[Run, Rows]:

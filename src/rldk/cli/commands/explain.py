@@ -1,6 +1,8 @@
-"""Print a detector's page: what it catches, why it matters, when it misfires, what to do, and its settings.
+"""Print the page of a detector or a cause: what it means, how it is recognised, and what to do.
 
-`rldk explain normal` lists what looks wrong in a log and is normal.
+A detector's page says what it catches, why it matters, when it misfires, and which settings it has; a cause's page says which
+evidence speaks for it. A name that is both has both pages. `rldk explain normal` lists what looks wrong in a log and is
+normal.
 """
 
 from __future__ import annotations
@@ -13,39 +15,48 @@ from rldk.cli.options import add_json
 from rldk.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
-    from rldk.present.detector_page import DetectorPage
+    from rldk.present.page import Page
 
 
 EXAMPLES = """
 rldk explain
 rldk explain reward_hacking
+rldk explain kl_penalty_too_weak
 rldk explain normal
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("type", nargs="?", metavar="TYPE", help="a type of anomaly, or `normal`; all are listed if left out")
+    parser.add_argument(
+        "type", nargs="?", metavar="NAME", help="a type of anomaly, a cause, or `normal`; all are listed if left out"
+    )
     add_json(parser, "the page")
 
 
 def run(args: argparse.Namespace) -> int:
-    from rldk.present.detector_page import detector_page, detector_pages
+    from rldk.present.cause_page import cause_pages
+    from rldk.present.detector_page import detector_pages, page_of
 
     if args.type == "normal":
         _show_normal(args.json)
     elif args.type is None and args.json:
-        print_json({"detectors": [page.to_dict() for page in detector_pages().values()]})
+        causes = [page.to_dict()["cause"] for page in cause_pages().values()]
+        print_json({"detectors": [page.to_dict() for page in detector_pages().values()], "causes": causes})
     elif args.type is None:
         rows = [(page.type, page.kind.family, page.title) for page in detector_pages().values()]
-        console().print(table(("type", "family", "what it is"), rows, unwrapped=("type", "family")))
+        out = console()
+        out.print(table(("type", "family", "what it is"), rows, unwrapped=("type", "family")))
+        out.print()
+        meanings = [(page.type, page.title) for page in cause_pages().values()]
+        out.print(table(("cause", "what it means"), meanings, unwrapped=("cause",)))
     elif args.json:
-        print_json(detector_page(args.type).to_dict())
+        print_json(page_of(args.type).to_dict())
     else:
-        _show(detector_page(args.type))
+        _show(page_of(args.type))
     return 0
 
 
-def _show(page: DetectorPage) -> None:
+def _show(page: Page) -> None:
     out = console()
     for number, (heading, lines) in enumerate(page.parts()):
         out.print(heading if number == 0 else f"\n{heading}", style="bold")

@@ -99,6 +99,7 @@ def gather(args: argparse.Namespace) -> Gathered:
     """Judge as `rldk scan` does, but list what cannot be read, even if that is everything; of many runs, use the index."""
     from rldk.fleet.work import Reading
     from rldk.ingest.paths import expand
+    from rldk.ingest.read import reason_for
     from rldk.report.gather import gather_many, is_many, split
 
     existing: list[Path] = []
@@ -108,7 +109,7 @@ def gather(args: argparse.Namespace) -> Gathered:
             with copy_bar() as on_bytes:
                 existing += expand(path, on_bytes)
         except ReadError as error:
-            missing.append((path, str(error)))
+            missing.append((path, reason_for(error, Path(path))))
     if is_many(existing, args.adapter):
         with count_bar("judging") as advance:
             found = gather_many(existing, Reading(read_config(args), args.adapter, field_map_of(args)), on_log=advance)
@@ -119,13 +120,15 @@ def gather(args: argparse.Namespace) -> Gathered:
 
 
 def _judge_all(args: argparse.Namespace, paths: list[str]) -> Results:
+    from rldk.ingest.read import reason_for
     from rldk.judge.results import Results
 
     try:
         return judge_given(args, paths) if paths else Results()
     except ReadError as error:
         reasons = [str(error)] if len(paths) == 1 else [_reason(args, path) for path in paths]
-        return Results(passed_over=[(Path(path), why) for path, why in zip(paths, reasons, strict=True)])
+        found = [(Path(path), reason_for(why, Path(path))) for path, why in zip(paths, reasons, strict=True)]
+        return Results(passed_over=found)
 
 
 def _reason(args: argparse.Namespace, path: str) -> str:

@@ -176,6 +176,7 @@ class Watching:
 
 
 def _ending(result: Result) -> str:
-    worst = result.worst
-    cause = f" Since step {worst.step}: {worst.title}. What to do: {worst.advice}" if worst else ""
+    from rldk.present.incidents import in_brief
+
+    cause = f" {in_brief(result.worst)}" if result.worst else ""
     return f"{clean(result.run.run_id, 60)}: {result.verdict} after {len(result.run)} events: {clean(result.reason)}.{cause}"

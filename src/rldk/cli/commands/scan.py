@@ -107,7 +107,7 @@ def _show(judged: Results, args: argparse.Namespace, seconds: float) -> None:
     shown = [] if args.summary else told if args.top is None else told[: args.top]
     for result in shown:
         _show_run(out, result, args.verbose)
-    if several:
+    if several or args.summary:
         if shown:
             out.print()
         _show_ranking(out, sorted(results, key=SORTS[args.sort]), args.verbose)
@@ -223,6 +223,21 @@ def _show_incident(out: Console, incident: Incident, result: Result) -> None:
         out.print(f"  It may also be: {may_also_be(incident)}.", style="dim")
     out.print(f"  What to do: {incident.advice}")
     out.print(f"  Last good step: {last_good(incident)}.")
+    if more := _more(incident, result):
+        out.print(f"  More: {more}", style="dim")
+
+
+def _more(incident: Incident, result: Result) -> str:
+    """The command that explains the cause, and the detectors that found it, which it explains too; empty if it knows none."""
+    from rldk.present.detector_page import page_names
+
+    known = page_names()
+    types = dict.fromkeys(result.anomalies[number].type for number in incident.anomalies)
+    found = [kind for kind in types if kind in known]
+    page = incident.cause if incident.cause in known else next(iter(found), "")
+    if not page:
+        return ""
+    return f"rldk explain {page}" + (f" (found by {', '.join(found)})" if found and found != [page] else "")
 
 
 def _show_machine(out: Console, result: Result) -> None:

@@ -183,27 +183,35 @@ class Watch:
         return self._idle is not None and not self.busy and time.monotonic() - self._last_event >= self._idle
 
     def endings(self) -> list[str]:
-        """One line per run about how it ended."""
+        """One line per run about how it ended, with the cause of its worst incident and what to do."""
+        from rldk.present.incidents import in_brief
+
         if not self.runs:
             why = f": {clean(self.problem, 500)}" if self.problem else ""
             return [f"nothing to watch in {clean(self.path, 500)}{why}"]
-        results = [(one, one.result) for one in self.runs.values()]
-        return [
-            f"{clean(one.run_id, 60)}: {found.verdict} after {one.events} events: {clean(found.reason)}" for one, found in results
-        ]
+        lines = []
+        for one in self.runs.values():
+            found = one.result
+            line = f"{clean(one.run_id, 60)}: {found.verdict} after {one.events} events: {clean(found.reason)}."
+            lines.append(f"{line} {in_brief(found.worst)}" if found.worst else line)
+        return lines
 
 
 def watch_lines(watch: Watch, every: float) -> None:
-    """Plain lines: each alert at once, the state of the run now and then, and how it ended."""
+    """Plain lines: each alert at once, the cause of what is critical, the state of the run now and then, and how it ended."""
     from rldk.cli.watch_screen import alert_line, progress_line
+    from rldk.present.incidents import in_brief
 
     printed_at, printed = 0.0, ""
     if not watch.path.exists():
         _print(f"waiting for {clean(watch.path, 500)}")
     while not watch.is_over:
-        for one, anomaly in watch.read():
-            name = f"{clean(one.run_id, 60)}  " if len(watch.runs) > 1 else ""
-            _print(name + alert_line(anomaly))
+        raised = watch.read()
+        for one, anomaly in raised:
+            _print(_name(watch, one) + alert_line(anomaly))
+        for one in {id(one): one for one, _ in raised}.values():
+            for incident in one.new_incidents():
+                _print(_name(watch, one) + in_brief(incident))
         while watch.said:
             _print(watch.said.pop(0))
         if watch.current is not None and not watch.busy and time.monotonic() - printed_at >= every:
@@ -215,6 +223,11 @@ def watch_lines(watch: Watch, every: float) -> None:
             time.sleep(_POLL)
     for line in watch.endings():
         _print(line)
+
+
+def _name(watch: Watch, run: WatchedRun) -> str:
+    """The name of a run before a line about it, where the log holds several."""
+    return f"{clean(run.run_id, 60)}  " if len(watch.runs) > 1 else ""
 
 
 def watch_screen(watch: Watch) -> None:

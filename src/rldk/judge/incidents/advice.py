@@ -13,7 +13,7 @@ from rldk.core.text import short_number
 from rldk.judge.incidents.causes import Cause
 from rldk.runs.run import Run
 
-__all__ = ["Setup", "advice_for"]
+__all__ = ["Setup", "advice_for", "advice_in_general"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,11 @@ def advice_for(cause: Cause, first: Anomaly, good: int | None, setup: Setup) -> 
     text, then = cause.advice_after.get(first.type, cause.advice), first.knobs
     back = "Start again" if good is None else f"Go back to the last checkpoint at or before step {good}"
     return text.format(back=back, **{knob: _worded(knob, then, setup) for knob in _KNOBS})
+
+
+def advice_in_general(text: str) -> str:
+    """The advice of a cause for no run in particular: settings in plain words, and no step to go back to."""
+    return text.format(back="Go back to the last good checkpoint", **{name: knob.words for name, knob in _KNOBS.items()})
 
 
 def _worded(name: str, then: Mapping[str, float], setup: Setup) -> str:

@@ -22,8 +22,8 @@ _SHOWN = 3
 
 
 class Terminal(Output):
-    """Prints the notes of the first event, and alerts as they are raised, with advice; in colour where the terminal supports it
-    and `NO_COLOR` is not set.
+    """Prints the notes of the first event, alerts as they are raised, with advice, and at the end the verdict with the cause and
+    the advice of the worst incident; in colour where the terminal supports it and `NO_COLOR` is not set.
 
     Args:
         coverage_after: after how many events to print which checks can run.
@@ -82,12 +82,17 @@ class Terminal(Output):
         self._console().print(Text.assemble(head, said, (f"What to do: {found['advice']}{more}", "dim")))
 
     def close(self) -> None:
-        if self._count:
-            summary = self._monitor.summary()
-            line = f"rldk: {summary['verdict']}, {summary['reason']}, after {summary['events']} events"
-            if summary["status"] == "degraded":
-                line += f"; health {summary['scores']['overall_health']:.2f}, so that the health summary says degraded"
-            self._console().print(clean(line), style=STYLES[summary["verdict"]])
+        if not self._count:
+            return
+        from rldk.present.incidents import in_brief
+
+        summary, worst = self._monitor.summary(), self._monitor.result().worst
+        line = f"rldk: {summary['verdict']}, {summary['reason']}, after {summary['events']} events"
+        if summary["status"] == "degraded":
+            line += f"; health {summary['scores']['overall_health']:.2f}, so that the health summary says degraded"
+        self._console().print(clean(line), style=STYLES[summary["verdict"]])
+        if worst is not None:
+            self._console().print(f"rldk: {in_brief(worst)}")
 
 
 def _line(event: Event) -> str:
