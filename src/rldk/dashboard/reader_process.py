@@ -128,7 +128,7 @@ class RunReader:
         file = path.with_name(FILE)
         try:
             known = file.is_file() and self.folder.contains(file) and file.stat().st_size < _MAX_ACK_BYTES
-            run.acknowledged = acknowledgements_of(path, run.run_id) if known else ()
+            run.acknowledged = acknowledgements_of(path, run.run_id, strict=True) if known else ()
         except ReadError as error:
             return str(error)
         return ""

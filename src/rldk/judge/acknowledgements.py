@@ -47,14 +47,19 @@ class Acknowledgement:
         return asdict(self)
 
 
-def acknowledgements_of(log: Path, run_id: str) -> tuple[Acknowledgement, ...]:
-    """What was acknowledged of a run; of an unreadable file nothing, which is reported, since findings count again."""
+def acknowledgements_of(log: Path, run_id: str, strict: bool = False) -> tuple[Acknowledgement, ...]:
+    """What was acknowledged of a run; of an unreadable file nothing, which is reported, since findings count again.
+
+    With `strict` such a file is an error.
+    """
     path = log.parent / FILE
     if not path.is_file():
         return ()
     try:
         known = _read(path)
     except ReadError as error:
+        if strict:
+            raise
         _report(str(error))
         return ()
     return tuple(one for one in known if one.log == log.name and _same(one.run_id, run_id))
