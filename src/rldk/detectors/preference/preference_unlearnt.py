@@ -23,7 +23,7 @@ BEYOND_NOISE = 3.0  # noises of a row: four standard errors of a difference betw
 USUAL_LOSS, UNUSUAL_LOSS = 1.5, 3.0
 """Shares of its size that the log-probability of chosen answers may lose while their order is learnt. Seven public runs of one
 recipe (a beta of 0.01, accuracies of 0.73 to 0.75) lose 0.77 to 1.32."""
-WORSE = 1.1 * LN2  # held-out loss of a model that is worse than one without any training
+WORSE = 1.1 * LN2  # loss of a model that is worse than one without any training
 SURE = 2.0  # standard errors
 SLIPPED = 0.05  # share of held-out pairs by which the median of five evaluations must have fallen
 LEAD, SURELY_LOST = 0.1, 6.0  # lead over chance that counts as learnt, and standard errors of a fall
@@ -72,7 +72,8 @@ class PreferenceUnlearnt(Detector):
         "inverted": Clause(
             "rejected answers are ordered above chosen ones, far beyond chance, at a loss above that of a model that has learnt "
             "nothing", "critical",
-            "definition: chance orders half of the pairs; six standard errors of a mean of twenty rows are no chance",
+            "definition: chance orders half of the pairs, at a loss of ln 2; six standard errors of a mean of twenty rows are no "
+            "chance. In the first rows fewer than half may be in order, at hardly more than ln 2",
             persist=5, min_rows=3,
         ),
         "unlearns": Clause(
@@ -145,7 +146,7 @@ class PreferenceUnlearnt(Detector):
     def _inverted(view: View, accuracy: Series) -> list[Finding]:
         """Whether the policy learns the opposite of what the pairs say, as with a wrong sign or swapped answers."""
         loss, behind = view.first(*PREFERENCE_LOSSES).later, 0.5 - accuracy.later
-        if not behind > max(LEAD, SURELY_LOST * SLOW_NOISE * accuracy.noise) or not loss > LN2:
+        if not behind > max(LEAD, SURELY_LOST * SLOW_NOISE * accuracy.noise) or not loss > WORSE:
             return []
         message = (
             f"Only {accuracy.later:.0%} of the pairs are in the right order; chance gives half. The loss is {loss:.3g}, above "
