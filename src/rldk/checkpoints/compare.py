@@ -116,7 +116,7 @@ def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Chec
 def unreadable(path: Path, step: int | None, reason: str) -> CheckpointReport:
     """The report of a checkpoint that cannot be read."""
     report = CheckpointReport(path, step, "unreadable")
-    advice = "Go back to the previous checkpoint; look at the space on the disk and at what else writes there."
+    advice = "Go back to the previous checkpoint; check the free disk space, and what else writes there."
     report.problems.append(Problem("unreadable_checkpoint", "critical", reason, advice))
     return report
 

@@ -83,11 +83,11 @@ class Judge:
         compared = [tensor.name for tensor in report.tensors if tensor.count and tensor.update == tensor.update]
         if compared and len(report.unchanged) == len(compared):
             message = "Not one weight has changed since the previous checkpoint."
-            advice = "Look whether the optimizer steps: learning rate 0, no gradient, steps all skipped, or a model saved twice."
+            advice = "Check whether the optimizer steps: learning rate 0, no gradient, steps all skipped, or a model saved twice."
             found.append(Problem("weights_unchanged", "warning", message, advice))
         elif stopped := tuple(name for name in report.unchanged if name in self._moved):
             message = f"Moved before, and not since the previous checkpoint: {some(stopped, 'tensor')}."
-            advice = "Look whether they get a gradient: a detached graph, a branch that is not used, updates lost to rounding."
+            advice = "Check whether they get a gradient: a detached graph, a branch that is not used, updates lost to rounding."
             found.append(Problem("layers_stopped", "warning", message, advice, stopped))
         if died := tuple(name for name in report.dead if name in self._alive):
             message = f"Nothing but zeros since the previous checkpoint: {some(died, 'tensor')}."

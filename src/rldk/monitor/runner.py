@@ -125,7 +125,7 @@ class ThreadedRunner(OutputRunner):
         if not self._worker.submit(super()._call, function, *args):
             self.guard.say(
                 ("slow", self.key), logging.WARNING,
-                "rldk: %s is too slow: %d calls wait for it, and it misses events until it has caught up. Training continues.",
+                "rldk: %s is too slow: %d calls wait for it, and events are skipped until it has caught up. Training continues.",
                 self.key, self._worker.max_waiting,
             )  # fmt: skip
 

@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--linger", type=float, metavar="SECONDS",
-        help="end processes that still hold the output so long after the command has ended (default: read on)",
+        help="after SECONDS, end processes that still hold the output of the finished command (default: read on)",
     )  # fmt: skip
     parser.add_argument("--result", metavar="FILE", help="write the judgement to this file, as `rldk scan --json` prints it")
     add_alarms(parser)

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--every", type=float, default=10.0, metavar="SECONDS", help="with plain lines: how often the state of the run is printed"
     )
     parser.add_argument("--steps", type=int, metavar="N", help="the number of steps of the run, to estimate the time left")
-    parser.add_argument("--idle", type=float, metavar="SECONDS", help="end after so many seconds without a new event")
+    parser.add_argument("--idle", type=float, metavar="SECONDS", help="exit after SECONDS without a new event")
     parser.add_argument(
         "--stop-cmd", metavar="COMMAND",
         help="run this command once, when such an anomaly stands and is confirmed; not run by a shell. It gets the anomalies as "

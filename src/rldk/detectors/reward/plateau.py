@@ -146,7 +146,7 @@ class Plateau(Detector):
     settings: ClassVar = {
         "rows": Setting(20, "updates with a reward before it is judged; a critical takes half as many more", min=10),
         "lasting": Setting(400, "updates after which a reward without a trend is reported in any case", min=100),
-        "t": Setting(2.0, "t value below which there is no trend: reached by chance once in twenty", min=0.0),
+        "t": Setting(2.0, "t value below which there is no trend: reached by chance once in forty", min=0.0),
     }
     rows: float
     lasting: float

@@ -20,10 +20,10 @@ TORN = 0.1  # relative change of the weights that is too large for one update
 LANGUAGE = ("kl_mean", "rollout_length_mean", "preference_margin", "eos_count", "vocab_size")
 """Metrics that only runs of language models log."""
 SANE = 1e-3  # highest rate that recipes use for language models, adapters included
-JUMP, LEAP = 4.0, 9.0
+JUMP, LEAP = 4.0, 9.9
 LARGE_UPDATE = 0.12  # KL of an update, in nats per token
 MANY_PASSES = 10  # over one batch: then large updates come from these, and `batch_overused` reports them
-LATE, NO_TREND = 30, 2.0  # updates after which a reward should have a trend, and the t value that chance reaches once in twenty
+LATE, NO_TREND = 30, 2.0  # updates after which a reward should have a trend, and the t value that chance reaches once in forty
 SETTLED = 5  # rows after which a rise of the learning rate is not a warm-up
 
 

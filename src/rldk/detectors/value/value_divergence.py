@@ -45,7 +45,7 @@ class ValueDivergence(Detector):
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "absurd": Clause(
-            "the value loss is beyond ten thousand million, and a million times its start", "critical",
+            "the value loss is above 1e10, and a million times its start", "critical",
             "definition: values that err by a hundred thousand; one row of it is enough",
         ),
         "ruined": Clause(

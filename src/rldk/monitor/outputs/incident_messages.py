@@ -171,7 +171,7 @@ class IncidentNotification(Notification):
                 self.attach(message, self._handles.get(message.id))
             except Exception as error:  # noqa: BLE001  the text has arrived
                 self._attaches = False
-                _log.warning("rldk: %s takes the messages but not their plots: %s", self.key, clean(error, 300))
+                _log.warning("rldk: %s accepts messages and rejects their plots: %s", self.key, clean(error, 300))
 
     def _post(self, message: Message) -> None:
         self._handles[message.id] = self.post(message, self._handles.get(message.id))
