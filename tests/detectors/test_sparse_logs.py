@@ -7,6 +7,7 @@ import pytest
 
 from rldk.core.event import Event
 from rldk.detectors.base import View
+from rldk.detectors.gradients.exploding_gradient_anomaly import ExplodingGradient
 from rldk.detectors.gradients.vanishing_gradient_anomaly import VanishingGradient
 from rldk.detectors.kl.kl_explosion import KlExplosion
 from rldk.detectors.policy.entropy_collapse import EntropyCollapse
@@ -101,6 +102,14 @@ def test_a_rule_that_waits_for_thirty_rows_waits_for_eight_of_ten_steps():
     grad = {"grad_norm": np.where(np.arange(100) < 50, 1.0, 1e-6), "reward_mean": [0.3] * 100}
     (dense,), (sparse,) = (found([VanishingGradient()], grad, every) for every in (1, 10))
     assert dense[0] - sparse[0] == 30 - 8
+
+
+@pytest.mark.parametrize("every", [5, 10])
+def test_an_explosion_of_the_gradient_is_critical_after_as_many_updates(every):
+    """Half of the rows that it takes in a log of every update, or fewer: each stands for several."""
+    norms = {"grad_norm": np.where(np.arange(100) < 50, 1.0, 400.0) + 0.01 * np.arange(100) % 0.1, "reward_mean": [0.3] * 100}
+    dense, sparse = (dict(map(reversed, found([ExplodingGradient()], norms, one))) for one in (1, every))
+    assert sparse["critical"] - 50 <= 0.5 * (dense["critical"] - 50)
 
 
 def test_a_dead_reward_needs_half_the_rows():

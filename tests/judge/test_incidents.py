@@ -164,6 +164,8 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["length_runaway", "policy_collapse", "plateau"], "policy_degenerated"),
         (["policy_collapse", "entropy_explosion", "length_runaway"], "policy_degenerated"),
         (["policy_collapse", "plateau"], "policy_degenerated"),
+        (["plateau.drifts_far"], "reward_random"),
+        (["entropy_explosion", "policy_collapse", "clip_saturation.saturated", "plateau.drifts_far"], "policy_degenerated"),
         (["learning_rate_too_high", "kl_explosion", "value_divergence", "reward_hacking"], "learning_rate_too_high"),
         (["value_unexplained"], "critic_of_no_use"),
         (["coef_adaptation_anomaly", "target_range_anomaly", "kl_trend_anomaly"], "kl_controller_unstable"),

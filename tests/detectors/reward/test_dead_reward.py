@@ -230,3 +230,15 @@ def test_groups_that_begin_to_differ_after_a_dead_start_are_not_critical(clauses
     assert clauses(DeadReward(), {"reward_zero_std_frac": first}) == []
     late = np.where(AT < 60, 0.3, np.where(np.isin(AT, (70, 74)), 0.75, 1.0))  # groups that had a spread have lost it
     assert clauses(DeadReward(), {"reward_zero_std_frac": late}) == [(89, "critical", "dead_groups")]
+
+
+def test_very_small_rewards_are_no_rounding(clauses):
+    small = {"reward_mean": 1e-6 * (0.5 + noise(0.05)), "reward_std": flat(4e-7)}
+    assert clauses(DeadReward(), small) == []
+
+
+@pytest.mark.parametrize(("level", "left"), [(0.0, 1e-8), (0.5, 1e-7), (300.0, 3e-5)])
+def test_what_rounding_leaves_of_a_spread_of_zero_is_none(clauses, level, left):
+    """Trainers add a little to a spread, and single precision leaves some of a large reward."""
+    columns = {"reward_mean": flat(level), "reward_std": flat(left)}
+    assert ("critical", "no_spread") in [tuple(said) for _, *said in clauses(DeadReward(), columns)]

@@ -112,3 +112,11 @@ def test_a_few_evaluations_of_a_whole_run_are_enough(told):
     assert [clause for *_, clause in told(HeldOutCollapse(), {"eval_accuracy": every(25, falls)})] != []
     rises = [0.60, 0.66, 0.64, 0.71, 0.68, 0.73, 0.70, 0.74]
     assert told(HeldOutCollapse(), {"eval_accuracy": every(25, rises)}) == []
+
+
+@pytest.mark.parametrize("zero", [0.0, -40.0, 0.4])
+def test_a_reward_that_has_risen_to_its_best_and_stays_there_is_silent(clauses, zero):
+    risen = [zero + value for value in (0.0, 0.2, 0.3, 0.5, *[0.6] * 12)]
+    assert clauses(HeldOutCollapse(), {"eval_reward_mean": every(20, risen)}) == []
+    stuck = [zero + value for value in (0.0, *[0.2] * 12)]  # the policy gives the same answers since the second measurement
+    assert clauses(HeldOutCollapse(), {"eval_reward_mean": every(20, stuck)})[-1][1:] == ("critical", "pinned")
