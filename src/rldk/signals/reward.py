@@ -43,7 +43,7 @@ def score_of(view: View) -> Series:
 def rounding_of(view: View) -> float:
     """The spread that equal rewards of this size may have, by rounding or by what is added to it."""
     score = score_of(view)
-    return max(ROUNDING * max(abs(score.first), abs(score.level)), ADDED) if score.n else 1e-6
+    return max(ROUNDING * max(abs(score.first), abs(score.level)), ADDED) if score.n else ADDED
 
 
 class RewardSignal(Statistic):

@@ -88,7 +88,7 @@ class HeldOutCollapse(Detector):
                 is_reward = name == "eval_reward_mean"
                 found += [*self._pinned(series, words, is_reward), *self._fallen(series, words, not is_reward)]
                 if name != "accuracy" and view.reward.thrives(score_of(view)):
-                    found += self._overoptimised(series, words, name != "eval_reward_mean")
+                    found += self._overoptimised(series, words, not is_reward)
         return found
 
     def _fallen(self, series: Series, words: str, has_zero: bool) -> list[Finding]:

@@ -35,7 +35,8 @@ RULED_OUT, FALL = 0.33, 2.0
 """Shares of the spread between responses: a rise that would be worth having, and a fall that is more than standing still."""
 MAIN_PART = 0.7
 """Share of the reward's noise from which one reward function sets the responses apart."""
-SURELY_LOST = 4.0  # times its noise by which the reward rose before it fell, if it counts as learnt
+LOST, SURELY_LOST = 2.0, 4.0
+"""Times its noise by which a reward without a trend rose before it fell: two degrees of having learnt something and lost it."""
 OF_MEANS = (1.0 / 5.0 + 1.0 / 20.0) ** 0.5
 """Standard error of the difference between a mean of five rows and one of twenty, as a share of a row's noise."""
 SMALL_BATCH = 16  # responses per row, if their spread is not logged: a row's noise is the spread divided by the root of that
@@ -179,8 +180,9 @@ class Plateau(Detector):
     def _clauses(self, view: View, rows: int) -> list[str]:
         """Which clauses hold for a reward without a trend, depending on how the policy has moved."""
         found = []
-        forgotten = self._rose and self._was_lost(view, SURELY_LOST)  # which shows no trend over all rows either
-        lost, moved = self._was_lost(view), 0.0 if forgotten else self._moved(view)
+        height = self._height(view)
+        lost = height > LOST  # rose and fell again: no trend over all rows, and no plateau
+        moved = 0.0 if self._rose and height > SURELY_LOST else self._moved(view)
         if moved > MOVED and view.reward.trend < self.t:
             far = moved > FAR and view.reward.trend < 1.5 and rows >= view.rows(SURELY * self.rows, 15)
             found += ["drifts", *(["drifts_far"] if far else [])]
@@ -275,10 +277,10 @@ class Plateau(Detector):
         return series.slow - series.start > 2.0 * series.noise
 
     @staticmethod
-    def _was_lost(view: View, noises: float = 2.0) -> bool:
-        """Whether the reward rose and fell again: no trend over all rows, and no plateau."""
+    def _height(view: View) -> float:
+        """How far the best is above the first rows, in times the noise of a row."""
         series = score_of(view)
-        return view.reward.best_slow - max(series.start, series.base) > noises * series.noise
+        return (view.reward.best_slow - max(series.start, series.base)) / series.noise
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause in MOVES:
