@@ -53,6 +53,26 @@ def test_the_result_is_that_of_a_scan(tmp_path: Path, config: dict[str, object] 
     assert ("user_limit_exceeded" in raised) == (config is not None)
 
 
+@pytest.mark.parametrize("limit", [None, 7])
+def test_rows_of_one_step_are_judged_once(tmp_path: Path, limit: int | None) -> None:
+    """As in a scan, also where what is read at once ends in the middle of a step."""
+    events = faulty("kl_explosion", "ppo", 400, 150, 2)
+    halves = [
+        Event(event.step, {name: event.metrics[name] for name in names}, event.wall_time, model_info=event.model_info)
+        for event in events
+        for names in (sorted(event.metrics)[::2], sorted(event.metrics)[1::2])
+    ]
+    path = append(tmp_path / "r_events.jsonl", halves[:301])
+    follower = LogFollower(path, FollowedRun)
+    read_all(follower, limit)
+    append(path, halves[301:])
+    read_all(follower, limit)
+    (run,) = follower.runs.values()
+    scanned = judge_run(read_runs(path).runs[0]).to_dict()
+    assert run.events == len(events)
+    assert run.result.to_dict()["anomalies"] == scanned["anomalies"] != []
+
+
 def test_of_another_format_only_new_rows_are_judged_until_old_ones_change(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     follower = LogFollower(path, FollowedRun)

@@ -55,6 +55,81 @@ def test_events_of_one_step_are_one(tmp_path: Path, scan: Any) -> None:
     assert judged["anomalies"] == found(monitor)
 
 
+def in_calls(event: Event, calls: int) -> list[Event]:
+    """A step as a loop logs it that has several places which log."""
+    names = sorted(event.metrics)
+    parts = [{name: event.metrics[name] for name in names[part::calls]} for part in range(calls)]
+    return [Event(event.step, part, event.wall_time, model_info=dict(event.model_info)) for part in parts if part]
+
+
+@pytest.mark.parametrize("name", ["dead_reward", "entropy_collapse", "kl_explosion", "length_runaway", "preference_degenerate"])
+@pytest.mark.parametrize("calls", [2, 100])
+def test_steps_that_are_logged_in_several_calls(name: str, calls: int, tmp_path: Path, scan: Any) -> None:
+    """However many calls a step takes, the detectors see it once: what they wait for is counted in steps."""
+    events = faulty(name, steps=240, onset=120, seed=3)
+    with Monitor(tmp_path / "whole", run_id="run") as whole:
+        for event in events:
+            whole.observe(event)
+    with Monitor(tmp_path, run_id="parts") as monitor:
+        for event in events:
+            for part in in_calls(event, calls):
+                monitor.observe(part)
+        assert monitor.forensics.engine.events == len(events) - 1  # the last step may go on
+        monitor.flush()
+        assert monitor.forensics.engine.events == len(events)
+    assert found(monitor) == found(whole)
+    judged = scan(tmp_path / "parts_events.jsonl")
+    assert judged["anomalies"] == found(monitor)
+    assert judged["events"] == len(events)
+    rows = (tmp_path / "parts_metrics.csv").read_text().splitlines()
+    assert len(rows) <= len(events) + calls + 1  # a row for each step, but for the first
+
+
+def test_a_value_that_is_logged_twice_counts_once(tmp_path: Path, scan: Any) -> None:
+    """Of the passes over one batch, which log one step, the last one stands, as in a scan."""
+    with Monitor(tmp_path, run_id="passes") as monitor:
+        for step in range(60):
+            for loss in (900.0 if step > 1 else 0.5, 0.5):
+                monitor.observe({"step": step, "loss": loss, "reward_mean": 0.01 * step})
+    assert found(monitor) == scan(tmp_path / "passes_events.jsonl")["anomalies"] == []
+
+
+def test_an_alert_in_the_middle_of_a_step(tmp_path: Path, scan: Any) -> None:
+    """What waits of a step is judged before an alert is raised, so that both are found in that order."""
+    with Monitor(tmp_path, run_id="alerts") as monitor:
+        for event in healthy("grpo", steps=60, seed=1):
+            first, second = in_calls(event, 2)
+            monitor.observe(first)
+            if event.step == 40:
+                monitor.alert(event.step, "nonfinite_gradient", "a gradient is not finite")
+            monitor.observe(second)
+    judged = scan(tmp_path / "alerts_events.jsonl")
+    assert judged["anomalies"] == found(monitor)
+    assert [one["step"] for one in judged["anomalies"] if one["type"] == "nonfinite_gradient"] == [40]
+
+
+def test_a_run_in_several_calls_goes_on_after_a_break(tmp_path: Path) -> None:
+    """From a saved state, or from the log alone, it ends as if there had been no break."""
+    parts = [part for event in faulty("kl_explosion", steps=200, onset=100, seed=3) for part in in_calls(event, 2)]
+
+    def ends(folder: Path, how: str) -> list[dict[str, Any]]:
+        first = Monitor(folder, run_id="run")
+        for part in parts[:240]:
+            first.observe(part)
+        state = first.state_dict()
+        if how != "no break":
+            first.close()
+            first = Monitor(folder, run_id="run", resume_step=parts[239].step)
+            if how == "state":
+                first.load_state_dict(state)
+        with first:
+            for part in parts[240:]:
+                first.observe(part)
+        return found(first)
+
+    assert ends(tmp_path / "a", "no break") == ends(tmp_path / "b", "state") == ends(tmp_path / "c", "log") != []
+
+
 def test_keys_of_a_framework_and_their_units(tmp_path: Path, scan: Any) -> None:
     """TRL's KL is summed over a response: the log says so, or the scan would take it for one by token."""
     rows = [

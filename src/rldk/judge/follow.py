@@ -17,6 +17,7 @@ from rldk.judge.config import ScanConfig
 from rldk.judge.incidents.advice import Setup
 from rldk.judge.result import Result, result_of
 from rldk.judge.scan import with_logged_settings
+from rldk.judge.whole_steps import WholeSteps
 from rldk.runs.run import Run
 
 __all__ = ["FollowedRun", "LogFollower"]
@@ -38,6 +39,7 @@ class FollowedRun:
         self._run_config = RunConfig()
         self._note = ""
         self.judge = self._config.judge()
+        self._steps = WholeSteps()
         self._source: Run | None = None
         self._result: Result | None = None
 
@@ -52,7 +54,15 @@ class FollowedRun:
             settings, self._note = with_logged_settings(self._config, self._run_config)
             self.judge = settings.judge()
         self._result = None
-        return self.judge.take(event)
+        return [raised for whole in self._steps.complete(event) for raised in self._judge_step(whole)]
+
+    def flush(self) -> list[Anomaly]:
+        """Judge what was read of a step that the log holds in several rows, which waits for the next step otherwise."""
+        held = self._steps.release()
+        return [] if held is None else self._judge_step(held)
+
+    def _judge_step(self, event: Event) -> list[Anomaly]:
+        return self.judge.take_measured(self.judge.measured(event))
 
     @property
     def events(self) -> int:
@@ -150,6 +160,7 @@ class LogFollower(Generic[R]):
         self.events += count
         if limit is None or count < limit:
             self._events = None
+            raised += [(run, anomaly) for run in self.runs.values() for anomaly in run.flush()]
         self.busy = self._events is not None or (self.log is not None and self.log.has_more)
         return raised
 

@@ -50,10 +50,11 @@ class LiveRun:
     @property
     def verdict(self) -> str:
         """The verdict so far."""
-        return self.monitor.result().verdict
+        return self.result().verdict
 
     def result(self) -> Result:
         """Everything that is known about the run now."""
+        self.monitor.flush()
         return self.monitor.result()
 
     def saved(self, step: int) -> None:

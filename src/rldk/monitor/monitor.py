@@ -12,7 +12,6 @@ from typing import Any
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.detectors.base import Detector
 from rldk.judge.alerts import Alert
 from rldk.judge.config import ScanConfig
 from rldk.judge.coverage import coverage_of
@@ -22,15 +21,15 @@ from rldk.log.resume import check_resume_step
 from rldk.monitor.crash import last_error, report_crash
 from rldk.monitor.guard import Guard
 from rldk.monitor.intake import Intake
+from rldk.monitor.live_judge import LiveJudge, without_responses
 from rldk.monitor.outputs import EventLog, Output
-from rldk.monitor.pending_alerts import PendingAlerts
 from rldk.monitor.run_files import set_aside, writers_of
 from rldk.monitor.run_id import check_run_id, file_of, new_run_id
+from rldk.monitor.run_log import RunLog
 from rldk.monitor.runner import runner_of
 from rldk.monitor.settings import build_forensics, settings_for_log
 from rldk.monitor.stopping import Stop, Stopper
 from rldk.monitor.summary import coverage_line, summary_of
-from rldk.runs.canonical import RESPONSES
 
 __all__ = ["Monitor"]
 
@@ -103,13 +102,12 @@ class Monitor:
         self.main_process = main_process
         self.guard = Guard(strict)
         self.forensics = build_forensics(config, forensics, limits)
+        self._judge = LiveJudge(self.forensics, self.guard)
         given = dict(run_config or {})
         given["rldk"] = {**settings_for_log(config, forensics, limits), **given.get("rldk", {})}
         self._intake = Intake(self.run_id, framework, given)
         self.stopper = Stopper(stop_on, confirm, dry_run)
         self.sources: dict[str, str] = {}
-        self._alerts = PendingAlerts()
-        self._record: ComprehensivePPOMetrics | None = None
         self._lock = threading.RLock()  # outputs on their own threads read what the training's thread judges
         self._started = self._closed = False
         every = [*(writers_of(output_dir, self.run_id) if outputs is None else outputs), *actions]
@@ -117,13 +115,11 @@ class Monitor:
             event_log_path = file_of(output_dir, self.run_id, "events.jsonl")
         if event_log_path is not None:
             every.insert(0, EventLog(event_log_path, resume_step))
-        self.log = next((one for one in every if isinstance(one, EventLog)), None)
-        self.outputs = [one for one in every if one is not self.log]
+        log = next((one for one in every if isinstance(one, EventLog)), None)
+        self._log = RunLog(log, self.guard)
+        self.outputs = [one for one in every if one is not log]
         self._runners = [runner_of(one, self.guard) for one in self.outputs]
         _open_monitors.add(self)
-
-    def _report_detector(self, detector: Detector, error: BaseException) -> None:
-        self.guard.report(f"detector {detector.key}", error)
 
     @property
     def anomalies(self) -> list[Anomaly]:
@@ -133,9 +129,7 @@ class Monitor:
     def record(self) -> ComprehensivePPOMetrics:
         """What trackers and scores say after the last event; made once, however many outputs and callbacks ask."""
         with self._lock:
-            if self._record is None:
-                self._record = self.forensics.current()
-            return self._record
+            return self._judge.record()
 
     @property
     def stop(self) -> Stop | None:
@@ -155,20 +149,15 @@ class Monitor:
         self._started = True
         if self.output_dir is not None and self.resume_step is None:
             self.guard.attempt("the files of an earlier run", set_aside, self.output_dir, self.run_id)
-        if self.log is not None and self.guard.attempt("event log", self.log.open) is None and self.resume_step is not None:
-            self.guard.attempt("the events before the checkpoint", self._catch_up, self.log)
+        if self._log.open() and self.resume_step is not None:
+            self.guard.attempt("the events before the checkpoint", self._judge.take_again, self._log.earlier(self.run_id))
         for output in self._runners:
             output.start(self)
-
-    def _catch_up(self, log: EventLog) -> None:
-        if self.forensics.engine.events:
-            return  # a saved state was loaded
-        for event in log.earlier(self.run_id):
-            self.forensics.take_measured(self.forensics.measured(event), self._report_detector)
 
     def observe(self, event: Event | Mapping[str, Any], *, canonical: bool = False) -> list[Anomaly]:
         """Log, judge and show one event; returns the anomalies that it raises. Another event of the same step adds to it.
 
+        Where each step comes in several calls, it is logged at once, and judged when the next step begins, or at `flush`.
         With `canonical`, it is an `Event` whose metrics already have canonical names, and is taken as it is.
         """
         if not self.main_process or self._closed:
@@ -181,34 +170,38 @@ class Monitor:
         event = self._intake.event(given, canonical)
         if event is None:
             return []  # a summary of the run, and no step
-        seen = self.guard.attempt("trackers", self.forensics.measured, event) or event
-        if RESPONSES in event.extra:
-            event.metrics = seen.metrics
-            event.extra = {name: value for name, value in event.extra.items() if name != RESPONSES}
-        engine = self.forensics.engine
-        is_new, noted = event.step != engine.last_step, len(engine.notes)
-        self._record = None
-        raised = self.guard.attempt("detectors", self.forensics.take_measured, seen, self._report_detector) or []
-        event.notes = [*event.notes, *(one.message for one in raised), *(note.message for note in engine.notes[noted:])]
-        event = self._alerts.attach(event, is_new)
-        self._write(event)
+        is_new = self._judge.steps.begins(event.step)
+        raised = self._judge_held() if is_new else []
+        if self._judge.steps.hold(event):
+            self._log.write(without_responses(event), is_new)
+            return raised
+        event, own = self._judge.take(event)
+        self._decide_and_show(self._log.write(event, is_new), own)
+        return [*raised, *own] if raised else own
+
+    def _judge_held(self) -> list[Anomaly]:
+        """Judge the step that came in several calls, now that it is complete. Its rows are in the log; what is new is added."""
+        held = self._judge.steps.release()
+        if held is None:
+            return []
+        event, raised = self._judge.take(held)
+        metrics = {name: value for name, value in event.metrics.items() if name not in held.metrics}
+        if metrics or len(event.notes) > len(held.notes):
+            info = {name: value for name, value in event.model_info.items() if name != "config"}
+            self._log.write(Event(event.step, metrics, event.wall_time, model_info=info, notes=event.notes), is_new=False)
+        self._decide_and_show(event, raised)
+        return raised
+
+    def _decide_and_show(self, event: Event, raised: list[Anomaly]) -> None:
         if self.stopper.stop_on is not None:
             self.guard.attempt("stopping", self.stopper.look, self.forensics)
         self._show(event, raised)
-        return raised
 
     def _show(self, event: Event, raised: list[Anomaly]) -> None:
         if not event.metrics.keys() <= self.sources.keys():
             self.sources.update((name, name) for name in event.metrics if name not in self.sources)
         for output in self._runners:
             output.take(event, raised)
-
-    def _write(self, event: Event) -> None:
-        """Log an event before anything else is done with it."""
-        if self.log is not None:
-            self.guard.attempt("event log", self.log.write, event)
-            if (error := self.log.error) is not None:
-                self.guard.knows(error)  # the log has said so
 
     def alert(
         self, step: int, kind: str, message: str, severity: str = "critical", advice: str = "", *,
@@ -228,8 +221,9 @@ class Monitor:
         self.start()
         given = severity if severity in SEVERITIES else "critical"
         found = Alert(str(kind), given, self._intake.step(step), str(message), str(advice), family, bool(lasting))
-        self._alerts.add(found)
-        self._record = None
+        self._judge_held()
+        self._log.add(found)
+        self._judge.forget_record()
         anomaly = self.forensics.engine.alert(found)
         if anomaly is None:
             return
@@ -239,19 +233,23 @@ class Monitor:
     def _log_last_alerts(self) -> None:
         """Alerts after which no event came are logged with one of their own."""
         last = self.forensics.engine.last_step
-        event = self._alerts.attach(self._intake.complete(self._alerts.closing_event(last)))
-        self._write(event)
+        event = self._log.write(self._intake.complete(self._log.last_alerts(last)))
         for output in self.outputs:
             if isinstance(output, EventLog):
                 self.guard.call(output.key, output.write, event)
         if event.step != last:
-            self.forensics.take_measured(event, self._report_detector)
+            self._judge.take(event)
+
+    def flush(self) -> None:
+        """Judge at once what was logged of a step in several calls, which waits for the next step otherwise."""
+        if self.main_process and not self._closed:
+            with self._lock:
+                self.guard.attempt("an event", self._judge_held)
 
     def saved(self, step: int) -> None:
         """The training has written a checkpoint."""
         if self.main_process and not self._closed:
-            if self.log is not None:
-                self.guard.attempt("event log", self.log.save, step)
+            self._log.save(step)
             for output in self._runners:
                 output.save(step)
 
@@ -275,29 +273,30 @@ class Monitor:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the monitor knows about the run, as JSON; save it with a checkpoint."""
-        return {"version": 1, "forensics": self.forensics.state_dict(), "stop": self.stopper.state_dict()}
+        self.flush()
+        return {"version": 1, "stop": self.stopper.state_dict(), **self._judge.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where the monitor that gave `state` was."""
         if state.get("version") != 1:
             raise UsageError(f"Expected the state of a Monitor of version 1, got version {state.get('version')!r}.")
-        self.forensics.load_state_dict(state["forensics"])
+        self._judge.load_state_dict(state)
         self.stopper.load_state_dict(state["stop"])
 
     def close(self) -> None:
         """Complete and close all files, those of outputs that have failed too. A second call does nothing."""
         if self._closed:
             return
+        self.flush()
         self._closed = True
         _open_monitors.discard(self)
         if self.main_process and self._started:
-            if self._alerts:
+            if self._log.has_alerts:
                 self.guard.attempt("alert", self._log_last_alerts)
             for output in self._runners:
                 output.end_soon()
             ends: list[tuple[str, Callable[[], None]]] = [(output.key, output.close) for output in self._runners]
-            if self.log is not None:
-                ends.append(("event log", self.log.close))
+            ends.append(("event log", self._log.close))
             self.guard.each(ends)
 
     def __del__(self) -> None:
