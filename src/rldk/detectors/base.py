@@ -210,6 +210,9 @@ class Detector(Statistic):
             finding.severity = finding.severity or self.clauses[finding.clause].severity
         if finding is not None and finding.severity == NOTE:
             note, finding = self._note(view, finding), None
+            if self.raised:  # milder than when it was raised, and not over
+                self._good = 0
+                return note
         if finding is None:
             self._bad = 0
             if self.raised:

@@ -39,7 +39,7 @@ class FollowedRun:
         self._run_config = RunConfig()
         self._note = ""
         self.judge = self._config.judge()
-        self._steps = WholeSteps()
+        self._whole_steps = WholeSteps()
         self._source: Run | None = None
         self._result: Result | None = None
 
@@ -54,11 +54,11 @@ class FollowedRun:
             settings, self._note = with_logged_settings(self._config, self._run_config)
             self.judge = settings.judge()
         self._result = None
-        return [raised for whole in self._steps.complete(event) for raised in self._judge_step(whole)]
+        return [raised for whole in self._whole_steps.complete(event) for raised in self._judge_step(whole)]
 
     def flush(self) -> list[Anomaly]:
         """Judge what was read of a step that the log holds in several rows, which waits for the next step otherwise."""
-        held = self._steps.release()
+        held = self._whole_steps.release()
         return [] if held is None else self._judge_step(held)
 
     def _judge_step(self, event: Event) -> list[Anomaly]:
