@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 import pytest
 
 from rldk.core.event import Event
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.judge.engine import Engine
@@ -50,3 +52,33 @@ SOURCE = re.compile(r"definition|\w#\d+|arXiv|guide|documentation|cookbook|prime
 def test_numbers_without_a_run_behind_them_rest_on_a_definition_or_a_source(name: str) -> None:
     for clause, said in BY_TYPE[name].clauses.items():
         assert SOURCE.search(said.basis), f"{name}.{clause}: {said.basis}"
+
+
+class HighLoss(Detector):
+    """A loss above 1, which is milder while the reward is above 0.
+
+    What it catches: the test.
+    """
+
+    __slots__ = ()
+    type: ClassVar[str] = "high_loss"
+    family: ClassVar[str] = "run"
+    needs: ClassVar = (("loss",),)
+    advice: ClassVar[str] = "None."
+    clauses: ClassVar = {"high": Clause("the loss is above 1", "warning", "definition", persist=1)}
+
+    def find(self, view: View) -> list[Finding]:
+        loss = view.event.metrics["loss"]
+        severity = NOTE if view.event.metrics["reward_mean"] > 0 else ""
+        return [Finding(severity, loss, 1.0, "The loss is high.", clause="high")] if loss > 1.0 else []
+
+
+def test_what_becomes_milder_is_not_over() -> None:
+    """An anomaly whose condition goes on as a note stands; it is over when the condition is."""
+    engine = Engine([HighLoss()])
+    for step in range(60):
+        engine.observe(Event(step, {"loss": 2.0 if step < 40 else 0.5, "reward_mean": float(step > 10)}))
+        if step == 39:
+            assert [one.cleared_index for one in engine.anomalies] == [None]
+    assert [one.cleared_index for one in engine.anomalies] == [44]
+    assert [one.clause for one in engine.notes] == ["high"]
