@@ -25,7 +25,10 @@ from rldk.runs.run import Run, frame_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FileReport", "Ingested", "LogFile", "ReadFiles", "ingest_runs", "logs_at", "read_log", "read_runs", "reason_for"]
+__all__ = [
+    "FileReport", "Ingested", "LogFile", "ReadFiles", "ingest_runs", "logs_at", "read_log", "read_runs", "reason_for",
+    "unexpected",
+]  # fmt: skip
 
 logger = logging.getLogger("rldk")
 
@@ -170,12 +173,26 @@ def read_in_turn(
     field_map: Mapping[str, str] | None = None,
     progress: FileProgress | None = None,
 ) -> Iterator[FileReport | RLDKError]:
-    """Read files one after the other: for each what was read of it, or the error that says why it cannot be read."""
+    """Read files one after the other: for each what was read of it, or the error that says why it cannot be read.
+
+    An error that nobody expected is raised if there is one file; of several, it stops no other file.
+    """
+    logs = list(logs)
     for log in logs:
         try:
             yield read_log(log, adapter_hint, field_map, progress)
         except (ReadError, MissingDependencyError) as error:
             yield error
+        except Exception as error:
+            if len(logs) == 1:
+                raise
+            yield unexpected(log.path, "read", error)
+
+
+def unexpected(path: Path, done: str, error: Exception) -> ReadError:
+    """An error of rldk's own at one of several files: listed for this file, with its traceback in the debug log."""
+    logger.debug("%s could not be %s", path, done, exc_info=error)
+    return ReadError(f"{path} could not be {done}: unexpected {type(error).__name__}: {error}.")
 
 
 def read_log(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, overload
 
 from rldk.core.anomaly import Anomaly
-from rldk.core.errors import UsageError
+from rldk.core.errors import ReadError, UsageError
 from rldk.core.text import counted, did_you_mean
 from rldk.ingest.paths import PathsLike
-from rldk.ingest.read import FileProgress, FileReport, Ingested, read_runs
+from rldk.ingest.read import FileProgress, FileReport, Ingested, read_runs, reason_for, unexpected
 from rldk.judge.config import ScanConfig
 from rldk.judge.coverage import CheckCoverage
 from rldk.judge.incidents.incident import Incident
@@ -134,9 +134,23 @@ def judge_paths(
 
 
 def judge_runs(read: Ingested, config: ScanConfig | None = None) -> Results:
-    """Judge all runs that were read, each with what is known of the damage to its file."""
+    """Judge all runs that were read, each with what is known of the damage to its file.
+
+    One of several at which an error is raised that nobody expected is listed with what was not judged.
+    """
     problems = {report.path: report.problems for report in read.files}
-    return Results([_judge_one(run, problems.get(run.path), config) for run in read.runs], read.passed_over, read.unread)
+    found = Results(passed_over=list(read.passed_over), unread=list(read.unread))
+    for run in read.runs:
+        try:
+            found.results.append(_judge_one(run, problems.get(run.path), config))
+        except (UsageError, ReadError):
+            raise
+        except Exception as error:
+            if len(read.runs) == 1:
+                raise
+            found.passed_over.append((run.path, reason_for(unexpected(run.path, "judged", error), run.path)))
+            found.unread.append(run.path)
+    return found
 
 
 def judge_report(report: FileReport, config: ScanConfig | None = None) -> list[Result]:
