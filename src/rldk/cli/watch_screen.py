@@ -14,7 +14,7 @@ from rldk.cli.output import sparkline, unicode_terminal
 from rldk.cli.watch_run import WatchedRun
 from rldk.core.anomaly import Anomaly
 from rldk.core.text import ago, clean, duration, short_number
-from rldk.judge.machine import is_machine
+from rldk.detectors.table import is_machine
 from rldk.judge.scores.alarms import tone_of
 from rldk.present.incidents import last_good, recovered
 from rldk.present.plots.standard import MAIN_METRICS

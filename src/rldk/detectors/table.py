@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rldk.core.anomaly import Anomaly
 from rldk.detectors.advantages.advantage_bias_anomaly import AdvantageBias
 from rldk.detectors.advantages.advantage_distribution_anomaly import AdvantageDistribution
 from rldk.detectors.advantages.advantage_kurtosis_anomaly import AdvantageKurtosis
@@ -80,7 +81,7 @@ from rldk.detectors.value.value_divergence import ValueDivergence
 from rldk.detectors.value.value_frozen import ValueFrozen
 from rldk.detectors.value.value_unexplained import ValueUnexplained
 
-__all__ = ["BY_TYPE", "DETECTORS"]
+__all__ = ["BY_TYPE", "DETECTORS", "MACHINE_TYPES", "is_machine"]
 
 DETECTORS: tuple[type[Detector], ...] = (
     # kl
@@ -171,3 +172,10 @@ DETECTORS: tuple[type[Detector], ...] = (
 )
 
 BY_TYPE: dict[str, type[Detector]] = {detector.type: detector for detector in DETECTORS}
+MACHINE_TYPES = frozenset(kind.type for kind in DETECTORS if kind.machine)
+"""The types of anomalies that are about the machine. A user's own limit on such a metric is not one of them."""
+
+
+def is_machine(anomaly: Anomaly) -> bool:
+    """Whether an anomaly is about the machine: it is listed beside the verdict, and never changes it."""
+    return anomaly.type in MACHINE_TYPES

@@ -8,8 +8,8 @@ from typing import Any
 
 from rldk.core.catalog import entry_of
 from rldk.detectors.run.user_limit import UserLimit
+from rldk.detectors.table import MACHINE_TYPES
 from rldk.judge.engine import Engine
-from rldk.judge.machine import MACHINE_TYPES
 
 __all__ = ["CheckCoverage", "coverage_of"]
 

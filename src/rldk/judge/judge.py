@@ -10,9 +10,8 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.detectors.base import Detector
-from rldk.detectors.table import DETECTORS
+from rldk.detectors.table import DETECTORS, is_machine
 from rldk.judge.engine import Engine, OnError
-from rldk.judge.machine import is_machine
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result, result_of
 from rldk.judge.scores.alarms import alarm
