@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rldk.cli import output
-from rldk.cli.output import print_json, progress_bar, sparkline
+from rldk.cli.output import print_json, sparkline
+from rldk.cli.progress import progress_bar
 
 
 @given(st.lists(st.floats(), max_size=200), st.integers(1, 40))

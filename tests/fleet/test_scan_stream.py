@@ -86,7 +86,7 @@ def test_a_terminal_shows_counts_and_each_critical_run(store: Path, monkeypatch:
             return True
 
     terminal = Terminal()
-    monkeypatch.setattr("rldk.cli.judging_bar._WORTH", 1)
+    monkeypatch.setattr("rldk.cli.progress._WORTH", 1)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.setattr("sys.stderr", terminal)

@@ -107,7 +107,10 @@ def scan(folders: Folders, path: str) -> dict[str, Any]:
 
     found = judge_paths(folders.find(path), lenient=True).to_dict()
     runs = [run for run in found["runs"] if folders.holds(run["path"])]
-    return {"runs": [{**run, "path": folders.name(run["path"])} for run in runs]}
+    not_judged = [
+        {"path": folders.name(one["path"]), "reason": one["reason"]} for one in found["passed_over"] if folders.holds(one["path"])
+    ]
+    return {"runs": [{**run, "path": folders.name(run["path"])} for run in runs], "passed_over": not_judged}
 
 
 def compare(folders: Folders, a: str, b: str) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rldk.cli.judging_bar import judging_bar
-from rldk.cli.output import copy_bar, progress_bar
+from rldk.cli.progress import copy_bar, judging_bar, progress_bar
 from rldk.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,11 +81,10 @@ def parse_field_map(pairs: list[str]) -> dict[str, str]:
 def read_config(args: argparse.Namespace) -> ScanConfig:
     """The settings of the project, those of `--config`, and `--sensitivity`; the later ones win."""
     from rldk.judge.config import ScanConfig
-    from rldk.judge.project_settings import merged
 
     config = args.project.scan if hasattr(args, "project") else ScanConfig()
     if args.config:
-        config = merged(config, ScanConfig.from_yaml(args.config))
+        config = config.merged_with(ScanConfig.from_yaml(args.config))
     return replace(config, sensitivity=args.sensitivity) if args.sensitivity else config
 
 

@@ -1,4 +1,4 @@
-"""What commands print: JSON for programs; tables, sparklines and progress bars for people."""
+"""What commands print: JSON for programs; tables and sparklines for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from rldk.runs.run import Run
 
 __all__ = [
-    "console", "copy_bar", "count_bar", "curves_table", "print_json", "print_json_line", "print_results_json", "progress_bar",
-    "show_not_judged", "sparkline", "table", "unicode_terminal", "while_read",
+    "console", "curves_table", "print_json", "print_json_line", "print_results_json", "show_not_judged", "sparkline", "table",
+    "unicode_terminal", "while_read",
 ]  # fmt: skip
 
 _BARS = "▁▂▃▄▅▆▇█"
 _PLAIN_BARS = "._-=+*#@"
-_LARGE = 8 << 20
 _MOST_CURVES = 12
 _PIPED_WIDTH = 200
 
@@ -167,54 +166,3 @@ def curves_table(run: Run, width: int, marks: Mapping[int, int] | None = None) -
             line[min(index * cells // len(run), cells - 1)] = "^"
         made.add_row("", "".join(line), f"step {next(iter(marks.values()))}")
     return made
-
-
-@contextmanager
-def progress_bar(total_bytes: int) -> Iterator[Callable[[Path, int, int], None] | None]:
-    """A bar on stderr while files are read; none where the input is small or stderr is not a terminal."""
-    if total_bytes < _LARGE or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("reading", total=total_bytes)
-        finished: dict[Path, int] = {}
-
-        def on_progress(path: Path, done: int, _total: int) -> None:
-            progress.update(task, advance=done - finished.get(path, 0), description=clean(path.name, 40))
-            finished[path] = done
-
-        yield on_progress
-
-
-@contextmanager
-def count_bar(what: str) -> Iterator[Callable[[str], None]]:
-    """A count on stderr of what has been done, with the name of the last; nothing where stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda name: None
-        return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda name: progress.update(task, advance=1, description=f"{what} {clean(name, 40)}")
-
-
-@contextmanager
-def copy_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on stderr while files are copied from elsewhere; nothing where stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("copying", total=None, visible=False)
-        yield lambda done, total: progress.update(task, completed=done, total=total, visible=True)

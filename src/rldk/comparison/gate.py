@@ -10,7 +10,7 @@ from rldk.comparison.aligned import COMPARED
 from rldk.comparison.compare import final_level
 from rldk.comparison.divergence import divergences
 from rldk.comparison.unlike import why_unlike
-from rldk.core.catalog import CATALOG, entry_of, locate
+from rldk.core.catalog import CATALOG, entry_of, locate, metric_named
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean, short_number
 from rldk.judge.result import Result
@@ -54,14 +54,13 @@ def metric_name(name: str, results: Iterable[Result] = ()) -> str:
     """The canonical name that a name or an alias stands for, or a key of these runs' logs; an unknown one is an error with the
     nearest known.
     """
-    known = {alias: entry.name for entry in CATALOG.values() for alias in entry.aliases}
-    if entry_of(name) is not None or "/" in name:
+    metric = name if "/" in name else metric_named(name)
+    if metric is not None:
+        return metric
+    if any(_column_of(result.run, name) in result.run.columns for result in results):
         return name
-    if name not in known and any(_column_of(result.run, name) in result.run.columns for result in results):
-        return name
-    if name not in known:
-        raise UsageError(f"No metric {name!r}.{did_you_mean(name, {*CATALOG, *known}) or ' `rldk catalog` lists them.'}")
-    return known[name]
+    names = {*CATALOG, *(alias for entry in CATALOG.values() for alias in entry.aliases)}
+    raise UsageError(f"No metric {name!r}.{did_you_mean(name, names) or ' `rldk catalog` lists them.'}")
 
 
 def _column_of(run: Run, name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rldk.core.errors import UsageError
-from rldk.core.knobs import KNOBS, flat_settings
+from rldk.core.knobs import KNOBS, flat_settings, setting_key
 from rldk.core.run_config import RunConfig
 from rldk.core.text import did_you_mean, short_number
 from rldk.runs.run import Run
@@ -80,8 +80,7 @@ def _complain(run: Run, own: Settings, by: str) -> None:
 
 def _named(name: str, settings: Settings) -> str | None:
     """A setting by its own path, the name of its knob, or another name of that knob (`lr` is `learning_rate`)."""
-    knob = next((knob for knob, names in KNOBS.items() if name in names and knob in settings), None)
-    key = name if name in settings else knob
+    key = setting_key(name, settings)
     return None if key is None else f"{name}={shown_value(settings[key])}"
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cache
 from typing import Any
 
-__all__ = ["KNOBS", "canonical_knobs", "flat_settings"]
+__all__ = ["KNOBS", "canonical_knobs", "flat_settings", "setting_key"]
 
 KNOBS: dict[str, tuple[str, ...]] = {
     "learning_rate": (
@@ -119,6 +119,13 @@ def flat_settings(raw: Mapping[str, Any], prefix: str = "", depth: int = 0) -> d
         else:
             found[path] = value
     return found
+
+
+def setting_key(name: str, known: Container[str]) -> str | None:
+    """The key among the known ones that a name stands for: its own, or the knob of which it is another name (`lr`)."""
+    if name in known:
+        return name
+    return next((knob for knob, names in KNOBS.items() if name in names and knob in known), None)
 
 
 def canonical_knobs(raw: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:

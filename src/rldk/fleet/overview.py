@@ -13,6 +13,7 @@ from rldk.core.knobs import KNOBS
 from rldk.core.text import clean, counted, duration, short_number
 from rldk.fleet.rates import chance_of_as_many, wilson_interval
 from rldk.fleet.row import CONFIG
+from rldk.judge.verdict import VERDICTS
 
 __all__ = ["Folded", "Overview", "RiskyConfig", "digest_text", "headline", "overview_of"]
 
@@ -75,7 +76,7 @@ class Overview:
 
 def overview_of(rows: Sequence[Row]) -> Overview:
     """The overview of the runs of an index."""
-    verdicts = {name: count for name in ("critical", "warning", "healthy", "no_data") if (count := _count(rows, name))}
+    verdicts = {name: count for name in VERDICTS if (count := _count(rows, name))}
     lost, seconds = _lost(rows)
     configs, compared = risky_configs(rows)
     return Overview(len(rows), verdicts, lost, seconds, _causes(rows), configs, _folded(rows), compared)

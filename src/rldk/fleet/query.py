@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rldk.core.errors import UsageError, require
-from rldk.core.knobs import KNOBS
+from rldk.core.knobs import setting_key
 from rldk.core.text import did_you_mean
 from rldk.fleet.index import Index
 from rldk.fleet.row import CONFIG
+from rldk.judge.verdict import VERDICTS
 
 __all__ = ["ask", "find_runs"]
 
@@ -24,7 +25,7 @@ def find_runs(index: Index, where: str = "", order: str = "", limit: int | None 
     Files without a run, and checkpoints that hold the beginning of a longer run, are not runs. By default the worst come first.
     """
     condition = f"{_RUNS} AND ({where})" if where.strip() else _RUNS
-    rank = "list_position(['critical', 'warning', 'healthy', 'no_data'], verdict), name"
+    rank = f"list_position({list(VERDICTS)}, verdict), name"
     query = f"SELECT * EXCLUDE (marks) FROM runs WHERE {condition} ORDER BY {order.strip() or rank}"
     return ask(index, query + (f" LIMIT {int(limit)}" if limit is not None else ""))
 
@@ -61,9 +62,9 @@ def _with_settings(query: str, columns: Sequence[str]) -> str:
 
 def _column_of(setting: str, known: Mapping[str, str]) -> str:
     """The column of a setting: by its own name, or by another name of the same knob (`lr` is `learning_rate`)."""
-    knob = next((knob for knob, names in KNOBS.items() if setting in names and knob in known), None)
-    if setting in known or knob:
-        return known[setting if setting in known and knob is None else knob or setting]
+    key = setting_key(setting, known)
+    if key is not None:
+        return known[key]
     raise UsageError(f"No run has the setting {setting!r}.{did_you_mean(setting, known) or f' Settings: {_first(known)}.'}")
 
 

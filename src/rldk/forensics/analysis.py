@@ -7,6 +7,7 @@ from typing import Any
 from rldk.core.files import strict
 from rldk.judge.judge import Judge
 from rldk.judge.result import Result
+from rldk.judge.scores.formulas import MAIN_SCORES
 from rldk.judge.trackers.all_trackers import Trackers
 from rldk.signals.series import Series
 
@@ -14,7 +15,6 @@ __all__ = ["analysis", "health_summary", "length_bias_analysis"]
 
 VERSION = "2.0"
 _NONE = Series()
-_OVERALL = ("overall_health", "training_stability", "convergence_quality")
 _TRACKER_SCORES = {
     "kl_schedule": {"kl_health_score": "kl_health", "schedule_health_score": "schedule_health"},
     "gradient_norms": {"gradient_health_score": "gradient_health"},
@@ -91,7 +91,7 @@ def health_summary(judge: Judge) -> dict[str, Any]:
 
 def _scores(result: Result) -> dict[str, float | None]:
     """The three overall scores by the contract's names; those without evidence are `None`."""
-    return {f"{name}_score": result.scores.get(name) for name in _OVERALL}
+    return {f"{name}_score": result.scores.get(name) for name in MAIN_SCORES}
 
 
 def length_bias_analysis(trackers: Trackers) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rldk.core.catalog import CATALOG, entry_of
+from rldk.core.catalog import CATALOG, metric_named
 from rldk.core.errors import UsageError
+from rldk.core.run_config import SCAN_KEYS
 from rldk.core.text import did_you_mean
 from rldk.detectors.base import SENSITIVITIES, Detector
 from rldk.detectors.run.user_limit import KL_UNITS, UserLimit
@@ -19,8 +20,6 @@ from rldk.judge.judge import Judge
 __all__ = ["ScanConfig", "bounds_of"]
 
 J = TypeVar("J", bound=Judge)
-
-_KEYS = ("detectors", "limits", "kl_target", "kl_target_tolerance", "sensitivity")
 
 
 @dataclass(slots=True)
@@ -72,10 +71,10 @@ class ScanConfig:
     def from_dict(cls, given: Any) -> ScanConfig:
         """Take the settings from a mapping, as the file holds them."""
         if not isinstance(given, Mapping):
-            raise UsageError(f"Expected a mapping with {', '.join(_KEYS)}, got {type(given).__name__}.")
+            raise UsageError(f"Expected a mapping with {', '.join(SCAN_KEYS)}, got {type(given).__name__}.")
         for key in given:
-            if key not in _KEYS:
-                raise UsageError(f"Unknown key {key!r}{_near(key, _KEYS)}")
+            if key not in SCAN_KEYS:
+                raise UsageError(f"Unknown key {key!r}{_near(key, SCAN_KEYS)}")
         parts = {}
         for key in ("detectors", "limits"):
             part = {} if given.get(key) is None else given[key]
@@ -84,6 +83,16 @@ class ScanConfig:
             parts[key] = {str(name): _settings(key, str(name), value) for name, value in part.items()}
         target, tolerance = (_number(key, given.get(key)) for key in ("kl_target", "kl_target_tolerance"))
         return cls(parts["detectors"], parts["limits"], target, tolerance, given.get("sensitivity"))
+
+    def merged_with(self, over: ScanConfig) -> ScanConfig:
+        """These settings, with those of another place where it has its own."""
+        return ScanConfig(
+            detectors={**self.detectors, **over.detectors},
+            limits={**self.limits, **over.limits},
+            kl_target=self.kl_target if over.kl_target is None else over.kl_target,
+            kl_target_tolerance=self.kl_target_tolerance if over.kl_target_tolerance is None else over.kl_target_tolerance,
+            sensitivity=over.sensitivity or self.sensitivity,
+        )
 
     def build(self) -> list[Detector]:
         """The detectors that these settings ask for."""
@@ -133,7 +142,9 @@ def bounds_of(limits: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _limit(name: str, given: dict[str, Any]) -> UserLimit:
-    metric = name if "/" in name or name in KL_UNITS else _canonical(name)
+    metric = name if "/" in name or name in KL_UNITS else metric_named(name)  # `kl` is `kl_mean`, as in a log
+    if metric is None:
+        raise UsageError(f"Cannot limit {name!r}: no metric has that name{_near(name, CATALOG)}")
     unknown = sorted(set(given) - {"max", "min", "severity"})
     if unknown or not {"max", "min"} & set(given):
         raise UsageError(f"Expected the limit of {metric!r} to have `max` or `min`, got {sorted(given)}.")
@@ -141,16 +152,6 @@ def _limit(name: str, given: dict[str, Any]) -> UserLimit:
     if lowest > highest:
         raise UsageError(f"Expected the limit of {metric!r} to have `min` below `max`, got {lowest:g} and {highest:g}.")
     return UserLimit(metric, highest, lowest, given.get("severity", "warning"))
-
-
-def _canonical(name: str) -> str:
-    """The metric that a name stands for; `kl` is `kl_mean`, as in a log."""
-    if entry_of(name) is not None:
-        return name
-    known = {alias: entry.name for entry in CATALOG.values() for alias in entry.aliases}
-    if name not in known:
-        raise UsageError(f"Cannot limit {name!r}: no metric has that name{_near(name, CATALOG)}")
-    return known[name]
 
 
 def _required(name: str, given: Mapping[str, Any], key: str, none: float) -> float:

@@ -15,6 +15,7 @@ from rldk.judge.engine import Engine, OnError
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.result import Result, result_of
 from rldk.judge.scores.alarms import alarm
+from rldk.judge.scores.formulas import MAIN_SCORES
 from rldk.judge.scores.overall import FOLLOWED, convergence, health, stability
 from rldk.judge.trackers.advantage_statistics import AdvantageStatisticsTracker
 from rldk.judge.trackers.all_trackers import Trackers
@@ -24,8 +25,6 @@ from rldk.judge.trackers.length_bias import LengthBiasTracker
 from rldk.runs.canonical import prefix_held_out
 
 __all__ = ["Judge"]
-
-_OVERALL = ("overall_health", "training_stability", "convergence_quality")
 
 
 class Judge:
@@ -96,8 +95,7 @@ class Judge:
 
     def take_measured(self, event: Event, on_error: OnError | None = None) -> list[Anomaly]:
         """Pass an event that `measured` gave through the engine; one of the last event's step is more of that event."""
-        engine = self.engine
-        return engine.supplement(event, on_error) if event.step == engine.last_step else engine.observe(event, on_error)
+        return self.engine.supplement(event, on_error)
 
     def measured(self, event: Event) -> Event:
         """Pass an event through the trackers alone; the event as the engine takes it, with what they found in its responses."""
@@ -112,7 +110,7 @@ class Judge:
     def _record(self, event: Event, raised: tuple[dict[str, Any], ...] = ()) -> ComprehensivePPOMetrics:
         kl, gradients, advantages, length = self.trackers.records()
         engine, standing = self.engine, self.standing
-        alarms = (1.0, 1.0, 1.0) if not standing else tuple(alarm(standing, name) for name in _OVERALL)
+        alarms = (1.0, 1.0, 1.0) if not standing else tuple(alarm(standing, name) for name in MAIN_SCORES)
         healthy, health_parts = health(kl, gradients, advantages, length, engine, alarms[0])
         stable, stability_parts = stability(kl, gradients, advantages, engine, alarms[1])
         converging, convergence_parts = convergence(advantages, engine, alarms[2])

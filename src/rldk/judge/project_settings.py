@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from rldk.core.run_config import SCAN_KEYS
 from rldk.core.text import did_you_mean
 from rldk.judge.config import ScanConfig
 
-__all__ = ["ENVIRONMENT", "OPTIONS", "ProjectSettings", "merged", "project_settings", "read_toml", "template"]
+__all__ = ["ENVIRONMENT", "OPTIONS", "ProjectSettings", "project_settings", "read_toml", "template"]
 
 OPTIONS = ("adapter", "fail_on", "jobs", "config", "cache_size")
 """Options of the command line that the file may set, beside what judges a run and `field_map`."""
@@ -52,18 +52,6 @@ def project_settings(folder: Path | None = None, environment: Mapping[str, str] 
         options["config"] = str(path.parent / str(options["config"]))  # beside the file, wherever rldk is called
     options |= {name: environment[key] for key, name in ENVIRONMENT.items() if environment.get(key)}
     return ProjectSettings(scan, fields, options, "" if path is None else str(path))
-
-
-def merged(base: ScanConfig, over: ScanConfig) -> ScanConfig:
-    """Settings, with those of another place where it has its own."""
-    return replace(
-        base,
-        detectors={**base.detectors, **over.detectors},
-        limits={**base.limits, **over.limits},
-        kl_target=base.kl_target if over.kl_target is None else over.kl_target,
-        kl_target_tolerance=base.kl_target_tolerance if over.kl_target_tolerance is None else over.kl_target_tolerance,
-        sensitivity=over.sensitivity or base.sensitivity,
-    )
 
 
 def read_toml(path: Path) -> dict[str, Any]:

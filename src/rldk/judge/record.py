@@ -7,7 +7,7 @@ from math import nan
 from typing import Any
 
 from rldk.core.files import strict
-from rldk.judge.scores.formulas import named
+from rldk.judge.scores.formulas import MAIN_SCORES, named
 from rldk.judge.trackers.advantage_statistics import AdvantageStatisticsMetrics
 from rldk.judge.trackers.gradient_norms import GradientNormsMetrics
 from rldk.judge.trackers.kl_schedule import KLScheduleMetrics
@@ -17,7 +17,7 @@ from rldk.judge.trackers.tracker import Snapshot
 __all__ = ["ComprehensivePPOMetrics"]
 
 TRACKERS = ("kl_schedule", "gradient_norms", "advantage_statistics", "length_bias")
-SCORES = ("overall_health_score", "training_stability_score", "convergence_quality_score")
+SCORES = tuple(f"{name}_score" for name in MAIN_SCORES)
 
 
 @dataclass(slots=True)

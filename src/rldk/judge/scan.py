@@ -81,12 +81,4 @@ def with_logged_settings(config: ScanConfig, logged: RunConfig) -> tuple[ScanCon
         told = ScanConfig.from_dict(given)
     except UsageError as error:
         return config, f"The limits in the log cannot be used: {error}"
-    completed = replace(
-        config,
-        detectors={**told.detectors, **config.detectors},
-        limits={**told.limits, **config.limits},
-        kl_target=told.kl_target if config.kl_target is None else config.kl_target,
-        kl_target_tolerance=told.kl_target_tolerance if config.kl_target_tolerance is None else config.kl_target_tolerance,
-        sensitivity=config.sensitivity or told.sensitivity,
-    )
-    return completed, ""
+    return told.merged_with(config), ""

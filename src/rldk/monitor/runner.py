@@ -116,7 +116,7 @@ class ThreadedRunner(OutputRunner):
     ) -> None:
         super().__init__(output, guard)
         self._close_seconds = close_seconds
-        self._worker = Worker(f"rldk {self.key}", lambda error: guard.report(self.key, error), max_waiting)
+        self._worker = Worker(f"rldk {self.key}", max_waiting, lambda error: guard.report(self.key, error))
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         self._call(self.output.take, replace(event, metrics=dict(event.metrics)), list(raised))

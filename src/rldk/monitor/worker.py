@@ -15,13 +15,15 @@ class Worker:
 
     Args:
         name: the name of the thread.
-        on_error: called with what a call raises, on this thread. The calls after it are still made.
         max_waiting: how many calls may wait; `submit` refuses more.
+        on_error: called with what a call raises, on this thread. The calls after it are still made. By default the error is
+            kept for `raise_error`.
     """
 
-    def __init__(self, name: str, on_error: Callable[[BaseException], None], max_waiting: int) -> None:
+    def __init__(self, name: str, max_waiting: int, on_error: Callable[[BaseException], None] | None = None) -> None:
         self.name, self.max_waiting = name[:60], max_waiting
-        self._on_error = on_error
+        self._on_error = self._keep if on_error is None else on_error
+        self._error: BaseException | None = None
         self._calls: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -38,6 +40,15 @@ class Worker:
                 self._thread.start()
             self._changed.notify()
         return True
+
+    def raise_error(self) -> None:
+        """Raise what a call has raised since the last time, on the caller's thread, so that a monitor's guard reports it."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _keep(self, error: BaseException) -> None:
+        self._error = error
 
     def close(self, seconds: float, last: Callable[[], Any] | None = None) -> int:
         """End the thread after the calls that wait and `last`, waiting at most so long; how many calls were not made.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from rldk.judge.scores.formulas import MAIN_SCORES
 from rldk.judge.verdict import VERDICTS
 
 __all__ = ["MAIN_SCORES", "SHORT_SCORES", "STYLES", "VERDICTS", "at_worst", "ranking", "verdict_words"]
 
 STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
 """The style of a verdict or a severity in a terminal; a page has the class of the same name, and `Palette` the colours."""
-
-MAIN_SCORES = ("overall_health", "training_stability", "convergence_quality")
-"""The scores that every surface shows; `in_words` gives their names."""
 
 SHORT_SCORES = {
     "overall_health": "health", "training_stability": "stability", "convergence_quality": "convergence", "kl_health": "KL",

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_fail_on, add_json, exit_status
-from rldk.cli.output import console, copy_bar, print_json, progress_bar, sparkline, table, while_read
+from rldk.cli.output import console, print_json, sparkline, table, while_read
+from rldk.cli.progress import copy_bar, progress_bar
 from rldk.core.errors import UsageError
 from rldk.core.text import clean, in_words, short_number
 

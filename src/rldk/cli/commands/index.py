@@ -10,7 +10,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from rldk.cli.options import add_jobs, add_json, add_reading, chosen_engine, field_map_of, read_config
-from rldk.cli.output import console, copy_bar, count_bar, print_json
+from rldk.cli.output import console, print_json
+from rldk.cli.progress import copy_bar, count_bar
 from rldk.core.text import clean, counted, duration
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from rldk.cli.options import (
     read_config,
     read_paths,
 )  # fmt: skip
-from rldk.cli.output import console, copy_bar, count_bar, print_json, while_read
+from rldk.cli.output import console, print_json, while_read
+from rldk.cli.progress import copy_bar, count_bar
 from rldk.core.errors import ReadError
 from rldk.core.text import clean
 from rldk.storage.places import shown_in

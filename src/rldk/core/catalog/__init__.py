@@ -13,6 +13,7 @@ from rldk.core.catalog.lookup import (
     is_not_judged,
     keys_of,
     locate,
+    metric_named,
 )
 from rldk.core.catalog.metric import Framework, Key, Metric
 from rldk.core.catalog.resolve import AXIS_TARGETS, Plan, Resolution, Route, check_field_map, plan_for, resolve
@@ -36,6 +37,7 @@ __all__ = [
     "is_not_judged",
     "keys_of",
     "locate",
+    "metric_named",
     "plan_for",
     "resolve",
 ]

@@ -26,6 +26,7 @@ __all__ = [
     "is_not_judged",
     "keys_of",
     "locate",
+    "metric_named",
 ]
 
 CATALOG: dict[str, Metric] = {entry.name: entry for entry in METRICS}
@@ -36,6 +37,13 @@ def entry_of(name: str) -> Metric | None:
     """The line of the table that a canonical name belongs to, that of a family or of held-out data included."""
     bare = name.removeprefix("eval_")
     return CATALOG.get(bare) or CATALOG.get(f"{bare.split('/', 1)[0]}/*")
+
+
+def metric_named(name: str) -> str | None:
+    """The canonical metric that a name stands for: a metric's own, or a short one such as `kl`; `None` where no metric has it."""
+    if entry_of(name) is not None:
+        return name
+    return next((entry.name for entry in CATALOG.values() if name in entry.aliases), None)
 
 
 AMBIGUOUS: dict[str, tuple[str, Key]] = {

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import nan
 
-__all__ = ["PARTS", "clip", "combine", "named", "within"]
+__all__ = ["MAIN_SCORES", "PARTS", "clip", "combine", "named", "within"]
+
+MAIN_SCORES = ("overall_health", "training_stability", "convergence_quality")
+"""The scores that every surface shows; `in_words` gives their names."""
 
 PARTS: dict[str, tuple[str, ...]] = {
     "kl_health": ("level", "steadiness", "trend"),

@@ -159,7 +159,7 @@ class IncidentNotification(Notification):
         for message in self._messages.due(run_id, anomalies):
             if self._worker.submit(self.deliver, message, curves):
                 self._messages.told(message)
-        self._raise()
+        self._worker.raise_error()
 
     def deliver(self, message: Message, curves: Curves | None = None) -> None:
         """Send a message now, again while the service is down or refuses for now, and then its plot."""

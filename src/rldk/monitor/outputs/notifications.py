@@ -49,8 +49,7 @@ class Notification(Output):
             raise UsageError(f"Expected `severity` to be one of {list(SEVERITIES)}, got {severity!r}.")
         self.severities = SEVERITIES[SEVERITIES.index(severity) :]
         self._run_id = ""
-        self._worker = Worker(f"rldk {self.name}", self._failed, _MAX_WAITING)
-        self._error: BaseException | None = None
+        self._worker = Worker(f"rldk {self.name}", _MAX_WAITING)
         self._closing = threading.Event()
         self._closed_by = math.inf
         self._last = -_APART
@@ -75,7 +74,7 @@ class Notification(Output):
         if found:
             message = strict({"run_id": run_id or self._run_id, "step": found[0]["step"], "anomalies": found})
             self._worker.submit(self.with_retries, self.send, message)
-        self._raise()
+        self._worker.raise_error()
 
     def with_retries(self, send: Callable[[Any], None], message: Any) -> None:
         """Send a message; where the service is down or refuses for now, again after growing pauses, for `retry_seconds`."""
@@ -100,15 +99,7 @@ class Notification(Output):
     def close(self) -> None:
         self.end_soon()
         self._worker.close(max(0.0, self._closed_by - time.monotonic()))
-        self._raise()
-
-    def _failed(self, error: BaseException) -> None:
-        self._error = error  # carried over to the monitor's thread, whose guard reports it
-
-    def _raise(self) -> None:
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
+        self._worker.raise_error()
 
 
 class Command(Notification):

@@ -130,12 +130,11 @@ class MLflowOutput(TrackerOutput):
 
         self._run_id: str = self.mlflow.active_run().info.run_id
         self._client: Any = self.mlflow.MlflowClient()
-        self._error: BaseException | None = None
-        self._worker = Worker("rldk mlflow", self._failed, _MAX_WAITING)  # its calls wait for a server
+        self._worker = Worker("rldk mlflow", _MAX_WAITING)  # its calls wait for a server
 
     def put(self, step: int, values: dict[str, float]) -> None:
         self._worker.submit(self._put, step, values)
-        self._raise()
+        self._worker.raise_error()
 
     def _put(self, step: int, values: dict[str, float]) -> None:
         self.mlflow.log_metrics(values, step=step, run_id=self._run_id)
@@ -144,18 +143,9 @@ class MLflowOutput(TrackerOutput):
         said = f"{anomaly.severity} at step {anomaly.step}: {anomaly.message}"[:500]
         self._worker.submit(self._client.set_tag, self._run_id, f"rldk.{anomaly.type}", said)
 
-    def _failed(self, error: BaseException) -> None:
-        self._error = error
-
-    def _raise(self) -> None:
-        """Let the monitor's guard know what failed on the thread."""
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-
     def close(self) -> None:
         self._worker.close(_CLOSE_SECONDS)
-        self._raise()
+        self._worker.raise_error()
         if self._own:
             self.mlflow.end_run()
 
