@@ -115,7 +115,7 @@ class LossExplosion(Detector):
         evidence = {"loss": level, "scale": own, "leaps": float(len(self.spikes))}
         if lags:
             message += " It is the value loss: the values lag behind the reward."
-            return Finding("", level, limit, message, evidence, clause="stays")
+            return Finding(NOTE, level, limit, message, evidence, clause="stays")
         calm = clause == "stays" and (works(view) or (view.reward.trend > LEARNS and not signs))
         return Finding(NOTE if calm else "", level, limit, message, evidence, clause=clause)
 

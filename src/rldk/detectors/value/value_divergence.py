@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS
 from rldk.signals.value import reward_outgrew_values, variance_growth
 
@@ -93,13 +93,13 @@ class ValueDivergence(Detector):
             return None
         times = level / normal
         signs = self._signs(view) if times > self.worse else []
-        lags = times > self.worse and reward_outgrew_values(view)
+        lags = reward_outgrew_values(view)
         clause = "grown" if lags else "ruined" if times > self.ruin else "grown_with_damage" if signs else "grown"
         message = f"Value loss is {level:.3g}, {times:.3g} times what it was at the start" + (
             ", as the reward grew faster than the values follow." if lags else f", and {', '.join(signs)}." if signs else "."
         )
         evidence = {"value_loss": level, "value_loss_start": normal, "signs": float(len(signs))}
-        return Finding("", level, limit, message, evidence, clause=clause)
+        return Finding(NOTE if lags else "", level, limit, message, evidence, clause=clause)
 
     @staticmethod
     def _follows(view: View) -> bool:
