@@ -223,6 +223,7 @@ def test_shares_in_percent_become_fractions_and_the_notes_say_so(read):
     [
         ("avg_rew", "reward_mean"), ("mean_ep_return", "reward_mean"), ("episode_returns_avg", "reward_mean"),
         ("kl_to_ref_mean", "kl_mean"), ("approx_kl_avg", "kl_update"), ("mean_tok_entropy", "entropy_mean"),
+        ("policy.kl", "kl_mean"), ("actor/kl", "kl_mean"), ("policy_kl", "kl_mean"),
         ("resp_len_avg", "rollout_length_mean"), ("policy_grad_norm_avg", "policy_grad_norm"), ("gnorm_avg", "grad_norm"),
         ("critic_loss_mean", "value_loss"), ("batch_rew_std", "reward_std"), ("heldout_math_rate", "eval_accuracy"),
         ("Avg_Reward_100", "reward_mean"), ("reward_ma10", "reward_mean"), ("Average Score (last 100)", "reward_mean"),

@@ -47,7 +47,7 @@ _RULES: dict[frozenset[str], str] = {
     frozenset(words.split()): metric
     for metric, names in {
         "reward_mean": ("reward", "response reward", "task reward", "env reward"),
-        "kl_mean": ("kl", "kl ref", "kl policy ref", "kl token", "kl ref token", "kl penalty", "kl loss"),
+        "kl_mean": ("kl", "kl ref", "kl policy", "kl policy ref", "kl token", "kl ref token", "kl penalty", "kl loss"),
         "kl_update": ("kl approx", "kl old", "kl old new", "kl update", "kl ppo", "kl approx policy"),
         "entropy_mean": ("entropy", "entropy policy", "entropy token", "entropy policy token"),
         "rollout_length_mean": ("length", "response length", "response token", "response length token"),

@@ -20,7 +20,7 @@ METRICS: tuple[Metric, ...] = (
     metric("kl_max", "kl", "largest KL from the reference in the batch", "nats", "batch", "high"),
     metric(
         "kl_update", "kl", "KL of the old policy from the new one within an update: how far one step went", "nats", "token", "high", estimator="k1, k2 or k3",
-        aliases="approx_kl approxkl ppo_kl policy_kl update_kl kl_old_new old_approx_kl",
+        aliases="approx_kl approxkl ppo_kl update_kl kl_old_new old_approx_kl",
     ),
     metric("kl_coef", "kl", "coefficient of the KL penalty", "1", "run", "both", aliases="kl_coeff kl_coefficient kl_beta beta kl_ctl init_kl_coef kl_loss_coef"),
     metric("target_kl", "kl", "the KL that the controller, or the early stop, aims at", "nats", "run", aliases="kl_target"),
