@@ -65,10 +65,15 @@ class HighLoss(Detector):
     family: ClassVar[str] = "run"
     needs: ClassVar = (("loss",),)
     advice: ClassVar[str] = "None."
-    clauses: ClassVar = {"high": Clause("the loss is above 1", "warning", "definition", persist=1)}
+    clauses: ClassVar = {
+        "high": Clause("the loss is above 1", "warning", "definition", persist=1),
+        "positive": Clause("the loss is above 0", NOTE, "definition", persist=1),
+    }
 
     def find(self, view: View) -> list[Finding]:
         loss = view.event.metrics["loss"]
+        if loss < 0.25:
+            return [Finding("", loss, 0.0, "The loss is positive.", clause="positive")]
         severity = NOTE if view.event.metrics["reward_mean"] > 0 else ""
         return [Finding(severity, loss, 1.0, "The loss is high.", clause="high")] if loss > 1.0 else []
 
@@ -82,3 +87,11 @@ def test_what_becomes_milder_is_not_over() -> None:
             assert [one.cleared_index for one in engine.anomalies] == [None]
     assert [one.cleared_index for one in engine.anomalies] == [44]
     assert [one.clause for one in engine.notes] == ["high"]
+
+
+def test_another_condition_that_is_a_note_does_not_keep_an_anomaly() -> None:
+    engine = Engine([HighLoss()])
+    for step in range(60):
+        engine.observe(Event(step, {"loss": 2.0 if step < 40 else 0.1, "reward_mean": 0.0}))
+    assert [one.cleared_index for one in engine.anomalies] == [44]
+    assert [one.clause for one in engine.notes] == ["positive"]

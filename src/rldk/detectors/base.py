@@ -209,10 +209,11 @@ class Detector(Statistic):
             finding.clause = finding.clause or next(iter(self.clauses), "")
             finding.severity = finding.severity or self.clauses[finding.clause].severity
         if finding is not None and finding.severity == NOTE:
-            note, finding = self._note(view, finding), None
-            if self.raised:  # milder than when it was raised, and not over
+            note = self._note(view, finding)
+            if self.raised and self.clauses[finding.clause].severity != NOTE:  # milder than when it was raised, and not over
                 self._good = 0
                 return note
+            finding = None
         if finding is None:
             self._bad = 0
             if self.raised:

@@ -72,11 +72,11 @@ def test_the_total_loss_is_judged_where_there_is_one(where):
     assert where(LossExplosion(), {"policy_loss": leaping}) == [(59, "warning"), (79, "critical")]
 
 
-def test_the_loss_of_values_that_lag_behind_a_growing_reward_is_a_warning(where):
+def test_the_loss_of_values_that_lag_behind_a_growing_reward_is_a_note(where):
     reward = np.exp(0.03 * np.maximum(AT - 100, 0)) + losses()
     value = np.maximum(0.3 * (reward - 1.0) ** 2, 0.1)
     columns = {"loss": 0.5 * value + losses(), "reward_mean": reward}
-    assert [severity for _, severity in where(LossExplosion(), {**columns, "value_loss": value})] == ["warning"]
+    assert where(LossExplosion(), {**columns, "value_loss": value}) == []
     assert where(LossExplosion(), columns)[-1][1] == "critical"
     assert where(LossExplosion(), {**columns, "value_loss": 0.01 * value})[-1][1] == "critical"
 

@@ -58,10 +58,10 @@ def growing(rate: float = 0.03) -> np.ndarray:
     return np.exp(rate * np.maximum(AT - 100, 0)) + np.random.default_rng(0).normal(0.0, 0.05, ROWS)
 
 
-def test_values_that_lag_behind_a_growing_reward_are_a_warning(told):
+def test_values_that_lag_behind_a_growing_reward_are_a_note(told):
     reward = growing()
     loss = np.maximum(0.3 * (reward - 1.0) ** 2, 0.1) * noise(0.1)
-    assert [said for _, *said in told(ValueDivergence(), {"value_loss": loss, "reward_mean": reward})] == [["warning", "grown"]]
+    assert [said for _, *said in told(ValueDivergence(), {"value_loss": loss, "reward_mean": reward})] == [["note", "grown"]]
 
 
 @pytest.mark.parametrize("offset", [0.0, 500.0])

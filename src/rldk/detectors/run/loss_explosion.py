@@ -29,8 +29,7 @@ class LossExplosion(Detector):
     When it misfires: the loss of a policy is near 0 and its relative noise is enormous, so growth alone means nothing:
         the limits of 10 (a cross-entropy is below 12 even for a random guess) and 2 are absolute. A single jump is not
         reported. A loss that starts at exactly 0, as in GRPO, is judged by the limit of 10 alone. One that stays high is only
-        a note while the reward thrives and nothing is damaged, and only a warning where it is that of values which lag behind a
-        growing reward.
+        a note while the reward thrives and nothing is damaged, as that of values which lag behind a growing reward.
     What to do: stop, go back to the checkpoint before the first jump, bound the ratio (clip it above and below, also for
         negative advantages) and the KL term, clip the gradient norm, lower the learning rate.
     References: Ye et al. 2020, Mastering Complex Control in MOBA Games (dual-clip PPO).

@@ -25,7 +25,7 @@ class ValueDivergence(Detector):
     When it misfires: if all rewards are zero at the start, so is the loss; the loss must therefore also exceed twice the
         squared spread of rewards, where that is known. Where the explained variance is logged and has not halved, the loss
         grew because the returns did, and is not judged. A change in the scale of the reward looks the same. A loss below the
-        squared rise of the reward is only a warning while the reward thrives and nothing is damaged: the values lag behind.
+        squared rise of the reward is only a note while the reward thrives and nothing is damaged: the values lag behind.
     What to do: lower the value function's learning rate, clip its loss and gradients, normalise rewards or returns, and
         check the mask of the value loss.
     References: Engstrom et al. 2020, Implementation Matters in Deep Policy Gradients; Huang et al. 2022, The 37
