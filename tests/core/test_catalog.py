@@ -415,6 +415,7 @@ def test_entry_of_knows_families_and_held_out_data() -> None:
         ("reward_margins", "preference_margin"),
         ("reward/format", "reward_function_mean/format"),
         ("train/reward/format/mean", "reward_function_mean/format"),
+        ("return", "reward_mean"),
     ],
 )
 def test_names_of_peoples_own_are_placed(key: str, metric: str) -> None:

@@ -26,8 +26,8 @@ KNOBS: dict[str, tuple[str, ...]] = {
     "optimizer": ("optim", "optimizer", "optimizer_type"),
     "kl_coef": (
         "kl_coef", "beta", "init_kl_coef", "kl_loss_coef", "kl_beta", "kl_penalty_coef", "reference_policy_kl_penalty",
-        "dpo_beta", "kl_ctl", "kl_coeff", "pref_beta", "actor_rollout_ref.actor.kl_loss_coef", "algorithm.kl_ctrl.kl_coef",
-        "algo.kl.init_coef",
+        "dpo_beta", "kl_ctl", "kl_coeff", "kl_coefficient", "pref_beta", "actor_rollout_ref.actor.kl_loss_coef",
+        "algorithm.kl_ctrl.kl_coef", "algo.kl.init_coef",
     ),
     "kl_target": ("kl_target", "target_kl", "algorithm.kl_ctrl.target_kl"),
     "syncs_reference": ("sync_ref_model",),

@@ -68,8 +68,9 @@ def is_assumed(view: View) -> bool:
 
 
 def is_off(view: View) -> bool:
-    """Whether the log says that there is no penalty: many trainers then load no reference, and log a KL of 0."""
-    return view.get("kl_coef").last == 0.0
+    """Whether the log or the settings say that there is no penalty: many trainers then load no reference, and log a KL of 0."""
+    coef = view.get("kl_coef")
+    return (coef.last if coef.n else view.setting("kl_coef")) == 0.0
 
 
 def is_measured(view: View) -> bool:
@@ -77,10 +78,10 @@ def is_measured(view: View) -> bool:
 
     If neither the coefficient nor the framework is known, a column of zeros may never have been filled in.
     """
-    coef, kl = view.get("kl_coef"), view.get("kl_mean")
-    if coef.n:
-        return coef.last != 0.0
-    return not is_unstated(view) or kl.last != 0.0 or kl.same < kl.n
+    if is_off(view):
+        return False
+    kl = view.get("kl_mean")
+    return view.get("kl_coef").n > 0 or not is_unstated(view) or kl.last != 0.0 or kl.same < kl.n
 
 
 def adapts(view: View) -> bool:

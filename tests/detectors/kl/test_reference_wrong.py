@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rldk.core.run_config import RunConfig
 from rldk.detectors.kl.reference_wrong import ReferenceWrong
 
 ROWS = 100
@@ -29,7 +30,10 @@ def test_a_kl_of_zero_of_a_policy_that_does_not_move_is_anothers_defect(told):
 
 
 def test_a_kl_that_is_not_measured_says_nothing(told):
-    assert told(ReferenceWrong(), {"kl_mean": ZERO, "kl_coef": ZERO, "reward_mean": RISING}) == []
+    columns = {"kl_mean": ZERO, "reward_mean": RISING}
+    assert told(ReferenceWrong(), {**columns, "kl_coef": ZERO}) == []
+    assert told(ReferenceWrong(), columns, settings=RunConfig.of({"kl_coefficient": 0.0})) == []  # set, and not logged
+    assert told(ReferenceWrong(), columns, settings=RunConfig.of({"kl_coefficient": 0.1})) != []
 
 
 def test_a_small_kl_is_not_zero(told):

@@ -230,7 +230,7 @@ def test_shares_in_percent_become_fractions_and_the_notes_say_so(read):
         ("mean_shaped", "reward_mean"), ("loss_v", "value_loss"), ("LossV", "value_loss"),
         ("Evaluation/AverageReturn", "eval_reward_mean"), ("val_avg_rew", "eval_reward_mean"),
         ("truncated_pct", "truncated_frac"), ("rewards_curve", "reward_mean"), ("kl_history", "kl_mean"),
-        ("episode_rewards_list", "reward_mean"),
+        ("episode_rewards_list", "reward_mean"), ("latest_reward", "reward_mean"), ("exact_kl", "kl_mean"),
     ],
 )  # fmt: skip
 def test_made_up_names_are_matched_by_their_parts(key, metric):

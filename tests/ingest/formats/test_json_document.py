@@ -60,6 +60,16 @@ def test_a_list_that_cannot_be_placed_is_left_out_and_named(text_log: Any) -> No
     assert any("eval_reward" in note for note in run.notes)
 
 
+def test_a_short_list_with_one_value_at_the_end_of_each_interval_is_placed(text_log: Any) -> None:
+    train = {"step": list(range(1, 13)), "reward": [0.1 * n for n in range(12)]}
+    run = read(text_log, {**train, "eval_reward": [0.2, 0.4, 0.6]})
+    assert text_log.values(run, "eval_reward_mean") == [None, None, None, 0.2, None, None, None, 0.4, None, None, None, 0.6]
+    assert any("one value every 4 rows: eval_reward" in note for note in run.notes)
+    for count in (2, 5):  # two may be first and last; five cannot stand at equal distances among twelve
+        run = read(text_log, {**train, "eval_reward": [0.5] * count})
+        assert "eval_reward_mean" not in run.columns and len(run) == 12
+
+
 def test_a_document_larger_than_its_head(text_log: Any) -> None:
     count = 60000
     run = read(text_log, {"step": list(range(count)), "reward": [0.5] * count, "kl_div": [0.25] * count})

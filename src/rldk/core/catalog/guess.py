@@ -21,7 +21,7 @@ _NO_MEANING = frozenset({
     "mean", "avg", "average", "ave", "ema", "smoothed", "running", "moving", "rolling", "batch", "train", "training",
     "step", "steps", "episode", "episodes", "ep", "eps", "per", "the", "of", "all", "overall", "total", "current",
     "cur", "now", "epoch", "rollout", "rollouts", "raw", "global", "grpo", "gspo", "rloo", "dapo", "last", "ma", "window",
-    "curve", "curves", "history", "hist", "list", "series", "trace", "values",
+    "curve", "curves", "history", "hist", "list", "series", "trace", "values", "latest", "exact",
 })  # fmt: skip
 _SAME = {
     "rew": "reward", "rews": "reward", "rewards": "reward", "r": "reward", "ret": "reward", "rets": "reward", "return": "reward",

@@ -53,6 +53,7 @@ AMBIGUOUS: dict[str, tuple[str, Key]] = {
     "train/kl": ("kl_mean", Key("train/kl", per="unstated")),
     "loss/entropy": ("entropy_mean", Key("loss/entropy", "magnitude")),
     "ent_loss": ("entropy_mean", Key("ent_loss", "magnitude")),
+    "return": ("reward_mean", Key("return")),
     "accuracy": ("accuracy", Key("accuracy")),
     "train/accuracy": ("accuracy", Key("train/accuracy")),
 }

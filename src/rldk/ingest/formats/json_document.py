@@ -31,6 +31,7 @@ _NAME = re.compile(r'"((?:[^"\\]|\\.){0,256})"\s*:')  # bounded: without an end 
 _FIRST_ROW = re.compile(r"\[\s*\{")
 _NEXT_ROW = re.compile(r"\s*,\s*\{")
 _MAX_DEPTH = 6
+_FEWEST = 3  # values of a shorter list from which equal distances are no chance
 _BEGINNING, _MOST_ROWS = 64 << 20, 200_000
 Lists = dict[str, list[Any]]
 
@@ -70,7 +71,8 @@ def _measure(rows: list[Any]) -> bool:
 def lists_of(document: Any, notes: list[str]) -> list[Lists]:
     """Parallel lists, by what they are parallel to: those of one length, or those that stand beside a list of steps.
 
-    Lists of another length that have no steps of their own cannot be placed among rows that have, and are left out.
+    A shorter list without steps of its own, whose values can stand at equal distances among the rows, holds evaluations: one
+    at the end of each interval. Others cannot be placed and are left out.
     """
     groups: dict[str, Lists] = {}
     _collect(document, "", groups, 0)
@@ -87,10 +89,20 @@ def lists_of(document: Any, notes: list[str]) -> list[Lists]:
             home[name] = cells
     if not any("step" in table for table in tables):
         return [{"step": list(range(1, _length(table) + 1)), **table} for table in tables]
-    lost = [name for table in tables if "step" not in table for name in table]
+    lost = []
+    (main, *others) = sorted((table for table in tables if "step" in table), key=_length, reverse=True)
+    for table in tables:
+        if "step" in table:
+            continue
+        apart, rest = divmod(_length(main), _length(table))
+        if rest or _length(table) < _FEWEST or apart < 2:
+            lost += list(table)
+            continue
+        others.append({"step": main["step"][apart - 1 :: apart], **table})
+        notes.append(f"lists without steps are taken as one value every {apart} rows: {', '.join(list(table)[:5])}")
     if lost:
         notes.append(f"lists without steps that are not as long as the list of steps are left out: {', '.join(lost[:5])}")
-    return [table for table in tables if "step" in table]
+    return [main, *others]
 
 
 def _length(table: Lists) -> int:
