@@ -45,6 +45,14 @@ def test_the_learning_rate_is_not_named_where_it_is_not_logged(judge):
     assert anomaly.advice == ClipSaturation.advice
 
 
+def test_clipping_is_a_note_while_the_reward_rises_and_nothing_is_damaged(told):
+    clipped = np.where(AT < 60, 0.1, 0.45)
+    rising, falling = 0.02 * AT + noise(0.05), 2.0 - 0.02 * np.maximum(AT - 60, 0) + noise(0.05)
+    found = told(ClipSaturation(), {"clip_frac": clipped, "reward_mean": rising})
+    assert {severity for _, severity, _ in found} == {"note"}
+    assert [row for row, severity, _ in told(ClipSaturation(), {"clip_frac": clipped, "reward_mean": falling})] == [69]
+
+
 def test_a_third_clipped_is_told_after_eight_rows(told):
     assert told(ClipSaturation(), {"clip_frac": np.full(50, 0.36)}) == [(11, "warning", "saturated")]
     assert told(ClipSaturation(), {"clip_frac": np.full(11, 0.36)}) == []

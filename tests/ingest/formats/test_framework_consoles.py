@@ -174,6 +174,12 @@ def test_what_is_judged_first_is_read_at_its_step_and_in_its_unit(name: str, tmp
         assert run.columns[metric].values.tolist() == pytest.approx([value(step) for step in STEPS], rel=1e-3), metric
 
 
+def test_a_word_that_changes_what_is_measured_belongs_to_the_name(tmp_path: Path) -> None:
+    run = read(tmp_path / "train.log", "Starting\n" + "".join(map(deepspeed_chat, STEPS)) + "\n")
+    assert run.coverage.metrics["reward_mean"] == "Average reward score"  # and not the `return` of `Max return`
+    assert "ratio_mean" not in run.columns  # which `KL ratio` is not
+
+
 def test_metrics_that_nemo_rl_exports_have_a_dict_of_steps_each(tmp_path: Path) -> None:
     makes = {"train/reward": reward, "train/kl_penalty": kl, "train/approx_entropy": entropy, "train/grad_norm": gradient}
     document = {key: {str(step): make(step) for step in STEPS} for key, make in makes.items()}

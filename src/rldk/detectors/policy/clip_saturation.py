@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import ON_POLICY, is_on_policy
+from rldk.signals.channels import CHANNEL_METRICS, ON_POLICY, is_on_policy, works
+from rldk.signals.reward import SCORES
 
 __all__ = ["ClipSaturation"]
 
@@ -14,13 +15,15 @@ __all__ = ["ClipSaturation"]
 NARROW, WIDE = 0.01, 5.0  # clip ranges that leave no room, and that clip nothing; recipes use 0.1 to 0.4
 NO_ROOM = 0.005
 ANY = 0.01  # share of clipped tokens that is more than rounding
+MOST = 0.5  # share of clipped tokens that is a defect whatever the reward does: most of the batch is wasted
 
 
 class ClipSaturation(Detector):
     """A large share of the tokens is clipped, or the clip range leaves no room.
 
     What it catches: a third or more of the tokens hit the clip range over many updates, or any do although each batch is used
-        once. A clip range below 0.01 or above 5 is a note; one below 0.005 is a warning if each batch is used several times.
+        once. Up to a half is a note while the reward is near its best and nothing is damaged. A clip range below 0.01 or above 5
+        is a note; one below 0.005 is a warning if each batch is used several times.
     Why it matters: a clipped token has no gradient, so the update comes from the remaining ones. Either the ratio between old
         and new policy has left the region in which PPO's estimate holds, or the range is too tight for any step.
     When it misfires: off-policy methods with many epochs on one batch normally clip a fifth to a quarter of the tokens.
@@ -34,7 +37,7 @@ class ClipSaturation(Detector):
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("clip_frac", "clip_range"),)
     panels: ClassVar = ("clip", "kl_update")
-    reads: ClassVar = ("policy_lr", "lr", *ON_POLICY)
+    reads: ClassVar = ("policy_lr", "lr", *ON_POLICY, *SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Lower the learning rate, use fewer epochs per batch, or widen the clip range if it is very tight."
     clauses: ClassVar = {
         "saturated": Clause(
@@ -65,7 +68,8 @@ class ClipSaturation(Detector):
         found = []
         if clip.ready and clip.level >= self.share:
             message = f"{clip.level:.0%} of the tokens are clipped."
-            found.append(Finding("", clip.level, self.share, message, {"clip_frac": clip.level}, clause="saturated"))
+            severity = NOTE if clip.level < MOST and works(view) else ""
+            found.append(Finding(severity, clip.level, self.share, message, {"clip_frac": clip.level}, clause="saturated"))
         if clip.ready and clip.level > ANY and is_on_policy(view):
             message = f"{clip.level:.1%} of the tokens are clipped in the only update of a batch, where the ratio should be 1."
             found.append(Finding("", clip.level, ANY, message, {"clip_frac": clip.level}, clause="on_policy"))

@@ -31,6 +31,8 @@ _NAME = re.compile(r"[^\W\d][\w/.@#%+ -]*")
 _STEPS = frozenset(map(normalise, STEP_KEYS)) | {"steps", "it", "train_step", "optimizer_step", "batch", "episode"}
 _TOTALS = frozenset({"total_steps", "max_steps", "num_steps", "epochs", "num_epochs", "total_epochs", "max_epochs"})
 _NOT_VALUES = frozenset({"cuda", "cpu", "npu"})  # of `device='cuda:0'`
+_CHANGES = frozenset({"max", "min", "maximum", "minimum", "std", "best", "worst", "target", "initial", "kl"})
+"""Words that belong to the name after them: `Max return` is not the return, and `KL ratio` no ratio of probabilities."""
 _BEFORE_STEP = frozenset({"end", "of", "finished", "completed", "done", "after", "with", "this"})
 """Words before a step that is over: `end of step 3`, `finished step 3`."""
 _WRAPPER = re.compile(r"(?:(?:np|numpy|torch)\.)?(?:tensor|array)\((?=\[$)|(?<=[:=])\s*[\"']$")  # also the quote of `'kl': '0.1'`
@@ -181,4 +183,6 @@ def _shortest_known(phrase: str, said: bool) -> str:
             return name
         if normalise(name) in _STEPS or normalise(name) == "epoch" or is_known(name) or is_axis(name):
             return name if start == 0 or said else ""
+        if words[start].lower() in _CHANGES:
+            break
     return phrase if (said and len(words) <= _MOST_WORDS) or (len(words) == 1 and _measures(phrase)) else ""
