@@ -99,3 +99,23 @@ def test_a_reference_that_is_moved_to_the_policy_is_silent(told):
     noisy = restarts(8, reward_mean=0.3 + noise(0.2))
     assert told(WeightsReplaced(), noisy)[0][2] == "at_reference"  # some of the rows are low by chance
     assert told(WeightsReplaced(), noisy, None, {"sync_ref_model": True}) == []
+
+
+def test_a_kl_that_was_on_its_way_down_can_fall_back_too(told):
+    falling = np.exp(-0.15 * (AT % 10))  # the range of the rows before is that of a factor
+    columns = {"kl_mean": np.where(AT < 100, 0.5 * falling, 0.03), "reward_mean": LEARNT}
+    assert told(WeightsReplaced(), columns) == [(102, "warning", "fell_back")]
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 40.0])  # of beta and of the length
+def test_a_margin_that_falls_back_at_once(told, scale):
+    margin = scale * (0.1 + 0.01 * AGAIN + noise(0.02))
+    assert told(WeightsReplaced(), {"preference_margin": margin}) == [(102, "warning", "margin_fell_back")]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_margin_of_few_pairs_is_silent(told, seed):
+    for growth in (0.0, 0.01):
+        assert told(WeightsReplaced(), {"preference_margin": 0.3 + growth * AT + noise(0.4, seed)}) == []
+    slow = np.where(AT < 100, 1.0, np.maximum(1.0 - 0.02 * (AT - 100), 0.1)) + noise(0.03, seed)
+    assert told(WeightsReplaced(), {"preference_margin": slow}) == []

@@ -15,12 +15,13 @@ from rldk.signals.series import Series
 __all__ = ["WeightsReplaced"]
 
 BEFORE, AFTER = 6, 3  # rows before and after the fall that are compared
-BACK = 0.5  # share of the previous KL below which it fell back
+BACK = 0.5  # share of the previous KL or margin below which it fell back
 SPREADS = 0.5  # spreads of the previous rows by which it must be below their lowest value
 MOVED, ZERO = 1e-3, 1e-3  # KL from which the policy has moved, and the share of it that is zero
 LEAPT = 3.0  # times the usual change of the weights
 MASKED = 0.8  # share of truncated responses, which a trainer may leave out
 NOTICEABLE = 0.05  # KL above which a fall is not chance
+SURE = 3.0  # noises of a row: four standard errors of the difference between the medians of six rows and of three
 HURT = 1.5  # noises of a row: two standard errors of the difference between two means of four rows
 
 
@@ -30,20 +31,21 @@ class WeightsReplaced(Detector):
     What it catches: a change of the weights in one update that is many times the usual and is not explained by a higher
         learning rate: a note, and a warning if the reward of four rows is lower than before, or the preference loss higher; a
         KL from the reference that halves from one row to the next and stays there, together with the reward; a KL that is
-        zero again, as after a restart that did not find its checkpoint, critical the second time.
+        zero again, as after a restart that did not find its checkpoint, critical the second time; a margin between chosen and
+        rejected answers that halves at once and stays there.
     Why it matters: what was learnt since the weights were saved is lost, and nothing else in the log shows it.
-    When it misfires: the KL also falls after a spike, so it is compared with the median of the six rows before, and must stay
-        low.
+    When it misfires: the KL also falls after a spike, so it is compared with the six rows before, and must stay low. Pairs that
+        are not shuffled have another margin where another data set begins.
     What to do: check what was loaded at that step (a resume, a sync of the sampler, averaged weights), and resume from
         the newest checkpoint.
     References: none.
     """
 
-    __slots__ = ("_before_leap", "_leapt", "_recent", "_returns", "_zero", "factor")
+    __slots__ = ("_before_leap", "_leapt", "_margins", "_recent", "_returns", "_zero", "factor")
     type: ClassVar[str] = "weights_replaced"
     family: ClassVar[str] = "run"
-    needs: ClassVar = (("weight_change", "kl_mean"),)
-    panels: ClassVar = ("kl", "reward")
+    needs: ClassVar = (("weight_change", "kl_mean", "preference_margin"),)
+    panels: ClassVar = ("kl", "reward", "preference")
     reads: ClassVar = (*SCORES, *PREFERENCE_LOSSES, "policy_lr", "lr", "truncated_frac")
     advice: ClassVar[str] = (
         "Check what was loaded at that step (a resume, a sync, averaged weights), and resume from the newest checkpoint."
@@ -64,6 +66,10 @@ class WeightsReplaced(Detector):
             "the KL fell back towards its start within a row, and the reward with it", "warning",
             "definition: the KL to the reference is how far training has come", persist=1, min_rows=1,
         ),
+        "margin_fell_back": Clause(
+            "the margin between chosen and rejected answers fell back towards its start within a row", "warning",
+            "definition: the margin is how far training has come", persist=1, min_rows=1,
+        ),
         "at_reference": Clause(
             "the KL is zero again, and the reward fell with it or the weights leapt", "warning",
             "definition: the KL is zero only if the policy is its reference, from which training began", persist=1, min_rows=1,
@@ -74,7 +80,8 @@ class WeightsReplaced(Detector):
     }  # fmt: skip
     settings: ClassVar = {"factor": Setting(8.0, "factor over its usual level that the change must reach", min=2.0)}
     factor: float
-    _recent: list[float]
+    _recent: list[float]  # values of the KL
+    _margins: list[float]
     _returns: int
     _leapt: int | None  # the row of the last leap
     _before_leap: tuple[float, float]  # mean of four rows and noise of the reward, or of the preference loss
@@ -82,14 +89,16 @@ class WeightsReplaced(Detector):
 
     def reset(self) -> None:
         super().reset()
-        self._recent, self._returns, self._zero = [], 0, 0.0
+        self._recent, self._margins, self._returns, self._zero = [], [], 0, 0.0
         self._leapt, self._before_leap = None, (0.0, 0.0)
 
     def find(self, view: View) -> Sequence[Finding]:
-        weights, kl = view.get("weight_change"), view.get("kl_mean")
+        weights, kl, margin = view.get("weight_change"), view.get("kl_mean"), view.get("preference_margin")
         found: list[Finding] = []
         if kl.index == view.index and not kl.nonfinite_run:
             found = [*self._at_reference(view, kl.last), *self._fell_back(view, kl.last)]
+        if margin.index == view.index and not margin.nonfinite_run:
+            found += self._margin_fell_back(margin)
         if weights.n > 2 * BEFORE and weights.index == view.index:
             found = [*self._leap(view, weights), *found]
         if self._leapt is not None and view.index >= self._leapt + AFTER:
@@ -146,15 +155,12 @@ class WeightsReplaced(Detector):
         return []
 
     def _fell_back(self, view: View, value: float) -> list[Finding]:
-        recent = self._recent
-        recent.append(value)
-        if len(recent) > BEFORE + AFTER:
-            del recent[0]
-        if len(recent) < BEFORE + AFTER or not value < BACK * recent[0]:
+        halved = _halved(self._recent, value)
+        if halved is None:
             return []
-        before, after = median(recent[:BEFORE]), max(recent[BEFORE:])
-        lowest, highest = min(recent[:BEFORE]), max(recent[:BEFORE])
-        if not before > NOTICEABLE or not after < min(BACK * lowest, lowest - SPREADS * (highest - lowest)):
+        before, after, lowest, highest = halved
+        spread = (lowest / highest) ** SPREADS if lowest > 0.0 else 0.0  # its noise is a factor
+        if not before > NOTICEABLE or not after < lowest * min(BACK, spread):
             return []
         score, reward = score_of(view), view.reward
         if not score.n or not reward.best - score.last > max(0.4 * reward.gain, 3.0 * reward.noise):
@@ -162,6 +168,30 @@ class WeightsReplaced(Detector):
         fell = f"KL fell from {before:.3g} to {after:.3g} from one row to the next, and the reward with it"
         message = f"{fell}: other weights were loaded."
         return [Finding("", after, BACK * before, message, {"before": before}, clause="fell_back")]
+
+    def _margin_fell_back(self, margin: Series) -> list[Finding]:
+        halved = _halved(self._margins, margin.last)
+        if halved is None:
+            return []
+        before, after, lowest, highest = halved
+        if not after < min(BACK * lowest, lowest - SPREADS * (highest - lowest), before - SURE * margin.noise):
+            return []
+        if self._margins[BEFORE - 1] - self._margins[BEFORE] < 0.5 * (before - after):
+            return []  # a slow decline
+        fell = f"The margin between chosen and rejected answers fell from {before:.3g} to {after:.3g} from one row to the next"
+        message = f"{fell}: other weights were loaded, or the pairs are others."
+        return [Finding("", after, BACK * before, message, {"before": before}, clause="margin_fell_back")]
+
+
+def _halved(recent: list[float], value: float) -> tuple[float, float, float, float] | None:
+    """Take a value. If it is below half of the oldest: median before the last three, their highest, and the range before."""
+    recent.append(value)
+    if len(recent) > BEFORE + AFTER:
+        del recent[0]
+    if len(recent) < BEFORE + AFTER or not value < BACK * recent[0]:
+        return None
+    before = recent[:BEFORE]
+    return median(before), max(recent[BEFORE:]), min(before), max(before)
 
 
 def _quality(view: View) -> Series:
