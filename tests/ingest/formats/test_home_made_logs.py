@@ -226,6 +226,7 @@ def test_shares_in_percent_become_fractions_and_the_notes_say_so(read):
         ("policy.kl", "kl_mean"), ("actor/kl", "kl_mean"), ("policy_kl", "kl_mean"),
         ("resp_len_avg", "rollout_length_mean"), ("policy_grad_norm_avg", "policy_grad_norm"), ("gnorm_avg", "grad_norm"),
         ("critic_loss_mean", "value_loss"), ("batch_rew_std", "reward_std"), ("heldout_math_rate", "eval_accuracy"),
+        ("eval_gsm8k_score", "eval_accuracy"), ("val_solve_rate", "eval_accuracy"), ("test_anything_acc", "eval_accuracy"),
         ("Avg_Reward_100", "reward_mean"), ("reward_ma10", "reward_mean"), ("Average Score (last 100)", "reward_mean"),
         ("mean_shaped", "reward_mean"), ("loss_v", "value_loss"), ("LossV", "value_loss"),
         ("Evaluation/AverageReturn", "eval_reward_mean"), ("val_avg_rew", "eval_reward_mean"),
@@ -240,8 +241,10 @@ def test_made_up_names_are_matched_by_their_parts(key, metric):
 
 @pytest.mark.parametrize(
     "key",
-    ["step", "model_size", "heldout_error_rate", "reward_scale", "kl_target_value", "x", "num_tokens_seen", "entropy_bonus_coef"],
-)
+    ["step", "model_size", "heldout_error_rate", "eval_toxicity_rate", "test_timeout_rate", "eval_kl_score", "valid_rate",
+     "true_negative_rate", "eval_false_pass_rate", "total_completion_tokens", "cumulative_tokens", "reward_scale",
+     "kl_target_value", "x", "num_tokens_seen", "entropy_bonus_coef"],
+)  # fmt: skip
 def test_other_names_are_not_guessed(key):
     assert guess(key) is None
 

@@ -71,10 +71,13 @@ _RULES: dict[frozenset[str], str] = {
     for words in names
 }
 _SPREADS = {"std": "std", "stdev": "std", "stddev": "std", "sd": "std", "min": "min", "max": "max"}
-_BAD = frozenset({
-    "error", "errors", "fail", "failed", "failure", "loss", "refusal", "truncated", "truncation", "length", "hack",
-    "hacking", "toxic", "violation", "wrong",
+_GOOD = frozenset({
+    "accuracy", "acc", "success", "solve", "solved", "correct", "pass", "passed", "win", "exact", "match", "hit",
+    "math", "math500", "gsm8k", "aime", "aime24", "aime25", "amc", "olympiad", "mmlu", "gpqa", "humaneval", "mbpp", "livecodebench",
+    "arc", "hellaswag", "truthfulqa", "countdown", "triviaqa", "hotpotqa", "ifeval", "bbh",
 })  # fmt: skip
+"""What a share or a score of held-out data counts where more is better: right answers, or those to a known benchmark."""
+_BAD = frozenset({"false", "negative", "wrong", "not", "non", "hack", "hacking", "refusal"})
 _PERCENT = frozenset({"percent"})
 _WINDOW = re.compile(r"(?:ma|avg|mean|last)?\d{2,5}")
 """Over how many rows or episodes a mean is taken: `reward_100`, `reward_ma10`, `avg100_reward`."""
@@ -109,7 +112,7 @@ def _by_parts(key: str) -> Place | None:
     variance = metric is None and "variance" in words and not spread
     if variance:
         metric, spread = _RULES.get(words - {"variance"}), "std"
-    if metric is None:
+    if metric is None or (metric == "rollout_length_mean" and "total" in said):  # the tokens of all responses so far
         return None
     if spread:
         metric = f"{metric.removesuffix('mean')}{spread}"
@@ -122,8 +125,9 @@ def _by_parts(key: str) -> Place | None:
 
 
 def _held_out_share(bare: str) -> Place | None:
-    """`heldout_math_rate`: a share of held-out data under the name of its data set is an accuracy, unless it counts failures."""
-    words = normalise(bare).split("_")
-    if words[-1] not in ("rate", "acc", "accuracy", "score") or _BAD & set(words):
+    """`heldout_math_rate`: a share of right answers in held-out data is an accuracy. Shares of anything else are not guessed."""
+    *words, kind = normalise(bare).split("_")
+    good = kind in ("acc", "accuracy") or (kind in ("rate", "score") and not _GOOD.isdisjoint(words))
+    if not good or _BAD & set(words):
         return None
     return Place("accuracy", Key(bare), CATALOG["accuracy"].reduction, GUESSED)

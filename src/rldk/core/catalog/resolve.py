@@ -182,8 +182,8 @@ def plan_for(
 ) -> Plan:
     """What becomes of rows with these keys. Cached, since a run has only a few kinds of rows.
 
-    With `guesses`, keys of no known framework are matched by the parts of their names where nothing else is that metric. That
-    needs all keys of a log: of a single row it would not be known what the others hold.
+    With `guesses`, keys that no known framework logs are matched by the parts of their names where nothing else is that metric.
+    That needs all keys of a log: of a single row it would not be known what the others hold.
     """
     given = dict(field_map)
     present = frozenset(keys)
@@ -211,7 +211,7 @@ def plan_for(
         elif not is_axis(key):
             unmapped.append(key)
     _add_sums(found, unmapped, present, framework)
-    guessed = _add_guesses(found, unmapped) if guesses and framework is None else ()
+    guessed = _add_guesses(found, unmapped, framework) if guesses else ()
     routes = {name: tuple(route for _, route in sorted(ranked, key=lambda pair: pair[0])) for name, ranked in found.items()}
     _part_reductions(routes)
     not_judged = tuple(key for key in unmapped if is_not_judged(key, framework))
@@ -272,10 +272,14 @@ def _add_sums(
                 break
 
 
-def _add_guesses(found: dict[str, list[tuple[int, Route]]], unmapped: list[str]) -> tuple[str, ...]:
-    """Match keys that are not known by their parts, where no other key is that metric."""
+def _add_guesses(
+    found: dict[str, list[tuple[int, Route]]], unmapped: list[str], framework: str | None
+) -> tuple[str, ...]:
+    """Match keys that are not known by their parts, where no other key is that metric; of a known framework, held-out ones."""
     guessed: dict[str, Place] = {}
     for key in unmapped:
+        if framework is not None and (strip_eval(key) is None or is_not_judged(key, framework)):
+            continue
         place = guess(key)
         if place is not None and place.metric not in found and place.metric not in (one.metric for one in guessed.values()):
             guessed[key] = place
