@@ -61,7 +61,7 @@ def test_a_metric_that_is_not_logged_any_more(told, judge):
     columns = {"reward_mean": noisy(0.5), "grad_norm": with_gap(range(50, ROWS))}
     assert told(VanishedMetric(), columns) == [(69, "warning", "gone")]
     (anomaly,) = judge(VanishedMetric(), columns)
-    assert anomaly.message == "grad_norm has not been logged for 20 rows, while reward_mean is."
+    assert anomaly.message == "grad_norm has not been logged for 20 rows, while reward_mean is logged."
 
 
 def test_a_kl_that_alone_is_not_logged_any_more_is_a_note(told):
@@ -84,13 +84,22 @@ def test_a_first_phase_with_its_own_metrics_is_silent(told):
     assert told(VanishedMetric(), {"loss": first, "reward_mean": [None if row < 60 else 0.5 for row in range(ROWS)]}) == []
 
 
-def test_a_value_that_is_logged_as_null_or_nan_has_not_vanished() -> None:
+def test_a_value_that_is_logged_as_nan_has_not_vanished() -> None:
+    engine = Engine([VanishedMetric()])
+    for row in range(ROWS):
+        engine.observe(Event(row, {"reward_mean": 0.5, "kl_mean": float("nan") if row >= 50 else 0.1}))
+    assert engine.anomalies == []
+
+
+def test_nulls_are_told_since_json_has_no_nan() -> None:
     engine = Engine([VanishedMetric()])
     for row in range(ROWS):
         late = row >= 50
-        metrics = {"reward_mean": 0.5, "kl_mean": float("nan") if late else 0.1, **({} if late else {"grad_norm": 1.0})}
-        engine.observe(Event(row, metrics, nulls=("grad_norm",) if late else ()))
-    assert engine.anomalies == []
+        metrics = {"reward_mean": 0.5, **({} if late else {"loss": 0.1, "grad_norm": 1.0})}
+        engine.observe(Event(row, metrics, nulls=("grad_norm", "loss") if late else ()))
+    (anomaly,) = engine.anomalies
+    assert (anomaly.index, anomaly.severity) == (69, "warning")
+    assert anomaly.message == "loss and 1 more have been null for 20 rows, while reward_mean is logged."
 
 
 def test_rows_of_an_evaluation_are_not_counted() -> None:

@@ -18,9 +18,9 @@ WATCHED = (
 class VanishedMetric(Detector):
     """A metric of training was logged row after row, and then no more, while others that came with it go on.
 
-    What it catches: a metric with at least 20 values that is missing for 20 rows, and for three times as long as its longest gap
-        so far, while a metric that was logged as often as it is still logged.
-    Why it matters: some trainers leave out values that are not finite, so that a NaN shows as a missing key; in others the branch
+    What it catches: a metric with at least 20 values that is missing or null for 20 rows, and for three times as long as its
+        longest gap so far, while a metric that was logged as often as it is still logged.
+    Why it matters: some writers leave out values that are not finite, or write null, since JSON has no NaN; in others the branch
         that computes the metric is not reached any more. In both cases the run is not the one that was started.
     When it misfires: a change of settings at a resume, or a phase with its own metrics, ends a metric on purpose. That the KL
         alone is missing is a note: its coefficient may have become 0. Rows of evaluation are not counted.
@@ -68,8 +68,8 @@ class VanishedMetric(Detector):
         return ()  # it must also see the rows in which a metric is missing
 
     def find(self, view: View) -> Sequence[Finding]:
-        metrics, nulls = view.event.metrics, view.event.nulls
-        here = [name for name in WATCHED if name in metrics or name in nulls]
+        metrics = view.event.metrics
+        here = [name for name in WATCHED if name in metrics]
         if not here:
             return ()  # not a row of training
         self._row += 1
@@ -91,7 +91,9 @@ class VanishedMetric(Detector):
             return ()
         longest = max(self._gap[name] for name in gone)
         also = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-        message = f"{gone[0]}{also} has not been logged for {longest} rows, while {here[0]} is."
+        has = "have" if len(gone) > 1 else "has"
+        how = "been null" if gone[0] in view.event.nulls else "not been logged"
+        message = f"{gone[0]}{also} {has} {how} for {longest} rows, while {here[0]} is logged."
         evidence = {"rows": float(longest), "metrics": float(len(gone))}
         clause = "kl_gone" if gone == ["kl_mean"] else "gone"
         return (Finding("", float(longest), self.rows, message, evidence, clause=clause),)
