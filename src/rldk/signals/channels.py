@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log
 
-from rldk.signals.held_out import held_out_fall
+from rldk.signals.held_out import HELD_OUT, held_out_fall
 from rldk.signals.kl import is_assumed, kl_level
 from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
@@ -21,7 +21,7 @@ __all__ = [
 
 CHANNEL_METRICS = (
     "entropy_mean", "vocab_size", "truncated_frac", "eos_frac", "eos_count", "rollout_length_mean", "reward_std", "kl_mean",
-    "kl_coef", "target_kl", "entropy_sequence", "eval_perplexity", "eval_accuracy", "eval_reward_mean", "grad_norm",
+    "kl_coef", "target_kl", "entropy_sequence", "eval_perplexity", *HELD_OUT, "grad_norm",
     "policy_grad_norm", "chosen_logp_mean",
 )  # fmt: skip
 """All metrics that `damage` reads."""
@@ -217,13 +217,12 @@ def _held_out(view: View) -> Sign | None:
     perplexity = view.get("eval_perplexity")
     if perplexity.n >= 3 and perplexity.last > 2.0 * perplexity.first > 0.0:
         return Sign("held_out", f"held-out perplexity rose from {perplexity.first:.3g} to {perplexity.last:.3g}")
-    for name in ("eval_accuracy", "eval_reward_mean"):
+    for name, what in HELD_OUT.items():
         series = view.get(name)
         if series.n < 4:
             continue
         fall = held_out_fall(series, has_zero=name != "eval_reward_mean")
         if fall.lost > max(0.6 * fall.whole, 4.0 * fall.noise, 0.2 * fall.size):
-            what = name.removeprefix("eval_").removesuffix("_mean")
             return Sign("held_out", f"held-out {what} fell from {fall.best:.3g} to {fall.now:.3g}")
     return None
 

@@ -8,7 +8,10 @@ from statistics import median
 from rldk.signals.few_rows import FEWEST, noise_of
 from rldk.signals.series import EARLY, Series
 
-__all__ = ["HeldOut", "held_out_fall"]
+__all__ = ["HELD_OUT", "HeldOut", "held_out_fall"]
+
+HELD_OUT = {"eval_accuracy": "accuracy", "eval_pass_at_1": "pass@1", "eval_reward_mean": "reward"}
+"""The measures of quality on held-out data, in words. Shares have a natural zero, and a reward has none."""
 
 LATEST = 3  # measurements whose median is the quality now; they are rare, and five may be half of a run
 

@@ -91,6 +91,10 @@ def test_a_mean_ratio_that_the_kl_of_the_update_contradicts_is_no_mean(where):
     assert where(RatioExplosion(), {**halved, "ratio_mean": np.full(ROWS, 0.4), "kl_update": np.full(ROWS, 0.3)}) != []
 
 
+def test_a_ratio_that_never_varies_is_a_setting(where):
+    assert where(RatioExplosion(), {"ratio_mean": np.full(ROWS, 0.25)}) == []
+
+
 def test_a_wide_ratio(judge):
     (anomaly,) = judge(RatioExplosion(), {"ratio_mean": np.ones(ROWS), "ratio_std": between(8.0, 0.1)})
     assert (anomaly.index, anomaly.severity) == (105, "warning")

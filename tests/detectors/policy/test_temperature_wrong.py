@@ -30,6 +30,6 @@ def test_one_that_is_put_right_clears(judge):
     assert anomaly.cleared_index == 12
 
 
-@pytest.mark.parametrize("value", [np.nan, -1.0])
+@pytest.mark.parametrize("value", [np.nan, -1.0, 65.0])  # the last of a processor, in degrees
 def test_a_number_that_is_no_temperature_is_silent(told, value):
     assert told(TemperatureWrong(), {"temperature": np.full(20, value)}) == []

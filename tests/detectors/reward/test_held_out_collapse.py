@@ -88,7 +88,7 @@ def test_it_clears_when_quality_is_back(judge):
 
 def test_without_held_out_data_it_is_inactive(inactive):
     found = inactive(HeldOutCollapse(), {"reward_mean": np.ones(50)})
-    assert found == [("held_out_collapse", ["eval_accuracy|eval_reward_mean|accuracy"])]
+    assert found == [("held_out_collapse", ["eval_accuracy|eval_pass_at_1|eval_reward_mean|accuracy"])]
 
 
 @pytest.mark.parametrize(("proxy", "found"), [(2.0, ["overoptimised"]), (0.0, [])], ids=["rising", "flat"])

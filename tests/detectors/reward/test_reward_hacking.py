@@ -175,15 +175,19 @@ def test_a_reward_that_recovers_from_a_fall_in_the_first_rows_is_not_exploited(w
     assert where(RewardHacking(), {"reward_mean": recovers + np.where(at < 1, -1.0, 0.0), **channels}, token) != []
 
 
-@pytest.mark.parametrize(("end", "found"), [(0.12, ["answers_worse"]), (0.25, ["answers_worse"]), (0.4, []), (0.8, [])])
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [(0.02, ["answers_worse", "answers_lost"]), (0.15, ["answers_worse"]), (0.25, ["answers_worse"]), (0.4, []), (0.8, [])],
+)
+@pytest.mark.parametrize("name", ["reward_function_mean/accuracy_reward", "accuracy"])
 @pytest.mark.parametrize("seed", range(3))
-def test_answers_that_become_wrong_while_the_reward_rises(clauses, end, found, seed):
+def test_answers_that_become_wrong_while_the_reward_rises(clauses, end, found, name, seed):
     """The format pays more than the answer, which is right less and less often."""
     chance, share = np.random.default_rng(seed), np.clip((AT - 60) / 120.0, 0.0, 1.0)
     accuracy = chance.binomial(64, 0.45 + (end - 0.45) * share) / 64
     form = chance.binomial(64, 0.1 + 0.88 * share) / 64
     columns = {
-        "reward_mean": accuracy + form, "reward_function_mean/accuracy_reward": accuracy, "reward_function_mean/format": form,
+        "reward_mean": accuracy + form, name: accuracy, "reward_function_mean/format": form,
         "kl_mean": np.full(ROWS, 0.05),
     }  # fmt: skip
     assert [clause for *_, clause in clauses(RewardHacking(), columns, TOKEN)] == found

@@ -50,6 +50,7 @@ def test_a_setting_that_cannot_work_is_told_in_the_first_row(told, settings, sev
         {"learning_rate": 1e-6, "weight_decay": 0.1},
         {"warmup_steps": 10, "max_steps": 100},
         {"warmup_steps": 500, "max_steps": -1},
+        {"warmup_steps": 500, "num_steps": 128, "total_timesteps": 1_000_000},
         {"warmup_ratio": 0.1},
         {"adam_epsilon": 1e-8},
         {"max_grad_norm": 1.0},

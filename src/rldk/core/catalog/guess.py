@@ -73,8 +73,8 @@ _RULES: dict[frozenset[str], str] = {
 _SPREADS = {"std": "std", "stdev": "std", "stddev": "std", "sd": "std", "min": "min", "max": "max"}
 _GOOD = frozenset({
     "accuracy", "acc", "success", "solve", "solved", "correct", "pass", "passed", "win", "exact", "match", "hit",
-    "math", "math500", "gsm8k", "aime", "aime24", "aime25", "amc", "olympiad", "mmlu", "gpqa", "humaneval", "mbpp", "livecodebench",
-    "arc", "hellaswag", "truthfulqa", "countdown", "triviaqa", "hotpotqa", "ifeval", "bbh",
+    "math", "math500", "gsm8k", "aime", "aime24", "aime25", "amc", "olympiad", "mmlu", "gpqa", "humaneval", "mbpp",
+    "livecodebench", "arc", "hellaswag", "truthfulqa", "countdown", "triviaqa", "hotpotqa", "ifeval", "bbh",
 })  # fmt: skip
 """What a share or a score of held-out data counts where more is better: right answers, or those to a known benchmark."""
 _BAD = frozenset({"false", "negative", "wrong", "not", "non", "hack", "hacking", "refusal"})

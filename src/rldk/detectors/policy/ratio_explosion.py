@@ -20,8 +20,9 @@ class RatioExplosion(Detector):
     Why it matters: the ratio's mean is 1 by definition while old and new policy are close. Away from it, the surrogate that
         PPO maximises no longer approximates the reward, or the two log-probabilities come from different models.
     When it misfires: single tokens reach ratios of 30 in healthy runs, which is why the mean is judged and not the maximum.
-        A mean that lies outside of its own minimum and maximum is not judged: such a number is no mean. Nor is one below 1 that
-        the KL of the update contradicts: TRL's PPO with several minibatches averages over places that it never fills.
+        A mean that lies outside of its own minimum and maximum is not judged: such a number is no mean. Nor is one that never
+        varies, or one below 1 that the KL of the update contradicts: TRL's PPO with several minibatches averages over places
+        that it never fills.
     What to do: lower the learning rate or the epochs per batch; check that old log-probabilities come from the same model,
         precision and temperature as the new ones.
     References: Schulman et al. 2017, Proximal Policy Optimization Algorithms.
@@ -85,4 +86,6 @@ def _is_mean(view: View, level: float) -> bool:
     low, high, update = view.get("ratio_min"), view.get("ratio_max"), view.get("kl_update")
     if update.ready and 0.0 < level < 1.0 and 0.0 <= update.level < AGREES * 0.5 * log(level) ** 2:
         return False
+    if not update.n and view.get("ratio_mean").high == view.get("ratio_mean").low:
+        return False  # a setting: what is measured varies
     return not (low.ready and high.ready) or low.level <= level <= high.level

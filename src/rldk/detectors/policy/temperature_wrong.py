@@ -9,6 +9,8 @@ from rldk.detectors.base import Clause, Detector, Finding, View
 
 __all__ = ["TemperatureWrong"]
 
+OF_SOMETHING_ELSE = 20.0  # no sampler is given such a temperature; a processor has it
+
 
 class TemperatureWrong(Detector):
     """Responses are sampled at a temperature so low that nothing is explored, or so high that the text is noise.
@@ -41,7 +43,7 @@ class TemperatureWrong(Detector):
 
     def find(self, view: View) -> Sequence[Finding]:
         value = view.get("temperature").last
-        if not (0.0 <= value < 0.3 or value > 1.6):
+        if not (0.0 <= value < 0.3 or 1.6 < value < OF_SOMETHING_ELSE):
             return ()
         clause = "absurd" if value < 0.15 or value > 2.2 else "unusual"
         message = f"Responses are sampled at a temperature of {value:.3g}."

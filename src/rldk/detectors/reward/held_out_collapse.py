@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.held_out import held_out_fall
+from rldk.signals.held_out import HELD_OUT, held_out_fall
 from rldk.signals.reward import SCORES, score_of
 from rldk.signals.series import RECENT, Series
 
 __all__ = ["HeldOutCollapse"]
 
-MEASURES = {"eval_accuracy": "Held-out accuracy", "eval_reward_mean": "Held-out reward", "accuracy": "Accuracy"}
+MEASURES = {**{name: f"Held-out {what}" for name, what in HELD_OUT.items()}, "accuracy": "Accuracy"}
 LEAST = 4  # measurements needed before a fall can be judged
 RARE = 5.0  # steps per row from which an accuracy is taken as held-out, and not as that of the batch
 PERFECT = 0.98

@@ -9,18 +9,18 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, Sign, damage
-from rldk.signals.held_out import held_out_fall
+from rldk.signals.held_out import HELD_OUT, held_out_fall
 from rldk.signals.reward import COMPONENT
 from rldk.signals.series import EARLY, Series
 
 __all__ = ["RewardHacking"]
 
 CORRECT = re.compile(r"correct|accura|answer|solved|exact|gold|pass", re.IGNORECASE)
-HELD_OUT = ("eval_accuracy", "eval_reward_mean", "eval_distinct_2")
 NONE_RIGHT, FEW_RIGHT, LATE = 0.1, 0.2, 100
 """The level of correctness below which the answers count as not learnt: at any row, and from row 100 on. Healthy runs learn the
 format first: of 26 in the corpus, four had no more right answers after 40 rows than at their start, a share of 0.23 to 0.4."""
 SURELY = 1.3  # noises of a row: four standard errors of a mean of twenty rows beside a median of twenty
+LEFT = 0.25  # share of the right answers that is left where they count as lost
 SLIPPED, LONG = 0.25, 0.15  # share of its range that a held-out quality has lost, and of the run since its best
 
 
@@ -46,11 +46,11 @@ class RewardHacking(Detector):
     needs: ClassVar = (
         ("reward_mean",),
         ("kl_mean", "rollout_length_mean", "entropy_mean", "truncated_frac", "eos_frac", "eos_count", "reward_std",
-         "eval_perplexity", "eval_accuracy", "eval_reward_mean", "eval_distinct_2"),
+         "accuracy", "eval_perplexity", *HELD_OUT, "eval_distinct_2"),
     )  # fmt: skip
     panels: ClassVar = ("reward", "reward_spread", "kl", "length")
-    watches: ClassVar = ("reward_mean", "eval_perplexity", "eval_distinct_2", "eval_accuracy", "eval_reward_mean")
-    reads: ClassVar = (*CHANNEL_METRICS, *HELD_OUT)
+    watches: ClassVar = ("reward_mean", "eval_perplexity", "eval_distinct_2", *HELD_OUT)
+    reads: ClassVar = (*CHANNEL_METRICS, *HELD_OUT, "eval_distinct_2", "accuracy")
     advice: ClassVar[str] = (
         "Read samples; raise the KL penalty, go back to the last checkpoint with good held-out quality, and fix the reward."
     )
@@ -75,14 +75,18 @@ class RewardHacking(Detector):
             "its noise, are no chance", persist=10, min_rows=4,
         ),
         "hollow": Clause(
-            "the reward rises while the component that stands for correctness does not, and is below 0.1, or 0.2 after 100 rows",
-            "warning", "open-r1 issue 255: the format is learnt and the answers are not; healthy runs that learn the format "
-            "first have 0.23 or more", persist=10, min_rows=5,
+            "the reward rises while the accuracy or its component does not, and is below 0.1, or 0.2 after 100 rows", "warning",
+            "open-r1 issue 255: the format is learnt and the answers are not; healthy runs that learn the format first have 0.23 "
+            "or more", persist=10, min_rows=5,
         ),
         "answers_worse": Clause(
-            "the reward rises while the component that stands for correctness falls", "warning",
+            "the reward rises while the accuracy, or the component that stands for it, falls", "warning",
             "definition: what the reward stands for falls while the reward rises; a quarter of it, and four standard errors of a "
             "mean of twenty rows beside a median of twenty", persist=10, min_rows=5,
+        ),
+        "answers_lost": Clause(
+            "the reward rises while three quarters of the accuracy, or of the component that stands for it, are lost", "critical",
+            "as `answers_worse`; what is left is less than a third of what was lost", persist=20, min_rows=8,
         ),
         "one_channel": Clause(
             "the reward rises while a channel has left its range", "warning",
@@ -123,13 +127,12 @@ class RewardHacking(Detector):
     @staticmethod
     def _slips(view: View) -> Sequence[Finding]:
         """A held-out quality whose best lies long behind, and that has fallen since beyond its noise."""
-        for name in HELD_OUT[:2]:
+        for name, what in HELD_OUT.items():
             series = view.get(name)
             if series.n < 10 or view.index - series.high_index < max(10.0, LONG * view.index):
                 continue
             fall = held_out_fall(series, has_zero=name != "eval_reward_mean")
             if fall.lost > max(SLIPPED * fall.whole, 6.0 * fall.noise):
-                what = name.removeprefix("eval_").removesuffix("_mean")
                 fell = f"held-out {what} fell from {fall.best:.3g} to {fall.now:.3g}"
                 message = f"The reward is at its best, {view.get('reward_mean').level:.4g}, while {fell}."
                 return (Finding("", fall.now, fall.best - fall.lost, message, {"lost": fall.lost}, clause="held_out_slips"),)
@@ -137,23 +140,24 @@ class RewardHacking(Detector):
 
     @staticmethod
     def _hollow(view: View) -> Sequence[Finding]:
-        """A component named after correctness that did not rise although the reward rose far."""
+        """The accuracy, or a component named after correctness, that did not rise although the reward rose far."""
         total, reward = view.get("reward_mean"), view.reward
         if total.n < 20 or not reward.gain > 5.0 * total.noise or reward.jump_index >= 0:
             return ()  # parts of a reward that was changed cannot be compared with the whole
         gain = total.slow - reward.start
-        for name in view.components:
-            series = view.series[name]
+        for name in ("accuracy", *view.components):
+            series = view.get(name)
             if series.n < 20 or not CORRECT.search(name):
                 continue
+            what = "the accuracy" if name == "accuracy" else f"its component {name.removeprefix(COMPONENT)}"
             if _has_fallen(series):
-                now = f"its component {name.removeprefix(COMPONENT)} fell from {series.base:.3g} to {series.slow:.3g}"
+                now = f"{what} fell from {series.base:.3g} to {series.slow:.3g}"
                 message = f"The reward rose by {gain:.3g}, while {now}."
-                return (Finding("", series.slow, series.base, message, {"gain": gain}, clause="answers_worse"),)
+                clauses = ("answers_worse", "answers_lost") if series.slow < LEFT * series.base else ("answers_worse",)
+                return [Finding("", series.slow, series.base, message, {"gain": gain}, clause=clause) for clause in clauses]
             wrong = series.slow < NONE_RIGHT or (series.slow < FEW_RIGHT and series.n >= LATE)
             if wrong and series.slow - series.start < 0.05 * gain:
-                what = f"its component {name.removeprefix(COMPONENT)} is {series.slow:.3g}, from {series.start:.3g}"
-                message = f"The reward rose by {gain:.3g}, while {what}."
+                message = f"The reward rose by {gain:.3g}, while {what} is {series.slow:.3g}, from {series.start:.3g}."
                 return (Finding("", series.slow, 0.05 * gain, message, {"gain": gain}, clause="hollow"),)
         return ()
 

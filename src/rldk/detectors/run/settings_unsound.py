@@ -129,7 +129,8 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
         share = number("learning_rate") * number("weight_decay")
         yield finding("weights_shrink", "weight_decay", SHRINKS, f"each step removes {share:.2g} of every weight", "0 to 0.1")
     steps, warm_up = number("max_steps"), number("warmup_steps")
-    if 0.0 < steps <= warm_up:
+    of_rollout = "num_steps" in settings.raw and "total_timesteps" in settings.raw  # control tasks: the steps of one rollout
+    if 0.0 < steps <= warm_up and not of_rollout:
         yield finding("never_warm", "warmup_steps", steps, f"the run has {steps:.0f} steps", "a tenth of the steps or fewer")
     elif number("warmup_ratio") >= 1.0:
         yield finding("never_warm", "warmup_ratio", 1.0, "the learning rate rises until the end", "0.1 or less")
