@@ -224,7 +224,8 @@ class RewardSignal(Statistic):
         lost = level - 0.4 * (level - self.start)
         apart = spread if spread > 0.0 else RESPONSES**0.5 * noise
         lowest = min(self.start - noise, level - WORST * apart)
-        self.undone = lost if lowest < middle < lost else nan
+        is_share = 0.0 <= series.low <= series.high <= 1.0  # an offset would lead out of its range
+        self.undone = lost if middle < lost and (is_share or lowest < middle) else nan
         self.shift += self.jump
         self.best += self.jump
         self._levels = []

@@ -45,6 +45,14 @@ def test_a_jump_back_towards_the_start_is_a_warning(clauses, notes):
     assert clauses(RewardChanged(), beyond) == [] and notes(RewardChanged(), beyond) == [(153, "shifted")]
 
 
+@pytest.mark.parametrize("to", [0.35, 0.25, 0.15, 0.05])
+def test_a_deeper_fall_of_a_share_is_no_milder(clauses, to):
+    """A reward between 0 and 1 has no offset that keeps it there."""
+    rises = 0.2 + 0.6 * np.clip(AT / 150.0, 0.0, 1.0)
+    columns = {"reward_mean": np.clip(np.where(LATE, to, rises) + noise(0.015), 0.0, 1.0), **STAYS}
+    assert [clause for *_, clause in clauses(RewardChanged(), columns)] == ["undone", "not_restored"]
+
+
 def test_one_jump_is_one_finding(told):
     """What the policy learns after the jump makes up a part of it, and is no other jump."""
     regained = np.clip((AT - 200) / 60.0, 0.0, 1.0)

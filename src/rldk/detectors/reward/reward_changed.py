@@ -101,7 +101,7 @@ class RewardChanged(Detector):
             fell = f"The reward fell by {-reward.jump:.3g} {at} and its spread {spread}"
             return f"{fell}, {stayed}: the reward or the prompts changed, not the policy.", evidence, False, "worse"
         if level < reward.undone:
-            fell = f"The reward fell by {-reward.jump:.3g} {at}, to what bad responses had before"
+            fell = f"The reward fell by {-reward.jump:.3g} {at}, to the level of poor responses earlier in the run"
             return f"{fell}, {stayed}: the reward or the prompts changed, not the policy.", evidence, False, "undone"
         moved = f"The reward jumped by {reward.jump:.3g} {at}"
         return f"{moved}, {stayed}: the reward changed, not the policy.", evidence, False, "shifted"
