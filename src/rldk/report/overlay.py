@@ -66,7 +66,7 @@ def _grouped(sources: Sequence[Source], names: Sequence[str], x_log: bool) -> di
         groups.setdefault(name, []).append(source)
     largest = sorted(groups, key=lambda name: len(groups[name]), reverse=True)[:_MAX_VALUES]
     kept = {name: groups[name] for name in sorted(largest, key=_by_value)}
-    return {panel.key: panel.curves for panel in group_panels(kept, *_GROUPED, cells=48, x_log=x_log)}
+    return {panel.key: panel.curves for panel in group_panels(kept, *_GROUPED, buckets=48, x_log=x_log)}
 
 
 def _by_value(name: str) -> tuple[float, str]:
