@@ -18,6 +18,7 @@ from rldk.comparison.unlike import other_units, why_unlike
 from rldk.core.errors import UsageError
 from rldk.core.knobs import flat_settings
 from rldk.core.text import counted, in_words, short_number
+from rldk.ingest.duplicates import name_apart
 from rldk.judge.result import Result
 from rldk.judge.verdict import VERDICTS
 from rldk.runs.run import Run
@@ -170,7 +171,11 @@ class Comparison:
 
 
 def compare_results(results: Sequence[Result], by: str | None = None) -> Comparison:
-    """Compare runs with the first of them; with `by` (`config.lr`), groups of runs that share that setting."""
+    """Compare runs with the first of them; with `by` (`config.lr`), groups of runs that share that setting.
+
+    Runs of one name are named apart, as they are where they are read together.
+    """
+    name_apart(list({id(result.run): result.run for result in results}.values()))
     groups = group_by(results, by) if by else [Group(result.run.run_id, (result,)) for result in results]
     if len(groups) < 2:
         what, got = (f"two values of {by}", "value") if by else ("two runs", "run")

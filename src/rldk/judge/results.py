@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.errors import ReadError, UsageError
-from rldk.core.text import counted, did_you_mean
+from rldk.core.text import counted
 from rldk.ingest.paths import PathsLike
 from rldk.ingest.read import FileProgress, FileReport, Ingested, read_runs, reason_for, unexpected
 from rldk.judge.config import ScanConfig
@@ -20,7 +20,7 @@ from rldk.judge.result import Result
 from rldk.judge.scan import judge_run
 from rldk.judge.verdict import VERDICTS
 from rldk.log.problems import LineProblems
-from rldk.runs.run import Run
+from rldk.runs.run import Run, unknown_run
 from rldk.storage.places import shown, shown_in
 
 __all__ = ["Results", "judge_paths", "judge_report", "judge_runs"]
@@ -49,8 +49,7 @@ class Results(Sequence[Result]):
         for result in self.results:
             if result.run.run_id == which:
                 return result
-        names = [result.run.run_id for result in self.results]
-        raise KeyError(f"No run {which!r}.{did_you_mean(which, names) or ' There is ' + ', '.join(names[:8])}")
+        raise unknown_run(which, [result.run.run_id for result in self.results])
 
     def __len__(self) -> int:
         return len(self.results)

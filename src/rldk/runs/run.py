@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from rldk.core.catalog import entry_of
 from rldk.core.catalog.axes import LABEL_KEYS
+from rldk.core.errors import UnknownRunError
 from rldk.core.event import Event
 from rldk.core.run_config import RunConfig
 from rldk.core.text import counted, did_you_mean
@@ -23,7 +24,7 @@ from rldk.runs.table import ABSENT, NULL, NUMBER, Column
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Coverage", "Run", "Runs", "frame_of"]
+__all__ = ["Coverage", "Run", "Runs", "frame_of", "unknown_run"]
 
 _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
 _AT_ONCE = 4096  # rows that are made into events together: as objects they take many times the memory of the arrays
@@ -196,8 +197,7 @@ class Runs(Sequence[Run]):
         for run in self.runs:
             if run.run_id == which:
                 return run
-        names = [run.run_id for run in self.runs]
-        raise KeyError(f"No run {which!r}.{did_you_mean(which, names) or ' There is ' + ', '.join(names[:8])}")
+        raise unknown_run(which, [run.run_id for run in self.runs])
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -215,6 +215,11 @@ class Runs(Sequence[Run]):
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.runs))
+
+
+def unknown_run(which: str, names: Sequence[str]) -> UnknownRunError:
+    """The error for a run id that is not among these."""
+    return UnknownRunError(f"No run {which!r}.{did_you_mean(which, names) or ' There is ' + ', '.join(names[:8])}")
 
 
 def _put(event: Event, key: str, value: float | str) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from rldk.cli.options import add_json, add_reading, judge_given
 from rldk.cli.output import console, print_json, show_not_judged, table
-from rldk.core.errors import UsageError
 from rldk.core.text import clean, counted
 
 if TYPE_CHECKING:
@@ -42,10 +41,7 @@ def run(args: argparse.Namespace) -> int:
     judged = judge_given(args, args.paths)
     results = list(judged)
     if args.baseline:
-        try:
-            base = judged[args.baseline]
-        except KeyError as error:
-            raise UsageError(str(error.args[0])) from None
+        base = judged[args.baseline]
         results = [base, *(result for result in results if result is not base)]
     found = compare_results(results, args.group_by)
     if args.json:
