@@ -106,3 +106,12 @@ def test_what_was_not_replayed_is_said(make_log: Make, capsys: Capture, tmp_path
     assert f"not judged: {empty}: is empty." in capsys.readouterr().out.replace("\n", "")
     assert main(["replay", make_log("healthy"), str(empty), "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["passed_over"] == [{"path": str(empty), "reason": "is empty."}]
+
+
+def test_the_machine_stops_no_run(tmp_path: Path, capsys: Capture) -> None:
+    log = tmp_path / "full.jsonl"
+    rows = [{"step": step, "reward": 0.3 + 0.02 * (step % 3), "memory_usage": 0.5 if step < 30 else 0.99} for step in range(60)]
+    log.write_text("\n".join(map(json.dumps, rows)))
+    main(["scan", "--json", str(log)])
+    assert json.loads(capsys.readouterr().out)["runs"][0]["machine"]
+    assert replay(capsys, str(log), "--stop-on", "warning")["runs"] == [{"run_id": "full", "events": 60, "stopped": False}]

@@ -19,6 +19,9 @@ from rldk.runs.run import Run
 
 __all__ = ["Check", "check_run", "metric_name"]
 
+_JUDGED = frozenset(COMPARED) - {"chosen_reward_mean", "rejected_reward_mean"}
+"""What a baseline is compared by: of a pair, its margin and accuracy; either reward alone may move both ways."""
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -115,7 +118,7 @@ def _against(result: Result, baseline: Sequence[Result]) -> list[Check]:
     own = result.open_verdict
     as_good = own == worst or VERDICTS.index(own) > VERDICTS.index(worst) or own == "healthy"
     checks = [_check(result, "baseline verdict", as_good, f"{own}; the baseline is {worst}")]
-    parted = [one for one in divergences(baseline, [result]) if one.metric in COMPARED]
+    parted = [one for one in divergences(baseline, [result]) if one.metric in _JUDGED]
     bad = [one for one in parted if _is_worse(one.metric, one.left, one.right)]
     if not bad:
         runs = {"this run": [result.run], "the baseline": [one.run for one in baseline]}
@@ -135,6 +138,6 @@ def _is_worse(metric: str, left: float, right: float) -> bool:
     """Whether a metric has moved in the direction of trouble; both directions count where both are, and NaN always does."""
     if right != right:
         return True
-    entry = entry_of(metric.removeprefix("eval_"))
-    trouble = "low" if "reward_mean" in metric else entry.trouble if entry is not None else "none"
+    entry = entry_of(metric)
+    trouble = entry.trouble if entry is not None else "none"
     return trouble == "both" or (trouble == "high" and right > left) or (trouble == "low" and right < left)

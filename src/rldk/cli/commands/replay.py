@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _stop(result: Result, severity: str) -> dict[str, Any]:
     """Where the first anomaly of that severity, or a worse one, was raised."""
-    first = next((anomaly for anomaly in result.engine.anomalies if anomaly.severity in FAILING[severity]), None)
+    first = next((anomaly for anomaly in result.anomalies if anomaly.severity in FAILING[severity]), None)
     events = len(result.run)
     times = result.run.wall_time
     stop: dict[str, Any] = {"run_id": result.run.run_id, "events": events, "stopped": first is not None}
