@@ -20,7 +20,7 @@ from rldk.core.knobs import flat_settings
 from rldk.core.text import counted, in_words, short_number
 from rldk.ingest.duplicates import name_apart
 from rldk.judge.result import Result
-from rldk.judge.verdict import VERDICTS
+from rldk.judge.verdict import worst_of
 from rldk.runs.run import Run
 from rldk.runs.table import NUMBER
 
@@ -43,7 +43,7 @@ class Group:
     @property
     def verdict(self) -> str:
         """The worst verdict of its runs."""
-        return min((result.verdict for result in self.results), key=VERDICTS.index)
+        return worst_of(result.verdict for result in self.results)
 
     @property
     def last_step(self) -> int:

@@ -14,7 +14,7 @@ from rldk.core.catalog import CATALOG, entry_of, locate, metric_named
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean, short_number
 from rldk.judge.result import Result
-from rldk.judge.verdict import VERDICTS
+from rldk.judge.verdict import VERDICTS, worst_of
 from rldk.runs.run import Run
 
 __all__ = ["Check", "check_run", "metric_name"]
@@ -114,7 +114,7 @@ def _limit(result: Result, metric: str, limit: float, kind: str) -> Check:
 
 def _against(result: Result, baseline: Sequence[Result]) -> list[Check]:
     """No worse a verdict than the baseline, and no metric that leaves it in the direction of trouble."""
-    worst = min((one.open_verdict for one in baseline), key=VERDICTS.index)
+    worst = worst_of(one.open_verdict for one in baseline)
     own = result.open_verdict
     as_good = own == worst or VERDICTS.index(own) > VERDICTS.index(worst) or own == "healthy"
     checks = [_check(result, "baseline verdict", as_good, f"{own}; the baseline is {worst}")]

@@ -12,7 +12,7 @@ import numpy as np
 from rldk.fleet.row import CONFIG, CURVES, row_of
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import Source, Span
-from rldk.present.verdicts import VERDICTS
+from rldk.present.verdicts import VERDICTS, ranking
 from rldk.report.case import Case
 
 __all__ = ["Entry", "Row", "entries_of", "rank", "settings_in"]
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 def rank(row: Row) -> tuple[int, int, float, str]:
     """The key by which runs are sorted, the worst first: by verdict, by how many kinds of anomalies they have, by health."""
     health = row.get("health")
-    return VERDICTS.index(row["verdict"]), -len(row.get("anomalies") or ()), 1.0 if health is None else health, row["name"] or ""
+    return *ranking(row["verdict"], len(row.get("anomalies") or ())), 1.0 if health is None else health, row["name"] or ""
 
 
 def settings_in(row: Row) -> dict[str, Any]:
