@@ -28,6 +28,7 @@ _MAX_CHECKPOINTS = 2000
 _MAX_ALERTS = 500
 _MAX_LINE = 1 << 16
 _MAX_SKIPPED = 200
+_LIVE_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -120,6 +121,11 @@ class Folder:
     def contains(self, path: Path) -> bool:
         """Whether a path, and all that is below it, lies in the folder with all links followed."""
         return lies_within(path, [self.path])
+
+
+def is_live(age: float, pace: float) -> bool:
+    """Whether a run is still being written: its log changed less than 30 s ago, or less than 20 of its events ago."""
+    return age < max(_LIVE_SECONDS, min(20 * pace, 3600.0))
 
 
 def read_checkpoints(path: Path | None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from rldk.core.errors import ReadError, RLDKError
 from rldk.core.text import clean, escaped, unescaped
-from rldk.dashboard.folder import Folder, read_alerts, read_checkpoints
+from rldk.dashboard.folder import Folder, is_live, read_alerts, read_checkpoints
 from rldk.dashboard.open_log import OpenLog
 from rldk.dashboard.processes import is_orphan, receive, send
 from rldk.dashboard.shown_run import ShownRun
@@ -35,7 +35,6 @@ logger = logging.getLogger("rldk")
 _MAX_OPEN = 8
 _MAX_ACK_BYTES = 1 << 20
 _MAX_ROWS = 200_000
-_LIVE_SECONDS = 30.0
 _IDLE_SECONDS = 0.1
 _NEXT_QUESTION_SECONDS = 0.01  # a page mostly asks several things in a row
 
@@ -118,8 +117,8 @@ class RunReader:
             "skipped": clean(log.skipped, 1000),
             "progress": log.progress,
             "age": age,
-            "live": age < max(_LIVE_SECONDS, min(20 * pace, 3600.0)),
-            "finished": self.folder.beside(key, "_final_report.json") is not None,
+            "live": is_live(age, pace),
+            "finished": self.folder.final_report(log.path),
             "restarts": log.restarts,
         }
 
