@@ -30,13 +30,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rldk.comparison.aligned import COMPARED, Aligned, FloatArray, align, rolling_mean
+from rldk.comparison.aligned import COMPARED, Aligned, FloatArray, align, final_level, rolling_mean
 from rldk.comparison.unlike import other_units
 from rldk.core.anomaly import Anomaly
 from rldk.detectors.table import BY_TYPE
 from rldk.judge.result import Result
 from rldk.runs.run import Run
-from rldk.runs.table import ABSENT
 
 __all__ = ["CERTAIN", "Divergence", "chance_of", "distances", "divergences", "largest_distance"]
 
@@ -113,16 +112,10 @@ def _of_finding(anomaly: Anomaly, run: Run, other: Run, side: str) -> Divergence
     kind = BY_TYPE.get(anomaly.type)
     names = [name for group in kind.needs for name in group] if kind is not None else []
     metric = next((name for name in names if name in run.columns and name in other.columns), anomaly.type)
-    levels = [_level_at(one, metric, anomaly.step) for one in (run, other)]
+    found = [final_level(one, metric, anomaly.step) for one in (run, other)]
+    levels = [nan if level is None else level for level in found]
     left, right = levels if side == "left" else reversed(levels)
     return Divergence(metric, min(since, anomaly.step), anomaly.step, left, right, inf, _FINDING, anomaly.type, side)
-
-
-def _level_at(run: Run, metric: str, step: int) -> float:
-    """The median of the last five values up to a step; NaN where there is none."""
-    column = run.columns.get(metric)
-    values = np.zeros(0) if column is None else column.values[(column.state != ABSENT) & (run.steps <= step)][-5:]
-    return float(np.median(values)) if len(values) else nan
 
 
 def largest_distance(left: Sequence[Run], right: Sequence[Run]) -> tuple[float, int]:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rldk.comparison.aligned import COMPARED
-from rldk.comparison.compare import final_level
+from rldk.comparison.aligned import COMPARED, final_level
 from rldk.comparison.divergence import divergences
 from rldk.comparison.unlike import why_unlike
 from rldk.core.catalog import CATALOG, entry_of, locate, metric_named

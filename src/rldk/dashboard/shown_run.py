@@ -71,12 +71,7 @@ class ShownRun(FollowedRun):
 
     def attach(self, run: Run) -> None:
         super().attach(run)
-        self.curves, self.rows = GrowingRun(self.run_id, self._dtype), len(run)
-        cells = {}
-        for name, column in run.columns.items():
-            rows = np.flatnonzero(column.state == NUMBER)
-            cells[name] = (rows, column.values[rows])
-        self.curves.extend(run.steps, cells, run.wall_time)
+        self.curves, self.rows = GrowingRun.of(run, self._dtype), len(run)
         self._bound()
 
     def _bound(self) -> None:

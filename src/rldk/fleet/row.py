@@ -16,7 +16,6 @@ from rldk.ingest.read import LogFile, read_log
 from rldk.judge.result import Result
 from rldk.judge.results import judge_report
 from rldk.runs.run import Run
-from rldk.runs.table import NUMBER
 from rldk.storage.places import folder_of, shown
 
 __all__ = ["CONFIG", "CURVES", "REWARDS", "SPARKLINE_CELLS", "index_file", "name_of", "path_of", "row_of", "unread_row"]
@@ -73,8 +72,8 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
         "first_step": int(run.steps[0]) if len(run) else None,
         "last_step": int(run.steps[-1]) if len(run) else None,
         **_times(run),
-        "reward": _last(run, reward),
-        "kl": _last(run, "kl_mean"),
+        "reward": run.last(reward) if reward else None,
+        "kl": run.last("kl_mean"),
         "reward_metric": reward,
         "reward_curve": _curve(run, reward),
         **{f"{name}_curve": _curve(run, metric) for name, metric in CURVES.items()},
@@ -104,15 +103,6 @@ def _times(run: Run) -> dict[str, float | None]:
     first, last = float(known.min()), float(known.max())
     absolute = first > 1e8  # some logs count from 0
     return {"started": first if absolute else None, "ended": last if absolute else None, "seconds": last - first}
-
-
-def _last(run: Run, name: str | None) -> float | None:
-    """The last number that was logged of a metric."""
-    column = run.columns.get(name) if name else None
-    if column is None:
-        return None
-    there = column.values[(column.state == NUMBER) & np.isfinite(column.values)]
-    return float(there[-1]) if len(there) else None
 
 
 def _curve(run: Run, name: str | None) -> list[float | None]:

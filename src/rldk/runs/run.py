@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import compress
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 from zlib import crc32
@@ -114,6 +115,17 @@ class Run:
                 if not name.startswith("eval_"):
                     only &= column.state == ABSENT
         return np.array(["train", "eval"], dtype=object)[only.astype(np.intp)]
+
+    def numbers(self, metric: str, until: float = inf) -> npt.NDArray[np.float64]:
+        """The values of a metric where it was logged as a number, up to a step; none where it was not."""
+        column = self.columns.get(metric)
+        return np.zeros(0) if column is None else column.values[(column.state == NUMBER) & (self.steps <= until)]
+
+    def last(self, metric: str) -> float | None:
+        """The last finite value of a metric."""
+        values = self.numbers(metric)
+        values = values[np.isfinite(values)]
+        return float(values[-1]) if len(values) else None
 
     def events(self) -> Iterator[Event]:
         """The run as events, in order; a metric that was not logged is not in them."""

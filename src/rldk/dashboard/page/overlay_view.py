@@ -24,12 +24,11 @@ from rldk.present.palette import DARK, LIGHT
 from rldk.present.plots.build import KL_TITLE, needs_log
 from rldk.present.plots.groups import BAND
 from rldk.present.plots.panel import STYLES, Band, Curve, Panel
-from rldk.present.plots.standard import STANDARD
+from rldk.present.plots.standard import MAIN_PANELS, STANDARD
 
 __all__ = ["BEHIND", "draw_overlay"]
 
 BEHIND = "rldk_behind"
-_MAIN = ("reward", "kl", "entropy", "gradients", "length", "losses", "margin", "accuracy")
 _SCALES = {"auto": "Y: auto", "linear": "Y: linear", "log": "Y: log"}
 _MAX_PANELS = 60
 _ALL_POINTS, _MIN_BUCKETS, _MAX_BUCKETS = 8_000, 40, 220
@@ -205,7 +204,7 @@ def described(metric: str) -> Described:
                 title = KL_TITLE if spec.key == "kl" else spec.title
                 label = curve.label.split("|")[0]
                 named = title if len(spec.curves) == 1 or number == 0 else f"{title}: {label}"
-                is_main = spec.key in _MAIN and number == 0
+                is_main = spec.key in MAIN_PANELS and number == 0
                 return Described(named, spec.unit, spec.key, 100 * place + number, spec.log, is_main or _is_main_loss(spec.key))
     entry = entry_of(metric.removeprefix("eval_"))
     unit = entry.unit if entry and entry.unit != "1" else ""

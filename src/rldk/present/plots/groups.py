@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from rldk.comparison.mean_curve import CELLS, Points, mean_and_band
+from rldk.comparison.mean_curve import CELLS, Points, finite_points, mean_and_band
 from rldk.core.text import counted
 from rldk.present.plots.build import finish, metric_panel, needs_log, show_target, unit_of
 from rldk.present.plots.panel import Band, Curve, Panel
@@ -68,6 +68,4 @@ def _curves(groups: Groups, metrics: Collection[str], buckets: int, span: Span, 
 
 def _points(source: Source, metric: str, span: Span) -> Points:
     x, (y,) = source.points([metric], _ROWS, span)
-    there = np.isfinite(x) & np.isfinite(y)
-    order = np.argsort(x[there], kind="stable")
-    return x[there][order], y[there][order]
+    return finite_points(x, y)
