@@ -28,7 +28,7 @@ from rldk.ingest.discovery import stamp_of
 from rldk.judge.acknowledgements import FILE, acknowledgements_of
 from rldk.present.plots.source import check_axis
 
-__all__ = ["Answering", "RunReader", "main", "serve", "serve_pipes"]
+__all__ = ["Answering", "RunReader", "answer_or_problem", "main", "serve", "serve_pipes"]
 
 logger = logging.getLogger("rldk")
 
@@ -51,22 +51,15 @@ class RunReader:
         return any(log.work() for log in sorted(self._open.values(), key=lambda log: -log.asked))
 
     def answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question of a page; a problem is reported in `problem`, never raised."""
+        """The answer to a question of a page."""
         questions: dict[str, Callable[..., dict[str, Any]]] = {
             "list": self.listing, "state": self.state, "points": self.points, "places": self.places, "rows": self.rows,
             "analysis": self.analysis, "samples": self.samples, "checkpoints": self.checkpoints, "alerts": self.alerts,
             "levels": self.levels, "outlook": self.outlook, "compare": self.compare,
         }  # fmt: skip
         nothing = {"files": [], "not_listed": 0, "outside": 0} if name == "list" else {}
-        try:
-            return questions[name](**_unescaped(arguments))
-        except RLDKError as error:
-            return {**nothing, "problem": clean(error, 1000)}
-        except OSError as error:
-            return {**nothing, "problem": f"The file cannot be read: {error.strerror or error}."}
-        except Exception as error:  # a file that nobody thought of: this run is not shown, the others are
-            logger.exception("The dashboard could not answer %s of %s", name, escaped(str(arguments.get("key"))))
-            return {**nothing, "problem": f"It cannot be shown: {type(error).__name__}: {clean(error, 500)}"}
+        what = f"{name} of {escaped(str(arguments.get('key')))}"
+        return {**nothing, **answer_or_problem(lambda: questions[name](**_unescaped(arguments)), what)}
 
     def listing(self) -> dict[str, Any]:
         """The logs of the folder."""
@@ -196,6 +189,19 @@ def _unescaped(arguments: dict[str, Any]) -> dict[str, Any]:
             value = [unescaped(one) if isinstance(one, str) else one for one in value]
         made[name] = value
     return made
+
+
+def answer_or_problem(ask: Callable[[], dict[str, Any]], what: str) -> dict[str, Any]:
+    """The answer to a question of a page; a problem is reported in `problem`, never raised."""
+    try:
+        return ask()
+    except RLDKError as error:
+        return {"problem": clean(error, 1000)}
+    except OSError as error:
+        return {"problem": f"The file cannot be read: {error.strerror or error}."}
+    except Exception as error:  # a file that nobody thought of: this run is not shown, the others are
+        logger.exception("The dashboard could not answer %s", what)
+        return {"problem": f"It cannot be shown: {type(error).__name__}: {clean(error, 500)}"}
 
 
 class Answering(Protocol):

@@ -16,7 +16,7 @@ from rldk.dashboard.client import Client
 from rldk.dashboard.page import address
 from rldk.dashboard.page.html import note
 from rldk.dashboard.page.panels import smoothed
-from rldk.dashboard.page.plots import SPAN, draw_plots
+from rldk.dashboard.page.plots import SPAN, draw_plots, show_range
 from rldk.dashboard.page.run_rows import Row, RunRows, rows_of, short_names
 from rldk.dashboard.page.search import matching
 from rldk.dashboard.processes import numbers
@@ -266,13 +266,9 @@ def _remarks(known: dict[str, Any], wanted: int, axis: str, more: int) -> None:
 def _show_range(span: tuple[float, float] | None, axis: str) -> None:
     if span is None:
         return
-    left, right = st.columns([4, 1], vertical_alignment="center")
     unit = {"step": "Steps", "hours": "Hours", "time": "Seconds since 1970"}[axis]
     ends = " to ".join(short_number(end, 10) for end in span)
-    left.html(f'<div class="rldk soft" data-rldk="range">{unit} {ends}.</div>')
-    if right.button("Whole runs", key="rldk_whole_runs", width="stretch"):
-        st.session_state[SPAN] = None
-        st.rerun()
+    show_range(f"{unit} {ends}.", "Whole runs", "rldk_whole_runs")
 
 
 def _pin(metric: str) -> None:

@@ -4,20 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from markupsafe import Markup
 
 from rldk.core.text import ago, clean, counted
 from rldk.dashboard.client import ReaderEnded, notifier_of
+from rldk.dashboard.page.html import show
 from rldk.dashboard.page.plots import SPAN
+from rldk.present.html import text
 
-__all__ = ["choose_axis", "choose_runs", "file_size", "notification_remarks", "remarks", "skipped_remark"]
+__all__ = [
+    "choose_axis", "choose_refresh", "choose_runs", "draw_title", "file_size", "notification_remarks", "remarks",
+    "skipped_remark",
+]  # fmt: skip
 
 _MAX_COMPARED = 5
 _MAX_SKIPPED = 5
 _RUN = "rldk_run"
 _COMPARED = "rldk_compared"
+
+
+def draw_title(folder: str) -> None:
+    """The name of the folder at the top."""
+    show(Markup('<h1>rldk</h1><p class="soft">{}</p>').format(text(Path(folder).name or folder, 80)))
+
+
+def choose_refresh(seconds: float, remarks: Sequence[str]) -> bool:
+    """Whether the page is updated by itself, which it can be every so many seconds (0: never); and what there is to say."""
+    label, about = "Live updates", "Update the page while runs are written"
+    follow = seconds > 0 and st.toggle(label, value=True, key="rldk_follow", help=about)
+    st.button("Refresh", key="rldk_refresh", width="stretch")
+    for remark in remarks:
+        st.caption(remark)
+    return follow
 
 
 def choose_runs(files: dict[str, tuple[str, int, float]]) -> tuple[str | None, list[str]]:

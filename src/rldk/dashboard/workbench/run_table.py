@@ -220,7 +220,6 @@ class RunTable:
         return {
             **row, "id": run_id_of(key, row["number"]), "key": key, "path": key, "part": row.get("run_id") if several else None,
             "run_id": run, "changed": log.changed, "status": self._status(log, row), "config": config,
-            "is_judged": bool(log.rows) and not log.waiting,
         }  # fmt: skip
 
     def _status(self, log: KnownLog, row: Mapping[str, Any]) -> str:
