@@ -127,6 +127,10 @@ class Run:
         values = values[np.isfinite(values)]
         return float(values[-1]) if len(values) else None
 
+    def share_after(self, row: int) -> float:
+        """The share of the run that came after a row, counted from 0."""
+        return 1.0 - (row + 1) / len(self)
+
     def events(self) -> Iterator[Event]:
         """The run as events, in order; a metric that was not logged is not in them."""
         info = {"run_id": self.run_id}

@@ -52,7 +52,7 @@ def _stop(result: Result, severity: str) -> dict[str, Any]:
             "type": first.type,
             "severity": first.severity,
             "message": first.message,
-            "saved_share": (events - 1 - first.index) / max(events - 1, 1),
+            "saved_share": result.run.share_after(first.index),
             "saved_seconds": float(times[-1] - times[first.index]),
         }
     return stop
