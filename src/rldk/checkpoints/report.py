@@ -9,7 +9,7 @@ from math import hypot, nan
 from pathlib import Path
 from typing import Any
 
-from rldk.core.text import counted
+from rldk.core.text import counted, few
 from rldk.judge.verdict import worst_of
 from rldk.storage.places import shown
 
@@ -161,8 +161,7 @@ class CheckpointReport:
 
 def some(names: tuple[str, ...], what: str, most: int = 3) -> str:
     """How many there are, and the first of them: `5 tensors (a, b, c …)`."""
-    listed = ", ".join(names[:most]) + (" …" if len(names) > most else "")
-    return f"{counted(len(names), what)} ({listed})"
+    return f"{counted(len(names), what)} ({few(names, most)})"
 
 
 def layer_of(name: str) -> str:

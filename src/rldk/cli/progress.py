@@ -92,6 +92,7 @@ def judging_bar(total_bytes: int) -> Iterator[Judging | None]:
         return
     from rich.text import Text
 
+    from rldk.present.incidents import cause_line
     from rldk.present.verdicts import STYLES, counts_in_words
 
     with _bar_of_bytes() as progress:
@@ -108,7 +109,7 @@ def judging_bar(total_bytes: int) -> Iterator[Judging | None]:
                 verdicts[result.verdict] += 1
                 progress.update(task, description=counts_in_words(verdicts))
                 if result.verdict == "critical" and verdicts["critical"] <= _MOST_LINES:
-                    said = f"{result.worst.title} (step {result.worst.step})" if result.worst else result.reason
+                    said = cause_line(result.worst, result.reason)
                     name = clean(result.run.run_id, 60)
                     progress.console.print(Text.assemble(("critical", STYLES["critical"]), f"  {name}: {clean(said, 120)}"))
 

@@ -10,9 +10,9 @@ from itertools import combinations
 from typing import Any
 
 from rldk.core.knobs import KNOBS
-from rldk.core.text import clean, counted, duration, short_number
-from rldk.fleet.rates import chance_of_as_many, wilson_interval
+from rldk.core.text import clean, counted, duration, few, short_number
 from rldk.fleet.row import CONFIG
+from rldk.functional.small_samples import chance_of_as_many, wilson_interval
 from rldk.judge.verdict import counts_of
 from rldk.present.verdicts import counts_in_words
 
@@ -203,7 +203,7 @@ def digest_text(overview: Overview, most: int = 5) -> str:
         others = f"{one.failed_others} of {one.others} otherwise"
         lines.append(f"· {clean(one.condition)}: {one.failed} of {one.runs} critical, {others}")
     for incident in overview.incidents[:most]:
-        names = ", ".join(clean(name, 60) for name in incident.names[:3]) + (" …" if len(incident.names) > 3 else "")
+        names = few([clean(name, 60) for name in incident.names], 3)
         lines.append(f"· {incident.verdict}: {incident.title}, {counted(len(incident.names), 'run')} ({names})")
     hidden = len(overview.incidents) - most
     return "\n".join([*lines, f"· and {counted(hidden, 'more incident')}"] if hidden > 0 else lines)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rldk.comparison.grouping import shown_value
 from rldk.core.catalog import entry_of
-from rldk.core.text import counted, duration, short_number
+from rldk.core.text import counted, duration, few, short_number
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.outlook import outlook
 from rldk.judge.result import Result
@@ -81,7 +81,7 @@ class Case:
         for name, column in run.labels.items():
             texts = list(dict.fromkeys(cell for cell in column.cells() if cell is not None))
             if texts and name not in ("alerts", "notes", "phase", "samples", "tokens_in", "tokens_out"):
-                found.append((name.replace("_", " "), ", ".join(map(shown_value, texts[:3])) + (" …" if len(texts) > 3 else "")))
+                found.append((name.replace("_", " "), few([shown_value(cell) for cell in texts], 3)))
         for name in run.columns:
             entry = entry_of(name)
             if name in _SETTINGS or (entry is not None and entry.group == "settings" and name not in ("global_step", "epoch")):

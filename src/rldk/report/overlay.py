@@ -10,13 +10,14 @@ from rldk.comparison.grouping import ALL_SETTINGS, differing_settings, group_nam
 from rldk.core.errors import UsageError
 from rldk.core.jsonio import to_number
 from rldk.core.text import did_you_mean
+from rldk.fleet.row import settings_in
 from rldk.present.plots.build import panels_of
 from rldk.present.plots.common_axis import Beginning, differ_in_length, long_runs
 from rldk.present.plots.groups import group_panels
 from rldk.present.plots.panel import Curve, Panel
 from rldk.present.plots.source import Source
 from rldk.present.plots.standard import MAIN_PANELS
-from rldk.report.entry import Entry, settings_in
+from rldk.report.entry import Entry
 
 __all__ = ["SHOWN_FIRST", "Overlay", "grouping_choices", "overlays_of"]
 

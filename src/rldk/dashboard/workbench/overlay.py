@@ -15,7 +15,7 @@ from rldk.dashboard.workbench.run_table import RunTable
 from rldk.ingest.follow import EventLog, GrowingLog, open_growing_log, run_name
 from rldk.present.plots.growing import GrowingRun
 from rldk.present.plots.panel import FloatArray
-from rldk.present.plots.source import DERIVED, first_time
+from rldk.present.plots.source import DERIVED, first_time, is_date
 
 __all__ = ["AXES", "CurveLog", "Overlay"]
 
@@ -157,7 +157,7 @@ class Overlay:
                 if name not in DERIVED:
                     counts[name] = counts.get(name, 0) + 1
         timed = bool(found) and all(run.is_timed for run in found.values())
-        dated = timed and all(first_time(run.times) > 1e8 for run in found.values())
+        dated = timed and all(is_date(first_time(run.times)) for run in found.values())
         return {"metrics": counts, "runs": list(found), "behind": behind, "timed": timed, "dated": dated}
 
     def curves(
