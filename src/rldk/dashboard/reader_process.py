@@ -18,9 +18,10 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from rldk.checkpoints.summary import read_summary
 from rldk.core.errors import ReadError, RLDKError
 from rldk.core.text import clean, escaped, unescaped
-from rldk.dashboard.folder import Folder, is_live, read_alerts, read_checkpoints
+from rldk.dashboard.folder import Folder, is_live, read_alerts
 from rldk.dashboard.open_log import OpenLog
 from rldk.dashboard.processes import is_orphan, receive, send
 from rldk.dashboard.shown_run import ShownRun
@@ -172,7 +173,8 @@ class RunReader:
 
     def checkpoints(self, key: str) -> dict[str, Any]:
         """The table of checkpoints beside the log."""
-        return read_checkpoints(self.folder.beside(key, "_checkpoint_summary.csv"))
+        path = self.folder.beside(key, "_checkpoint_summary.csv")
+        return {"rows": [] if path is None else read_summary(path)}
 
     def alerts(self, key: str) -> dict[str, Any]:
         """The alerts that the run itself wrote, by its own limits."""
