@@ -206,12 +206,12 @@ def _parting(aligned: Aligned, windows: int, certain: float) -> Divergence | Non
     crossed = next((n for n, one in enumerate(far.tolist()) if chance_of(one, windows) <= certain), None)
     broken = _not_finite(aligned)
     if broken is not None and (crossed is None or broken <= rows[crossed]):
-        return _told(aligned, broken, broken, inf, 1.0)
+        return _divergence_at(aligned, broken, broken, inf, 1.0)
     if crossed is None:
         return None
     last = int(rows[crossed])
     distance = float(far[crossed])
-    return _told(aligned, int(started[crossed]), last, distance, 1.0 - chance_of(distance, windows))
+    return _divergence_at(aligned, int(started[crossed]), last, distance, 1.0 - chance_of(distance, windows))
 
 
 def _rescheduled(aligned: Aligned) -> Divergence | None:
@@ -221,7 +221,7 @@ def _rescheduled(aligned: Aligned) -> Divergence | None:
     with np.errstate(invalid="ignore"):
         apart = np.ptp(both, axis=0) / np.maximum(np.abs(both).max(axis=0), 1e-300)
     first = int((apart > _SAME).argmax())
-    return _told(aligned, first, first, inf, 1.0) if first >= _FIRST_ROWS and apart[first] > _SCHEDULE_APART else None
+    return _divergence_at(aligned, first, first, inf, 1.0) if first >= _FIRST_ROWS and apart[first] > _SCHEDULE_APART else None
 
 
 def _not_finite(aligned: Aligned) -> int | None:
@@ -231,7 +231,7 @@ def _not_finite(aligned: Aligned) -> int | None:
     return int(odd.argmax()) if odd.any() else None
 
 
-def _told(aligned: Aligned, first: int, last: int, distance: float, confidence: float) -> Divergence:
+def _divergence_at(aligned: Aligned, first: int, last: int, distance: float, confidence: float) -> Divergence:
     levels = [float(one[:, first : last + 1].mean()) for one in (aligned.raw_left, aligned.raw_right)]
     steps = aligned.steps
     return Divergence(aligned.metric, int(steps[first]), int(steps[last]), levels[0], levels[1], distance, confidence)
