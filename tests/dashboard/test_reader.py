@@ -161,7 +161,7 @@ def test_rows_for_export_are_those_of_the_log(reader: RunReader, tmp_path: Path)
     write(tmp_path / KEY, [Event(n, {"loss": n / 3} if n % 2 else {}, wall_time=float(n)) for n in range(10)])
     settle(reader, KEY)
     found = reader.rows(KEY, None, [2.0, 5.0])
-    assert found["columns"]["step"].tolist() == [2, 3, 4, 5] and found["of"] == 4
+    assert found["columns"]["step"].tolist() == [2, 3, 4, 5] and found["rows"] == 4
     assert found["columns"]["loss"].tolist()[1] == 1.0 and np.isnan(found["columns"]["loss"][0])
 
 

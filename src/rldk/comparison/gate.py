@@ -115,7 +115,7 @@ def _against(result: Result, baseline: Sequence[Result]) -> list[Check]:
     """No worse a verdict than the baseline, and no metric that leaves it in the direction of trouble."""
     worst = worst_of(one.open_verdict for one in baseline)
     own = result.open_verdict
-    as_good = own == worst or VERDICTS.index(own) > VERDICTS.index(worst) or own == "healthy"
+    as_good = VERDICTS.index(own) >= VERDICTS.index(worst)
     checks = [_check(result, "baseline verdict", as_good, f"{own}; the baseline is {worst}")]
     parted = [one for one in divergences(baseline, [result]) if one.metric in _JUDGED]
     bad = [one for one in parted if _is_worse(one.metric, one.left, one.right)]

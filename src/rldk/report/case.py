@@ -37,7 +37,6 @@ class Case:
 
     judgement: Result
     kl_target: float | None = None
-    buckets: int = BUCKETS
     axis: str = "step"
     source: RunSource = field(init=False)
     panels: list[Panel] = field(init=False)
@@ -47,8 +46,8 @@ class Case:
         run = self.judgement.run
         self.source = RunSource(run, self.axis)
         marks = marks_of(self.judgement.incidents)
-        self.panels = panels_of(self.source, buckets=self.buckets, marks=marks, kl_target=self.kl_target)
-        self.panels += other_panels(self.source, buckets=self.buckets, marks=marks)
+        self.panels = panels_of(self.source, buckets=BUCKETS, marks=marks, kl_target=self.kl_target)
+        self.panels += other_panels(self.source, buckets=BUCKETS, marks=marks)
         self.checkpoints = checkpoint_rows(run)
         moved = checkpoint_panel(self.checkpoints, self.source)
         if moved is not None:

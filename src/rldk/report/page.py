@@ -36,7 +36,7 @@ MAX_DETAILED = 24
 
 
 def page(
-    cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "", made: datetime | None = None,
+    cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "",
     others: Sequence[Row] = (), group_by: str | None = None,
 ) -> str:  # fmt: skip
     """A report as one HTML document, the worst run first. It loads nothing, and no script but its own can run.
@@ -55,7 +55,7 @@ def page(
         links=_links(entries, passed_over),
         most_panels=4 if len(entries) <= _FEW_RUNS else 2, most_panels_later=2 if len(entries) <= MAX_DETAILED else 1,
         title=title or _title(entries), version=__version__,
-        made=(made or datetime.now(timezone.utc)).strftime("%Y-%m-%d %H:%M UTC"),
+        made=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         style=_style(), script=script, script_hash=_hash(script),
         tables=tables, picture=picture, points=points, overlay_points=overlay_points, legend=legend, dashes=DASHES, colours=CSS,
         next_number=lambda: next(numbers), main_scores=MAIN_SCORES, at_worst=at_worst, tone_of=tone_of,

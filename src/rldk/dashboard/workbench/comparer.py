@@ -23,7 +23,7 @@ _MAX_RUNS = 40
 _MAX_BYTES = 1 << 30
 _MAX_KEPT = 4
 
-Wanted = tuple[tuple[str, ...], str]
+Wanted = tuple[str, ...]
 
 
 class Comparer:
@@ -34,7 +34,7 @@ class Comparer:
         self._made: dict[Wanted, tuple[Any, dict[str, Any]]] = {}
         self._busy: tuple[Wanted, threading.Thread, dict[str, int]] | None = None
 
-    def compare(self, runs: list[str], by: str = "") -> dict[str, Any]:
+    def compare(self, runs: list[str]) -> dict[str, Any]:
         """The comparison, or how far it is: `{"pending": True, "done": 3, "of": 5}`."""
         found = self._table.found(runs)
         if len(found) < 2:
@@ -43,7 +43,7 @@ class Comparer:
             raise UsageError(f"Select at most {_MAX_RUNS} runs to compare; `rldk compare` takes more.")
         if sum(log.stamp[0] for _, _, log, _ in found) > _MAX_BYTES:
             raise UsageError("These logs are larger than 1 GB together: compare them with `rldk compare` in a terminal.")
-        wanted = (tuple(one for one, *_ in found), by)
+        wanted = tuple(one for one, *_ in found)
         stamps = [log.stamp for _, _, log, _ in found]
         known = self._made.get(wanted)
         if known is not None and known[0] == stamps:
@@ -65,7 +65,7 @@ class Comparer:
                 results.append(_judged(path, number))
                 progress["done"] += 1
             _name_apart(results, [key for _, _, key in logs])
-            answer = _answer(compare_results(results, wanted[1] or None))
+            answer = _answer(compare_results(results))
         except RLDKError as error:
             answer = {"problem": clean(error, 1000)}
         except Exception as error:

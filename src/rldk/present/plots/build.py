@@ -12,6 +12,7 @@ from rldk.core.catalog import entry_of
 from rldk.present.plots.panel import STYLES, Band, Curve, FloatArray, Level, Mark, Panel
 from rldk.present.plots.source import DERIVED, Source, Span
 from rldk.present.plots.standard import STANDARD, CurveSpec, PanelSpec
+from rldk.signals.kl import UNITS
 
 __all__ = ["KL_TITLE", "finish", "metric_panel", "needs_log", "other_panels", "panel_of", "panels_of", "show_target", "unit_of"]
 
@@ -140,8 +141,8 @@ def unit_of(spec: PanelSpec, curves: Sequence[Curve], runs: Sequence[Source]) ->
         return spec.unit
     named = curves[0].metric.partition("_per_")[2]
     per = {named} if named else {getattr(run, "reductions", {}).get(curves[0].metric, "") for run in runs}
-    reduction = {"sequence": " per response", "token": " per token"}.get(per.pop(), "") if len(per) == 1 else ""
-    return spec.unit + reduction
+    word = UNITS.get(per.pop()) if len(per) == 1 else None
+    return f"{spec.unit} per {word}" if word else spec.unit
 
 
 def needs_log(panel: Panel) -> bool:
