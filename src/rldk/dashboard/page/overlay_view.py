@@ -10,7 +10,6 @@ from typing import Any
 import streamlit as st
 
 from rldk.comparison.grouping import ALL_SETTINGS, group_names
-from rldk.core.catalog import entry_of
 from rldk.core.text import clean, counted, short_number
 from rldk.dashboard.client import Client
 from rldk.dashboard.page import address
@@ -21,7 +20,7 @@ from rldk.dashboard.page.run_rows import Row, RunRows, rows_of, short_names
 from rldk.dashboard.page.search import matching
 from rldk.dashboard.processes import numbers
 from rldk.present.palette import DARK, LIGHT
-from rldk.present.plots.build import KL_TITLE, needs_log
+from rldk.present.plots.build import KL_TITLE, metric_unit, needs_log
 from rldk.present.plots.groups import BAND
 from rldk.present.plots.panel import STYLES, Band, Curve, Panel
 from rldk.present.plots.standard import MAIN_PANELS, STANDARD
@@ -206,9 +205,7 @@ def described(metric: str) -> Described:
                 named = title if len(spec.curves) == 1 or number == 0 else f"{title}: {label}"
                 is_main = spec.key in MAIN_PANELS and number == 0
                 return Described(named, spec.unit, spec.key, 100 * place + number, spec.log, is_main or _is_main_loss(spec.key))
-    entry = entry_of(metric.removeprefix("eval_"))
-    unit = entry.unit if entry and entry.unit != "1" else ""
-    return Described(metric, unit, metric, 100_000, True, False)
+    return Described(metric, metric_unit(metric), metric, 100_000, True, False)
 
 
 def _is_main_loss(key: str) -> bool:

@@ -14,7 +14,10 @@ from rldk.present.plots.source import DERIVED, Source, Span
 from rldk.present.plots.standard import STANDARD, CurveSpec, PanelSpec
 from rldk.signals.kl import UNITS
 
-__all__ = ["KL_TITLE", "finish", "metric_panel", "needs_log", "other_panels", "panel_of", "panels_of", "show_target", "unit_of"]
+__all__ = [
+    "KL_TITLE", "finish", "metric_panel", "metric_unit", "needs_log", "other_panels", "panel_of", "panels_of", "show_target",
+    "unit_of",
+]  # fmt: skip
 
 BUCKETS = 700
 KL_TITLE = "KL from the reference"
@@ -168,10 +171,15 @@ def _family_panel(runs: Sequence[Source], buckets: int, span: Span) -> Panel | N
     return Panel("reward_functions", "Reward", "Reward functions", "reward", curves) if curves else None
 
 
+def metric_unit(name: str) -> str:
+    """The unit of a metric; empty where it is a plain number or not known."""
+    entry = entry_of(name)
+    return entry.unit if entry and entry.unit != "1" else ""
+
+
 def metric_panel(name: str, curves: list[Curve]) -> Panel:
     """The panel of one metric, by its name."""
-    entry = entry_of(name)
-    return Panel(name, "Other", name, entry.unit if entry and entry.unit != "1" else "", curves)
+    return Panel(name, "Other", name, metric_unit(name), curves)
 
 
 def other_panels(
