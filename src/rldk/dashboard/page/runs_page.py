@@ -15,7 +15,7 @@ from rldk.dashboard.page.html import errors_as_messages, show
 from rldk.dashboard.page.overlay_view import BEHIND, draw_overlay
 from rldk.dashboard.page.run_rows import RunRows, rows_of
 from rldk.dashboard.page.runs_table import DRAWN, draw_table
-from rldk.dashboard.page.sidebar import choose_axis, choose_refresh, draw_title, skipped_remark
+from rldk.dashboard.page.sidebar import choose_axis, choose_refresh, draw_title, remarks
 
 __all__ = ["draw_runs_page"]
 
@@ -54,9 +54,7 @@ def _remarks(found: RunRows) -> list[str]:
         made.append("`rldk index` keeps the verdicts of many runs, so that they need not be judged at each start.")
     if about.get("parts"):
         made.append(f"{counted(about['parts'], 'checkpoint')} not listed: the beginning of a run that is.")
-    if about.get("outside"):
-        made.append(f"{counted(about['outside'], 'link')} to outside this folder ignored.")
-    return made + skipped_remark(about.get("skipped"))
+    return made + remarks(about)
 
 
 def _guarded(draw: Callable[[Client], None], client: Client) -> None:

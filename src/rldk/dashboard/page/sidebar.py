@@ -16,10 +16,7 @@ from rldk.dashboard.page.html import show
 from rldk.dashboard.page.plots import SPAN
 from rldk.present.html import text
 
-__all__ = [
-    "choose_axis", "choose_refresh", "choose_runs", "draw_title", "file_size", "notification_remarks", "remarks",
-    "skipped_remark",
-]  # fmt: skip
+__all__ = ["choose_axis", "choose_refresh", "choose_runs", "draw_title", "file_size", "notification_remarks", "remarks"]
 
 _MAX_COMPARED = 5
 _MAX_SKIPPED = 5
@@ -105,16 +102,16 @@ def choose_axis(with_time: bool = False) -> str:
 
 
 def remarks(listing: dict[str, Any]) -> list[str]:
-    """What is not in the list of runs."""
+    """What is not in the list or the table of runs."""
     found = []
-    if listing["not_listed"]:
+    if listing.get("not_listed"):
         found.append(f"{counted(listing['not_listed'], 'more file')} not listed yet.")
-    if listing["outside"]:
+    if listing.get("outside"):
         found.append(f"{counted(listing['outside'], 'link')} to outside this folder ignored.")
-    return found + skipped_remark(listing.get("skipped"))
+    return found + _skipped_remark(listing.get("skipped"))
 
 
-def skipped_remark(skipped: Sequence[tuple[str, str]] | None) -> list[str]:
+def _skipped_remark(skipped: Sequence[tuple[str, str]] | None) -> list[str]:
     """What cannot be opened as a log, such as a pipe, and why."""
     if not skipped:
         return []
