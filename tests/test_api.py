@@ -160,3 +160,14 @@ def test_explain() -> None:
 def test_attach_says_what_it_takes() -> None:
     with pytest.raises(UsageError, match=r"rldk\.start"):
         rldk.attach(object())
+
+
+def test_runs_of_one_name_from_several_sources_are_compared_with_each_other(folder: Path, tmp_path: Path) -> None:
+    for number, name in enumerate(("first", "second", "third")):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "run.jsonl", healthy("ppo", 120, seed=number))
+    sources = [tmp_path / name for name in ("first", "second", "third")]
+    found = rldk.compare(*sources)
+    assert [group.name for group in found.groups] == ["first/run", "second/run", "third/run"]
+    assert list(found.divergences) == ["second/run", "third/run"]
+    assert [group.name for group in rldk.compare(*map(rldk.load, sources)).groups] == [group.name for group in found.groups]

@@ -95,3 +95,21 @@ def test_a_bundle_has_the_numbers_and_no_text(tmp_path: Path, capsys: Capture) -
     assert [(one.type, one.step) for one in again.anomalies] == [
         (one["type"], one["step"]) for one in json.loads(texts["run1/result.json"])["anomalies"]
     ]
+
+
+def test_a_bundle_renames_own_keys_and_nothing_that_only_looks_like_them(tmp_path: Path) -> None:
+    log, archive = tmp_path / "own.jsonl", tmp_path / "bundle.tar.gz"
+    own = {"r": 1.0, "verdict": 2.0, "reward_function_mean/mine": 0.5}
+    rows = [{"step": step, "metrics": {"reward_mean": 0.1 * (step % 3), "kl_mean": 0.01, **own}} for step in range(60)]
+    log.write_text("\n".join(map(json.dumps, rows)))
+    limits = tmp_path / "limits.yaml"
+    limits.write_text("limits: {reward_function_mean/mine: {max: 0.4}}")
+    assert main(["bundle", str(log), "-o", str(archive), "--config", str(limits)]) == 0
+    with tarfile.open(archive) as opened:
+        text = opened.extractfile("run1/result.json").read().decode()  # type: ignore[union-attr]
+    result, (plain,) = json.loads(text), rldk.scan(log, config=limits)
+    (anomaly,) = result["anomalies"]
+    assert result["verdict"] == plain.verdict == "warning"
+    assert result["incidents"][0].keys() == plain.incidents[0].to_dict().keys()
+    assert anomaly["message"] == "key1 is 0.5, above your limit of 0.4." and anomaly["evidence"] == {"key1": 0.5}
+    assert "mine" not in text and "reward_mean" in text

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 from xml.etree.ElementTree import parse
 
@@ -155,3 +156,29 @@ def test_the_action_of_the_repository(
     assert "healthy" in (tmp_path / "step.md").read_text()
     assert {path.name for path in (tmp_path / "rldk").iterdir()} == {"report.html", "summary.md", "junit.xml", "rldk.sarif"}
     assert action(path=bad, install="").returncode == 1
+
+
+def test_the_rewards_of_pairs_are_judged_by_their_margin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def log(name: str, chosen: float, rejected: float) -> str:
+        noise, rows = Random(name), []
+        for step in range(200):
+            better, worse = noise.gauss(chosen, 0.02), noise.gauss(rejected, 0.02)
+            pair = {"chosen_reward_mean": better, "rejected_reward_mean": worse, "preference_margin": better - worse}
+            rows.append(json.dumps({"step": step, **pair}))
+        (tmp_path / name).write_text("\n".join(rows))
+        return str(tmp_path / name)
+
+    base = log("base.jsonl", 0.5, -0.5)
+    assert gate(capsys, log("moved.jsonl", 0.2, -0.8), "--baseline", base, "--fail-on", "never")[1]["baseline metrics"]
+    checks = gate(capsys, log("worse.jsonl", 0.5, 0.3), "--baseline", base, "--fail-on", "never")[1]
+    assert "baseline preference_margin" in checks and "baseline rejected_reward_mean" not in checks
+
+
+def test_files_that_are_not_listed_are_in_the_json(make_log: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_log("healthy")
+    for number in range(7):
+        (tmp_path / f"empty{number}.jsonl").write_text("{}\n")
+    main(["gate", str(tmp_path)])
+    assert "and 2 more files not judged (--json lists them)" in capsys.readouterr().out
+    main(["gate", str(tmp_path), "--json"])
+    assert len(json.loads(capsys.readouterr().out)["passed_over"]) == 7

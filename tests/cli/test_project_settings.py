@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,3 +130,11 @@ def test_commands_that_copy_logs_take_the_size_of_the_cache_from_the_file(
 def test_init_replaces_a_file_that_cannot_be_used(project: Path) -> None:
     (project / "rldk.toml").write_text('cache_size = "much"\n')
     assert main(["init", str(project), "--force"]) == 0
+
+
+def test_a_help_option_of_the_command_that_is_run_leaves_the_settings_in_force(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "rldk.toml").write_text("fail_on = 'no such verdict'")
+    command = [sys.executable, "-c", "pass"]
+    assert main(["run", "--", *command, "-h"]) == 2 and "rldk.toml" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def test_where_it_would_have_stopped(make_log: Make, capsys: Capture) -> None:
     (judged,) = json.loads(capsys.readouterr().out)["runs"]
     assert {"step": stop["step"], "index": stop["index"]} == judged["would_stop"]
     assert (stop["run_id"], stop["events"], stop["stopped"], stop["severity"]) == ("critical", 250, True, "critical")
-    assert stop["saved_share"] == pytest.approx((249 - stop["index"]) / 249)
+    assert stop["saved_share"] == pytest.approx((249 - stop["index"]) / 250)
     assert stop["saved_seconds"] > 0
 
 
@@ -50,11 +50,11 @@ def test_to_the_end(make_log: Make, capsys: Capture) -> None:
 def test_stopping_on_warnings(make_log: Make, capsys: Capture) -> None:
     (stop,) = replay(capsys, make_log("warning"), "--stop-on", "warning")["runs"]
     assert (stop["step"], stop["index"], stop["type"], stop["severity"]) == (270, 27, "clip_saturation", "warning")
-    assert stop["saved_share"] == pytest.approx(52 / 79)
+    assert stop["saved_share"] == pytest.approx(52 / 80)
     assert stop["saved_seconds"] == pytest.approx(52.0)
     said = shown(capsys, make_log("warning"), "--stop-on", "warning")
     assert said == (
-        "warning: would have stopped at step 270 (event 28 of 80) on clip_saturation, saving 66% of the run (52 s). "
+        "warning: would have stopped at step 270 (event 28 of 80) on clip_saturation, saving 65% of the run (52 s). "
         "80% of the tokens are clipped.\n"
     )
 
@@ -73,7 +73,7 @@ def test_a_log_without_times_saves_no_seconds(tmp_path: Path, capsys: Capture) -
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (stop,) = replay(capsys, str(path))["runs"]
     assert (stop["index"], stop["type"], stop["saved_seconds"]) == (20, "nonfinite_metric", None)
-    assert "saving 49% of the run. " in shown(capsys, str(path))
+    assert "saving 48% of the run. " in shown(capsys, str(path))
 
 
 def test_several_runs(make_log: Make, capsys: Capture) -> None:
@@ -106,3 +106,12 @@ def test_what_was_not_replayed_is_said(make_log: Make, capsys: Capture, tmp_path
     assert f"not judged: {empty}: is empty." in capsys.readouterr().out.replace("\n", "")
     assert main(["replay", make_log("healthy"), str(empty), "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["passed_over"] == [{"path": str(empty), "reason": "is empty."}]
+
+
+def test_the_machine_stops_no_run(tmp_path: Path, capsys: Capture) -> None:
+    log = tmp_path / "full.jsonl"
+    rows = [{"step": step, "reward": 0.3 + 0.02 * (step % 3), "memory_usage": 0.5 if step < 30 else 0.99} for step in range(60)]
+    log.write_text("\n".join(map(json.dumps, rows)))
+    main(["scan", "--json", str(log)])
+    assert json.loads(capsys.readouterr().out)["runs"][0]["machine"]
+    assert replay(capsys, str(log), "--stop-on", "warning")["runs"] == [{"run_id": "full", "events": 60, "stopped": False}]

@@ -141,9 +141,9 @@ def test_hostile_text_is_cut_and_cleaned(reader: RunReader, tmp_path: Path) -> N
 
 def test_checkpoints_and_alerts_are_read_from_beside_the_log(reader: RunReader, tmp_path: Path) -> None:
     write(tmp_path / KEY, [Event(1, {"reward_mean": 1.0})])
-    assert reader.checkpoints(KEY) == {"columns": [], "rows": []}
+    assert reader.checkpoints(KEY) == {"rows": []}
     (tmp_path / "run_checkpoint_summary.csv").write_text("step,health\n10,0.9\n20\n")
-    assert reader.checkpoints(KEY) == {"columns": ["step", "health"], "rows": [["10", "0.9"], ["20", ""]]}
+    assert reader.checkpoints(KEY) == {"rows": [{"step": "10", "health": "0.9"}, {"step": "20", "health": ""}]}
     (tmp_path / "run_alerts.json").write_text('[{"step": 3, "message": "kl <b>"}, 7]')
     assert reader.alerts(KEY)["alerts"] == [{"step": 3, "message": "kl <b>"}]
     (tmp_path / "run_alerts.json").write_text('[{"step": 3')
@@ -161,7 +161,7 @@ def test_rows_for_export_are_those_of_the_log(reader: RunReader, tmp_path: Path)
     write(tmp_path / KEY, [Event(n, {"loss": n / 3} if n % 2 else {}, wall_time=float(n)) for n in range(10)])
     settle(reader, KEY)
     found = reader.rows(KEY, None, [2.0, 5.0])
-    assert found["columns"]["step"].tolist() == [2, 3, 4, 5] and found["of"] == 4
+    assert found["columns"]["step"].tolist() == [2, 3, 4, 5] and found["rows"] == 4
     assert found["columns"]["loss"].tolist()[1] == 1.0 and np.isnan(found["columns"]["loss"][0])
 
 

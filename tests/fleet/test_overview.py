@@ -15,7 +15,7 @@ from scipy import stats
 
 from rldk.cli.main import main
 from rldk.fleet.overview import headline, overview_of
-from rldk.fleet.rates import chance_of_as_many, wilson_interval
+from rldk.functional.small_samples import chance_of_as_many, wilson_interval
 
 pytestmark = pytest.mark.full
 Capture = pytest.CaptureFixture[str]

@@ -82,7 +82,7 @@ class Judge:
         found = []
         compared = [tensor.name for tensor in report.tensors if tensor.count and tensor.update == tensor.update]
         if compared and len(report.unchanged) == len(compared):
-            message = "Not one weight has changed since the previous checkpoint."
+            message = "No weight has changed since the previous checkpoint."
             advice = "Check whether the optimizer steps: learning rate 0, no gradient, steps all skipped, or a model saved twice."
             found.append(Problem("weights_unchanged", "warning", message, advice))
         elif stopped := tuple(name for name in report.unchanged if name in self._moved):

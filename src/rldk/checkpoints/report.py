@@ -9,7 +9,8 @@ from math import hypot, nan
 from pathlib import Path
 from typing import Any
 
-from rldk.core.text import counted
+from rldk.core.text import counted, few
+from rldk.judge.verdict import worst_of
 from rldk.storage.places import shown
 
 __all__ = ["COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some"]
@@ -123,8 +124,7 @@ class CheckpointReport:
     @property
     def verdict(self) -> str:
         """`healthy`, or the worst severity among the problems."""
-        severities = {problem.severity for problem in self.problems}
-        return next((severity for severity in ("critical", "warning") if severity in severities), "healthy")
+        return worst_of(problem.severity for problem in self.problems)
 
     def most_moved(self, most: int = 5) -> list[LayerChange]:
         """The layers with the largest update, the largest first; empty where there is nothing to compare with."""
@@ -161,8 +161,7 @@ class CheckpointReport:
 
 def some(names: tuple[str, ...], what: str, most: int = 3) -> str:
     """How many there are, and the first of them: `5 tensors (a, b, c …)`."""
-    listed = ", ".join(names[:most]) + (" …" if len(names) > most else "")
-    return f"{counted(len(names), what)} ({listed})"
+    return f"{counted(len(names), what)} ({few(names, most)})"
 
 
 def layer_of(name: str) -> str:

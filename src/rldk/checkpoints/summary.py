@@ -6,6 +6,8 @@ import csv
 import io
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
+from itertools import islice
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,21 @@ from typing import Any
 from rldk.checkpoints.report import COLUMNS, CheckpointReport
 from rldk.core.errors import LogWriteError
 from rldk.core.files import write_text
-from rldk.core.text import csv_cell
+from rldk.core.text import clean, csv_cell
 
-__all__ = ["add_to_summary", "keep_up_to", "write_summary"]
+__all__ = ["add_to_summary", "keep_up_to", "read_summary", "write_summary"]
+
+
+_MAX_ROWS, _MAX_COLUMNS, _MAX_LINE = 2000, 60, 1 << 16
+
+
+def read_summary(path: Path) -> list[dict[str, str]]:
+    """The rows of a table of checkpoints as a page may show them, whoever wrote it: its first 2000, with short cells."""
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        table = csv.reader(line.replace("\0", "") for line in iter(partial(file.readline, _MAX_LINE), ""))
+        columns = [clean(name, 60) for name in next(table, [])][:_MAX_COLUMNS]
+        rows = [[clean(cell, 300) for cell in row] for row in islice(table, _MAX_ROWS)]
+    return [dict(zip(columns, row + [""] * len(columns), strict=False)) for row in rows]
 
 
 def write_summary(path: str | Path, reports: Iterable[CheckpointReport]) -> Path:

@@ -83,7 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return OK
         command = importlib.import_module(f"rldk.cli.commands.{name}")
         parser = _command_parser(name, command)
-        if not {"-h", "--help"} & set(arguments):
+        own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        if not {"-h", "--help"} & set(own):
             add_project(parser)
         arguments.remove(name)
         status = OK

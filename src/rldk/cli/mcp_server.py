@@ -122,7 +122,7 @@ def compare(folders: Folders, a: str, b: str) -> dict[str, Any]:
     found = compare_results(judged).to_dict()
     for group in found["groups"]:
         group["runs"] = [{**run, "path": folders.name(run["path"])} for run in group["runs"]]
-    return {name: value for name, value in found.items() if name not in ("settings", "config")}
+    return {name: value for name, value in found.items() if name != "settings"}
 
 
 def explain(folders: Folders, type: str) -> dict[str, Any]:

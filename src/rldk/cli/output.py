@@ -102,7 +102,7 @@ def show_not_judged(passed_over: Sequence[tuple[Path, str]], most: int | None = 
     for path, reason in shown:
         out.print(f"· not judged: {clean(places.shown(path))}: {clean(places.shown_in(reason))}", style="dim")
     if len(shown) < len(passed_over):
-        out.print(f"· and {counted(len(passed_over) - len(shown), 'more file')} not judged (--verbose lists them)", style="dim")
+        out.print(f"· and {counted(len(passed_over) - len(shown), 'more file')} not judged (--json lists them)", style="dim")
 
 
 def unicode_terminal() -> bool:

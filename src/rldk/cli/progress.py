@@ -92,7 +92,8 @@ def judging_bar(total_bytes: int) -> Iterator[Judging | None]:
         return
     from rich.text import Text
 
-    from rldk.present.verdicts import STYLES, VERDICTS, verdict_words
+    from rldk.present.incidents import cause_line
+    from rldk.present.verdicts import STYLES, counts_in_words
 
     with _bar_of_bytes() as progress:
         task = progress.add_task("judging", total=total_bytes)
@@ -106,10 +107,9 @@ def judging_bar(total_bytes: int) -> Iterator[Judging | None]:
 
             def judged(self, result: Result) -> None:
                 verdicts[result.verdict] += 1
-                counts = " · ".join(f"{verdicts[name]:,} {verdict_words(name)}" for name in VERDICTS if verdicts[name])
-                progress.update(task, description=counts)
+                progress.update(task, description=counts_in_words(verdicts))
                 if result.verdict == "critical" and verdicts["critical"] <= _MOST_LINES:
-                    said = f"{result.worst.title} (step {result.worst.step})" if result.worst else result.reason
+                    said = cause_line(result.worst, result.reason)
                     name = clean(result.run.run_id, 60)
                     progress.console.print(Text.assemble(("critical", STYLES["critical"]), f"  {name}: {clean(said, 120)}"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from rldk.core.catalog import entry_of
 from rldk.runs.run import Run
 from rldk.runs.table import ABSENT
 
-__all__ = ["COMPARED", "Aligned", "align", "logged_rows", "rolling_mean"]
+__all__ = ["COMPARED", "Aligned", "align", "final_level", "logged_rows", "rolling_mean"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -32,6 +33,7 @@ _NO_ZERO = (
 )  # fmt: skip
 """Metrics whose zero means nothing: only differences of them do."""
 
+_LAST_ROWS = 5  # what a level is the median of
 _MAX_WINDOW, _MIN_WINDOW, _WINDOWS_PER_RUN = 8, 3, 8
 
 
@@ -80,6 +82,12 @@ def logged_rows(run: Run, metric: str) -> tuple[npt.NDArray[np.int64], FloatArra
     steps, values = run.steps[logged], column.values[logged]
     order = np.argsort(steps, kind="stable")
     return steps[order], values[order]
+
+
+def final_level(run: Run, metric: str, until: float = inf) -> float | None:
+    """The median of the last five values of a metric, up to a step; `None` where it has none, NaN where one is not finite."""
+    values = run.numbers(metric, until)[-_LAST_ROWS:]
+    return float(np.median(values)) if len(values) else None
 
 
 def _on(grid: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], values: FloatArray) -> FloatArray:

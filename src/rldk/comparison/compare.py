@@ -10,23 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rldk.comparison.aligned import COMPARED, logged_rows
+from rldk.comparison.aligned import COMPARED, final_level, logged_rows
 from rldk.comparison.divergence import Divergence, divergences
 from rldk.comparison.grouping import PLACES, run_groups, shown_value
-from rldk.comparison.mean_curve import Points, mean_and_band
+from rldk.comparison.mean_curve import finite_points, mean_and_band
 from rldk.comparison.unlike import other_units, why_unlike
 from rldk.core.errors import UsageError
 from rldk.core.knobs import flat_settings
 from rldk.core.text import counted, in_words, short_number
+from rldk.ingest.duplicates import name_apart
 from rldk.judge.result import Result
-from rldk.judge.verdict import VERDICTS
+from rldk.judge.verdict import worst_of
 from rldk.runs.run import Run
-from rldk.runs.table import NUMBER
 
-__all__ = ["Comparison", "Group", "Setting", "compare_results", "final_level", "group_by"]
-
-_LAST_ROWS = 5
-
+__all__ = ["Comparison", "Group", "Setting", "compare_results", "group_by"]
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -42,7 +39,7 @@ class Group:
     @property
     def verdict(self) -> str:
         """The worst verdict of its runs."""
-        return min((result.verdict for result in self.results), key=VERDICTS.index)
+        return worst_of(result.verdict for result in self.results)
 
     @property
     def last_step(self) -> int:
@@ -60,7 +57,7 @@ class Group:
 
         `None` where none has it. The band is NaN where a run is alone.
         """
-        made = mean_and_band([_points(run, metric) for run in self.runs if metric in run.columns])
+        made = mean_and_band([finite_points(*logged_rows(run, metric)) for run in self.runs if metric in run.columns])
         return None if made is None else dict(zip(("step", "mean", "low", "high"), map(_rounded, made), strict=True))
 
 
@@ -170,7 +167,11 @@ class Comparison:
 
 
 def compare_results(results: Sequence[Result], by: str | None = None) -> Comparison:
-    """Compare runs with the first of them; with `by` (`config.lr`), groups of runs that share that setting."""
+    """Compare runs with the first of them; with `by` (`config.lr`), groups of runs that share that setting.
+
+    Runs of one name are named apart, as they are where they are read together.
+    """
+    name_apart(list({id(result.run): result.run for result in results}.values()))
     groups = group_by(results, by) if by else [Group(result.run.run_id, (result,)) for result in results]
     if len(groups) < 2:
         what, got = (f"two values of {by}", "value") if by else ("two runs", "run")
@@ -214,21 +215,6 @@ def _settings(group: Group) -> dict[str, Any]:
                 if value not in values:
                     values.append(value)
     return {name: values[0] if len(values) == 1 else ", ".join(map(shown_value, values)) for name, values in merged.items()}
-
-
-def final_level(run: Run, metric: str) -> float | None:
-    """The median of the last five values of a metric; `None` where it has none, NaN where one of them is not finite."""
-    column = run.columns.get(metric)
-    if column is None:
-        return None
-    values = column.values[column.state == NUMBER][-_LAST_ROWS:]
-    return float(np.median(values)) if len(values) else None
-
-
-def _points(run: Run, metric: str) -> Points:
-    steps, values = logged_rows(run, metric)
-    there = np.isfinite(values)
-    return steps[there].astype(float), values[there]
 
 
 def _rounded(values: npt.NDArray[np.float64]) -> list[float]:

@@ -30,13 +30,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rldk.comparison.aligned import COMPARED, Aligned, FloatArray, align, rolling_mean
+from rldk.comparison.aligned import COMPARED, Aligned, FloatArray, align, final_level, rolling_mean
 from rldk.comparison.unlike import other_units
 from rldk.core.anomaly import Anomaly
 from rldk.detectors.table import BY_TYPE
 from rldk.judge.result import Result
 from rldk.runs.run import Run
-from rldk.runs.table import ABSENT
 
 __all__ = ["CERTAIN", "Divergence", "chance_of", "distances", "divergences", "largest_distance"]
 
@@ -113,16 +112,10 @@ def _of_finding(anomaly: Anomaly, run: Run, other: Run, side: str) -> Divergence
     kind = BY_TYPE.get(anomaly.type)
     names = [name for group in kind.needs for name in group] if kind is not None else []
     metric = next((name for name in names if name in run.columns and name in other.columns), anomaly.type)
-    levels = [_level_at(one, metric, anomaly.step) for one in (run, other)]
+    found = [final_level(one, metric, anomaly.step) for one in (run, other)]
+    levels = [nan if level is None else level for level in found]
     left, right = levels if side == "left" else reversed(levels)
     return Divergence(metric, min(since, anomaly.step), anomaly.step, left, right, inf, _FINDING, anomaly.type, side)
-
-
-def _level_at(run: Run, metric: str, step: int) -> float:
-    """The median of the last five values up to a step; NaN where there is none."""
-    column = run.columns.get(metric)
-    values = np.zeros(0) if column is None else column.values[(column.state != ABSENT) & (run.steps <= step)][-5:]
-    return float(np.median(values)) if len(values) else nan
 
 
 def largest_distance(left: Sequence[Run], right: Sequence[Run]) -> tuple[float, int]:
@@ -213,12 +206,12 @@ def _parting(aligned: Aligned, windows: int, certain: float) -> Divergence | Non
     crossed = next((n for n, one in enumerate(far.tolist()) if chance_of(one, windows) <= certain), None)
     broken = _not_finite(aligned)
     if broken is not None and (crossed is None or broken <= rows[crossed]):
-        return _told(aligned, broken, broken, inf, 1.0)
+        return _divergence_at(aligned, broken, broken, inf, 1.0)
     if crossed is None:
         return None
     last = int(rows[crossed])
     distance = float(far[crossed])
-    return _told(aligned, int(started[crossed]), last, distance, 1.0 - chance_of(distance, windows))
+    return _divergence_at(aligned, int(started[crossed]), last, distance, 1.0 - chance_of(distance, windows))
 
 
 def _rescheduled(aligned: Aligned) -> Divergence | None:
@@ -228,7 +221,7 @@ def _rescheduled(aligned: Aligned) -> Divergence | None:
     with np.errstate(invalid="ignore"):
         apart = np.ptp(both, axis=0) / np.maximum(np.abs(both).max(axis=0), 1e-300)
     first = int((apart > _SAME).argmax())
-    return _told(aligned, first, first, inf, 1.0) if first >= _FIRST_ROWS and apart[first] > _SCHEDULE_APART else None
+    return _divergence_at(aligned, first, first, inf, 1.0) if first >= _FIRST_ROWS and apart[first] > _SCHEDULE_APART else None
 
 
 def _not_finite(aligned: Aligned) -> int | None:
@@ -238,7 +231,7 @@ def _not_finite(aligned: Aligned) -> int | None:
     return int(odd.argmax()) if odd.any() else None
 
 
-def _told(aligned: Aligned, first: int, last: int, distance: float, confidence: float) -> Divergence:
+def _divergence_at(aligned: Aligned, first: int, last: int, distance: float, confidence: float) -> Divergence:
     levels = [float(one[:, first : last + 1].mean()) for one in (aligned.raw_left, aligned.raw_right)]
     steps = aligned.steps
     return Divergence(aligned.metric, int(steps[first]), int(steps[last]), levels[0], levels[1], distance, confidence)

@@ -6,18 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rldk.comparison.aligned import COMPARED
-from rldk.comparison.compare import final_level
+from rldk.comparison.aligned import COMPARED, final_level
 from rldk.comparison.divergence import divergences
 from rldk.comparison.unlike import why_unlike
 from rldk.core.catalog import CATALOG, entry_of, locate, metric_named
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean, short_number
 from rldk.judge.result import Result
-from rldk.judge.verdict import VERDICTS
+from rldk.judge.verdict import VERDICTS, worst_of
 from rldk.runs.run import Run
 
 __all__ = ["Check", "check_run", "metric_name"]
+
+_JUDGED = frozenset(COMPARED) - {"chosen_reward_mean", "rejected_reward_mean"}
+"""What a baseline is compared by: of a pair, its margin and accuracy; either reward alone may move both ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +113,11 @@ def _limit(result: Result, metric: str, limit: float, kind: str) -> Check:
 
 def _against(result: Result, baseline: Sequence[Result]) -> list[Check]:
     """No worse a verdict than the baseline, and no metric that leaves it in the direction of trouble."""
-    worst = min((one.open_verdict for one in baseline), key=VERDICTS.index)
+    worst = worst_of(one.open_verdict for one in baseline)
     own = result.open_verdict
-    as_good = own == worst or VERDICTS.index(own) > VERDICTS.index(worst) or own == "healthy"
+    as_good = VERDICTS.index(own) >= VERDICTS.index(worst)
     checks = [_check(result, "baseline verdict", as_good, f"{own}; the baseline is {worst}")]
-    parted = [one for one in divergences(baseline, [result]) if one.metric in COMPARED]
+    parted = [one for one in divergences(baseline, [result]) if one.metric in _JUDGED]
     bad = [one for one in parted if _is_worse(one.metric, one.left, one.right)]
     if not bad:
         runs = {"this run": [result.run], "the baseline": [one.run for one in baseline]}
@@ -135,6 +137,6 @@ def _is_worse(metric: str, left: float, right: float) -> bool:
     """Whether a metric has moved in the direction of trouble; both directions count where both are, and NaN always does."""
     if right != right:
         return True
-    entry = entry_of(metric.removeprefix("eval_"))
-    trouble = "low" if "reward_mean" in metric else entry.trouble if entry is not None else "none"
+    entry = entry_of(metric)
+    trouble = entry.trouble if entry is not None else "none"
     return trouble == "both" or (trouble == "high" and right > left) or (trouble == "low" and right < left)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CELLS", "Points", "mean_and_band"]
+__all__ = ["CELLS", "Points", "finite_points", "mean_and_band"]
 
 FloatArray = npt.NDArray[np.float64]
 Points = tuple[FloatArray, FloatArray]
 
 CELLS = 96
 """The most points of a curve."""
+
+
+def finite_points(x: npt.NDArray[Any], y: FloatArray) -> Points:
+    """The points of a curve that are finite, in the order of x."""
+    there = np.isfinite(x) & np.isfinite(y)
+    order = np.argsort(x[there], kind="stable")
+    return x[there][order].astype(np.float64), y[there][order]
 
 
 def mean_and_band(

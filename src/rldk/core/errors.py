@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-__all__ = ["LogLockedError", "LogWriteError", "MissingDependencyError", "RLDKError", "ReadError", "UsageError", "require"]
+__all__ = [
+    "LogLockedError", "LogWriteError", "MissingDependencyError", "RLDKError", "ReadError", "UnknownRunError", "UsageError",
+    "require",
+]  # fmt: skip
 
 
 class RLDKError(Exception):
@@ -14,6 +17,12 @@ class RLDKError(Exception):
 
 class UsageError(RLDKError, ValueError):
     """An argument, option or configuration value that cannot be used."""
+
+
+class UnknownRunError(UsageError, KeyError):
+    """A run id that none of the runs has."""
+
+    __str__ = RLDKError.__str__  # a KeyError would show its message in quotes
 
 
 class ReadError(RLDKError):

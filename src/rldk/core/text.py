@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 __all__ = [
-    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "escaped", "in_words", "listed", "near_names",
+    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "escaped", "few", "in_words", "listed", "near_names",
     "sentence", "short_number", "unescaped", "writable",
 ]  # fmt: skip
 
@@ -118,6 +118,11 @@ def ago(seconds: float) -> str:
 def listed(parts: Sequence[str]) -> str:
     """Parts of a sentence in a row: `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def few(parts: Sequence[str], most: int) -> str:
+    """The first few of some parts, and whether there are more: `a, b …`."""
+    return ", ".join(parts[:most]) + (" …" if len(parts) > most else "")
 
 
 _SPOKEN = {"user_limit_exceeded": "limit crossed"}  # a value below a minimum exceeds nothing

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,16 +16,15 @@ from rldk.core.text import clean, escaped, unescaped
 from rldk.ingest.discovery import FoundLog, LogFinder, newest_first
 from rldk.storage.places import lies_within
 
-__all__ = ["Folder", "ListedLog", "Listing", "read_alerts", "read_checkpoints"]
+__all__ = ["Folder", "ListedLog", "Listing", "is_live", "read_alerts"]
 
 _MAX_LOGS = 5_000
 _SEARCH_SECONDS = 0.5  # a page waits for the list: what is not opened by then is left for the next call
 _EVENTS = re.compile(r"(_?events)?\.(jsonl|ndjson)$", re.IGNORECASE)
 _MAX_ALERT_BYTES = 8 << 20
-_MAX_CHECKPOINTS = 2000
 _MAX_ALERTS = 500
-_MAX_LINE = 1 << 16
 _MAX_SKIPPED = 200
+_LIVE_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -122,15 +119,9 @@ class Folder:
         return lies_within(path, [self.path])
 
 
-def read_checkpoints(path: Path | None) -> dict[str, Any]:
-    """The columns and rows of a table of checkpoints; both empty where there is no such file."""
-    if path is None:
-        return {"columns": [], "rows": []}
-    with path.open(newline="", encoding="utf-8", errors="replace") as file:
-        table = csv.reader(line.replace("\0", "") for line in iter(partial(file.readline, _MAX_LINE), ""))
-        columns = [clean(name, 60) for name in next(table, [])][:60]
-        rows = [[clean(cell, 300) for cell in row[: len(columns)]] for row in islice(table, _MAX_CHECKPOINTS)]
-    return {"columns": columns, "rows": [row + [""] * (len(columns) - len(row)) for row in rows]}
+def is_live(age: float, pace: float) -> bool:
+    """Whether a run is still being written: its log changed less than 30 s ago, or less than 20 of its events ago."""
+    return age < max(_LIVE_SECONDS, min(20 * pace, 3600.0))
 
 
 def read_alerts(path: Path | None) -> dict[str, Any]:

@@ -18,9 +18,10 @@ from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from rldk.checkpoints.summary import read_summary
 from rldk.core.errors import ReadError, RLDKError
 from rldk.core.text import clean, escaped, unescaped
-from rldk.dashboard.folder import Folder, read_alerts, read_checkpoints
+from rldk.dashboard.folder import Folder, is_live, read_alerts
 from rldk.dashboard.open_log import OpenLog
 from rldk.dashboard.processes import is_orphan, receive, send
 from rldk.dashboard.shown_run import ShownRun
@@ -28,14 +29,13 @@ from rldk.ingest.discovery import stamp_of
 from rldk.judge.acknowledgements import FILE, acknowledgements_of
 from rldk.present.plots.source import check_axis
 
-__all__ = ["Answering", "RunReader", "main", "serve", "serve_pipes"]
+__all__ = ["Answering", "RunReader", "answer_or_problem", "main", "serve", "serve_pipes"]
 
 logger = logging.getLogger("rldk")
 
 _MAX_OPEN = 8
 _MAX_ACK_BYTES = 1 << 20
 _MAX_ROWS = 200_000
-_LIVE_SECONDS = 30.0
 _IDLE_SECONDS = 0.1
 _NEXT_QUESTION_SECONDS = 0.01  # a page mostly asks several things in a row
 
@@ -52,22 +52,15 @@ class RunReader:
         return any(log.work() for log in sorted(self._open.values(), key=lambda log: -log.asked))
 
     def answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question of a page; a problem is reported in `problem`, never raised."""
+        """The answer to a question of a page."""
         questions: dict[str, Callable[..., dict[str, Any]]] = {
             "list": self.listing, "state": self.state, "points": self.points, "places": self.places, "rows": self.rows,
             "analysis": self.analysis, "samples": self.samples, "checkpoints": self.checkpoints, "alerts": self.alerts,
             "levels": self.levels, "outlook": self.outlook, "compare": self.compare,
         }  # fmt: skip
         nothing = {"files": [], "not_listed": 0, "outside": 0} if name == "list" else {}
-        try:
-            return questions[name](**_unescaped(arguments))
-        except RLDKError as error:
-            return {**nothing, "problem": clean(error, 1000)}
-        except OSError as error:
-            return {**nothing, "problem": f"The file cannot be read: {error.strerror or error}."}
-        except Exception as error:  # a file that nobody thought of: this run is not shown, the others are
-            logger.exception("The dashboard could not answer %s of %s", name, escaped(str(arguments.get("key"))))
-            return {**nothing, "problem": f"It cannot be shown: {type(error).__name__}: {clean(error, 500)}"}
+        what = f"{name} of {escaped(str(arguments.get('key')))}"
+        return {**nothing, **answer_or_problem(lambda: questions[name](**_unescaped(arguments)), what)}
 
     def listing(self) -> dict[str, Any]:
         """The logs of the folder."""
@@ -118,8 +111,8 @@ class RunReader:
             "skipped": clean(log.skipped, 1000),
             "progress": log.progress,
             "age": age,
-            "live": age < max(_LIVE_SECONDS, min(20 * pace, 3600.0)),
-            "finished": self.folder.beside(key, "_final_report.json") is not None,
+            "live": is_live(age, pace),
+            "finished": self.folder.final_report(log.path),
             "restarts": log.restarts,
         }
 
@@ -180,7 +173,8 @@ class RunReader:
 
     def checkpoints(self, key: str) -> dict[str, Any]:
         """The table of checkpoints beside the log."""
-        return read_checkpoints(self.folder.beside(key, "_checkpoint_summary.csv"))
+        path = self.folder.beside(key, "_checkpoint_summary.csv")
+        return {"rows": [] if path is None else read_summary(path)}
 
     def alerts(self, key: str) -> dict[str, Any]:
         """The alerts that the run itself wrote, by its own limits."""
@@ -197,6 +191,19 @@ def _unescaped(arguments: dict[str, Any]) -> dict[str, Any]:
             value = [unescaped(one) if isinstance(one, str) else one for one in value]
         made[name] = value
     return made
+
+
+def answer_or_problem(ask: Callable[[], dict[str, Any]], what: str) -> dict[str, Any]:
+    """The answer to a question of a page; a problem is reported in `problem`, never raised."""
+    try:
+        return ask()
+    except RLDKError as error:
+        return {"problem": clean(error, 1000)}
+    except OSError as error:
+        return {"problem": f"The file cannot be read: {error.strerror or error}."}
+    except Exception as error:  # a file that nobody thought of: this run is not shown, the others are
+        logger.exception("The dashboard could not answer %s", what)
+        return {"problem": f"It cannot be shown: {type(error).__name__}: {clean(error, 500)}"}
 
 
 class Answering(Protocol):

@@ -71,12 +71,7 @@ class ShownRun(FollowedRun):
 
     def attach(self, run: Run) -> None:
         super().attach(run)
-        self.curves, self.rows = GrowingRun(self.run_id, self._dtype), len(run)
-        cells = {}
-        for name, column in run.columns.items():
-            rows = np.flatnonzero(column.state == NUMBER)
-            cells[name] = (rows, column.values[rows])
-        self.curves.extend(run.steps, cells, run.wall_time)
+        self.curves, self.rows = GrowingRun.of(run, self._dtype), len(run)
         self._bound()
 
     def _bound(self) -> None:
@@ -199,10 +194,10 @@ class ShownRun(FollowedRun):
     def table(self, span: tuple[float, float] | None, max_rows: int, axis: str = "step") -> dict[str, Any]:
         """The rows of a range as columns, for export; the first of them if there are too many."""
         steps, along = self.curves.steps, self.curves.along(axis)
-        places = np.flatnonzero(np.ones(len(steps), dtype=bool) if span is None else (along >= span[0]) & (along <= span[1]))
-        kept = places[:max_rows]
+        there = np.ones(len(steps), dtype=bool) if span is None else (along >= span[0]) & (along <= span[1])
+        kept = np.flatnonzero(there)[:max_rows]
         columns: dict[str, FloatArray] = {"step": steps[kept].astype(np.float64), "wall_time": self.curves.times[kept]}
         for name in self.curves.names():
             if name not in DERIVED:
                 columns[name] = self.curves.column(name)[kept]
-        return {"columns": columns, "rows": len(kept), "of": len(places)}
+        return {"columns": columns, "rows": len(kept)}

@@ -15,7 +15,7 @@ from rldk.core.errors import ReadError, RLDKError, UsageError, require
 from rldk.core.files import replacing
 from rldk.fleet.columns import to_columns
 from rldk.fleet.parts import mark_parts, name_rows
-from rldk.fleet.row import index_file, name_of, unread_row
+from rldk.fleet.row import index_file, name_of, unread_row, with_settings
 from rldk.fleet.scan import Engine, choose_jobs, in_processes
 from rldk.fleet.work import Reading
 from rldk.ingest.discovery import candidates, stamp_of
@@ -149,9 +149,7 @@ def _known_rows(path: Path, settings: bytes) -> dict[str, list[dict[str, Any]]]:
         return {}
     found: dict[str, list[dict[str, Any]]] = {}
     for row in table.to_pylist():
-        config = {key[len("config.") :]: row.pop(key) for key in list(row) if key.startswith("config.")}
-        row["config"] = {key: value for key, value in config.items() if value is not None}
-        found.setdefault(row["path"], []).append(row)
+        found.setdefault(row["path"], []).append(with_settings(row))
     return found
 
 

@@ -10,10 +10,11 @@ from itertools import combinations
 from typing import Any
 
 from rldk.core.knobs import KNOBS
-from rldk.core.text import clean, counted, duration, short_number
-from rldk.fleet.rates import chance_of_as_many, wilson_interval
+from rldk.core.text import clean, counted, duration, few, short_number
 from rldk.fleet.row import CONFIG
-from rldk.judge.verdict import VERDICTS
+from rldk.functional.small_samples import chance_of_as_many, wilson_interval
+from rldk.judge.verdict import counts_of
+from rldk.present.verdicts import counts_in_words
 
 __all__ = ["Folded", "Overview", "RiskyConfig", "digest_text", "headline", "overview_of"]
 
@@ -76,14 +77,10 @@ class Overview:
 
 def overview_of(rows: Sequence[Row]) -> Overview:
     """The overview of the runs of an index."""
-    verdicts = {name: count for name in VERDICTS if (count := _count(rows, name))}
+    verdicts = counts_of(row["verdict"] for row in rows)
     lost, seconds = _lost(rows)
     configs, compared = risky_configs(rows)
     return Overview(len(rows), verdicts, lost, seconds, _causes(rows), configs, _folded(rows), compared)
-
-
-def _count(rows: Iterable[Row], verdict: str) -> int:
-    return sum(row["verdict"] == verdict for row in rows)
 
 
 def _lost(rows: Sequence[Row]) -> tuple[float, float]:
@@ -192,7 +189,7 @@ def _folded(rows: Iterable[Row]) -> list[Folded]:
 
 def headline(overview: Overview) -> str:
     """The runs, their verdicts and the compute that was lost, in one sentence."""
-    counts = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in overview.verdicts.items())
+    counts = counts_in_words(overview.verdicts, ", ")
     share = f"{overview.lost:.1%}" if overview.lost >= 0.001 else "less than 0.1%"
     what = f"{duration(overview.lost_seconds)} of training ({share})" if overview.lost_seconds else f"{share} of the compute"
     lost = f"; {what} came after the first critical" if overview.lost else ""
@@ -206,7 +203,7 @@ def digest_text(overview: Overview, most: int = 5) -> str:
         others = f"{one.failed_others} of {one.others} otherwise"
         lines.append(f"· {clean(one.condition)}: {one.failed} of {one.runs} critical, {others}")
     for incident in overview.incidents[:most]:
-        names = ", ".join(clean(name, 60) for name in incident.names[:3]) + (" …" if len(incident.names) > 3 else "")
+        names = few([clean(name, 60) for name in incident.names], 3)
         lines.append(f"· {incident.verdict}: {incident.title}, {counted(len(incident.names), 'run')} ({names})")
     hidden = len(overview.incidents) - most
     return "\n".join([*lines, f"· and {counted(hidden, 'more incident')}"] if hidden > 0 else lines)

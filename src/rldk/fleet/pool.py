@@ -134,7 +134,7 @@ class _Pool(Generic[Task, Answer]):
         code = worker.process.exitcode or 0
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         if not worker.ready:
-            raise RLDKError(f"A worker process ended before it had begun ({how}): use --jobs 1.")
+            raise RLDKError(f"A worker process ended while it was starting ({how}): use --jobs 1.")
         number, task = worker.tasks.popleft()
         self.waiting.extendleft(reversed(worker.tasks))
         self.failures[number] = self.failures.get(number, 0) + 1
@@ -142,7 +142,7 @@ class _Pool(Generic[Task, Answer]):
             self.waiting.append((number, task))
             return
         memory = "; it may need more memory than there is" if code == -signal.SIGKILL else ""
-        yield number, WorkError(f"was given up: the process that read it died {ATTEMPTS} times ({how}{memory})")
+        yield number, WorkError(f"could not be judged: the process that read it died {ATTEMPTS} times ({how}{memory})")
 
     def close(self) -> None:
         for worker in self.workers:

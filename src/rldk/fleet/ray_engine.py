@@ -52,4 +52,4 @@ def _answer(ray: Any, reference: Any) -> Any | RLDKError:
         if type(error).__name__ not in _ERRORS and not isinstance(error, ray.exceptions.RayError):
             raise
         said = str(error).strip().split("\n")[0][:200]
-        return WorkError(f"was given up: its worker on the cluster died {ATTEMPTS} times ({type(error).__name__}: {said})")
+        return WorkError(f"could not be judged: its worker on the cluster died {ATTEMPTS} times ({type(error).__name__}: {said})")

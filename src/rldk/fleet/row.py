@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from rldk.fleet.work import Reading, on_this_machine
 from rldk.ingest.read import LogFile, read_log
 from rldk.judge.result import Result
 from rldk.judge.results import judge_report
+from rldk.present.plots.source import is_date
 from rldk.runs.run import Run
-from rldk.runs.table import NUMBER
 from rldk.storage.places import folder_of, shown
 
-__all__ = ["CONFIG", "CURVES", "REWARDS", "SPARKLINE_CELLS", "index_file", "name_of", "path_of", "row_of", "unread_row"]
+__all__ = [
+    "CONFIG", "CURVES", "REWARDS", "SPARKLINE_CELLS", "index_file", "name_of", "path_of", "reward_metric", "row_of",
+    "settings_in", "unread_row", "with_settings",
+]  # fmt: skip
 
 CONFIG = "config."
 """What the columns of the configuration begin with."""
@@ -32,10 +36,27 @@ REWARDS = ("reward_mean", "preference_accuracy", "preference_margin", "eval_rewa
 """What stands for the reward in a table of runs: the first of these that a run has."""
 
 
+def reward_metric(names: Container[str]) -> str | None:
+    """What stands for the reward of a run with these metrics."""
+    return next((name for name in REWARDS if name in names), None)
+
+
 def index_file(reading: Reading, log: LogFile) -> list[dict[str, Any]]:
     """Read and judge one file; a row for each of its runs."""
     report = read_log(on_this_machine(log), reading.adapter_hint, reading.field_map)
     return [row_of(result, number) for number, result in enumerate(judge_report(report, reading.config))]
+
+
+def settings_in(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run, as a row that was just made or one from an index has them."""
+    if "config" in row:
+        return dict(row["config"])
+    return {name.removeprefix(CONFIG): value for name, value in row.items() if name.startswith(CONFIG) and value is not None}
+
+
+def with_settings(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of an index, with its settings under `config`, as a row that was just made has them."""
+    return {**{name: value for name, value in row.items() if not name.startswith(CONFIG)}, "config": settings_in(row)}
 
 
 def unread_row(path: Path, reason: str) -> dict[str, Any]:
@@ -58,7 +79,7 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
     """The row of a judged run, the `number`-th of its file."""
     run, worst, coverage = result.run, result.worst, result.coverage
     stop = result.would_stop
-    reward = next((name for name in REWARDS if name in run.columns), None)
+    reward = reward_metric(run.columns)
     return {
         "path": name_of(run.path),
         "number": number,
@@ -73,8 +94,8 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
         "first_step": int(run.steps[0]) if len(run) else None,
         "last_step": int(run.steps[-1]) if len(run) else None,
         **_times(run),
-        "reward": _last(run, reward),
-        "kl": _last(run, "kl_mean"),
+        "reward": run.last(reward) if reward else None,
+        "kl": run.last("kl_mean"),
         "reward_metric": reward,
         "reward_curve": _curve(run, reward),
         **{f"{name}_curve": _curve(run, metric) for name, metric in CURVES.items()},
@@ -85,7 +106,7 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
         "onset_step": worst.step if worst else None,
         "last_good_step": worst.last_good_step if worst else None,
         "recovered_step": worst.recovered_step if worst else None,
-        "lost_share": 0.0 if stop is None or not len(run) else 1.0 - (stop["index"] + 1) / len(run),
+        "lost_share": 0.0 if stop is None or not len(run) else run.share_after(stop["index"]),
         "coverage": coverage.level,
         "checks_active": coverage.active,
         "checks_total": coverage.total,
@@ -102,17 +123,8 @@ def _times(run: Run) -> dict[str, float | None]:
     if not len(known):
         return {"started": None, "ended": None, "seconds": None}
     first, last = float(known.min()), float(known.max())
-    absolute = first > 1e8  # some logs count from 0
-    return {"started": first if absolute else None, "ended": last if absolute else None, "seconds": last - first}
-
-
-def _last(run: Run, name: str | None) -> float | None:
-    """The last number that was logged of a metric."""
-    column = run.columns.get(name) if name else None
-    if column is None:
-        return None
-    there = column.values[(column.state == NUMBER) & np.isfinite(column.values)]
-    return float(there[-1]) if len(there) else None
+    dated = is_date(first)
+    return {"started": first if dated else None, "ended": last if dated else None, "seconds": last - first}
 
 
 def _curve(run: Run, name: str | None) -> list[float | None]:

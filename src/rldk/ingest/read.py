@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rldk.core.catalog import CATALOG, check_field_map
 from rldk.core.errors import MissingDependencyError, ReadError, RLDKError
+from rldk.core.text import few
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.choose import adapter_named, choose
 from rldk.ingest.discovery import OnSkipped, candidates
@@ -102,7 +103,7 @@ def ingest_runs(source: PathsLike, adapter_hint: str | None = None, field_map: M
             logger.warning(
                 "%s: unknown schema, read by the flexible adapter. Unrecognised keys: %s; map them with "
                 "--field-map KEY=METRIC or field_map={...} (`rldk catalog` lists the metrics).",
-                report.path, ", ".join(unmapped[:8]) + (" …" if len(unmapped) > 8 else ""),
+                report.path, few(unmapped, 8),
             )  # fmt: skip
     return result.frame()
 

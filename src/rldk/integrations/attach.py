@@ -17,7 +17,7 @@ _log = logging.getLogger("rldk")
 TARGETS: dict[str, tuple[str, str]] = {
     "wandb": ("wandb", "wandb"),
     "mlflow": ("mlflow", "mlflow-skinny"),
-    "tensorboard": ("tensorboard", "tensorboard"),
+    "tensorboard": ("tensorboard|tensorboardX", "tensorboard"),
     "trackio": ("trackio", "trackio"),
     "verl": ("verl", "verl"),
     "skyrl": ("skyrl", "skyrl"),
@@ -28,7 +28,10 @@ TARGETS: dict[str, tuple[str, str]] = {
     "nemo_rl": ("nemo_rl", "git+https://github.com/NVIDIA-NeMo/RL"),
     "prime_rl": ("prime_rl", "git+https://github.com/PrimeIntellect-ai/prime-rl"),
 }
-"""What can be attached to: the package it needs, and how pip installs that. Its hooks are in the module of the same name."""
+"""What can be attached to: the package it needs (of `a|b` one is enough), and how pip installs that.
+
+Its hooks are in the module of the same name.
+"""
 
 _attached: dict[str, Attachment] = {}
 

@@ -174,10 +174,14 @@ def _restore(owner: Any, method: str, wrapper: Any, original: Any) -> None:
 
 
 def need(package: str, pip: str, purpose: str) -> None:
-    """Raise with the command to run if a package is not installed; nothing is imported."""
+    """Raise with the command to run if a package (of `a|b`, both) is not installed; nothing is imported."""
+    names = package.split("|")
+    if not any(map(_is_installed, names)):
+        raise MissingDependencyError(f"{purpose} needs {' or '.join(names)}: pip install {pip}")
+
+
+def _is_installed(package: str) -> bool:
     try:
-        found = importlib.util.find_spec(package) is not None
+        return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
-        found = False
-    if not found:
-        raise MissingDependencyError(f"{purpose} needs {package}: pip install {pip}")
+        return False

@@ -19,12 +19,13 @@ WHOLE_ROWS = False
 def hooks() -> list[Hook]:
     """`SummaryWriter.add_scalar` and `add_scalars` of the packages that are installed."""
     found = []
-    if find_spec("torch") is not None:
+    if find_spec("torch") is not None and find_spec("tensorboard") is not None:
         found += _of("torch.utils.tensorboard.writer")
     if find_spec("tensorboardX") is not None:
         found += _of("tensorboardX.writer")
     if not found:
-        raise MissingDependencyError('rldk.attach("tensorboard") needs torch or tensorboardX: pip install tensorboardX')
+        needed = "torch with tensorboard, or tensorboardX"
+        raise MissingDependencyError(f'rldk.attach("tensorboard") needs {needed}: pip install tensorboardX')
     return found
 
 

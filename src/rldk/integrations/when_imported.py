@@ -20,12 +20,13 @@ __all__ = ["attach_when_imported", "options_from_environment"]
 _log = logging.getLogger("rldk")
 _OPTIONS = {"RLDK_OUTPUT_DIR": "output_dir", "RLDK_RUN_ID": "run_id", "RLDK_STOP_ON": "stop_on"}
 _LOGGERS = {
-    "wandb": "wandb.sdk.wandb_run", "mlflow": "mlflow.tracking.client", "tensorboard": "torch.utils.tensorboard.writer",
-    "trackio": "trackio.run", "verl": "verl.utils.tracking", "skyrl": "skyrl.train.utils.tracking",
-    "openrlhf": "openrlhf.utils.logging_utils", "areal": "areal.utils.stats_logger", "tinker": "tinker_cookbook.utils.ml_log",
-    "art": "art.model", "nemo_rl": "nemo_rl.utils.logger", "prime_rl": "prime_rl.monitors.base",
+    "wandb": "wandb.sdk.wandb_run", "mlflow": "mlflow.tracking.client",
+    "tensorboard": "torch.utils.tensorboard.writer tensorboardX.writer", "trackio": "trackio.run", "verl": "verl.utils.tracking",
+    "skyrl": "skyrl.train.utils.tracking", "openrlhf": "openrlhf.utils.logging_utils", "areal": "areal.utils.stats_logger",
+    "tinker": "tinker_cookbook.utils.ml_log", "art": "art.model", "nemo_rl": "nemo_rl.utils.logger",
+    "prime_rl": "prime_rl.monitors.base",
 }  # fmt: skip
-"""The module after whose import the hooks can be set."""
+"""The module after whose import the hooks can be set, or several of which one is enough."""
 
 
 def options_from_environment() -> dict[str, Any]:
@@ -38,11 +39,15 @@ def attach_when_imported(name: str, **options: Any) -> None:
     if name not in TARGETS:
         raise UsageError(f"Expected one of {sorted(TARGETS)}, got {name!r}.")
     given = {**options_from_environment(), **options}
-    module = _LOGGERS[name]
-    if module in sys.modules and not getattr(getattr(sys.modules[module], "__spec__", None), "_initializing", False):
+    modules = _LOGGERS[name].split()
+    if any(map(_is_imported, modules)):
         _attach(name, given)
     else:
-        sys.meta_path.insert(0, _AfterImport(module, lambda: _attach(name, given)))
+        sys.meta_path.insert(0, _AfterImport(modules, lambda: _attach(name, given)))
+
+
+def _is_imported(module: str) -> bool:
+    return module in sys.modules and not getattr(getattr(sys.modules[module], "__spec__", None), "_initializing", False)
 
 
 def _attach(name: str, options: dict[str, Any]) -> None:
@@ -53,15 +58,15 @@ def _attach(name: str, options: dict[str, Any]) -> None:
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Finds one module as usual, and calls back when it has been executed."""
+    """Finds the first of some modules that is imported as usual, and calls back when it has been executed."""
 
-    def __init__(self, module: str, call: Callable[[], None]) -> None:
-        self._module, self._call, self._searching = module, call, False
+    def __init__(self, modules: Sequence[str], call: Callable[[], None]) -> None:
+        self._modules, self._call, self._searching = modules, call, False
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != self._module or self._searching:
+        if name not in self._modules or self._searching:
             return None
         self._searching = True
         try:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rldk.core.catalog import CATALOG, metric_named
 from rldk.core.errors import UsageError
 from rldk.core.run_config import SCAN_KEYS
-from rldk.core.text import did_you_mean
+from rldk.core.text import did_you_mean, few
 from rldk.detectors.base import SENSITIVITIES, Detector
 from rldk.detectors.run.user_limit import KL_UNITS, UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
@@ -184,4 +184,4 @@ def _near(name: str, known: Any) -> str:
     names = list(known)
     if near := did_you_mean(name, names, 2):
         return f".{near}"
-    return f". Known are {', '.join(names[:8])}" + (" …" if len(names) > 8 else ".")
+    return f". Known are {few(names, 8)}{'' if len(names) > 8 else '.'}"

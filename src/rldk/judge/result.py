@@ -16,7 +16,7 @@ from rldk.judge.incidents.advice import Setup
 from rldk.judge.incidents.incident import Incident, group_incidents, worst_incident
 from rldk.judge.scores.alarms import alarm
 from rldk.judge.scores.named_scores import named_scores
-from rldk.judge.verdict import state_of, status_of, verdict_of
+from rldk.judge.verdict import state_of, status_of, verdict_of, worst_of
 from rldk.runs.run import Run
 from rldk.storage.places import shown
 
@@ -79,8 +79,7 @@ class Result:
         """The verdict without the findings that were acknowledged: what makes a command fail."""
         if not self.acknowledged or self.verdict not in SEVERITIES:
             return self.verdict
-        left = {one.severity for one in self.anomalies if not is_acknowledged(one, self.acknowledged)}
-        return next((severity for severity in reversed(SEVERITIES) if severity in left), "healthy")
+        return worst_of(one.severity for one in self.anomalies if not is_acknowledged(one, self.acknowledged))
 
     def acknowledgement_of(self, incident: Incident) -> Acknowledgement | None:
         """The acknowledgement of an incident, if every anomaly in it is acknowledged."""

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.errors import ReadError, UsageError
-from rldk.core.text import counted, did_you_mean
+from rldk.core.text import counted
 from rldk.ingest.paths import PathsLike
 from rldk.ingest.read import FileProgress, FileReport, Ingested, read_runs, reason_for, unexpected
 from rldk.judge.config import ScanConfig
@@ -18,9 +18,9 @@ from rldk.judge.coverage import CheckCoverage
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.result import Result
 from rldk.judge.scan import judge_run
-from rldk.judge.verdict import VERDICTS
+from rldk.judge.verdict import counts_of, ranking
 from rldk.log.problems import LineProblems
-from rldk.runs.run import Run
+from rldk.runs.run import Run, unknown_run
 from rldk.storage.places import shown, shown_in
 
 __all__ = ["Results", "judge_paths", "judge_report", "judge_runs"]
@@ -49,8 +49,7 @@ class Results(Sequence[Result]):
         for result in self.results:
             if result.run.run_id == which:
                 return result
-        names = [result.run.run_id for result in self.results]
-        raise KeyError(f"No run {which!r}.{did_you_mean(which, names) or ' There is ' + ', '.join(names[:8])}")
+        raise unknown_run(which, [result.run.run_id for result in self.results])
 
     def __len__(self) -> int:
         return len(self.results)
@@ -63,7 +62,7 @@ class Results(Sequence[Result]):
         """The result of the run with the worst verdict, and of those the one with most anomalies."""
         if not self.results:
             raise UsageError("No run was judged.")
-        return min(self.results, key=lambda result: (VERDICTS.index(result.verdict), -len(result.anomalies)))
+        return min(self.results, key=lambda result: ranking(result.verdict, len(result.anomalies)))
 
     @property
     def verdict(self) -> str:
@@ -91,8 +90,7 @@ class Results(Sequence[Result]):
 
     def counts(self) -> dict[str, int]:
         """How many runs have each verdict, the worst first; verdicts that no run has are left out."""
-        found = self.verdicts
-        return {verdict: found.count(verdict) for verdict in VERDICTS if verdict in found}
+        return counts_of(self.verdicts)
 
     def not_judged(self) -> list[dict[str, Any]]:
         """What was not judged, as the JSON of the commands has it."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from math import nan
 
 from rldk.core.anomaly import Anomaly
@@ -11,7 +12,7 @@ from rldk.core.text import counted
 from rldk.judge.coverage import CheckCoverage
 from rldk.judge.engine import Engine
 
-__all__ = ["DEGRADED", "VERDICTS", "state_of", "status_of", "verdict_of"]
+__all__ = ["DEGRADED", "VERDICTS", "counts_of", "ranking", "state_of", "status_of", "verdict_of", "worst_of"]
 
 VERDICTS = ("critical", "warning", "no_data", "healthy")
 """All verdicts, the worst first."""
@@ -21,12 +22,28 @@ _JUDGED = frozenset({"kl", "reward", "advantage", "value", "preference"})
 _ENOUGH_EVENTS = 10
 
 
+def worst_of(verdicts: Iterable[str], default: str = "healthy") -> str:
+    """The worst of some verdicts or severities."""
+    return min(verdicts, key=VERDICTS.index, default=default)
+
+
+def ranking(verdict: str, anomalies: int) -> tuple[int, int]:
+    """The key by which runs are sorted: the worst verdict first, and of one verdict the run with most anomalies."""
+    return VERDICTS.index(verdict), -anomalies
+
+
+def counts_of(verdicts: Iterable[str]) -> dict[str, int]:
+    """How many there are of each verdict, the worst first; those that do not occur are left out."""
+    found = Counter(verdicts)
+    return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
+
+
 def verdict_of(engine: Engine, anomalies: Sequence[Anomaly], coverage: CheckCoverage) -> tuple[str, str]:
     """The worst that was found over the whole run, and why; `no_data` where there was nothing to judge by, never `healthy`."""
-    for severity in ("critical", "warning"):
+    severity = worst_of((anomaly.severity for anomaly in anomalies), "")
+    if severity:
         count = sum(anomaly.severity == severity for anomaly in anomalies)
-        if count:
-            return severity, f"{count} {severity} {'anomaly' if count == 1 else 'anomalies'}{_over(engine, anomalies)}"
+        return severity, f"{count} {severity} {'anomaly' if count == 1 else 'anomalies'}{_over(engine, anomalies)}"
     if engine.events < _ENOUGH_EVENTS:
         return "no_data", f"only {counted(engine.events, 'event')}: too few to judge"
     if not _has_evidence(engine):
@@ -55,11 +72,8 @@ def _has_evidence(engine: Engine) -> bool:
 
 def state_of(verdict: str, anomalies: Sequence[Anomaly]) -> str:
     """How the run stands now: the worst that stands, `recovered` where all that was found is over, else the verdict."""
-    standing = {anomaly.severity for anomaly in anomalies if anomaly.cleared_index is None}
-    for severity in ("critical", "warning"):
-        if severity in standing:
-            return severity
-    return "recovered" if anomalies else verdict
+    standing = (anomaly.severity for anomaly in anomalies if anomaly.cleared_index is None)
+    return worst_of(standing, "recovered" if anomalies else verdict)
 
 
 def status_of(verdict: str, overall_health: float = nan) -> str:

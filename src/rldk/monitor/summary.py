@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rldk.core.files import strict
+from rldk.core.text import few
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
@@ -35,13 +36,9 @@ def coverage_line(coverage: Mapping[str, Any]) -> str:
         missing.setdefault(row["missing"][0].split("|")[0], []).append(row["detector"])
     if missing:
         named = sorted(missing.items(), key=lambda pair: -len(pair[1]))
-        shown = ", ".join(f"{metric} ({_few(names)})" for metric, names in named[:_SHOWN])
+        shown = ", ".join(f"{metric} ({few(names, 2)})" for metric, names in named[:_SHOWN])
         more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
         line += f"; inactive, since it is not logged: {shown}{more}"
     if coverage["failed"]:
         line += f"; disabled after a failure: {', '.join(coverage['failed'])}"
     return line
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:2]) + (" …" if names[2:] else "")

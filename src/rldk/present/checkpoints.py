@@ -7,10 +7,12 @@ from math import nan
 import numpy as np
 
 from rldk.core.jsonio import to_number
+from rldk.core.text import clean, short_number
+from rldk.present.html import badge
 from rldk.present.plots.panel import Curve, Panel
 from rldk.present.plots.source import Source
 
-__all__ = ["SHOWN", "checkpoint_panel"]
+__all__ = ["NAMES", "SHOWN", "checkpoint_panel", "shown_cell"]
 
 SHOWN = {
     "checkpoint": "checkpoint",
@@ -26,6 +28,18 @@ SHOWN = {
     "problems": "problems",
 }
 """The columns of the summary that are shown first, with their headings."""
+
+
+NAMES = frozenset({"checkpoint", "kind", "most_moved_layer", "weakest_gradient_layer", "strongest_gradient_layer"})
+"""The columns whose cells are names, even where they look like numbers."""
+
+
+def shown_cell(name: str, value: str) -> str:
+    """A cell of the summary as a table shows it."""
+    if name == "verdict":
+        return badge(value)
+    number = None if name in NAMES else to_number(value)
+    return clean(value) if number is None else short_number(number)
 
 
 def checkpoint_panel(rows: list[dict[str, str]], source: Source) -> Panel | None:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from math import isnan
-from typing import Any
 
 from markupsafe import Markup
 
 from rldk.comparison.compare import Comparison
+from rldk.comparison.grouping import shown_value
 from rldk.core.text import clean, short_number
 from rldk.present.html import Table, badge, part, text
 from rldk.present.notebook import framed
 
-__all__ = ["comparison_html", "comparison_pieces", "ends_rows", "level_words", "settings_rows", "value_words"]
-
-
-def value_words(value: Any) -> str:
-    """A setting's value; a dash where it is not known."""
-    return short_number(value) if isinstance(value, float) else "–" if value is None else clean(value, 60)
+__all__ = ["comparison_html", "comparison_pieces", "ends_rows", "level_words", "settings_rows"]
 
 
 def level_words(level: tuple[float, float] | None) -> str:
@@ -30,7 +25,7 @@ def level_words(level: tuple[float, float] | None) -> str:
 
 def settings_rows(found: Comparison) -> list[list[str]]:
     """A row for each setting that differs."""
-    return [[clean(one.name, 60), *map(value_words, one.values)] for one in found.settings]
+    return [[clean(one.name, 60), *(clean(shown_value(value), 60) for value in one.values)] for one in found.settings]
 
 
 def ends_rows(found: Comparison) -> list[list[str]]:

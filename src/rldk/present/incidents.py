@@ -92,6 +92,17 @@ def in_brief(incident: Incident) -> str:
     return f"{head}; last good step: {last_good(incident)}. What to do: {advice}"
 
 
+def cause_line(worst: Incident | None, reason: str) -> str:
+    """What a run is listed with: the title of its worst incident and its step, else the reason of its verdict."""
+    return reason if worst is None else f"{worst.title} (step {worst.step})"
+
+
+def how_it_ended(run_id: str, events: int, result: Result) -> str:
+    """A line about a run at its end: verdict, reason, and its worst incident."""
+    line = f"{clean(run_id, 60)}: {result.verdict} after {events} events: {clean(result.reason)}."
+    return f"{line} {in_brief(result.worst)}" if result.worst else line
+
+
 def may_also_be(incident: Incident) -> str:
     """The other causes that would explain it, the most likely first; empty without any."""
     return "; ".join(TITLES.get(rival, in_words(rival)) for rival in incident.rivals)

@@ -8,7 +8,7 @@ from rldk.core.text import counted, short_number
 from rldk.judge.result import Result
 from rldk.judge.results import Results
 from rldk.present.html import asset, badge, part, text
-from rldk.present.incidents import accepted
+from rldk.present.incidents import accepted, cause_line
 from rldk.present.palette import DARK, LIGHT
 from rldk.present.verdicts import MAIN_SCORES, SHORT_SCORES, ranking
 
@@ -47,8 +47,7 @@ def results_html(results: Results) -> Markup:
         return result_html(results[0])
     rows = Markup("")
     for result in sorted(results, key=lambda one: ranking(one.verdict, len(one.anomalies))):
-        worst = result.worst
-        said = result.reason if worst is None else f"{worst.title} (step {worst.step})"
+        said = cause_line(result.worst, result.reason)
         rows += Markup("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>").format(
             badge(result.verdict), text(result.run.run_id, 80), result.engine.events, text(said)
         )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from rldk.judge.scores.formulas import MAIN_SCORES
-from rldk.judge.verdict import VERDICTS
+from collections.abc import Mapping
 
-__all__ = ["MAIN_SCORES", "SHORT_SCORES", "STYLES", "VERDICTS", "at_worst", "ranking", "verdict_words"]
+from rldk.judge.scores.formulas import MAIN_SCORES
+from rldk.judge.verdict import VERDICTS, ranking
+
+__all__ = ["MAIN_SCORES", "SHORT_SCORES", "STYLES", "VERDICTS", "at_worst", "counts_in_words", "ranking", "verdict_words"]
 
 STYLES = {"critical": "bold red", "warning": "yellow", "healthy": "green", "no_data": "dim"}
 """The style of a verdict or a severity in a terminal; a page has the class of the same name, and `Palette` the colours."""
@@ -23,9 +25,9 @@ def verdict_words(verdict: str) -> str:
     return verdict.replace("_", " ")
 
 
-def ranking(verdict: str, anomalies: int) -> tuple[int, int]:
-    """The key by which runs are sorted: the worst verdict first, and of one verdict the run with most anomalies."""
-    return VERDICTS.index(verdict), -anomalies
+def counts_in_words(counts: Mapping[str, int], between: str = " · ") -> str:
+    """How many runs have each verdict, the worst first: `2 critical · 1 no data`."""
+    return between.join(f"{counts[verdict]:,} {verdict_words(verdict)}" for verdict in VERDICTS if counts.get(verdict))
 
 
 def at_worst(score: float, worst: float | None) -> str:

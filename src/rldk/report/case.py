@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rldk.comparison.grouping import shown_value
 from rldk.core.catalog import entry_of
-from rldk.core.text import counted, duration, short_number
+from rldk.core.text import counted, duration, few, short_number
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.outlook import outlook
 from rldk.judge.result import Result
@@ -17,7 +18,6 @@ from rldk.present.plots.build import finish, other_panels, panels_of
 from rldk.present.plots.panel import Panel
 from rldk.present.plots.source import RunSource
 from rldk.report.checkpoints import checkpoint_rows
-from rldk.runs.columns import NUMBER
 
 __all__ = ["BUCKETS", "Case", "Passed"]
 
@@ -37,7 +37,6 @@ class Case:
 
     judgement: Result
     kl_target: float | None = None
-    buckets: int = BUCKETS
     axis: str = "step"
     source: RunSource = field(init=False)
     panels: list[Panel] = field(init=False)
@@ -47,8 +46,8 @@ class Case:
         run = self.judgement.run
         self.source = RunSource(run, self.axis)
         marks = marks_of(self.judgement.incidents)
-        self.panels = panels_of(self.source, buckets=self.buckets, marks=marks, kl_target=self.kl_target)
-        self.panels += other_panels(self.source, buckets=self.buckets, marks=marks)
+        self.panels = panels_of(self.source, buckets=BUCKETS, marks=marks, kl_target=self.kl_target)
+        self.panels += other_panels(self.source, buckets=BUCKETS, marks=marks)
         self.checkpoints = checkpoint_rows(run)
         moved = checkpoint_panel(self.checkpoints, self.source)
         if moved is not None:
@@ -81,11 +80,12 @@ class Case:
         for name, column in run.labels.items():
             texts = list(dict.fromkeys(cell for cell in column.cells() if cell is not None))
             if texts and name not in ("alerts", "notes", "phase", "samples", "tokens_in", "tokens_out"):
-                found.append((name.replace("_", " "), ", ".join(map(_plain, texts[:3])) + (" …" if len(texts) > 3 else "")))
-        for name, column in run.columns.items():
+                found.append((name.replace("_", " "), few([shown_value(cell) for cell in texts], 3)))
+        for name in run.columns:
             entry = entry_of(name)
             if name in _SETTINGS or (entry is not None and entry.group == "settings" and name not in ("global_step", "epoch")):
-                values = column.values[(column.state == NUMBER) & np.isfinite(column.values)]
+                values = run.numbers(name)
+                values = values[np.isfinite(values)]
                 if len(values):
                     same = values.min() == values.max()
                     first, last = short_number(float(values[0])), short_number(float(values[-1]))
@@ -107,12 +107,4 @@ class Case:
 
     def last(self, name: str) -> float | None:
         """The last finite value of a metric."""
-        column = self.judgement.run.columns.get(name)
-        if column is None:
-            return None
-        values = column.values[np.isfinite(column.values) & (column.state == NUMBER)]
-        return float(values[-1]) if len(values) else None
-
-
-def _plain(cell: float | str) -> str:
-    return short_number(cell) if isinstance(cell, float) else cell
+        return self.judgement.run.last(name)

@@ -6,6 +6,7 @@ import csv
 import re
 from pathlib import Path
 
+from rldk.checkpoints.summary import read_summary
 from rldk.runs.run import Run
 
 __all__ = ["checkpoint_rows"]
@@ -19,9 +20,7 @@ def checkpoint_rows(run: Run) -> list[dict[str, str]]:
     for path in _candidates(run):
         try:
             if path.is_file() and path.stat().st_size <= _MAX_BYTES:
-                with path.open(newline="", encoding="utf-8", errors="replace") as file:
-                    rows = [{str(key): str(value or "") for key, value in row.items()} for row in csv.DictReader(file)]
-                return [row for row in rows if row.get("step") or row.get("checkpoint")][:_MAX_ROWS]
+                return [row for row in read_summary(path) if row.get("step") or row.get("checkpoint")][:_MAX_ROWS]
         except (OSError, ValueError, csv.Error):
             continue
     return []

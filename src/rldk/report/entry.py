@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from rldk.fleet.row import CONFIG, CURVES, row_of
+from rldk.fleet.row import CURVES, row_of
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import Source, Span
-from rldk.present.verdicts import VERDICTS
+from rldk.present.verdicts import VERDICTS, ranking
 from rldk.report.case import Case
 
-__all__ = ["Entry", "Row", "entries_of", "rank", "settings_in"]
+__all__ = ["Entry", "Row", "entries_of", "rank"]
 
 Row = Mapping[str, Any]
 
@@ -23,14 +23,7 @@ Row = Mapping[str, Any]
 def rank(row: Row) -> tuple[int, int, float, str]:
     """The key by which runs are sorted, the worst first: by verdict, by how many kinds of anomalies they have, by health."""
     health = row.get("health")
-    return VERDICTS.index(row["verdict"]), -len(row.get("anomalies") or ()), 1.0 if health is None else health, row["name"] or ""
-
-
-def settings_in(row: Row) -> dict[str, Any]:
-    """The settings of a run, as a row that was just made or one from an index has them."""
-    if "config" in row:
-        return dict(row["config"])
-    return {name.removeprefix(CONFIG): value for name, value in row.items() if name.startswith(CONFIG) and value is not None}
+    return *ranking(row["verdict"], len(row.get("anomalies") or ())), 1.0 if health is None else health, row["name"] or ""
 
 
 class ThinSource:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rldk.core.text import clean, counted, in_words, sentence, short_number
+from rldk.judge.verdict import worst_of
 from rldk.present.html import TICKS
 from rldk.present.incidents import accepted, last_good, may_also_be, recovered
-from rldk.present.verdicts import MAIN_SCORES, VERDICTS, verdict_words
+from rldk.present.verdicts import MAIN_SCORES, counts_in_words, verdict_words
 from rldk.report.case import Case, Passed
 from rldk.report.entry import Row
 
@@ -26,15 +28,16 @@ def markdown(
     if not cases:
         lines = ["## rldk: no run could be read", ""]
         return "\n".join([*lines, *(f"- {_code(path)}: {_words(reason)}" for path, reason in passed_over[:20])]) + "\n"
-    worst = min(cases, key=lambda case: VERDICTS.index(case.judgement.verdict))
-    lines = [f"## rldk: {verdict_words(worst.judgement.verdict)}", "", *_table(cases)]
+    worst = worst_of(case.judgement.verdict for case in cases)
+    lines = [f"## rldk: {verdict_words(worst)}", "", *_table(cases)]
     for case in cases:
         lines += _incidents(case, named=len(cases) > 1)
         lines += _coverage(case, named=len(cases) > 1)
     if others:
-        lines += ["", f"And {counted(len(others), 'more run')}: {_counts(others)}."]
+        counts = counts_in_words(Counter(row["verdict"] for row in others), ", ")
+        lines += ["", f"And {counted(len(others), 'more run')}: {counts}."]
     if not any(case.judgement.incidents for case in cases):
-        lines += ["", "Nothing found." if worst.judgement.verdict == "healthy" else "There is too little to judge by."]
+        lines += ["", "Nothing found." if worst == "healthy" else "There is too little to judge by."]
     for path, reason in passed_over[:20]:
         lines += ["", f"Not judged: {_code(path)}: {_words(reason)}"]
     lines += ["", *(f"![{_words(path.rpartition('/')[2].removesuffix('.png'))}]({_link(path)})" for path in pictures)]
@@ -71,11 +74,6 @@ def _incidents(case: Case, named: bool) -> list[str]:
         if found.rivals:
             lines.append(f"It may also be: {may_also_be(found)}.")
     return lines
-
-
-def _counts(rows: Sequence[Row]) -> str:
-    verdicts = [row["verdict"] for row in rows]
-    return ", ".join(f"{verdicts.count(name)} {verdict_words(name)}" for name in VERDICTS if name in verdicts)
 
 
 def _coverage(case: Case, named: bool) -> list[str]:

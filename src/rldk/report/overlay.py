@@ -10,12 +10,14 @@ from rldk.comparison.grouping import ALL_SETTINGS, differing_settings, group_nam
 from rldk.core.errors import UsageError
 from rldk.core.jsonio import to_number
 from rldk.core.text import did_you_mean
+from rldk.fleet.row import settings_in
 from rldk.present.plots.build import panels_of
 from rldk.present.plots.common_axis import Beginning, differ_in_length, long_runs
 from rldk.present.plots.groups import group_panels
 from rldk.present.plots.panel import Curve, Panel
 from rldk.present.plots.source import Source
-from rldk.report.entry import Entry, settings_in
+from rldk.present.plots.standard import MAIN_PANELS
+from rldk.report.entry import Entry
 
 __all__ = ["SHOWN_FIRST", "Overlay", "grouping_choices", "overlays_of"]
 
@@ -23,7 +25,6 @@ SHOWN_FIRST = 5
 """How many of the worst runs are drawn before the reader chooses."""
 
 _MAX_VALUES, _MAX_CHOICES = 12, 4
-_GROUPED = ("reward", "accuracy", "margin", "kl", "entropy", "length", "gradients", "losses")
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ def _grouped(sources: Sequence[Source], names: Sequence[str], x_log: bool) -> di
         groups.setdefault(name, []).append(source)
     largest = sorted(groups, key=lambda name: len(groups[name]), reverse=True)[:_MAX_VALUES]
     kept = {name: groups[name] for name in sorted(largest, key=_by_value)}
-    return {panel.key: panel.curves for panel in group_panels(kept, *_GROUPED, cells=48, x_log=x_log)}
+    return {panel.key: panel.curves for panel in group_panels(kept, *MAIN_PANELS, buckets=48, x_log=x_log)}
 
 
 def _by_value(name: str) -> tuple[float, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from itertools import count
@@ -19,7 +20,7 @@ from rldk.present.comparison import comparison_pieces
 from rldk.present.html import asset, templates
 from rldk.present.palette import CSS, DARK, LIGHT
 from rldk.present.plots.svg import DASHES, legend
-from rldk.present.verdicts import MAIN_SCORES, VERDICTS, at_worst, verdict_words
+from rldk.present.verdicts import MAIN_SCORES, at_worst, counts_in_words, verdict_words
 from rldk.report import tables
 from rldk.report.case import BUCKETS, Case, Passed
 from rldk.report.entry import Entry, Row, entries_of
@@ -35,7 +36,7 @@ MAX_DETAILED = 24
 
 
 def page(
-    cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "", made: datetime | None = None,
+    cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "",
     others: Sequence[Row] = (), group_by: str | None = None,
 ) -> str:  # fmt: skip
     """A report as one HTML document, the worst run first. It loads nothing, and no script but its own can run.
@@ -54,7 +55,7 @@ def page(
         links=_links(entries, passed_over),
         most_panels=4 if len(entries) <= _FEW_RUNS else 2, most_panels_later=2 if len(entries) <= MAX_DETAILED else 1,
         title=title or _title(entries), version=__version__,
-        made=(made or datetime.now(timezone.utc)).strftime("%Y-%m-%d %H:%M UTC"),
+        made=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         style=_style(), script=script, script_hash=_hash(script),
         tables=tables, picture=picture, points=points, overlay_points=overlay_points, legend=legend, dashes=DASHES, colours=CSS,
         next_number=lambda: next(numbers), main_scores=MAIN_SCORES, at_worst=at_worst, tone_of=tone_of,
@@ -67,12 +68,10 @@ def _several(entries: Sequence[Entry], detailed: Sequence[Entry], group_by: str 
     choices = grouping_choices(entries, group_by)
     chosen = next(iter(choices)) if group_by else ""
     buckets = max(30, BUCKETS * 3 // (len(detailed) + 2))
-    verdicts = [entry.verdict for entry in entries]
-    said = [f"{verdicts.count(verdict):,} {verdict_words(verdict)}" for verdict in VERDICTS if verdict in verdicts]
     return {
         "table_of_runs": runs_table(entries),
         "overlaid": overlays_of(entries, choices, buckets, chosen),
-        "counts": " · ".join(said),
+        "counts": counts_in_words(Counter(entry.verdict for entry in entries)),
         "compared": _compared([entry.case for entry in entries if entry.case is not None], len(entries)),
         "runs_data": to_json({
             "names": [clean(entry.name, 60) for entry in entries], "ends": [entry.ends for entry in entries],

@@ -11,9 +11,10 @@ from markupsafe import Markup
 
 from rldk.comparison.grouping import differing_settings, shown_value
 from rldk.core.text import clean, in_words, short_number
+from rldk.fleet.row import settings_in
 from rldk.present.html import badge, text
 from rldk.present.verdicts import VERDICTS
-from rldk.report.entry import Entry, settings_in
+from rldk.report.entry import Entry
 from rldk.report.overlay import SHOWN_FIRST
 
 __all__ = ["RunsTable", "runs_table"]

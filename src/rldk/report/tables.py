@@ -6,16 +6,14 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from rldk.core.jsonio import to_number
 from rldk.core.text import clean, short_number
-from rldk.present.checkpoints import SHOWN
+from rldk.present.checkpoints import SHOWN, shown_cell
 from rldk.present.html import Table, badge, code
 from rldk.report.case import Case, Passed
 
 __all__ = ["anomalies", "checkpoints", "inactive", "metrics", "settings", "unread"]
 
 _NUMBERS = ("step", "health_score", "update_ratio", "drift_from_start", "norm")
-_NAMES = ("checkpoint", "most_moved_layer")
 
 
 def anomalies(case: Case) -> Table:
@@ -36,15 +34,8 @@ def checkpoints(case: Case) -> Table:
     """What `R_checkpoint_summary.csv` says of each checkpoint."""
     names = [name for name in SHOWN if any(row.get(name) for row in case.checkpoints)]
     numbers = [place for place, name in enumerate(names) if name in _NUMBERS]
-    rows = [[_cell(name, row.get(name, "")) for name in names] for row in case.checkpoints]
+    rows = [[shown_cell(name, row.get(name, "")) for name in names] for row in case.checkpoints]
     return Table("Checkpoints", [SHOWN[name] for name in names], rows, numbers)
-
-
-def _cell(name: str, value: str) -> str:
-    if name == "verdict":
-        return badge(value)
-    number = None if name in _NAMES else to_number(value)
-    return clean(value, 120) if number is None else short_number(number)
 
 
 def inactive(case: Case) -> Table:

@@ -28,7 +28,7 @@ def write_report(path: str | Path, content: str) -> Path:
         raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error
 
 
-def write_pictures(folder: str | Path, cases: Sequence[Case], *, dark: bool = False) -> list[Path]:
+def write_pictures(folder: str | Path, cases: Sequence[Case]) -> list[Path]:
     """Every panel as a PNG file: `RUN-kl.png` for each run, and for several runs all of them in one plot as `all-kl.png`."""
     target = Path(folder)
     named = {id(case): file_name(case.judgement.run.run_id) for case in cases}
@@ -43,7 +43,7 @@ def write_pictures(folder: str | Path, cases: Sequence[Case], *, dark: bool = Fa
         for name, panel in pictures:
             written.append(target / f"{name}.png")
             with replacing(written[-1]) as part:
-                part.write_bytes(png(panel, dark=dark))
+                part.write_bytes(png(panel))
     except OSError as error:
         raise UsageError(f"{target} cannot be written to: {error.strerror or error}.") from error
     return written

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from rldk.core.text import counted
+from rldk.core.text import counted, few
 from rldk.runs.canonical import POSITIONS, held_out_rows
 from rldk.runs.run import Run
 from rldk.runs.table import ABSENT, Column, Rows
@@ -27,8 +27,7 @@ def merge_rows_of_a_step(run: Run) -> Run:
         return run
     differing, names = _differing(run, starts)
     if differing:
-        shown = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
-        said = f"{counted(differing, 'step')} logged more than once, with different values of {shown}"
+        said = f"{counted(differing, 'step')} logged more than once, with different values of {few(names, _SHOWN)}"
         run.notes.append(f"{said}: the last value is used")
     return _merged(run, starts)
 

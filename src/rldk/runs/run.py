@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import compress
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 from zlib import crc32
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from rldk.core.catalog import entry_of
 from rldk.core.catalog.axes import LABEL_KEYS
+from rldk.core.errors import UnknownRunError
 from rldk.core.event import Event
 from rldk.core.run_config import RunConfig
 from rldk.core.text import counted, did_you_mean
@@ -23,7 +25,7 @@ from rldk.runs.table import ABSENT, NULL, NUMBER, Column
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Coverage", "Run", "Runs", "frame_of"]
+__all__ = ["Coverage", "Run", "Runs", "frame_of", "unknown_run"]
 
 _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
 _AT_ONCE = 4096  # rows that are made into events together: as objects they take many times the memory of the arrays
@@ -114,6 +116,21 @@ class Run:
                     only &= column.state == ABSENT
         return np.array(["train", "eval"], dtype=object)[only.astype(np.intp)]
 
+    def numbers(self, metric: str, until: float = inf) -> npt.NDArray[np.float64]:
+        """The values of a metric where it was logged as a number, up to a step; none where it was not."""
+        column = self.columns.get(metric)
+        return np.zeros(0) if column is None else column.values[(column.state == NUMBER) & (self.steps <= until)]
+
+    def last(self, metric: str) -> float | None:
+        """The last finite value of a metric."""
+        values = self.numbers(metric)
+        values = values[np.isfinite(values)]
+        return float(values[-1]) if len(values) else None
+
+    def share_after(self, row: int) -> float:
+        """The share of the run that came after a row, counted from 0."""
+        return 1.0 - (row + 1) / len(self)
+
     def events(self) -> Iterator[Event]:
         """The run as events, in order; a metric that was not logged is not in them."""
         info = {"run_id": self.run_id}
@@ -196,8 +213,7 @@ class Runs(Sequence[Run]):
         for run in self.runs:
             if run.run_id == which:
                 return run
-        names = [run.run_id for run in self.runs]
-        raise KeyError(f"No run {which!r}.{did_you_mean(which, names) or ' There is ' + ', '.join(names[:8])}")
+        raise unknown_run(which, [run.run_id for run in self.runs])
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -215,6 +231,11 @@ class Runs(Sequence[Run]):
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.runs))
+
+
+def unknown_run(which: str, names: Sequence[str]) -> UnknownRunError:
+    """The error for a run id that is not among these."""
+    return UnknownRunError(f"No run {which!r}.{did_you_mean(which, names) or ' There is ' + ', '.join(names[:8])}")
 
 
 def _put(event: Event, key: str, value: float | str) -> None:

@@ -16,6 +16,7 @@ from math import isfinite
 from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import CATALOG
 from rldk.core.event import Event
+from rldk.judge.verdict import worst_of
 
 __all__ = ["Judge", "Related", "Relation", "compare", "relations"]
 
@@ -38,7 +39,6 @@ _LEVELS = frozenset(
     ]
 )
 """What moves when a constant is added to every reward: levels, and neither spreads nor advantages."""
-_ORDER = ("", "warning", "critical")
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def keep_metrics(events: Sequence[Event], how: Reductions, names: frozenset[str]
 
 def worst(anomalies: Sequence[Anomaly]) -> str:
     """The verdict in one word: `critical`, `warning`, or empty."""
-    return max((anomaly.severity for anomaly in anomalies), key=_ORDER.index, default="")
+    return worst_of((anomaly.severity for anomaly in anomalies), "")
 
 
 def compare(judge: Judge, events: Sequence[Event], relation: Relation, reductions: Reductions | None = None) -> str | None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any
 
 from rldk.core.errors import UsageError
+from rldk.functional.small_samples import wilson_interval
 
 __all__ = [
     "VERDICTS", "Alarm", "Judged", "Label", "RunScore", "Share", "Totals", "by_kind", "delay_quantiles", "score_run",
@@ -168,12 +168,7 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        if not self.of:
-            return float("nan"), float("nan")
-        z, n, p = 1.959964, self.of, self.count / self.of
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return wilson_interval(self.count, self.of) if self.of else (float("nan"), float("nan"))
 
     def __str__(self) -> str:
         if not self.of:

@@ -95,3 +95,18 @@ def test_the_beginning_of_a_long_run_has_many_points(tmp_path: Path) -> None:
     x, (y,) = Beginning(source, 0, 9000).points(["reward_mean"], 30)
     assert (plain < 100).sum() <= 3 and (x < 100).sum() >= 8 and (np.diff(x) > 0).all()
     assert x[-1] == plain[-1] == 8999 and (y == x % 7).all(), "each value belongs to its step"
+
+
+def test_groups_take_the_options_of_other_plots(sweep: Path) -> None:
+    runs = rldk.load(sweep)
+    picture = runs.plot("reward", "kl", group_by="config.lr", span=(10, 20), kl_target=0.2, x_log=True)
+    x = picture["reward"].curves[0].x
+    assert 10 <= x[0] <= x[-1] <= 20 and picture["reward"].x_log
+    assert [(level.y, level.label) for level in picture["kl"].levels] == [(0.2, "target")]
+    with pytest.raises(TypeError, match="spam"):
+        runs.plot("reward", group_by="config.lr", spam=1)
+
+
+def test_the_panel_of_one_metric_takes_the_options_of_the_standard_ones(sweep: Path) -> None:
+    (panel,) = rldk.load(sweep)[0].plot("reward_mean", span=(10, 20), x_log=True)
+    assert (panel.x_log, panel.unit, list(panel.curves[0].x)) == (True, "reward", list(range(10, 21)))

@@ -56,7 +56,7 @@ class ChildTerminal:
         fcntl.ioctl(self.theirs, termios.TIOCSCTTY, 0)
 
     def take_keys(self, descriptor: int) -> None:
-        """From now on our terminal passes keys on as they are, to be handled by that of the command."""
+        """Put our terminal into raw mode: it passes keys on, and the terminal of the command handles them."""
         import termios
         import tty
 
@@ -65,7 +65,7 @@ class ChildTerminal:
 
     @property
     def is_raw(self) -> bool:
-        """Whether our terminal needs a carriage return at the end of each line."""
+        """Whether our terminal is in raw mode, in which each line needs a carriage return at its end."""
         return self._keys_from is not None
 
     def restore(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     files: dict[str, bytes] = {"README.txt": _ABOUT.encode()}
     for number, result in enumerate(judged, 1):
         files[f"run{number}/events.jsonl"] = _events(result.run, f"run{number}")
-        files[f"run{number}/result.json"] = _without(_own_keys(result.run), _as_json(_result(result, f"run{number}")))
+        files[f"run{number}/result.json"] = _as_json(_without(_own_keys(result.run), _result(result, f"run{number}")))
         files[f"run{number}/settings.json"] = _as_json(_settings(result.run))
     files["versions.json"] = _as_json({"rldk": __version__})
     with replacing(args.output) as part, tarfile.open(part, "w:gz") as archive:
@@ -97,12 +98,21 @@ def _own_keys(run: Run) -> dict[str, str]:
     return {metric: f"key{number}" for number, metric in enumerate(own, 1)}
 
 
-def _without(keys: dict[str, str], content: bytes) -> bytes:
-    """A text in which the user's own keys are replaced, the longest first."""
-    text = content.decode()
-    for key in sorted(keys, key=len, reverse=True):
-        text = text.replace(key, keys[key])
-    return text.encode("utf-8", "replace")
+_KEYED = ("evidence", "reductions", "metrics")  # what is named after metrics; all other names are those of the record
+
+
+def _without(keys: dict[str, str], value: Any, name: str = "") -> Any:
+    """A record in which the user's own keys are replaced: as whole names, and as words of sentences."""
+    if isinstance(value, dict):
+        renamed = keys if name in _KEYED else {}
+        return {renamed.get(key, key): _without(keys, one, key) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without(keys, one, name) for one in value]
+    if not isinstance(value, str) or (" " not in value and name not in _KEYED):
+        return value
+    longest_first = sorted(keys, key=len, reverse=True)
+    pattern = rf"(?<![\w/])(?:{'|'.join(map(re.escape, longest_first))})(?![\w/])"
+    return re.sub(pattern, lambda found: keys[found[0]], value) if keys else value
 
 
 _TEXTS = ("run_id", "path", "notes", "acknowledged")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from rldk.cli.options import add_json, add_reading, judge_given
 from rldk.cli.output import console, print_json, show_not_judged, table
-from rldk.core.errors import UsageError
 from rldk.core.text import clean, counted
 
 if TYPE_CHECKING:
@@ -42,10 +41,7 @@ def run(args: argparse.Namespace) -> int:
     judged = judge_given(args, args.paths)
     results = list(judged)
     if args.baseline:
-        try:
-            base = judged[args.baseline]
-        except KeyError as error:
-            raise UsageError(str(error.args[0])) from None
+        base = judged[args.baseline]
         results = [base, *(result for result in results if result is not base)]
     found = compare_results(results, args.group_by)
     if args.json:
@@ -69,12 +65,13 @@ def _show(found: Comparison) -> None:
 def _show_groups(out: Console, found: Comparison) -> None:
     from rich.text import Text
 
+    from rldk.present.incidents import cause_line
     from rldk.present.verdicts import STYLES
 
     rows = []
     for group in found.groups:
         worst = next((result.worst for result in group.results if result.verdict == group.verdict and result.worst), None)
-        cause = f"{worst.title} (step {worst.step})" if worst else group.results[0].reason
+        cause = cause_line(worst, group.results[0].reason)
         runs = clean(group.name) if len(group.results) == 1 else f"{clean(group.name)} ({counted(len(group.results), 'run')})"
         rows.append((Text(group.verdict, style=STYLES[group.verdict]), runs, str(group.last_step), cause))
     out.print(table(("verdict", "run", "last step", "cause"), rows, right=("last step",)))

@@ -66,15 +66,16 @@ def _verdicts(index: Index) -> list[str]:
 
 
 def _counts(index: Index) -> dict[str, int]:
-    from rldk.judge.verdict import VERDICTS
+    from rldk.judge.verdict import counts_of
 
-    verdicts = _verdicts(index)
-    return {verdict: verdicts.count(verdict) for verdict in VERDICTS if verdict in verdicts}
+    return counts_of(_verdicts(index))
 
 
 def _show(index: Index, update: Update) -> None:
+    from rldk.present.verdicts import counts_in_words
+
     out = console()
-    counts = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in _counts(index).items())
+    counts = counts_in_words(_counts(index), ", ")
     out.print(f"{counted(len(_verdicts(index)), 'run')}{': ' + counts if counts else ''}")
     rest = f"{update.unchanged:,} unchanged, {update.gone:,} gone, in {duration(update.seconds)}"
     out.print(f"{counted(update.judged, 'log')} judged, {rest}", style="dim")

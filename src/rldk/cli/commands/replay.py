@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _stop(result: Result, severity: str) -> dict[str, Any]:
     """Where the first anomaly of that severity, or a worse one, was raised."""
-    first = next((anomaly for anomaly in result.engine.anomalies if anomaly.severity in FAILING[severity]), None)
+    first = next((anomaly for anomaly in result.anomalies if anomaly.severity in FAILING[severity]), None)
     events = len(result.run)
     times = result.run.wall_time
     stop: dict[str, Any] = {"run_id": result.run.run_id, "events": events, "stopped": first is not None}
@@ -52,7 +52,7 @@ def _stop(result: Result, severity: str) -> dict[str, Any]:
             "type": first.type,
             "severity": first.severity,
             "message": first.message,
-            "saved_share": (events - 1 - first.index) / max(events - 1, 1),
+            "saved_share": result.run.share_after(first.index),
             "saved_seconds": float(times[-1] - times[first.index]),
         }
     return stop

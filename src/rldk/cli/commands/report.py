@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,14 +148,13 @@ def _link_from(summary: str, path: Path) -> str:
 
 
 def _show(written: dict[str, Any], found: Gathered) -> None:
-    from rldk.present.verdicts import VERDICTS, verdict_words
+    from rldk.present.verdicts import counts_in_words
 
     out = console()
     for result in found.results[:_LISTED]:
         out.print(f"{result.verdict:8}  {clean(result.run.run_id)}: {clean(result.reason)}")
     if found.others or len(found.results) > _LISTED:
-        verdicts = [verdict for _, verdict in found.verdicts]
-        out.print(" · ".join(f"{verdicts.count(name):,} {verdict_words(name)}" for name in VERDICTS if name in verdicts))
+        out.print(counts_in_words(Counter(verdict for _, verdict in found.verdicts)))
     if found.unchanged:
         out.print(f"{found.unchanged:,} logs from the index, {found.judged:,} judged for the overview", style="dim")
     for path, reason in found.passed_over[:5]:

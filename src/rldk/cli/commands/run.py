@@ -27,7 +27,6 @@ from rldk.core.text import clean
 
 if TYPE_CHECKING:
     from rldk.cli.child.command import Command
-    from rldk.judge.result import Result
     from rldk.monitor.outputs.incident_plot import Curves
 
 _POLL = 0.25
@@ -145,6 +144,7 @@ class Watching:
 
     def conclude(self, problem: str) -> int:
         """Judge the whole log, say what was found, and give the exit status."""
+        from rldk.present.incidents import how_it_ended
         from rldk.present.plots.source import RunSource
 
         status = self.command.status
@@ -156,7 +156,7 @@ class Watching:
             verdicts = judged.verdicts
             for result in judged.results:
                 self._tell(result.run.run_id, result.anomalies, partial(RunSource, result.run))
-                self._say(_ending(result))
+                self._say(how_it_ended(result.run.run_id, len(result.run), result))
             if self.args.result:
                 write_json(self.args.result, judged.to_dict())
             self._say(f"the output is in {clean(self.path, 300)} (`rldk report` and `rldk scan` read it)")
@@ -173,10 +173,3 @@ class Watching:
         end = "\r\n" if terminal and terminal.is_raw else "\n"
         sys.stderr.write(f"rldk: {line}{end}")
         sys.stderr.flush()
-
-
-def _ending(result: Result) -> str:
-    from rldk.present.incidents import in_brief
-
-    cause = f" {in_brief(result.worst)}" if result.worst else ""
-    return f"{clean(result.run.run_id, 60)}: {result.verdict} after {len(result.run)} events: {clean(result.reason)}.{cause}"

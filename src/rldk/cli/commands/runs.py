@@ -38,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
 def _show(rows: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
+    from rldk.comparison.grouping import shown_value
     from rldk.present.verdicts import STYLES
 
     out = console()
@@ -50,7 +51,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
             Text(row["verdict"], style=STYLES[row["verdict"]]), clean(row["name"]), str(row["events"]),
             short_number(row["reward"]), sparkline(curve, 12), short_number(row["kl"]),
             "" if row["onset_step"] is None else str(row["onset_step"]), clean(row["cause_title"] or ""),
-            *(_setting(row[f"config.{name}"]) for name in differing),
+            *(clean(shown_value(row[f"config.{name}"]), 30) for name in differing),
         ))  # fmt: skip
     out.print(table(headings, cells, right=("events", "reward", "KL", "since step"), unwrapped=("verdict", "")))
     out.print(f"\n{counted(len(rows), 'run')}", style="dim")
@@ -63,7 +64,3 @@ def _differing_settings(rows: list[dict[str, Any]], most: int = 4) -> list[str]:
     names = [key.removeprefix("config.") for key in rows[0] if key.startswith("config.")] if rows else []
     differ = [name for name in names if len({row[f"config.{name}"] for row in rows}) > 1 and name in KNOBS]
     return sorted(differ, key=list(KNOBS).index)[:most]
-
-
-def _setting(value: Any) -> str:
-    return short_number(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else clean(value or "", 30)

@@ -184,17 +184,12 @@ class Watch:
 
     def endings(self) -> list[str]:
         """One line per run about how it ended, with the cause of its worst incident and what to do."""
-        from rldk.present.incidents import in_brief
+        from rldk.present.incidents import how_it_ended
 
         if not self.runs:
             why = f": {clean(self.problem, 500)}" if self.problem else ""
             return [f"nothing to watch in {clean(self.path, 500)}{why}"]
-        lines = []
-        for one in self.runs.values():
-            found = one.result
-            line = f"{clean(one.run_id, 60)}: {found.verdict} after {one.events} events: {clean(found.reason)}."
-            lines.append(f"{line} {in_brief(found.worst)}" if found.worst else line)
-        return lines
+        return [how_it_ended(one.run_id, one.events, one.result) for one in self.runs.values()]
 
 
 def watch_lines(watch: Watch, every: float) -> None:

@@ -67,7 +67,7 @@ def _draw_head(title: str, standing: list[dict[str, Any]]) -> None:
     if standing:
         show(piece("findings", most_severe(standing)[:5]))
     else:
-        note("Nothing abnormal stands.")
+        note("No anomaly is active.")
 
 
 def most_severe(anomalies: list[dict[str, Any]]) -> list[dict[str, Any]]:

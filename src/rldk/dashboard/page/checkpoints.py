@@ -5,18 +5,16 @@ from __future__ import annotations
 import streamlit as st
 
 from rldk.core.jsonio import to_number
-from rldk.core.text import counted, in_words, short_number
+from rldk.core.text import counted, in_words
 from rldk.dashboard.page.html import note, table
 from rldk.dashboard.page.panels import RunView, panels_for
 from rldk.dashboard.page.plots import draw_plots
-from rldk.present.checkpoints import SHOWN, checkpoint_panel
-from rldk.present.html import badge
+from rldk.present.checkpoints import NAMES, SHOWN, checkpoint_panel, shown_cell
 from rldk.present.plots.build import finish
 from rldk.present.verdicts import VERDICTS
 
 __all__ = ["PROBLEMS", "draw_checkpoints", "ordered"]
 
-_NAMES = frozenset({"checkpoint", "kind", "most_moved_layer", "weakest_gradient_layer", "strongest_gradient_layer"})
 _UNITS = {"size_bytes": "size, bytes", "seconds": "measured in, s", "training_memory_gb": "training memory, GB"}
 _MEANINGS = {
     "health_score": "1 is healthy, 0 is useless",
@@ -58,7 +56,7 @@ PROBLEMS = {
 def draw_checkpoints(view: RunView) -> None:
     """The table of checkpoints beside the log, and how far the weights moved."""
     found = view.client.ask("checkpoints", key=view.key)
-    rows = [dict(zip(found["columns"], row, strict=True)) for row in found.get("rows") or ()]
+    rows: list[dict[str, str]] = found.get("rows") or []
     if not rows:
         note(
             found.get("problem")
@@ -71,7 +69,7 @@ def draw_checkpoints(view: RunView) -> None:
     st.caption(f"{counted(len(rows), 'checkpoint')}; {told}; the latest before the earlier ones")
     if seen := [[in_words(kind), PROBLEMS[kind]] for kind in PROBLEMS if any(kind in row.get("problems", "") for row in bad)]:
         table("Problems", ["problem", "what it means, and what to do"], seen)
-    _draw_table(found["columns"], ordered(rows))
+    _draw_table(ordered(rows))
     source = view.runs()[0]
     moved = checkpoint_panel(rows, source)
     if moved is not None:
@@ -90,25 +88,20 @@ def ordered(rows: list[dict[str, str]]) -> list[dict[str, str]]:
     return sorted(latest_first, key=severity)
 
 
-def _draw_table(columns: list[str], rows: list[dict[str, str]]) -> None:
+def _draw_table(rows: list[dict[str, str]]) -> None:
+    columns = list(rows[0])
     names = [name for name in SHOWN if name in columns] + [name for name in columns if name not in SHOWN]
     if "problems" in names:  # what is wrong is not to be searched for at the far end
         names.remove("problems")
         names.insert(3, "problems")
     names = [name for name in names if any(row[name] for row in rows)]
-    numeric = [place for place, name in enumerate(names) if name not in _NAMES and all(_is_number(row[name]) for row in rows)]
+    numeric = [place for place, name in enumerate(names) if name not in NAMES and all(_is_number(row[name]) for row in rows)]
     headings = {name: SHOWN.get(name) or _UNITS.get(name) or in_words(name) for name in names}
-    table("Checkpoints", list(headings.values()), [[_cell(name, row[name]) for name in names] for row in rows], numbers=numeric)
+    cells = [[shown_cell(name, row[name]) for name in names] for row in rows]
+    table("Checkpoints", list(headings.values()), cells, numbers=numeric)
     if explained := [[heading, _MEANINGS[name]] for name, heading in headings.items() if name in _MEANINGS]:
         with st.expander("What the columns mean"):
             table("What the columns mean", ["column", "meaning"], explained)
-
-
-def _cell(name: str, value: str) -> str:
-    if name == "verdict":
-        return badge(value)
-    number = None if name in _NAMES else to_number(value)
-    return value if number is None else short_number(number)
 
 
 def _is_number(cell: str) -> bool:

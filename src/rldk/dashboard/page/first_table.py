@@ -6,14 +6,10 @@ import time
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from markupsafe import Markup
-
 from rldk.dashboard.client import Client
-from rldk.dashboard.page.html import piece, rules
+from rldk.dashboard.page.html import first_frame, piece
 from rldk.dashboard.page.run_rows import RunRows, rows_of, short_names
 from rldk.dashboard.page.summary import first_picture
-from rldk.present.html import asset
-from rldk.present.palette import DARK, LIGHT
 
 __all__ = ["first_answer"]
 
@@ -41,11 +37,7 @@ def _first_table(found: RunRows) -> str:
         for row, name in zip(rows[:_MAX_ROWS], names, strict=False)
     ]
     live = sum(row["status"] == "live" for row in rows)
-    inside = piece("runs_table", shown, len(rows), live)
-    dark = f"@media (prefers-color-scheme: dark) {{ #rldk-first {{ {DARK.variables()} }} html {{ background: {DARK.paper}; }} }}"
-    style = f"#rldk-first {{ {LIGHT.variables()} }} {dark} {rules()} {asset('rldk.dashboard.page', 'first_picture.css')}"
-    body = Markup('<div id="rldk-first" class="runs" data-rldk="first"><div class="rldk">{}</div></div>').format(inside)
-    return f"<style>{style}</style>{body}"
+    return first_frame(piece("runs_table", shown, len(rows), live), "runs")
 
 
 def _points(curve: Sequence[float | None] | None) -> str:

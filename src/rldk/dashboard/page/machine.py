@@ -30,7 +30,7 @@ def draw_machine(view: RunView) -> None:
     if standing:
         show(piece("findings", standing[::-1][:5]), "findings")
     elif panels:
-        note("Nothing abnormal stands. Findings about the machine do not change the verdict.")
+        note("No anomaly is active. Findings about the machine do not change the verdict.")
     guilty = panels_showing(one["type"] for one in standing)
     panels.sort(key=lambda panel: guilty.index(panel.key) if panel.key in guilty else len(guilty))
     names = [name for name in _METRICS if name in view.state.get("drawn", ())]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
-from markupsafe import Markup
 
 from rldk.core.text import short_number
 from rldk.dashboard.client import Client, ReaderEnded, workbench_of
@@ -16,13 +14,12 @@ from rldk.dashboard.page.banner import draw_banner, mark_tab
 from rldk.dashboard.page.browser_alerts import offer_browser_alerts
 from rldk.dashboard.page.html import errors_as_messages, message, note, piece, show, style
 from rldk.dashboard.page.panels import RunView
-from rldk.dashboard.page.plots import SPAN
+from rldk.dashboard.page.plots import SPAN, show_range
 from rldk.dashboard.page.run_rows import rows_of
 from rldk.dashboard.page.runs_page import draw_runs_page
-from rldk.dashboard.page.sidebar import choose_axis, choose_runs, notification_remarks, remarks
+from rldk.dashboard.page.sidebar import choose_axis, choose_refresh, choose_runs, draw_title, notification_remarks, remarks
 from rldk.dashboard.page.summary import draw_header
 from rldk.dashboard.page.views import VIEWS
-from rldk.present.html import text
 
 __all__ = ["draw_page", "pause"]
 
@@ -47,21 +44,15 @@ def draw_page(client: Client, seconds: float) -> None:
         return
     files = {key: (name, size, age) for key, name, size, age in listing["files"]}
     st.session_state[_FILES] = set(files)
-    follow = seconds > 0
     with st.sidebar:
-        name = text(Path(client.folder).name or client.folder, 80)
-        show(Markup('<h1>rldk</h1><p class="soft">{}</p>').format(name))
+        draw_title(client.folder)
         if files and st.button("All runs", key="rldk_all_runs", icon=":material/table_rows:", width="stretch"):
             st.session_state.update(rldk_run=None, rldk_table_page="runs", rldk_span=None)
             st.rerun()
         key, compared = choose_runs(files)
         smoothing = st.slider("Smoothing", 0.0, 0.99, step=0.01, key="rldk_smoothing")
         axis = choose_axis()
-        if seconds > 0:
-            follow = st.toggle("Live updates", value=True, key="rldk_follow", help="Update the page while runs are written")
-        st.button("Refresh", key="rldk_refresh", width="stretch")
-        for remark in [*remarks(listing), *notification_remarks(client.folder)]:
-            st.caption(remark)
+        follow = choose_refresh(seconds, [*remarks(listing), *notification_remarks(client.folder)])
     is_live = key is not None and files[key][2] < _STILL_SECONDS
     st.fragment(_check_folder, run_every=1.0 if follow else None)(client, key, is_live)
     if key is None:
@@ -130,7 +121,9 @@ def _draw_run(client: Client, settings: dict[str, Any]) -> None:
     with st.container():
         if axis != settings["axis"]:
             note("The curves are drawn by step: not every log that is shown has times.")
-        _show_range(view)
+        if view.span is not None:
+            ends = " to ".join(short_number(end, 6) for end in view.span)
+            show_range(f"{view.range_name} {ends}, in full detail.", "Whole run", "rldk_whole", "fragment")
     VIEWS[settings["view"]](view)
 
 
@@ -141,19 +134,6 @@ def _choose_run_in_file(view: RunView) -> None:
         place = names.index(view.run) if view.run in runs else 0
         label = f"This file contains {len(runs)} runs"
         st.selectbox(label, names, place, format_func=lambda name: runs[name], key=f"rldk_part_{view.key}")
-
-
-def _show_range(view: RunView) -> None:
-    """The range that is shown, unless it is the whole run, and a button to return to that."""
-    if view.span is None:
-        return
-    low, high = view.span
-    left, right = st.columns([4, 1], vertical_alignment="center")
-    span = f"{view.range_name} {short_number(low, 6)} to {short_number(high, 6)}, in full detail."
-    left.html(f'<div class="rldk soft" data-rldk="range">{span}</div>')
-    if right.button("Whole run", key="rldk_whole", width="stretch"):
-        st.session_state[SPAN] = None
-        st.rerun(scope="fragment")
 
 
 def _say_nothing_yet(state: dict[str, Any]) -> None:

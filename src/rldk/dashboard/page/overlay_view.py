@@ -10,26 +10,24 @@ from typing import Any
 import streamlit as st
 
 from rldk.comparison.grouping import ALL_SETTINGS, group_names
-from rldk.core.catalog import entry_of
 from rldk.core.text import clean, counted, short_number
 from rldk.dashboard.client import Client
 from rldk.dashboard.page import address
 from rldk.dashboard.page.html import note
 from rldk.dashboard.page.panels import smoothed
-from rldk.dashboard.page.plots import SPAN, draw_plots
+from rldk.dashboard.page.plots import SPAN, draw_plots, show_range
 from rldk.dashboard.page.run_rows import Row, RunRows, rows_of, short_names
 from rldk.dashboard.page.search import matching
 from rldk.dashboard.processes import numbers
 from rldk.present.palette import DARK, LIGHT
-from rldk.present.plots.build import KL_TITLE, needs_log
+from rldk.present.plots.build import KL_TITLE, metric_unit, needs_log
 from rldk.present.plots.groups import BAND
 from rldk.present.plots.panel import STYLES, Band, Curve, Panel
-from rldk.present.plots.standard import STANDARD
+from rldk.present.plots.standard import MAIN_PANELS, STANDARD
 
 __all__ = ["BEHIND", "draw_overlay"]
 
 BEHIND = "rldk_behind"
-_MAIN = ("reward", "kl", "entropy", "gradients", "length", "losses", "margin", "accuracy")
 _SCALES = {"auto": "Y: auto", "linear": "Y: linear", "log": "Y: log"}
 _MAX_PANELS = 60
 _ALL_POINTS, _MIN_BUCKETS, _MAX_BUCKETS = 8_000, 40, 220
@@ -205,11 +203,9 @@ def described(metric: str) -> Described:
                 title = KL_TITLE if spec.key == "kl" else spec.title
                 label = curve.label.split("|")[0]
                 named = title if len(spec.curves) == 1 or number == 0 else f"{title}: {label}"
-                is_main = spec.key in _MAIN and number == 0
+                is_main = spec.key in MAIN_PANELS and number == 0
                 return Described(named, spec.unit, spec.key, 100 * place + number, spec.log, is_main or _is_main_loss(spec.key))
-    entry = entry_of(metric.removeprefix("eval_"))
-    unit = entry.unit if entry and entry.unit != "1" else ""
-    return Described(metric, unit, metric, 100_000, True, False)
+    return Described(metric, metric_unit(metric), metric, 100_000, True, False)
 
 
 def _is_main_loss(key: str) -> bool:
@@ -267,13 +263,9 @@ def _remarks(known: dict[str, Any], wanted: int, axis: str, more: int) -> None:
 def _show_range(span: tuple[float, float] | None, axis: str) -> None:
     if span is None:
         return
-    left, right = st.columns([4, 1], vertical_alignment="center")
     unit = {"step": "Steps", "hours": "Hours", "time": "Seconds since 1970"}[axis]
     ends = " to ".join(short_number(end, 10) for end in span)
-    left.html(f'<div class="rldk soft" data-rldk="range">{unit} {ends}.</div>')
-    if right.button("Whole runs", key="rldk_whole_runs", width="stretch"):
-        st.session_state[SPAN] = None
-        st.rerun()
+    show_range(f"{unit} {ends}.", "Whole runs", "rldk_whole_runs")
 
 
 def _pin(metric: str) -> None:

@@ -16,11 +16,11 @@ from rldk.judge.incidents.incident import Incident
 from rldk.present.incidents import ALWAYS_SHOWN, Moment, evidence_keys, marks_of, panels_showing, worst_incident
 from rldk.present.plots.build import other_panels, panels_of
 from rldk.present.plots.panel import Curve, FloatArray, Mark, Panel
+from rldk.present.plots.standard import MAIN_PANELS
 
 __all__ = ["RunView", "evidence_panels", "overview_panels", "panels_for", "smoothed"]
 
 _MAX_MARKS = 12
-_OVERVIEW = ("reward", "kl", "entropy", "gradients", "length", "losses", "margin", "accuracy")
 BUCKETS = 220  # about one per two pixels of a plot
 
 
@@ -126,9 +126,9 @@ def overview_panels(view: RunView) -> list[Panel]:
     """The curves that show the worst incident, then the most important ones; the first few of all if the run has none of them."""
     worst = worst_incident(view.alerts or view.incidents)
     types = [] if worst is None else [moment.anomaly.type for moment in view.story(worst)]
-    by_key = {panel.key: panel for panel in panels_for(view, only={*panels_showing(types), *_OVERVIEW})}
+    by_key = {panel.key: panel for panel in panels_for(view, only={*panels_showing(types), *MAIN_PANELS})}
     guilty = evidence_keys(types, by_key) if types else []
-    shown = [*guilty, *(key for key in _OVERVIEW if key in by_key and key not in guilty)]
+    shown = [*guilty, *(key for key in MAIN_PANELS if key in by_key and key not in guilty)]
     return [by_key[key] for key in shown] or panels_for(view, others=True)[:6]
 
 

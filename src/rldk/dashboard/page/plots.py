@@ -9,7 +9,7 @@ import base64
 import zlib
 from collections.abc import Callable, Sequence
 from math import log10
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from rldk.present.html import asset
 from rldk.present.plots.panel import Panel
 from rldk.present.plots.plotly_figure import plotly_spec
 
-__all__ = ["SPAN", "PlotView", "draw_plots", "figure_of", "packed"]
+__all__ = ["SPAN", "PlotView", "draw_plots", "figure_of", "packed", "show_range"]
 
 SPAN = "rldk_span"
 _HEIGHT = 290
@@ -144,3 +144,12 @@ def packed(values: np.ndarray[Any, np.dtype[np.float64]], *, exact: bool = True)
     else:
         kind = "f8" if exact or largest > 1e37 else "f4"
     return {"dtype": kind, "bdata": base64.b64encode(array.astype(f"<{kind}").tobytes()).decode()}
+
+
+def show_range(words: str, whole: str, key: str, scope: Literal["app", "fragment"] = "app") -> None:
+    """The range that is shown, and a button to return to the whole."""
+    left, right = st.columns([4, 1], vertical_alignment="center")
+    left.html(f'<div class="rldk soft" data-rldk="range">{words}</div>')
+    if right.button(whole, key=key, width="stretch"):
+        st.session_state[SPAN] = None
+        st.rerun(scope=scope)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as arrow
 
+from rldk.comparison.grouping import shown_value
 from rldk.core.text import clean
 from rldk.dashboard.client import Client
 from rldk.dashboard.page.search import matching
@@ -73,13 +74,9 @@ class RunRows:
 
 def searched(row: Mapping[str, Any]) -> str:
     """The text of a run in which the search looks."""
-    settings = " ".join(f"{name}={_plain(value)}" for name, value in row["config"].items())
+    settings = " ".join(f"{name}={shown_value(value)}" for name, value in row["config"].items())
     parts = (row["name"], row["key"], row["framework"], row["status"], row["cause_title"], settings, *row["tags"], row["note"])
     return " ".join(clean(part, 500) for part in parts if part)
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 _KNOWN: dict[str, RunRows] = {}
@@ -150,4 +147,4 @@ def _one_type(values: list[Any]) -> arrow.Array:
         return arrow.array(values, arrow.bool_())
     if all(isinstance(value, (int, float)) and abs(value) < 2**53 for value in given):
         return arrow.array([None if value is None else float(value) for value in values], arrow.float64())
-    return arrow.array([None if value is None else clean(_plain(value), 200) for value in values], arrow.string())
+    return arrow.array([None if value is None else clean(shown_value(value), 200) for value in values], arrow.string())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import streamlit as st
 from markupsafe import Markup
@@ -16,8 +15,7 @@ from rldk.dashboard.page.html import errors_as_messages, show
 from rldk.dashboard.page.overlay_view import BEHIND, draw_overlay
 from rldk.dashboard.page.run_rows import RunRows, rows_of
 from rldk.dashboard.page.runs_table import DRAWN, draw_table
-from rldk.dashboard.page.sidebar import choose_axis, skipped_remark
-from rldk.present.html import text
+from rldk.dashboard.page.sidebar import choose_axis, choose_refresh, draw_title, remarks
 
 __all__ = ["draw_runs_page"]
 
@@ -29,16 +27,11 @@ def draw_runs_page(client: Client, seconds: float, dark: bool) -> None:
     """Draw the table and what is selected in it; both are refreshed by themselves while runs are written."""
     found = rows_of(client)
     st.session_state[DRAWN] = list(st.session_state["rldk_selected"])
-    follow = seconds > 0
     with st.sidebar:
-        show(Markup('<h1>rldk</h1><p class="soft">{}</p>').format(text(Path(client.folder).name or client.folder, 80)))
+        draw_title(client.folder)
         st.slider("Smoothing", 0.0, 0.99, step=0.01, key="rldk_smoothing")
         choose_axis(with_time=True)
-        if seconds > 0:
-            follow = st.toggle("Live updates", value=True, key="rldk_follow", help="Update the page while runs are written")
-        st.button("Refresh", key="rldk_refresh", width="stretch")
-        for remark in _remarks(found):
-            st.caption(remark)
+        follow = choose_refresh(seconds, _remarks(found))
     show(Markup("<h1>Runs</h1>"), "runs")
     pause = max(seconds, _TABLE_PAUSE)
     st.fragment(_guarded, run_every=pause if follow else None)(draw_table, client)
@@ -61,9 +54,7 @@ def _remarks(found: RunRows) -> list[str]:
         made.append("`rldk index` keeps the verdicts of many runs, so that they need not be judged at each start.")
     if about.get("parts"):
         made.append(f"{counted(about['parts'], 'checkpoint')} not listed: the beginning of a run that is.")
-    if about.get("outside"):
-        made.append(f"{counted(about['outside'], 'link')} to outside this folder ignored.")
-    return made + skipped_remark(about.get("skipped"))
+    return made + remarks(about)
 
 
 def _guarded(draw: Callable[[Client], None], client: Client) -> None:

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from markupsafe import Markup
 
 from rldk.core.text import ago, clean, counted
 from rldk.dashboard.client import ReaderEnded, notifier_of
+from rldk.dashboard.page.html import show
 from rldk.dashboard.page.plots import SPAN
+from rldk.present.html import text
 
-__all__ = ["choose_axis", "choose_runs", "file_size", "notification_remarks", "remarks", "skipped_remark"]
+__all__ = ["choose_axis", "choose_refresh", "choose_runs", "draw_title", "file_size", "notification_remarks", "remarks"]
 
 _MAX_COMPARED = 5
 _MAX_SKIPPED = 5
 _RUN = "rldk_run"
 _COMPARED = "rldk_compared"
+
+
+def draw_title(folder: str) -> None:
+    """The name of the folder at the top."""
+    show(Markup('<h1>rldk</h1><p class="soft">{}</p>').format(text(Path(folder).name or folder, 80)))
+
+
+def choose_refresh(seconds: float, remarks: Sequence[str]) -> bool:
+    """Whether the page is updated by itself, which it can be every so many seconds (0: never); and what there is to say."""
+    label, about = "Live updates", "Update the page while runs are written"
+    follow = seconds > 0 and st.toggle(label, value=True, key="rldk_follow", help=about)
+    st.button("Refresh", key="rldk_refresh", width="stretch")
+    for remark in remarks:
+        st.caption(remark)
+    return follow
 
 
 def choose_runs(files: dict[str, tuple[str, int, float]]) -> tuple[str | None, list[str]]:
@@ -83,16 +102,16 @@ def choose_axis(with_time: bool = False) -> str:
 
 
 def remarks(listing: dict[str, Any]) -> list[str]:
-    """What is not in the list of runs."""
+    """What is not in the list or the table of runs."""
     found = []
-    if listing["not_listed"]:
+    if listing.get("not_listed"):
         found.append(f"{counted(listing['not_listed'], 'more file')} not listed yet.")
-    if listing["outside"]:
+    if listing.get("outside"):
         found.append(f"{counted(listing['outside'], 'link')} to outside this folder ignored.")
-    return found + skipped_remark(listing.get("skipped"))
+    return found + _skipped_remark(listing.get("skipped"))
 
 
-def skipped_remark(skipped: Sequence[tuple[str, str]] | None) -> list[str]:
+def _skipped_remark(skipped: Sequence[tuple[str, str]] | None) -> list[str]:
     """What cannot be opened as a log, such as a pipe, and why."""
     if not skipped:
         return []

@@ -11,12 +11,11 @@ from markupsafe import Markup
 from rldk.core.text import counted, in_words, sentence
 from rldk.dashboard.client import Client
 from rldk.dashboard.page.banner import banner
-from rldk.dashboard.page.html import piece, rules, show
+from rldk.dashboard.page.html import first_frame, piece, show
 from rldk.dashboard.page.panels import RunView, overview_panels
 from rldk.judge.scores.alarms import tone_of
-from rldk.present.html import asset, part
+from rldk.present.html import part
 from rldk.present.incidents import worst_incident
-from rldk.present.palette import DARK, LIGHT
 from rldk.present.plots.svg import svg
 from rldk.present.verdicts import SHORT_SCORES, at_worst
 
@@ -94,7 +93,4 @@ def first_picture(client: Client, wanted: str | None) -> str:
         return ""
     drawn = "".join(svg(panel, _WIDTH, _HEIGHT) for panel in panels)
     top = Markup("").join((*banner(view), _head(view), scores(view), worst_incident_card(view)))
-    inside = f'{top}<div class="panels">{drawn}</div>'
-    dark = f"@media (prefers-color-scheme: dark) {{ #rldk-first {{ {DARK.variables()} }} html {{ background: {DARK.paper}; }} }}"
-    style = f"#rldk-first {{ {LIGHT.variables()} }} {dark} {rules()} {asset('rldk.dashboard.page', 'first_picture.css')}"
-    return f'<style>{style}</style><div id="rldk-first" data-rldk="first"><div class="rldk">{inside}</div></div>'
+    return first_frame(f'{top}<div class="panels">{drawn}</div>')

@@ -23,7 +23,7 @@ _MAX_RUNS = 40
 _MAX_BYTES = 1 << 30
 _MAX_KEPT = 4
 
-Wanted = tuple[tuple[str, ...], str]
+Wanted = tuple[str, ...]
 
 
 class Comparer:
@@ -34,7 +34,7 @@ class Comparer:
         self._made: dict[Wanted, tuple[Any, dict[str, Any]]] = {}
         self._busy: tuple[Wanted, threading.Thread, dict[str, int]] | None = None
 
-    def compare(self, runs: list[str], by: str = "") -> dict[str, Any]:
+    def compare(self, runs: list[str]) -> dict[str, Any]:
         """The comparison, or how far it is: `{"pending": True, "done": 3, "of": 5}`."""
         found = self._table.found(runs)
         if len(found) < 2:
@@ -43,13 +43,13 @@ class Comparer:
             raise UsageError(f"Select at most {_MAX_RUNS} runs to compare; `rldk compare` takes more.")
         if sum(log.stamp[0] for _, _, log, _ in found) > _MAX_BYTES:
             raise UsageError("These logs are larger than 1 GB together: compare them with `rldk compare` in a terminal.")
-        wanted = (tuple(one for one, *_ in found), by)
+        wanted = tuple(one for one, *_ in found)
         stamps = [log.stamp for _, _, log, _ in found]
         known = self._made.get(wanted)
         if known is not None and known[0] == stamps:
             return known[1]
         if self._busy is None or not self._busy[1].is_alive():
-            logs = [(self._table.path_of(key), row["number"], key) for _, key, _, row in found]
+            logs = [(self._table.path_of(key), row["number"]) for _, key, _, row in found]
             progress = {"done": 0, "of": len(logs)}
             thread = threading.Thread(target=self._run, args=(wanted, stamps, logs, progress), daemon=True)
             self._busy = (wanted, thread, progress)
@@ -58,14 +58,13 @@ class Comparer:
             return known[1]
         return {"pending": True, **self._busy[2]}
 
-    def _run(self, wanted: Wanted, stamps: Any, logs: list[tuple[Any, int, str]], progress: dict[str, int]) -> None:
+    def _run(self, wanted: Wanted, stamps: Any, logs: list[tuple[Any, int]], progress: dict[str, int]) -> None:
         try:
             results = []
-            for path, number, _ in logs:
+            for path, number in logs:
                 results.append(_judged(path, number))
                 progress["done"] += 1
-            _name_apart(results, [key for _, _, key in logs])
-            answer = _answer(compare_results(results, wanted[1] or None))
+            answer = _answer(compare_results(results))
         except RLDKError as error:
             answer = {"problem": clean(error, 1000)}
         except Exception as error:
@@ -82,14 +81,6 @@ def _judged(path: Any, number: int) -> Result:
     if number >= len(results):
         raise ReadError(f"{path.name} has {counted(len(results), 'run')}; it has changed since.")
     return results[number]
-
-
-def _name_apart(results: list[Result], keys: list[str]) -> None:
-    """Give runs of the same name the names of their logs."""
-    names = [result.run.run_id for result in results]
-    for result, key, name in zip(results, keys, names, strict=True):
-        if names.count(name) > 1:
-            result.run.run_id = f"{key} · {name}"
 
 
 def _answer(found: Comparison) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from rldk.comparison.grouping import plain_settings
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.core.run_config import RunConfig
-from rldk.fleet.row import REWARDS, SPARKLINE_CELLS
+from rldk.fleet.row import REWARDS, SPARKLINE_CELLS, reward_metric
 from rldk.ingest.run_settings import settings_beside
 from rldk.judge.follow import FollowedRun, LogFollower
+from rldk.present.plots.source import is_date
 from rldk.runs.run import Run
 
 __all__ = ["FollowedLog", "Sparkline", "TableRun"]
@@ -75,9 +76,8 @@ class TableRun(FollowedRun):
     def row(self, number: int, beside: RunConfig) -> Row:
         """The row of the run, the `number`-th of its log, as the index has it."""
         result = self.result
-        worst, reward = result.worst, next((name for name in REWARDS if name in self._last), None)
+        worst, reward = result.worst, reward_metric(self._last)
         first, last = self._times or (None, None)
-        absolute = first is not None and first > 1e8  # some logs count from 0
         return {
             "number": number,
             "run_id": self.run_id,
@@ -86,7 +86,7 @@ class TableRun(FollowedRun):
             "events": self.events,
             "first_step": self._steps[0] if self._steps else None,
             "last_step": self._steps[1] if self._steps else None,
-            "started": first if absolute else None,
+            "started": first if first is not None and is_date(first) else None,
             "seconds": None if first is None or last is None else last - first,
             "reward": None if reward is None else self._last[reward],
             "kl": self._last.get("kl_mean"),

@@ -9,7 +9,7 @@ from rldk.core.errors import RLDKError
 from rldk.dashboard.folder import Folder
 from rldk.fleet.columns import COLUMNS
 from rldk.fleet.index import index_path, read_index
-from rldk.fleet.row import CONFIG
+from rldk.fleet.row import CONFIG, with_settings
 from rldk.ingest.discovery import size_and_change
 
 __all__ = ["IndexRows"]
@@ -68,9 +68,7 @@ class IndexRows:
         kept = [name for name in COLUMNS if name in table.column_names and name not in _NOT_SHOWN]
         by_path: dict[str, list[Row]] = {}
         for row in table.select([*kept, *differing]).to_pylist():
-            config = {name[len(CONFIG) :]: row.pop(name) for name in differing}
-            row["config"] = {name: value for name, value in config.items() if value is not None}
-            by_path.setdefault(str(row["path"]), []).append(row)
+            by_path.setdefault(str(row["path"]), []).append(with_settings(row))
         for path, rows in by_path.items():
             place = (PurePath(path).name, int(rows[0]["file_bytes"]), int(rows[0]["file_changed"]))
             self._rows.setdefault(place, []).append(rows)

@@ -7,9 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rldk.comparison.mean_curve import mean_and_band
+from rldk.comparison.mean_curve import finite_points, mean_and_band
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.event import Event
 from rldk.dashboard.open_log import CurveTail
@@ -17,9 +15,7 @@ from rldk.dashboard.workbench.run_table import RunTable
 from rldk.ingest.follow import EventLog, GrowingLog, open_growing_log, run_name
 from rldk.present.plots.growing import GrowingRun
 from rldk.present.plots.panel import FloatArray
-from rldk.present.plots.source import DERIVED, first_time
-from rldk.runs.run import Run
-from rldk.runs.table import NUMBER
+from rldk.present.plots.source import DERIVED, first_time, is_date
 
 __all__ = ["AXES", "CurveLog", "Overlay"]
 
@@ -82,7 +78,7 @@ class CurveLog:
     def _read_whole(self, log: GrowingLog) -> None:
         new = log.read_new()
         if new is not None:
-            self.runs = {run.run_id: _curves(run) for run in new.runs}
+            self.runs = {run.run_id: GrowingRun.of(run) for run in new.runs}
         self.caught_up = not getattr(log, "is_reading", False)
         if not self.caught_up:
             time.sleep(0.002)
@@ -103,16 +99,6 @@ class CurveLog:
         """Close the file."""
         if self._log is not None:
             self._log.close()
-
-
-def _curves(run: Run) -> GrowingRun:
-    made = GrowingRun(run.run_id)
-    cells = {}
-    for name, column in run.columns.items():
-        rows = np.flatnonzero(column.state == NUMBER)
-        cells[name] = (rows, column.values[rows])
-    made.extend(run.steps, cells, run.wall_time)
-    return made
 
 
 class Overlay:
@@ -171,7 +157,7 @@ class Overlay:
                 if name not in DERIVED:
                     counts[name] = counts.get(name, 0) + 1
         timed = bool(found) and all(run.is_timed for run in found.values())
-        dated = timed and all(first_time(run.times) > 1e8 for run in found.values())
+        dated = timed and all(is_date(first_time(run.times)) for run in found.values())
         return {"metrics": counts, "runs": list(found), "behind": behind, "timed": timed, "dated": dated}
 
     def curves(
@@ -213,14 +199,12 @@ def _grouped(
 ) -> list[dict[str, Any]]:
     members: dict[str, list[tuple[FloatArray, FloatArray]]] = {}
     for one, run in runs.items():
-        x, y = points_of(run, metric, _MEAN_ROWS, span, axis)
-        there = np.isfinite(x) & np.isfinite(y)
-        order = np.argsort(x[there], kind="stable")
-        members.setdefault(groups.get(one, ""), []).append((x[there][order], y[there][order]))
+        points = finite_points(*points_of(run, metric, _MEAN_ROWS, span, axis))
+        members.setdefault(groups.get(one, ""), []).append(points)
     made = []
-    for name, points in members.items():
-        mean = mean_and_band(points, _MEAN_CELLS, x_log)
+    for name, curves in members.items():
+        mean = mean_and_band(curves, _MEAN_CELLS, x_log)
         if mean is not None:
             x, y, low, high = mean
-            made.append({"series": name, "x": x, "y": y, "low": low, "high": high, "runs": len(points)})
+            made.append({"series": name, "x": x, "y": y, "low": low, "high": high, "runs": len(curves)})
     return made

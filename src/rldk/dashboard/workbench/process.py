@@ -6,26 +6,27 @@ import logging
 import sys
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rldk.core.errors import RLDKError
+from rldk.comparison.grouping import differing_settings
+from rldk.core.knobs import KNOBS
 from rldk.core.text import clean
 from rldk.dashboard.folder import Folder
 from rldk.dashboard.processes import encoded
-from rldk.dashboard.reader_process import serve_pipes
+from rldk.dashboard.reader_process import answer_or_problem, serve_pipes
 from rldk.dashboard.workbench.comparer import Comparer
 from rldk.dashboard.workbench.notes import Notes
 from rldk.dashboard.workbench.overlay import Overlay
 from rldk.dashboard.workbench.run_table import RunTable
-from rldk.dashboard.workbench.settings import shown_settings
 
 __all__ = ["Workbench", "main"]
 
 _FRESH_SECONDS = 1.0
 _OPEN_SECONDS = 0.3
+_MAX_SETTINGS = 40
 _SENT = (
-    "id", "key", "part", "name", "verdict", "status", "is_judged", "changed", "framework", "events", "last_step", "reward", "kl",
+    "id", "key", "part", "name", "verdict", "status", "changed", "framework", "events", "last_step", "reward", "kl",
     "reward_curve", "cause_title",
 )  # fmt: skip
 
@@ -48,20 +49,12 @@ class Workbench:
         return self.table.work()
 
     def answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question of a page; a problem is reported in `problem`, never raised."""
+        """The answer to a question of a page."""
         questions: dict[str, Callable[..., dict[str, Any]]] = {
             "table": self.rows, "annotate": self.annotate, "metrics": self.overlay.metrics, "curves": self.overlay.curves,
             "compare": self.comparer.compare,
         }  # fmt: skip
-        try:
-            return questions[name](**arguments)
-        except RLDKError as error:
-            return {"problem": clean(error, 1000)}
-        except OSError as error:
-            return {"problem": f"The file cannot be read: {error.strerror or error}."}
-        except Exception as error:
-            logger.exception("The dashboard could not answer %s", name)
-            return {"problem": f"It cannot be shown: {type(error).__name__}: {clean(error, 500)}"}
+        return answer_or_problem(lambda: questions[name](**arguments), name)
 
     def rows(self, since: int = 0) -> dict[str, Any]:
         """The rows of the table; without them if they are those of the version `since`."""
@@ -77,7 +70,7 @@ class Workbench:
 
     def _table(self) -> dict[str, Any]:
         found = self.table.rows()
-        settings = shown_settings([row["config"] for row in found])
+        settings = _shown_settings([row["config"] for row in found])
         rows = []
         for row in found:
             kept = {name: row.get(name) for name in _SENT}
@@ -102,6 +95,17 @@ class Workbench:
         self.notes.change(names, add, remove, note)
         self._made = (-1.0, -1, {})
         return {"problem": ""}
+
+
+def _shown_settings(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings that are not the same in all runs: knobs first, and texts that are different in each run last."""
+    names = differing_settings([config for config in configs if config])
+    return sorted(names, key=lambda name: (name not in KNOBS, _is_a_name(name, configs)))[:_MAX_SETTINGS]
+
+
+def _is_a_name(setting: str, configs: Sequence[Mapping[str, Any]]) -> bool:
+    values = [config[setting] for config in configs if setting in config]
+    return len(values) > 2 and all(isinstance(value, str) for value in values) and len(set(values)) == len(values)
 
 
 def _note_name(row: dict[str, Any]) -> str:

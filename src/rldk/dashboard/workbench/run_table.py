@@ -12,7 +12,7 @@ from typing import Any
 
 from rldk.core.errors import ReadError, RLDKError
 from rldk.core.text import clean
-from rldk.dashboard.folder import Folder
+from rldk.dashboard.folder import Folder, is_live
 from rldk.dashboard.workbench.followed_log import FollowedLog
 from rldk.dashboard.workbench.index_rows import IndexRows
 from rldk.fleet.parts import name_rows
@@ -31,7 +31,6 @@ _LOOK_SHARE = 10  # a folder that takes a second to walk is walked every ten
 _KEPT_OPEN_SECONDS = 600.0
 _MAX_OPEN = 64
 _LARGE = 16 << 20
-_LIVE_SECONDS = 30.0
 _WAIT_SECONDS = 0.005
 _NOT_JUDGED: dict[str, Any] = {"number": 0, "verdict": "", "config": {}, "reward_curve": []}
 
@@ -221,13 +220,12 @@ class RunTable:
         return {
             **row, "id": run_id_of(key, row["number"]), "key": key, "path": key, "part": row.get("run_id") if several else None,
             "run_id": run, "changed": log.changed, "status": self._status(log, row), "config": config,
-            "is_judged": bool(log.rows) and not log.waiting,
         }  # fmt: skip
 
     def _status(self, log: KnownLog, row: Mapping[str, Any]) -> str:
         events, seconds = row.get("events") or 0, row.get("seconds") or 0.0
         pace = seconds / events if events else 0.0
-        if time.time() - log.changed < max(_LIVE_SECONDS, min(20 * pace, 3600.0)):
+        if is_live(time.time() - log.changed, pace):
             return "live"
         return "finished" if self.folder.final_report(log.path) else "stopped"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rldk.core.text import few
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
 from rldk.signals.series import Series
 
@@ -90,10 +91,9 @@ class NonfiniteMetric(Detector):
             return ()
         runs = {name: max(view.get(name).nonfinite_run, 1) for name in bad}
         longest = max(runs.values())
-        shown = ", ".join(bad[:4]) + (" …" if len(bad) > 4 else "")
         finite = not view.get(bad[0]).nonfinite_run
         what = "larger than any 32-bit float" if finite else f"not finite ({longest} in a row)"
-        message = f"{shown} {'is' if len(bad) == 1 else 'are'} {what}."
+        message = f"{few(bad, 4)} {'is' if len(bad) == 1 else 'are'} {what}."
         if bad == ["reward_mean"]:
             message = f"The reward is {metrics['reward_mean']:g} ({longest} rows in a row): the reward function returned it."
         evidence = {"metrics": float(len(bad)), "in_a_row": float(longest)}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rldk.core.text import in_words
+from rldk.core.text import in_words, sentence
 from rldk.judge.scores.alarms import FROM_SCORES
 from rldk.judge.scores.risks import collapse_risk, hacking_risk
 
@@ -46,8 +46,7 @@ class ScoreAlerts:
             own = name in self.min_scores
             if self._fires(name, scores[name] < minimum, own):
                 self._alert(monitor, step, f"low_{name}", name, scores[name], "below", minimum, own)
-        risks = {**DEFAULT_MAX_RISKS, **self.max_risks}
-        for name, maximum in risks.items():
+        for name, maximum in {**DEFAULT_MAX_RISKS, **self.max_risks}.items():
             view, standing = monitor.forensics.engine.view, monitor.forensics.standing
             risk = collapse_risk(view, standing) if name == "collapse_risk" else hacking_risk(view, standing)
             own = name in self.max_risks
@@ -61,5 +60,5 @@ class ScoreAlerts:
 
     def _alert(self, monitor: Monitor, step: int, kind: str, name: str, value: float, word: str, limit: float, own: bool) -> None:
         limit_of = "your limit of" if own else "the default limit of"
-        said = f"{in_words(name)} is {value:.2f}, {word} {limit_of} {limit:g}."
-        monitor.alert(step, kind, said[:1].upper() + said[1:], "warning", _ADVICE.get(name, _PARTS), family=FROM_SCORES)
+        said = f"{sentence(in_words(name))} is {value:.2f}, {word} {limit_of} {limit:g}."
+        monitor.alert(step, kind, said, "warning", _ADVICE.get(name, _PARTS), family=FROM_SCORES)

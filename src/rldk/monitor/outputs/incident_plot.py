@@ -81,7 +81,9 @@ def _panel(source: Source, incident: Incident, members: Sequence[Anomaly]) -> Pa
 
 def _without_target(panel: Panel) -> Panel:
     """A message holds no settings of the run, and a KL target is one."""
+    from rldk.present.plots.build import KL_TITLE
+
     panel.curves = [curve for curve in panel.curves if curve.metric != "target_kl"]
     panel.levels = [level for level in panel.levels if level.label != "target"]
-    panel.title = "KL from the reference" if panel.key == "kl" else panel.title
+    panel.title = KL_TITLE if panel.key == "kl" else panel.title
     return panel

@@ -12,14 +12,19 @@ from rldk.core.catalog import entry_of
 from rldk.present.plots.panel import STYLES, Band, Curve, FloatArray, Level, Mark, Panel
 from rldk.present.plots.source import DERIVED, Source, Span
 from rldk.present.plots.standard import STANDARD, CurveSpec, PanelSpec
+from rldk.signals.kl import UNITS
 
-__all__ = ["KL_TITLE", "finish", "needs_log", "other_panels", "panel_of", "panels_of", "unit_of"]
+__all__ = [
+    "KL_TITLE", "finish", "metric_panel", "metric_unit", "needs_log", "other_panels", "panel_of", "panels_of", "show_target",
+    "unit_of",
+]  # fmt: skip
 
 BUCKETS = 700
 KL_TITLE = "KL from the reference"
 """The title of the KL where there is no target to show."""
 
 _FAR_ABOVE = 200.0
+_MOST_OTHERS = 12
 _SETTINGS = frozenset({"settings", "optimisation"})
 
 
@@ -52,31 +57,32 @@ def panels_of(
             panel = panel_of(spec, runs, buckets, span)
             if panel is not None:
                 made.append(panel)
-                if spec.key == "kl" and kl_target is not None and not any(curve.metric == "target_kl" for curve in panel.curves):
-                    panel.levels.append(Level(kl_target, "target"))
-                if spec.key == "kl" and not _has_target(panel):
-                    panel.title = KL_TITLE
+                show_target(panel, kl_target)
     families = _family_panel(runs, buckets, span) if only is None or "reward_functions" in only else None
     if families is not None:
         place = next((number for number, panel in enumerate(made) if panel.group != "Reward"), len(made))
         made.insert(place, families)
-    finish(made, runs[0], marks)
-    for panel in made:
-        panel.x_log = x_log
+    finish(made, runs[0], marks, x_log)
     return made
 
 
-def finish(panels: list[Panel], first: Source, marks: Sequence[Mark]) -> None:
-    """Label the x axis of the panels, and add the marks, which are given by step, where they lie on it."""
+def finish(panels: list[Panel], first: Source, marks: Sequence[Mark] = (), x_log: bool = False) -> None:
+    """Set up the x axis of the panels, and add the marks, which are given by step, where they lie on it."""
     places = first.places(np.array([mark.x for mark in marks], dtype=np.float64)).tolist()
     placed = [replace(mark, x=x) for mark, x in zip(marks, places, strict=True) if isfinite(x)]
     for panel in panels:
         panel.marks = [*panel.marks, *placed]
-        panel.x_label = first.axis
+        panel.x_label, panel.x_log = first.axis, x_log
 
 
-def _has_target(panel: Panel) -> bool:
-    return bool(panel.levels) or any(curve.metric == "target_kl" for curve in panel.curves)
+def show_target(panel: Panel, kl_target: float | None) -> None:
+    """Draw the KL target into the panel of the KL, unless the log has one; with neither, the title does not name it."""
+    if panel.key != "kl" or any(curve.metric == "target_kl" for curve in panel.curves):
+        return
+    if kl_target is not None:
+        panel.levels.append(Level(kl_target, "target"))
+    if not panel.levels:
+        panel.title = KL_TITLE
 
 
 def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, span: Span = None) -> Panel | None:
@@ -138,8 +144,8 @@ def unit_of(spec: PanelSpec, curves: Sequence[Curve], runs: Sequence[Source]) ->
         return spec.unit
     named = curves[0].metric.partition("_per_")[2]
     per = {named} if named else {getattr(run, "reductions", {}).get(curves[0].metric, "") for run in runs}
-    reduction = {"sequence": " per response", "token": " per token"}.get(per.pop(), "") if len(per) == 1 else ""
-    return spec.unit + reduction
+    word = UNITS.get(per.pop()) if len(per) == 1 else None
+    return f"{spec.unit} per {word}" if word else spec.unit
 
 
 def needs_log(panel: Panel) -> bool:
@@ -165,7 +171,20 @@ def _family_panel(runs: Sequence[Source], buckets: int, span: Span) -> Panel | N
     return Panel("reward_functions", "Reward", "Reward functions", "reward", curves) if curves else None
 
 
-def other_panels(run: Source, *, buckets: int = BUCKETS, max_panels: int = 12, marks: Sequence[Mark] = ()) -> list[Panel]:
+def metric_unit(name: str) -> str:
+    """The unit of a metric; empty where it is a plain number or not known."""
+    entry = entry_of(name)
+    return entry.unit if entry and entry.unit != "1" else ""
+
+
+def metric_panel(name: str, curves: list[Curve]) -> Panel:
+    """The panel of one metric, by its name."""
+    return Panel(name, "Other", name, metric_unit(name), curves)
+
+
+def other_panels(
+    run: Source, *, buckets: int = BUCKETS, span: Span = None, marks: Sequence[Mark] = (), x_log: bool = False
+) -> list[Panel]:
     """One panel for each metric that no standard panel shows, unless it is constant."""
     shown = {name for spec in STANDARD for curve in spec.curves for name in curve.metrics.split()}
     shown |= {
@@ -174,19 +193,18 @@ def other_panels(run: Source, *, buckets: int = BUCKETS, max_panels: int = 12, m
     shown |= {name.replace("_mean-std", "_std") for name in DERIVED}
     made: list[Panel] = []
     for name in run.names():
-        entry = entry_of(name.removeprefix("eval_"))
+        entry = entry_of(name)
         if name in shown or name in DERIVED or name.startswith("reward_function_") or (entry and entry.group in _SETTINGS):
             continue
-        x, (y,) = run.points([name], buckets)
+        x, (y,) = run.points([name], buckets, span)
         if not _varies(y):
             continue
-        unit = entry.unit if entry and entry.unit != "1" else ""
-        made.append(Panel(name, "Other", name, unit, [Curve(name, name, x, y)]))
-        if len(made) == max_panels:
+        made.append(metric_panel(name, [Curve(name, name, x, y)]))
+        if len(made) == _MOST_OTHERS:
             break
     for panel in made:
         panel.log = needs_log(panel)
-    finish(made, run, marks)
+    finish(made, run, marks, x_log)
     return made
 
 

@@ -94,11 +94,6 @@ class Growing:
         self._buffer[self._size : needed] = given
         self._size = needed
 
-    @property
-    def nbytes(self) -> int:
-        """The memory it takes."""
-        return self._buffer.nbytes
-
 
 class Pyramid:
     """A growing column, with the positions of its extremes in blocks of 16, 256, 4096 … rows.
@@ -120,11 +115,6 @@ class Pyramid:
     def values(self) -> npt.NDArray[np.floating]:
         """All values, in order."""
         return self._values.array  # type: ignore[return-value]
-
-    @property
-    def nbytes(self) -> int:
-        """The memory it takes."""
-        return self._values.nbytes + sum(level.nbytes for level in self._levels)
 
     def extend(self, values: npt.ArrayLike) -> None:
         """Append values; the cost depends on how many they are, and not on how many there were."""

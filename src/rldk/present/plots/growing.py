@@ -11,6 +11,8 @@ from rldk.core.event import Event
 from rldk.present.plots.downsample import Column, Growing, IntArray, pick_extremes
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import DERIVED, Span, derived_names, first_time, hours, hours_at
+from rldk.runs.run import Run
+from rldk.runs.table import NUMBER
 
 __all__ = ["Cells", "GrowingRun"]
 
@@ -36,6 +38,17 @@ class GrowingRun:
         self._times = Growing()
         self._started = float("nan")
         self._ordered = {"step": True, "hours": True}
+
+    @classmethod
+    def of(cls, run: Run, dtype: npt.DTypeLike = np.float64) -> GrowingRun:
+        """A run that was read, to which events may be added."""
+        made = cls(run.run_id, dtype)
+        cells = {}
+        for name, column in run.columns.items():
+            rows = np.flatnonzero(column.state == NUMBER)
+            cells[name] = (rows, column.values[rows])
+        made.extend(run.steps, cells, run.wall_time)
+        return made
 
     @property
     def run_id(self) -> str:

@@ -16,11 +16,11 @@ from rldk.judge.result import Result
 from rldk.judge.scan import judge_run
 from rldk.present.incidents import marks_of
 from rldk.present.palette import DARK, LIGHT
-from rldk.present.plots.build import finish, other_panels, panels_of
+from rldk.present.plots.build import BUCKETS, finish, metric_panel, other_panels, panels_of
 from rldk.present.plots.groups import group_panels
 from rldk.present.plots.panel import Curve, Mark, Panel
 from rldk.present.plots.plotly_figure import plotly_figure
-from rldk.present.plots.source import RunSource, Source, check_axis, is_timed
+from rldk.present.plots.source import RunSource, Source, Span, check_axis, is_timed
 from rldk.present.plots.svg import png, svg
 from rldk.runs.run import Run
 
@@ -102,21 +102,21 @@ def plot(
     """
     given = list(runs) if isinstance(runs, Sequence) else [runs]
     if group_by is not None:
-        return Picture(_grouped(given, names, axis, group_by, bool(options.get("x_log"))))
+        return Picture(_grouped(given, names, axis, group_by, options))
     found = _marks(given[0]) if marks and len(given) == 1 else []
     sources = sources_of([one.run if isinstance(one, Result) else one for one in given], axis)
     panels = panels_of(sources, marks=found, only=names or None, **options)
     known = {panel.key for panel in panels}
     for name in names:
         if name not in known:
-            panels.append(_metric_panel(name, sources, found, options))
+            panels.append(_metric_panel(name, sources, found, **_of_one_metric(options)))
     if not names and not panels:
-        panels = other_panels(sources[0], marks=found)
+        panels = other_panels(sources[0], marks=found, **_of_one_metric(options))
     return Picture(panels)
 
 
 def _grouped(
-    given: Sequence[Plottable], names: Sequence[str], axis: str, by: str | Sequence[str], x_log: bool
+    given: Sequence[Plottable], names: Sequence[str], axis: str, by: str | Sequence[str], options: dict[str, Any]
 ) -> list[Panel]:
     """One curve per group, and a band where it has several runs."""
     runs = [one.run if isinstance(one, Result) else one for one in given]
@@ -127,7 +127,7 @@ def _grouped(
     groups: dict[str, list[Source]] = {}
     for key, source in zip(keys, sources, strict=True):
         groups.setdefault(key, []).append(source)
-    panels = group_panels(groups, *names, x_log=x_log)
+    panels = group_panels(groups, *names, **options)
     for name in names:
         if name not in {panel.key for panel in panels}:
             raise _no_metric(name, sources)
@@ -141,17 +141,24 @@ def _marks(given: Plottable) -> list[Mark]:
     return marks_of(judge_run(given).incidents) if isinstance(given, Run) and len(given) <= _LONG else []
 
 
-def _metric_panel(name: str, sources: Sequence[Source], marks: list[Mark], options: dict[str, Any]) -> Panel:
+def _of_one_metric(options: dict[str, Any]) -> dict[str, Any]:
+    """Of the options of `panels_of`, those that hold for the panel of any metric."""
+    return {name: value for name, value in options.items() if name in ("buckets", "span", "x_log")}
+
+
+def _metric_panel(
+    name: str, sources: Sequence[Source], marks: list[Mark], buckets: int = BUCKETS, span: Span = None, x_log: bool = False
+) -> Panel:
     """A panel with one metric of the runs, by its name."""
     curves = []
     for number, source in enumerate(sources):
         if name in source.names():
-            x, (y,) = source.points([name], options.get("buckets", 700), options.get("span"))
+            x, (y,) = source.points([name], buckets, span)
             curves.append(Curve(name, name, x, y, colour=number, run=source.run_id if len(sources) > 1 else ""))
     if not curves:
         raise _no_metric(name, sources)
-    panel = Panel(name, "Other", name, "", curves)
-    finish([panel], sources[0], marks)
+    panel = metric_panel(name, curves)
+    finish([panel], sources[0], marks, x_log)
     return panel
 
 

@@ -20,21 +20,17 @@ __all__ = ["plotly_figure", "plotly_spec"]
 _DASHES = {"solid": "solid", "dashed": "dash", "faint": "dot"}
 
 
-def plotly_figure(
-    panel: Panel, *, dark: bool = False, height: int = 300, revision: str = "rldk", titled: bool = True
-) -> go.Figure:
+def plotly_figure(panel: Panel, *, dark: bool = False, height: int = 300, revision: str = "rldk") -> go.Figure:
     """A panel as a figure. `revision` stays the same between refreshes, so that a zoom survives them.
 
     Markup in text from logs is escaped.
     """
     graphs = require("plotly.graph_objects", extra="dashboard", purpose="An interactive plot")
-    figure: go.Figure = graphs.Figure(**plotly_spec(panel, dark=dark, height=height, revision=revision, titled=titled))
+    figure: go.Figure = graphs.Figure(**plotly_spec(panel, dark=dark, height=height, revision=revision))
     return figure
 
 
-def plotly_spec(
-    panel: Panel, *, dark: bool = False, height: int = 300, revision: str = "rldk", titled: bool = True
-) -> dict[str, Any]:
+def plotly_spec(panel: Panel, *, dark: bool = False, height: int = 300, revision: str = "rldk") -> dict[str, Any]:
     """The same as plain dictionaries: building a figure by calls of Plotly takes many times as long."""
     palette = DARK if dark else LIGHT
     traces: list[dict[str, Any]] = []
@@ -46,7 +42,7 @@ def plotly_spec(
         broken = curve.x[~np.isfinite(curve.y)]
         if len(broken):
             traces.append(_broken(panel, curve, broken, palette))
-    layout = _layout(panel, palette, height, revision, titled)
+    layout = _layout(panel, palette, height, revision)
     levels = [level for level in panel.levels if level.y > 0 or not panel.log]
     layout["shapes"] = [_level_line(level.y, palette.soft) for level in levels]
     layout["annotations"] = [
@@ -124,7 +120,7 @@ def _broken(panel: Panel, curve: Curve, places: Any, palette: Palette) -> dict[s
     }  # fmt: skip
 
 
-def _layout(panel: Panel, palette: Palette, height: int, revision: str, titled: bool) -> dict[str, Any]:
+def _layout(panel: Panel, palette: Palette, height: int, revision: str) -> dict[str, Any]:
     several = sum(1 + len(curve.bands) for curve in panel.curves) > 1 and len(panel.curves) > 1
     unit = f" <span style='color:{palette.soft};font-size:11px'>{_text(panel.unit)}</span>" if panel.unit else ""
     axis = {
@@ -133,10 +129,10 @@ def _layout(panel: Panel, palette: Palette, height: int, revision: str, titled: 
         "linecolor": palette.grid,
         "tickfont": {"color": palette.soft, "size": 11},
     }
-    layout: dict[str, Any] = {
+    return {
         "height": height, "uirevision": revision, "hovermode": "x unified", "showlegend": several,
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "font": {"color": palette.ink},
-        "margin": {"l": 48, "r": 12, "t": 44 if titled else 18, "b": 54 if several else 30, "autoexpand": len(panel.curves) > 3},
+        "margin": {"l": 48, "r": 12, "t": 44, "b": 54 if several else 30, "autoexpand": len(panel.curves) > 3},
         "legend": {"orientation": "h", "y": -0.16, "x": 0, "font": {"size": 11}},
         "hoverlabel": {"bgcolor": palette.paper, "font": {"color": palette.ink}},
         "xaxis": {
@@ -145,7 +141,5 @@ def _layout(panel: Panel, palette: Palette, height: int, revision: str, titled: 
         "yaxis": {**axis, "type": "log" if panel.log else "linear"},
         "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": palette.soft, "activecolor": palette.ink},
         "meta": {"key": panel.key},
+        "title": {"text": f"{_text(panel.title)}{unit}", "font": {"size": 14, "weight": 600}, "x": 0, "xanchor": "left"},
     }  # fmt: skip
-    if titled:
-        layout["title"] = {"text": f"{_text(panel.title)}{unit}", "font": {"size": 14, "weight": 600}, "x": 0, "xanchor": "left"}
-    return layout

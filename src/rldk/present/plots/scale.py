@@ -95,12 +95,10 @@ def y_scale(panel: Panel, top: float, bottom: float) -> Scale:
     return Scale(low, high, bottom, top)
 
 
-def x_scale(panel: Panel, left: float, right: float, span: tuple[float, float] | None = None) -> Scale:
-    """The horizontal scale: the x values of all curves, or `span`."""
-    if span is None:
-        ends = [(float(curve.x.min()), float(curve.x.max())) for curve in panel.curves if len(curve.x)]
-        span = (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (0.0, 1.0)
-    low, high = span
+def x_scale(panel: Panel, left: float, right: float) -> Scale:
+    """The horizontal scale: the x values of all curves."""
+    ends = [(float(curve.x.min()), float(curve.x.max())) for curve in panel.curves if len(curve.x)]
+    low, high = (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (0.0, 1.0)
     if panel.x_log and high > 0:
         low = low if low > 0 else min(_first_positive(panel), high / 10)
         return Scale(low, high, left, right, True) if high > low else Scale(low / 2, high * 2, left, right, True)

@@ -16,7 +16,7 @@ from rldk.runs.run import Run
 
 __all__ = [
     "AXES", "DERIVED", "RunSource", "Source", "Span", "check_axis", "derived_names", "first_time", "hours", "hours_at",
-    "is_timed",
+    "is_date", "is_timed",
 ]  # fmt: skip
 
 AXES = ("step", "hours")
@@ -34,6 +34,11 @@ def first_time(times: FloatArray) -> float:
     """When a run began: the first time in its log; NaN if it has none."""
     finite = np.isfinite(times)
     return float(times[finite.argmax()]) if finite.any() else float("nan")
+
+
+def is_date(seconds: float) -> bool:
+    """Whether a time is one of the calendar: some logs count from 0."""
+    return seconds > 1e8
 
 
 def is_timed(times: FloatArray) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rldk.present.plots.panel import Level
 
-__all__ = ["GROUPS", "MAIN_METRICS", "STANDARD", "CurveSpec", "PanelSpec"]
+__all__ = ["GROUPS", "MAIN_METRICS", "MAIN_PANELS", "STANDARD", "CurveSpec", "PanelSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +151,9 @@ STANDARD: tuple[PanelSpec, ...] = (
 
 GROUPS: tuple[str, ...] = tuple(dict.fromkeys(spec.group for spec in STANDARD))
 """The groups of panels, in the order of the page."""
+
+MAIN_PANELS: tuple[str, ...] = ("reward", "kl", "entropy", "gradients", "length", "losses", "margin", "accuracy")
+"""The panels to show where there is room for a few, the most important first."""
 
 MAIN_METRICS: tuple[str, ...] = (
     "reward_mean", "reward_std", "kl_mean", "kl_coef", "entropy_mean", "clip_frac", "rollout_length_mean", "policy_grad_norm",
