@@ -31,3 +31,8 @@ def test_a_restriction_is_told_in_the_first_row(told, settings, found):
 )
 def test_what_recipes_use_is_silent(told, settings):
     assert told(SamplingRestricted(), {name: np.full(5, value) for name, value in settings.items()}) == []
+
+
+def test_only_what_restricts_is_named(judge):
+    (anomaly,) = judge(SamplingRestricted(), {"top_p": np.ones(5), "repetition_penalty": np.full(5, 1.5)})
+    assert anomaly.message.endswith(": repetition_penalty 1.5.") and anomaly.value == 1.5

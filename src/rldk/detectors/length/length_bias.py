@@ -87,17 +87,17 @@ class LengthBias(Detector):
         evidence = {"length_reward_corr": correlation.level, "correlation_start": correlation.start}
         if length.ready:
             evidence |= {"length_start": length.start, "length": length.level}
+        ending = f"the share of responses that emit the end token fell to {now:.0%}" if unending else "they grow"
         found = []
         if value >= max(self.alone, self.threshold):
             found.append(Finding("", correlation.level, self.alone, f"{message}.", evidence, clause="decides"))
             if unending or (longer and value >= DETERMINES):
-                ending = f"the share of responses that emit the end token fell to {now:.0%}" if unending else "they grow"
                 also = f"{message}, and {ending}."
                 found.append(Finding("", correlation.level, self.alone, also, evidence, clause="pays_and_grows"))
         if value >= self.threshold:
             severity = NOTE if settled else ""
             found.append(Finding(severity, correlation.level, self.threshold, f"{message}.", evidence, clause="lasting"))
         if value >= self.threshold and (grown or unending):
-            also = f"{message}, and they grow."
+            also = f"{message}, and {ending}."
             found.append(Finding("", correlation.level, self.threshold, also, evidence, clause="grows"))
         return found

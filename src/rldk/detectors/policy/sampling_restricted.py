@@ -64,9 +64,10 @@ class SamplingRestricted(Detector):
     def _finding(clause: str, share: float, tokens: float, penalty: float) -> Finding:
         given = {"top_p": share, "top_k": tokens, "repetition_penalty": penalty}
         known = {name: value for name, value in given.items() if value == value}
-        words = ", ".join(f"{name} {value:g}" for name, value in known.items())
+        named = {name: value for name, value in known.items() if value != 1.0 or name == "top_k"}  # 1 restricts nothing
+        words = ", ".join(f"{name} {value:g}" for name, value in named.items())
         message = f"Responses are not sampled from the policy as it is trained: {words}."
-        return Finding("", next(iter(known.values())), 1.0, message, known, clause=clause)
+        return Finding("", next(iter(named.values())), 1.0, message, known, clause=clause)
 
 
 def _or(penalty: float) -> float:

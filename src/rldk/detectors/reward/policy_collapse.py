@@ -8,7 +8,7 @@ from typing import ClassVar
 from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, ailing, damage
-from rldk.signals.few_rows import Fall, fall_of
+from rldk.signals.few_rows import fall_of
 from rldk.signals.reward import SCORES, SLOW_NOISE, score_of
 from rldk.signals.series import EARLY, RECENT
 
@@ -126,17 +126,17 @@ class PolicyCollapse(Detector):
     }
     share: float
     noises: float
-    _fall: Fall | None
+    _fall: list[float]  # best, level, loss and gain of a fall in few rows, while it stands; empty if there is none
 
     def reset(self) -> None:
         super().reset()
-        self._fall = None  # in few rows, while it stands
+        self._fall = []
 
     def find(self, view: View) -> Sequence[Finding]:
         series, reward = score_of(view), view.reward
         if series.n < RECENT + 1:
             return ()
-        found = self._few_rows(view) if series.n <= EARLY or self._fall is not None else []
+        found = self._few_rows(view) if series.n <= EARLY or self._fall else []
         found += self._below_start(view)
         if series.n < RECENT + 2:
             return found
@@ -158,18 +158,18 @@ class PolicyCollapse(Detector):
         last = 3 if view.steps_per_row > 1.0 else RECENT  # dips of a few updates are common
         fall = fall_of(series.early, last) if series.n <= EARLY and not view.reward.was_changed(view.index) else None
         if fall is not None and fall.noises > IN_FEW_ROWS and fall.share > SHARE_IN_FEW_ROWS:
-            self._fall = fall
-        elif self._fall is not None and series.level > self._fall.best - 0.5 * self._fall.lost:
-            self._fall = None
-        if self._fall is None:
+            self._fall = [fall.best, fall.now, fall.lost, fall.gain]
+        elif self._fall and series.level > self._fall[0] - 0.5 * self._fall[2]:
+            self._fall = []
+        if not self._fall:
             return []
-        best, now, lost = self._fall.best, self._fall.now, self._fall.lost
+        best, now, lost, gain = self._fall
         strong = [sign.words for sign in damage(view) if sign.strong]
         also = f", while {listed(strong)}" if strong else ""
-        message = f"The reward fell from {best:.4g} to {now:.4g} or less in the last {last} rows{also}."
+        message = f"The reward fell from {best:.3g} to at most {now:.3g} in the last {last} rows{also}."
         evidence = {"best": best, "reward": now, "lost": lost}
         clauses = ("few_rows", "few_rows_with_damage") if strong else ("few_rows",)
-        limit = best - SHARE_IN_FEW_ROWS * self._fall.gain
+        limit = best - SHARE_IN_FEW_ROWS * gain
         return [Finding("", series.last, limit, message, evidence, clause=clause) for clause in clauses]
 
     @staticmethod
