@@ -20,6 +20,7 @@ from rldk.judge.incidents.onset import Recent
 from rldk.judge.logged_knobs import KNOBS, knobs_of
 from rldk.signals.reward import CHANNELS, COMPONENT, SCORES, RewardSignal
 from rldk.signals.series import ALIKE, EARLY, RECENT, Series, SeriesByName
+from rldk.signals.view import steps_per_row
 from rldk.testing.streams import FAULTS, PROFILES, faulty, healthy
 
 
@@ -76,7 +77,7 @@ def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
         reductions.update(event.model_info.get("reductions", {}))
         apart = (event.step - events[0].step) / index if index >= 4 else 1.0
         view = View(event, index, event.step, series, steps[0] if len(steps) == 4 else None, dict(reductions), {})
-        view.steps_per_row = apart if 2.0 <= apart <= 50.0 else 1.0
+        view.steps_per_row = steps_per_row(apart, event.step, steps)
         view.reward = reward
         view.components = [name for name in series if name.startswith(COMPONENT)]
         reward.update(view)

@@ -17,13 +17,13 @@ from rldk.judge.logged_knobs import KNOBS, knobs_of
 from rldk.runs.canonical import prefix_held_out
 from rldk.signals.reward import CHANNELS, COMPONENT, SCORES
 from rldk.signals.series import Series, SeriesByName, update_all
+from rldk.signals.view import steps_per_row
 
 __all__ = ["Engine", "OnError"]
 
 _MOST_PLANS = 1024
 _BACK = 4
 _MOST_FAULTS, _FAULTS_APART = 3, 100  # errors after which a detector is dropped, and events after which one no longer counts
-_MOST_STEPS_A_ROW = 50.0  # above this, a step is not an update but a sample or a token
 
 OnError = Callable[[Detector, BaseException], None]
 _Look = Callable[[View], Sequence[Finding] | Finding | None]
@@ -216,8 +216,7 @@ class Engine:
         view.event, view.index, view.step = event, index, event.step
         view.earlier_step = steps[0] if len(steps) == _BACK else None
         if index >= _BACK and self.first_step is not None:
-            apart = (event.step - self.first_step) / index
-            view.steps_per_row = apart if 2.0 <= apart <= _MOST_STEPS_A_ROW else 1.0
+            view.steps_per_row = steps_per_row((event.step - self.first_step) / index, event.step, steps)
         return view
 
     def _keep(self, raised: list[Anomaly]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import nan
 from typing import Any, TypeVar
 
@@ -11,9 +12,11 @@ from rldk.core.event import Event
 from rldk.signals.reward import RewardSignal
 from rldk.signals.series import EMPTY, Series, SeriesByName
 
-__all__ = ["MIN_ROWS", "View", "once_per_event"]
+__all__ = ["MIN_ROWS", "View", "once_per_event", "steps_per_row"]
 
 MIN_ROWS = 8
+_MOST_STEPS = 50.0  # per row; above that, a step is not an update but a sample or a token
+_LONGEST_INTERVAL = 1000.0  # unless rows are apart by 100, 250 or 500 steps: trainers log at such intervals
 _T = TypeVar("_T")
 
 
@@ -65,6 +68,16 @@ class View:
             if found.n:
                 return found
         return EMPTY
+
+
+def steps_per_row(apart: float, step: int, before: Sequence[int]) -> float:
+    """How many updates a row stands for in a log whose rows are so many steps apart, with this step and these before it."""
+    if not 2.0 <= apart <= _LONGEST_INTERVAL:
+        return 1.0
+    if apart <= _MOST_STEPS:
+        return apart
+    at_intervals = all((later - earlier) % _MOST_STEPS == 0.0 for earlier, later in pairwise([*before, step]))
+    return _MOST_STEPS if at_intervals else 1.0
 
 
 def once_per_event(measure: Callable[[View], _T]) -> Callable[[View], _T]:
