@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from rldk.core.event import Event
 from rldk.detectors.preference.preference_degenerate import PreferenceDegenerate
+from rldk.detectors.reward.reward_hacking import RewardHacking
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.ingest import read_runs
@@ -110,6 +111,19 @@ def test_a_detector_that_the_state_does_not_know_starts_anew() -> None:
     second = Engine([BY_TYPE["policy_collapse"](), BY_TYPE["entropy_collapse"]()])
     second.load_state_dict(first.state_dict())
     assert told(second) == told(first)
+
+
+def test_more_of_a_step_is_not_another_step() -> None:
+    """The second row is looked at by the same rules as the first: what they wait for is counted once."""
+    found = []
+    for rows in (1, 2):
+        engine = Engine([RewardHacking()], reductions={"kl_mean": "token"})
+        for step in range(80):
+            engine.supplement(Event(step, {"reward_mean": 0.01 * step, "kl_mean": 0.05 if step < 40 else 8.0}))
+            if rows == 2:
+                engine.supplement(Event(step, {"eval_distinct_2": 0.9}))
+        found.append([(anomaly.index, anomaly.clause) for anomaly in engine.anomalies])
+    assert found[0] == found[1] != []
 
 
 def test_twelve_thousand_events_take_no_more_memory_than_four_thousand() -> None:

@@ -42,8 +42,8 @@ class Detector(Statistic):
     """
 
     __slots__ = (
-        "_bad", "_good", "_good_step", "_holding", "_noted", "_since", "_worst", "calm", "cap", "idle", "own_wait", "raised",
-        "sensitivity", "since_clear", "times", "wait",
+        "_again", "_bad", "_good", "_good_step", "_holding", "_noted", "_since", "_taken", "_worst", "calm", "cap", "idle",
+        "own_wait", "raised", "sensitivity", "since_clear", "times", "wait",
     )  # fmt: skip
 
     type: ClassVar[str]
@@ -71,6 +71,8 @@ class Detector(Statistic):
     cap: str
     sensitivity: str  # `low`, `normal` or `high`: scales how long a clause must hold
     _good_step: int | None
+    _taken: int  # the event that was taken last
+    _again: bool  # whether it is taken again, with more of its metrics: it counts once
     _bad: int
     _good: int
     _since: int
@@ -108,6 +110,7 @@ class Detector(Statistic):
 
     def reset(self) -> None:
         super().reset()
+        self._taken, self._again = -1, False
         self._bad = self._good = self.times = 0
         self._holding, self._noted = {}, []
         self._since = -1
@@ -133,9 +136,10 @@ class Detector(Statistic):
             finding.severity = finding.severity or clause.severity
             earlier = -1 if view.earlier_step is None else view.earlier_step
             held, since, good = before.get(finding.clause, (0, view.index, earlier))
-            self._holding[finding.clause] = [held + 1, since, good]
+            held += not (self._again and held)
+            self._holding[finding.clause] = [held, since, good]
             wait = self.wait if self.own_wait else finding.persist or clause.persist
-            lasted = held + 1
+            lasted = held
             if lasted > clause.min_rows:  # a metric that is not in every row: its rows also stand for those in between
                 lasted = max(lasted, view.index - since + 1)
             if lasted < self._rows_needed(view, wait, clause.min_rows, finding.severity) and not finding.confirmed:
@@ -198,6 +202,7 @@ class Detector(Statistic):
 
     def take(self, view: View, found: Sequence[Finding] | Finding | None) -> Anomaly | Note | None:
         """Process what `look` returned. If that is nothing and the detector is `idle`, this need not be called."""
+        self._again, self._taken = view.index == self._taken, view.index
         if found is None or isinstance(found, Finding):
             return self.settle(view, found)
         return self.settle(view, self._lasting(view, found))
@@ -217,7 +222,7 @@ class Detector(Statistic):
         if finding is None:
             self._bad = 0
             if self.raised:
-                self._good += 1
+                self._good += not self._again
                 if self._good >= self.calm:
                     self._worst, self.raised = self.raised, ""
                     self.since_clear = 0
@@ -232,7 +237,7 @@ class Detector(Statistic):
         if not self._bad:
             self._since = view.index
             self._good_step = view.earlier_step
-        self._bad += 1
+        self._bad += not (self._again and self._bad)
         if not finding.confirmed and self._bad < self._rows_needed(view, self.wait, self.min_rows, finding.severity):
             return None
         if self.cap:
