@@ -57,7 +57,8 @@ class RewardSignal(Statistic):
       previous rows by six times its noise and stays there, while KL, entropy and length do not change. Best and start are
       shifted along, so that an offset is not a fall. `jump` is the last of them, `jump_index` its row and `jump_step` its step.
     - `flipped` is the row of a jump to minus the previous value, and `respread` the factor by which the spread between
-      responses changed with the jump: an offset does not change it. If the jump led down to a level that responses
+      responses changed with the jump: an offset does not change it, and a new scale changes it by the same factor as the level,
+      which is `relevel`. If the jump led down to a level that responses
       had before, between the start and the best or among the worst of a batch, as if what was learnt had been lost, `undone` is
       the level below which that holds; else it is NaN.
     - `spread` is the exponentially weighted mean distance of a row from the slow mean, which includes slow swings but counts a
@@ -70,7 +71,7 @@ class RewardSignal(Statistic):
     __slots__ = (
         "_before", "_channels", "_fall", "_levels", "_m2", "_mean", "_measured", "_n", "_oldest", "_rows", "_since",
         "_spread", "_step", "_sxy", "best", "best_slow", "dip", "flipped", "jump", "jump_index", "jump_step", "noise",
-        "noise_slow", "respread", "rise", "shift", "spread", "start", "swing", "trend", "undone",
+        "noise_slow", "relevel", "respread", "rise", "shift", "spread", "start", "swing", "trend", "undone",
     )  # fmt: skip
     best: float
     noise: float
@@ -88,6 +89,7 @@ class RewardSignal(Statistic):
     jump_index: int
     jump_step: int
     flipped: int
+    relevel: float
     respread: float
     undone: float
     _spread: float
@@ -112,7 +114,7 @@ class RewardSignal(Statistic):
         self.best = self.best_slow = -inf
         self.noise = self.noise_slow = self.dip = self._fall = 0.0
         self.start = self.jump = self.trend = self.rise = nan
-        self.shift, self.respread, self._spread = 0.0, 1.0, nan
+        self.shift, self.relevel, self.respread, self._spread = 0.0, nan, 1.0, nan
         self.jump_index = self.flipped = self._since = -1
         self.jump_step = self._step = 0
         self.undone = nan
@@ -235,6 +237,7 @@ class RewardSignal(Statistic):
         if spread != spread and max(after) - min(after) < 0.1 * noise:  # not logged; the rows themselves hardly differ any more
             spread, now = noise, max(after) - min(after)
         self.respread = now / spread if spread > 0.0 and now == now else 1.0
+        self.relevel = middle / level if abs(level) > 5.0 * noise else nan
         if abs(level) > 5.0 * noise and abs(middle + level) < 0.25 * abs(level) + 2.0 * noise:
             self.flipped = since
 

@@ -12,6 +12,7 @@ from rldk.signals.reward import CHANNELS, SCORES, score_of
 __all__ = ["RewardChanged"]
 
 SHRUNK = 0.2  # share of its spread that is left
+ALIKE = 1.3  # most by which the factors of level and spread may differ where the reward was given another scale
 OUTWEIGHED = 3.0  # times the spread between rewards
 
 
@@ -22,8 +23,9 @@ class RewardChanged(Detector):
         length do not change. A jump to minus the previous value means that the sign was flipped.
     Why it matters: the policy is now trained towards something else. With a flipped sign it unlearns what it has learnt.
     When it misfires: an offset or a new scale is harmless for methods that compare responses with each other, so it is a
-        note. A jump down to rewards that bad responses had before is a warning, and critical if it lasts for forty updates. If
-        neither KL, entropy nor length is logged, a jump counts as a fall of the policy.
+        note, unless little of the reward is left beside the KL penalty. A jump down to the rewards of poor responses is a
+        warning, and critical if it lasts for forty updates. If neither KL, entropy nor length is logged, a jump counts as a
+        fall of the policy.
     What to do: look for what changed at that step: the reward function, its weights, its normalisation, the reward model
         or its server, the prompts, the chat template. If the sign is wrong, go back to the previous checkpoint.
     References: none.
@@ -65,6 +67,11 @@ class RewardChanged(Detector):
             "the reward jumped down to a level that bad responses had before, and has stayed there for forty updates", "critical",
             "as `undone`: whatever failed is not repaired by training on; no sound run of the corpus", persist=40, min_rows=10,
         ),
+        "scaled": Clause(
+            "the reward and its spread shrank by the same factor while the policy stayed", NOTE,
+            "definition: a scale does not change which response is better; `drowned` tells where too little is left",
+            persist=1, min_rows=1,
+        ),
         "shifted": Clause(
             "the reward jumped while the policy stayed", NOTE,
             "definition: an offset does not change the differences between responses",
@@ -81,7 +88,7 @@ class RewardChanged(Detector):
         if found.clause == "undone":
             found.persist = min(max(15.0, 0.1 * view.index * view.steps_per_row), 30.0)  # dips of long runs are longer
             return (found, Finding("", reward.jump, 0.0, found.message, found.evidence, clause="not_restored"))
-        if found.clause == "worse" and reward.respread < SHRUNK and _is_drowned(view):
+        if found.clause in ("worse", "scaled") and reward.respread < SHRUNK and _is_drowned(view):
             message = f"{found.message[:-1]}. Little of it is left beside the KL penalty."
             return (found, Finding("", reward.jump, 0.0, message, found.evidence, clause="drowned"))
         return (found,)
@@ -99,6 +106,8 @@ class RewardChanged(Detector):
         if reward.jump < 0.0 and not 0.6 < reward.respread < 1.6:
             spread = "fell to 0" if reward.respread < 0.005 else f"changed {reward.respread:.2g}-fold"
             fell = f"The reward fell by {-reward.jump:.3g} {at} and its spread {spread}"
+            if reward.respread > 0.0 and 1.0 / ALIKE < reward.relevel / reward.respread < ALIKE:
+                return f"{fell}, as it would with another scale, {stayed}.", evidence, False, "scaled"
             return f"{fell}, {stayed}: the reward or the prompts changed, not the policy.", evidence, False, "worse"
         if level < reward.undone:
             fell = f"The reward fell by {-reward.jump:.3g} {at}, to the level of poor responses earlier in the run"
