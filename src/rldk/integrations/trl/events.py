@@ -18,6 +18,7 @@ from rldk.functional.preflight import DistinctCount, has_dropout
 from rldk.functional.responses import describe_responses
 from rldk.integrations.trl import processes
 from rldk.integrations.trl.probes import (
+    ModelParts,
     completion_lengths,
     digests_of_group,
     digests_of_rollout,
@@ -156,9 +157,8 @@ class EventMaker:
         model = getattr(self.session.trainer(), "model", None)
         if model is None:
             return {}
-        inner = getattr(model, "module", model)
         alone = processes.world_size() == 1  # a sharded model can only run in all processes together
-        return {"dropout_active": float(has_dropout(getattr(inner, "policy", inner), try_it=alone))}
+        return {"dropout_active": float(has_dropout(ModelParts.of(model).policy, try_it=alone))}
 
     def _count_prompts(self, digests: list[int]) -> dict[str, float]:
         """How many different prompts were seen so far."""

@@ -16,11 +16,13 @@ from rldk.integrations.trl.options import merged
 from rldk.integrations.trl.probes import (
     EndingProbe,
     GradientProbe,
+    ModelParts,
     WeightProbe,
     describe_run,
     describe_settings,
     end_tokens,
     find_trainer,
+    is_ppo,
     memory_use,
     savings,
 )
@@ -51,7 +53,7 @@ class Session:
     def __init__(self, state: Any, args: Any) -> None:
         self.args = args
         self.main = bool(state.is_world_process_zero)
-        self.is_ppo = hasattr(args, "num_ppo_epochs") and hasattr(args, "vf_coef")  # the first RLOO of today has the former, too
+        self.is_ppo = is_ppo(args)
         self.resume_step = int(state.global_step) or None
         self.guard = Guard(level=logging.WARNING)
         self.members: list[Any] = []
@@ -142,8 +144,7 @@ class Session:
         self.gradients.attach(self.optimizer)
 
     def _watch_endings(self, tokenizer: Any, limit: int) -> EndingProbe:
-        inner = getattr(self._model, "module", self._model)
-        policy = getattr(inner, "policy", inner)
+        policy = ModelParts.of(self._model).policy
         return EndingProbe(policy, end_tokens(policy, tokenizer), limit, self.guard)
 
     def _flow_due(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rldk.functional.gradients import combined_norm, gradient_norms
 from rldk.functional.weights import WeightSample
+from rldk.integrations.trl.probes.models import ModelParts, plain_optimizer
 from rldk.integrations.trl.probes.stack import array_of, ratio_of
 from rldk.monitor.guard import Guard
 
@@ -48,9 +49,8 @@ class GradientProbe:
         agree: Callable[[bool], bool] | None = None,
         flow_due: Callable[[], bool] | None = None,
     ) -> None:
-        inner = getattr(model, "module", model)
-        named = [(name, one) for name, one in inner.named_parameters() if one.requires_grad]
-        value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
+        whole, _, value = ModelParts.of(model)
+        named = [(name, one) for name, one in whole.named_parameters() if one.requires_grad]
         ours = {id(one) for one in value.parameters()} if value is not None else set()
         self.policy = [one for _, one in named if id(one) not in ours]
         self.value = [one for _, one in named if id(one) in ours]
@@ -73,9 +73,8 @@ class GradientProbe:
 
     def attach(self, optimizer: Any) -> None:
         """Hook into an optimizer; one that accelerate has wrapped is unwrapped."""
-        while getattr(optimizer, "optimizer", None) is not None:
-            optimizer = optimizer.optimizer
-        self._handle = optimizer.register_step_pre_hook(self.guard.hook("the probe of gradients", self._before_step))
+        hook = self.guard.hook("the probe of gradients", self._before_step)
+        self._handle = plain_optimizer(optimizer).register_step_pre_hook(hook)
 
     def detach(self) -> None:
         """Leave the optimizer as it was."""
@@ -211,10 +210,8 @@ class WeightProbe:
     """
 
     def __init__(self, model: Any, optimizer: Any = None) -> None:
-        inner = getattr(model, "module", model)
+        _, policy, value = ModelParts.of(model)
         trained = {id(one) for group in getattr(optimizer, "param_groups", ()) for one in group["params"]}
-        value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
-        policy = inner if value is None else inner.policy
         self._samples = {"weight_change": WeightSample(policy, trained)}
         if value is not None:
             shared = {id(one) for one in policy.parameters()}
