@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import ModuleType
 
-__all__ = ["LogLockedError", "LogWriteError", "MissingDependencyError", "RLDKError", "ReadError", "UsageError", "require"]
+__all__ = [
+    "LogLockedError", "LogWriteError", "MissingDependencyError", "RLDKError", "ReadError", "UsageError", "is_installed", "need",
+    "require",
+]  # fmt: skip
 
 
 class RLDKError(Exception):
@@ -41,3 +45,17 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         if error.name is not None and error.name.split(".")[0] != package:
             raise  # the package is there, and something inside it is broken: its own message says more
         raise MissingDependencyError(f"{purpose} needs {package}: pip install 'rldk[{extra}]'") from error
+
+
+def need(package: str, pip: str, purpose: str) -> None:
+    """Raise with the command to run if a package is not installed; nothing is imported."""
+    if not is_installed(package):
+        raise MissingDependencyError(f"{purpose} needs {package}: pip install {pip}")
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False

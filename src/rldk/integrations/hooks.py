@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
 import logging
 import threading
@@ -13,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rldk.core.errors import MissingDependencyError
 from rldk.integrations.rows import RowLog, run_name
 from rldk.monitor import TrainingStopped
 
-__all__ = ["Attachment", "Hook", "Row", "need"]
+__all__ = ["Attachment", "Hook", "Row"]
 
 _log = logging.getLogger("rldk")
 
@@ -171,13 +169,3 @@ def _restore(owner: Any, method: str, wrapper: Any, original: Any) -> None:
     """Put a method back, unless somebody has put another one over ours, which then only passes calls on."""
     if inspect.getattr_static(owner, method, None) is wrapper:
         setattr(owner, method, original)
-
-
-def need(package: str, pip: str, purpose: str) -> None:
-    """Raise with the command to run if a package is not installed; nothing is imported."""
-    try:
-        found = importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):
-        found = False
-    if not found:
-        raise MissingDependencyError(f"{purpose} needs {package}: pip install {pip}")

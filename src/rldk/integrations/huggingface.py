@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rldk.integrations.hooks import need
+from rldk.core.errors import need
 from rldk.integrations.when_imported import options_from_environment
 
 need("transformers", "transformers", "rldk.integrations.huggingface")

@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from rldk.integrations.hooks import need
+from rldk.core.errors import need
 
 __all__ = ["register"]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rldk.core.errors import MissingDependencyError
+from rldk.core.errors import MissingDependencyError, is_installed
 from rldk.integrations.hooks import Hook, Row
 
 __all__ = ["FRAMEWORK", "WHOLE_ROWS", "hooks"]
@@ -18,14 +17,11 @@ WHOLE_ROWS = False
 
 def hooks() -> list[Hook]:
     """`SummaryWriter.add_scalar` and `add_scalars` of the packages that are installed."""
-    found = []
-    if find_spec("torch") is not None:
-        found += _of("torch.utils.tensorboard.writer")
-    if find_spec("tensorboardX") is not None:
-        found += _of("tensorboardX.writer")
+    packages = ("torch.utils.tensorboard", "tensorboardX")
+    found = [f"{package}.writer" for package in packages if is_installed(package.split(".")[0])]
     if not found:
         raise MissingDependencyError('rldk.attach("tensorboard") needs torch or tensorboardX: pip install tensorboardX')
-    return found
+    return [hook for module in found for hook in _of(module)]
 
 
 def _of(module: str) -> list[Hook]:
