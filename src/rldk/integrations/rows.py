@@ -14,7 +14,7 @@ from typing import Any
 from rldk.core.catalog import identify
 from rldk.core.catalog.axes import STEP_KEYS
 from rldk.core.event import Event
-from rldk.core.jsonio import to_number, to_step
+from rldk.core.jsonio import plain, to_number, to_step
 from rldk.monitor import Monitor, TrainingStopped
 from rldk.monitor.outputs import Output, Terminal
 from rldk.monitor.run_id import new_run_id
@@ -163,10 +163,7 @@ def _step_of(row: Mapping[str, Any], step: Any) -> int | None:
 
 def _number(value: Any) -> float | None:
     """A number, a numpy scalar or a tensor of one element as a number; `None` for everything else."""
-    if hasattr(value, "item"):
-        count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 1)
-        value = value.item() if count == 1 else None
-    return None if value is None or isinstance(value, str) else to_number(value)
+    return None if isinstance(value, str) else to_number(plain(value))
 
 
 @atexit.register

@@ -8,24 +8,18 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from rldk.core.errors import UsageError
+from rldk.core.errors import MissingDependencyError, UsageError
 from rldk.integrations.attach import TARGETS, attach
 
 __all__ = ["attach_when_imported", "options_from_environment"]
 
 _log = logging.getLogger("rldk")
 _OPTIONS = {"RLDK_OUTPUT_DIR": "output_dir", "RLDK_RUN_ID": "run_id", "RLDK_STOP_ON": "stop_on"}
-_LOGGERS = {
-    "wandb": "wandb.sdk.wandb_run", "mlflow": "mlflow.tracking.client", "tensorboard": "torch.utils.tensorboard.writer",
-    "trackio": "trackio.run", "verl": "verl.utils.tracking", "skyrl": "skyrl.train.utils.tracking",
-    "openrlhf": "openrlhf.utils.logging_utils", "areal": "areal.utils.stats_logger", "tinker": "tinker_cookbook.utils.ml_log",
-    "art": "art.model", "nemo_rl": "nemo_rl.utils.logger", "prime_rl": "prime_rl.monitors.base",
-}  # fmt: skip
-"""The module after whose import the hooks can be set."""
 
 
 def options_from_environment() -> dict[str, Any]:
@@ -33,21 +27,23 @@ def options_from_environment() -> dict[str, Any]:
     return {option: value for name, option in _OPTIONS.items() if (value := os.environ.get(name))}
 
 
-def attach_when_imported(name: str, **options: Any) -> None:
-    """Attach now if the logger is imported, otherwise as soon as it is; where it never is, nothing happens."""
+def attach_when_imported(name: str) -> None:
+    """Attach now if the logger is imported, otherwise as soon as it is; if it never is, nothing happens."""
     if name not in TARGETS:
         raise UsageError(f"Expected one of {sorted(TARGETS)}, got {name!r}.")
-    given = {**options_from_environment(), **options}
-    module = _LOGGERS[name]
-    if module in sys.modules and not getattr(getattr(sys.modules[module], "__spec__", None), "_initializing", False):
-        _attach(name, given)
-    else:
-        sys.meta_path.insert(0, _AfterImport(module, lambda: _attach(name, given)))
-
-
-def _attach(name: str, options: dict[str, Any]) -> None:
     try:
-        attach(name, **options)
+        module = import_module(f"rldk.integrations.{name}").hooks()[0].module
+    except MissingDependencyError:
+        return
+    if module in sys.modules and not getattr(getattr(sys.modules[module], "__spec__", None), "_initializing", False):
+        _attach(name)
+    else:
+        sys.meta_path.insert(0, _AfterImport(module, lambda: _attach(name)))
+
+
+def _attach(name: str) -> None:
+    try:
+        attach(name, **options_from_environment())
     except Exception as error:  # noqa: BLE001  in the middle of somebody's import: nothing of ours may break it
         _log.warning("rldk could not attach to %s; training continues: %s", name, error, exc_info=error)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rldk.core.errors import UsageError
+from rldk.core.jsonio import plain
 from rldk.judge.result import Result
 from rldk.monitor.monitor import Monitor
 from rldk.monitor.stopping import Stop
@@ -40,7 +41,7 @@ class LiveRun:
     def _log(self, step: int, given: dict[str, Any]) -> None:
         if not given:
             raise UsageError(f"Expected metrics for step {step}, as in run.log(step, kl=0.02, reward=0.7), got none.")
-        self.monitor.observe({**{name: _number(value) for name, value in given.items()}, "step": _number(step)})
+        self.monitor.observe({**{name: plain(value) for name, value in given.items()}, "step": plain(step)})
 
     @property
     def stop(self) -> Stop | None:
@@ -74,11 +75,3 @@ class LiveRun:
     def __repr__(self) -> str:
         result = self.result()
         return f"<LiveRun {self.run_id}: {result.verdict}, {result.reason}>"
-
-
-def _number(value: Any) -> Any:
-    """A tensor or a numpy array of one element as a number; anything else as it is."""
-    if not hasattr(value, "item"):
-        return value
-    count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 1)
-    return value.item() if count == 1 else value
