@@ -7,17 +7,24 @@ what trainers do with old checkpoints.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from io import SEEK_END, FileIO
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rldk.checkpoints.dtypes import BITS, Array
 from rldk.core.errors import ReadError
 from rldk.core.jsonio import loads
 
-__all__ = ["Entry", "SafetensorsFile"]
+__all__ = ["Entry", "SafetensorsFile", "Weights", "write_safetensors"]
 
+Weights = Mapping[str, Array]
+
+_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
 _MAX_HEADER = 100_000_000  # what the format itself allows
 _WHAT_TO_DO = "Save it again, or leave it out"
 
@@ -96,6 +103,23 @@ class SafetensorsFile:
     def close(self) -> None:
         """Close the file; its space is free again if it was deleted meanwhile."""
         self._file.close()
+
+
+def write_safetensors(path: str | Path, weights: Weights, *, bfloat16: bool = False) -> Path:
+    """Write a file in the safetensors format, float32 cut to BF16 if asked; its folder is made."""
+    header, parts, offset = {}, [], 0
+    for name, values in weights.items():
+        short = bfloat16 and values.dtype == np.float32
+        parts.append((values.view(np.uint32) >> 16).astype(np.uint16).tobytes() if short else values.tobytes())
+        place = [offset, offset + len(parts[-1])]
+        header[name] = {"dtype": "BF16" if short else _NAMES[str(values.dtype)], "shape": values.shape, "data_offsets": place}
+        offset = place[1]
+    text = json.dumps(header).encode()
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as file:
+        file.writelines((len(text).to_bytes(8, "little"), text, *parts))
+    return target
 
 
 def size_of(entry: Entry) -> int:

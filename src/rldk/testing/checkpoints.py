@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from rldk.checkpoints.dtypes import Array
+from rldk.checkpoints.safetensors_file import Weights, write_safetensors
 
 __all__ = ["Weights", "moved", "small_model", "write_course", "write_safetensors"]
 
-Weights = Mapping[str, Array]
-_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
-
-
-def write_safetensors(path: str | Path, weights: Weights, *, bfloat16: bool = False) -> Path:
-    """Write a file in the safetensors format, float32 cut to BF16 if asked; its folder is made."""
-    header, parts, offset = {}, [], 0
-    for name, values in weights.items():
-        short = bfloat16 and values.dtype == np.float32
-        parts.append((values.view(np.uint32) >> 16).astype(np.uint16).tobytes() if short else values.tobytes())
-        place = [offset, offset + len(parts[-1])]
-        header[name] = {"dtype": "BF16" if short else _NAMES[str(values.dtype)], "shape": values.shape, "data_offsets": place}
-        offset = place[1]
-    text = json.dumps(header).encode()
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as file:
-        file.writelines((struct.pack("<Q", len(text)), text, *parts))
-    return target
 
 
 def small_model(seed: int = 0, layers: int = 3, width: int = 40) -> dict[str, Array]:
