@@ -14,6 +14,7 @@ from torch import Tensor
 from data_order import Cut, batch_indices
 from models import count_parameters
 from ppo_models import Learners
+from rldk.core.stats.pairs import rank_correlation
 from rldk.functional.gradients import combined_norm
 from rldk.functional.kl import kl_per_sequence, kl_per_token
 from rldk.functional.masked import masked_mean, masked_var
@@ -77,24 +78,10 @@ def rollout_metrics(whole: dict[str, Tensor], coef: float, group: int = 1) -> di
     found |= describe(whole["raw"][mask] if "values" in whole else whole["raw"][:, 0])
     found |= describe_responses([sample_responses(whole["responses"].cpu(), lengths.cpu())])
     found["distinct_endings_frac"] = distinct_endings(whole["responses"].cpu(), lengths.cpu())
-    correlation = rank_correlation(lengths, score)
-    found |= {} if math.isnan(correlation) else {"length_reward_corr": correlation}
+    if len(score) > 2 and bool(score.isfinite().all()):
+        correlation = rank_correlation(lengths.tolist(), score.tolist())
+        found |= {} if math.isnan(correlation) else {"length_reward_corr": correlation}
     return {key: float(value) for key, value in found.items()}
-
-
-def rank_correlation(first: Tensor, second: Tensor) -> float:
-    """Spearman's correlation, ties at their mean rank; NaN where one of the two does not vary."""
-    if len(first) < 3 or not bool(torch.isfinite(second).all()):
-        return math.nan
-    ranks = [_ranks(values) - (len(values) - 1) / 2 for values in (first, second)]
-    norm = ranks[0].norm() * ranks[1].norm()
-    return float((ranks[0] @ ranks[1]) / norm) if norm > 0 else math.nan
-
-
-def _ranks(values: Tensor) -> Tensor:
-    _, group, counts = values.unique(return_inverse=True, return_counts=True)
-    last = counts.cumsum(0).double()
-    return (last - (counts.double() + 1) / 2)[group]
 
 
 LOSSES = ("actor_loss", "critic_loss")  # their tokens are weighed already
