@@ -17,7 +17,6 @@ from hub import local_folder
 from models import load_tokenizer, new_config, weight_folder
 
 SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
-PPO_LIKE = ("ppo",)
 PAIRS = ("dpo", "reward")
 
 
@@ -89,7 +88,7 @@ def plan(args: argparse.Namespace, config: Any) -> list[Part]:
     weight, passes = SIZES[args.weight_dtype], SIZES[args.dtype]
     rows = args.batch_size * (2 if args.stage in PAIRS else 1)
     width = args.max_seq_len
-    trained = 2 if args.stage in PPO_LIKE and args.advantage == "gae" else 1
+    trained = 2 if args.stage == "ppo" and args.advantage == "gae" else 1
     each = shape.parameters * weight
     learnt = args.lora_rank * shape.adapters * weight if args.lora_rank else each
     found = [
@@ -97,9 +96,9 @@ def plan(args: argparse.Namespace, config: Any) -> list[Part]:
         Part("gradients", trained * learnt, shards=True),
         Part("optimizer (two moments of AdamW)", 2 * trained * learnt, shards=True),
     ]
-    if args.stage in (*PPO_LIKE, "dpo") and not args.lora_rank:  # with adapters, the reference is the model without them
+    if args.stage in ("ppo", "dpo") and not args.lora_rank:  # with adapters, the reference is the model without them
         found.append(Part("reference", each, shards=args.stage == "dpo"))
-    if args.stage in PPO_LIKE:
+    if args.stage == "ppo":
         if ":" not in args.reward:
             found.append(Part("reward model, taken as large as the policy", each))
         width += args.max_new_tokens
@@ -121,7 +120,7 @@ def _activations(args: argparse.Namespace, shape: Shape, tokens: int, size: int)
 def _logits(args: argparse.Namespace, shape: Shape, rows: int, width: int) -> float:
     """Logits and what is made of them (a copy, log-probabilities, entropies, gradients): five times, in 32 bits."""
     tokens = rows * width
-    if args.stage in PPO_LIKE:
+    if args.stage == "ppo":
         tokens = min(args.logprob_chunk, rows * args.max_new_tokens)
     return 0.0 if args.stage == "reward" else 4.0 * 5 * tokens * shape.vocabulary
 
@@ -130,7 +129,7 @@ def show_plan(args: argparse.Namespace) -> int:
     """Print the plan of a stage, over --plan devices; no training."""
     config = config_of(args)
     parts, devices = plan(args, config), args.plan
-    shards = args.stage not in PPO_LIKE
+    shards = args.stage != "ppo"
     on_each = {part.name: part.size / (devices if part.shards and shards else 1) for part in parts}
     total = sum(on_each.values())
     if args.json:

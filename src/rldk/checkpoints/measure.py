@@ -8,7 +8,7 @@ float64 beyond it. A piece whose sum is not finite, or too large or small for fl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, nan, sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -32,11 +32,6 @@ class Beside:
     distance: float
     norm: float
     changed: float
-
-    @property
-    def ratio(self) -> float:
-        """The distance in units of the norm before; NaN where there was nothing but zeros."""
-        return self.distance / self.norm if self.norm > 0 else nan
 
 
 @dataclass(slots=True)

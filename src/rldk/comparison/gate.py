@@ -135,6 +135,6 @@ def _is_worse(metric: str, left: float, right: float) -> bool:
     """Whether a metric has moved in the direction of trouble; both directions count where both are, and NaN always does."""
     if right != right:
         return True
-    entry = entry_of(metric.removeprefix("eval_"))
+    entry = entry_of(metric)
     trouble = "low" if "reward_mean" in metric else entry.trouble if entry is not None else "none"
     return trouble == "both" or (trouble == "high" and right > left) or (trouble == "low" and right < left)

@@ -151,12 +151,6 @@ def put_before(events: Sequence[Event], how: Reductions, healthy: Sequence[Event
     return Related([*healthy, *moved], [-1] * len(healthy) + list(range(len(events))), dict(how))
 
 
-def keep_metrics(events: Sequence[Event], how: Reductions, names: frozenset[str]) -> Related:
-    """A log with these metrics only."""
-    kept = [replace(event, metrics={name: value for name, value in event.metrics.items() if name in names}) for event in events]
-    return Related(kept, list(range(len(kept))), dict(how))
-
-
 def worst(anomalies: Sequence[Anomaly]) -> str:
     """The verdict in one word: `critical`, `warning`, or empty."""
     return max((anomaly.severity for anomaly in anomalies), key=_ORDER.index, default="")

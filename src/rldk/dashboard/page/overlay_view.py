@@ -207,7 +207,7 @@ def described(metric: str) -> Described:
                 named = title if len(spec.curves) == 1 or number == 0 else f"{title}: {label}"
                 is_main = spec.key in _MAIN and number == 0
                 return Described(named, spec.unit, spec.key, 100 * place + number, spec.log, is_main or _is_main_loss(spec.key))
-    entry = entry_of(metric.removeprefix("eval_"))
+    entry = entry_of(metric)
     unit = entry.unit if entry and entry.unit != "1" else ""
     return Described(metric, unit, metric, 100_000, True, False)
 

@@ -66,7 +66,6 @@ class CheckpointSummary(FileOutput):
         self.facts = self._monitor.guard.call("the probe of gradient flow and memory", self.live) or {}
         report.live = self.facts
         self.latest = fill(CheckpointMetrics, report.row())
-        self.summary.parent.mkdir(parents=True, exist_ok=True)
         add_to_summary(self.summary, report)
         for problem in report.problems:
             if problem.severity == "critical":

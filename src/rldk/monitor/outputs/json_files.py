@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.core.files import strict, write_json
+from rldk.core.files import write_json
 from rldk.core.run_config import RunConfig
 from rldk.core.stats.moments import RunningMoments
 from rldk.monitor.outputs.base import FileOutput
@@ -61,7 +61,7 @@ class Alerts(FileOutput):
             alert["alert"] = f"{alert['severity']} at step {alert['step']}: {alert['message']}"
         self._dirty = True
         try:
-            write_json(self.path, strict(found))
+            write_json(self.path, found)
         except OSError:
             if not self._held and found:
                 self._withdraw()

@@ -174,7 +174,7 @@ def other_panels(run: Source, *, buckets: int = BUCKETS, max_panels: int = 12, m
     shown |= {name.replace("_mean-std", "_std") for name in DERIVED}
     made: list[Panel] = []
     for name in run.names():
-        entry = entry_of(name.removeprefix("eval_"))
+        entry = entry_of(name)
         if name in shown or name in DERIVED or name.startswith("reward_function_") or (entry and entry.group in _SETTINGS):
             continue
         x, (y,) = run.points([name], buckets)
