@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 import os
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from checkpoint import CheckpointError, checked_name
+from rldk.core.text import did_you_mean
 
 
 def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
@@ -179,8 +179,7 @@ def _from_file(parser: argparse.ArgumentParser, path: str | None) -> list[str]:
     words: list[str] = []
     for key, value in given.items():
         if key not in flags:
-            near = difflib.get_close_matches(str(key), flags, n=1)
-            parser.error(f"--config {path}: there is no flag {key!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+            parser.error(f"--config {path}: there is no flag {key!r}.{did_you_mean(key, flags, most=1)}")
         if flags[key].nargs == 0:  # a switch
             if not isinstance(value, bool):
                 parser.error(f"--config {path}: expected {key!r} to be true or false, got {value!r}.")

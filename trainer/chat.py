@@ -17,7 +17,7 @@ import torch
 from arguments import main_guard
 from chat_tokens import end_tokens, talk_tokens
 from held_out import GREEDY
-from machine import SMALL
+from machine import spare_threads
 from models import count_parameters, load_model, open_tokenizer
 from rollout import generate
 
@@ -47,8 +47,7 @@ class Talk:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.tokenizer = args, open_tokenizer(args.weights, "--weights")
         self.model = load_model(args, "causal", folder=args.weights, tokenizer=self.tokenizer).to(args.device).eval()
-        if count_parameters(self.model, False) < SMALL:
-            torch.set_num_threads(1)
+        spare_threads(count_parameters(self.model, False))
         self.noise = torch.Generator().manual_seed(args.seed)
         self.reset()
 

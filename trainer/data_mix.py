@@ -18,6 +18,7 @@ from typing import Any
 
 from data_config import NEEDED, DataConfig, DataError, Source
 from data_sources import Misshapen, Record, iter_records, shape_record
+from rldk.core.files import replacing
 
 __all__ = ["Mixture", "SourceReport", "load_records", "mix", "read_prepared", "write_prepared"]
 
@@ -143,7 +144,6 @@ def _shares(config: DataConfig, available: list[int]) -> list[int]:
 def write_prepared(mixture: Mixture, path: Path | None = None) -> Path:
     """Write the mixture and, beside it, the report; both are written completely or not at all."""
     path = path or mixture.config.output
-    path.parent.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in mixture.records)
     body = "".join(lines).encode("utf-8", "surrogatepass")
     config = mixture.config
@@ -157,9 +157,8 @@ def write_prepared(mixture: Mixture, path: Path | None = None) -> Path:
     }
     report_body = json.dumps(facts, indent=1) + "\n"
     for target, content in ((path, body), (path.with_suffix(".report.json"), report_body.encode())):
-        partial = target.with_name(target.name + ".partial")
-        partial.write_bytes(content)
-        partial.replace(target)
+        with replacing(target) as part:
+            part.write_bytes(content)
     return path
 
 

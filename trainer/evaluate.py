@@ -23,7 +23,7 @@ import torch
 from arguments import main_guard
 from data_config import DataConfig, DataError, Source, read_config
 from held_out import Evaluation, HeldOut, held_out_records, standard_error
-from machine import SMALL
+from machine import spare_threads
 from models import count_parameters, load_model, open_tokenizer
 from scoring import load_scorer
 
@@ -67,8 +67,7 @@ def main(argv: list[str] | None = None) -> int:
     for place in args.weights:
         tokenizer = open_tokenizer(place, "--weights")
         model = load_model(args, "causal", folder=place, tokenizer=tokenizer).to(device).eval()
-        if count_parameters(model, False) < SMALL:
-            torch.set_num_threads(1)
+        spare_threads(count_parameters(model, False))
         held_out = HeldOut(records, tokenizer, load_scorer(args, tokenizer, device), args, args.max_seq_len)
         found[place] = held_out.measure(model)
         if not args.json:

@@ -24,7 +24,7 @@ from data_config import read_config
 from data_mix import load_records
 from held_out import held_out_records
 from models import load_tokenizer, model_source
-from ppo_arguments import get_args
+from ppo_arguments import critic_rate, get_args
 
 REWARD = '''"""The reward function {name} as {framework} calls it. Written by trainer/export.py."""
 
@@ -146,8 +146,8 @@ def verl_settings(args: argparse.Namespace, folder: Path, model: str) -> dict[st
     if args.max_steps:
         found["trainer.total_training_steps"] = args.max_steps
     if args.advantage == "gae":
-        rate = args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
-        found |= {"critic.optim.lr": rate, "critic.model.path": model, "critic.cliprange_value": args.clip_range_value}
+        found |= {"critic.optim.lr": critic_rate(args), "critic.model.path": model}
+        found["critic.cliprange_value"] = args.clip_range_value
         found["critic.ppo_micro_batch_size_per_gpu"] = args.batch_size
     if ":" in args.reward:
         found |= {"reward.custom_reward_function.path": str(folder / "reward.py")}
@@ -212,8 +212,7 @@ def openrlhf_settings(args: argparse.Namespace, folder: Path, model: str) -> dic
     if args.eval_interval:
         found |= {"--eval.dataset": str(folder / "test.jsonl"), "--eval.split": "train", "--eval.steps": args.eval_interval}
     if args.advantage == "gae":
-        rate = args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
-        found |= {"--critic.adam.lr": rate, "--critic.value_clip": args.clip_range_value}
+        found |= {"--critic.adam.lr": critic_rate(args), "--critic.value_clip": args.clip_range_value}
         found |= {"--critic.num_nodes": 1, "--critic.num_gpus_per_node": 1}
     if ":" in args.reward:
         return found | {"--reward.remote_url": str(folder / "reward.py")}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import data_world as world
+from rldk.core.files import write_text
 
 HELD_OUT = 8  # every eighth question is in no answered set, only among the held-out ones
 
@@ -32,7 +33,6 @@ def generate(folder: Path, seed: int = 42, scale: float = 1.0) -> dict[Path, int
     """Write every set; returns how many records each file holds."""
     if scale <= 0:
         raise ValueError(f"Expected `scale` to be above 0, got {scale}.")
-    folder.mkdir(parents=True, exist_ok=True)
     known = [question for question, _, _ in asked(held_out=False)]
     sets: dict[str, Iterable[Any]] = {
         "stories.jsonl": ({"text": text} for text in stories(seed, round(12000 * scale))),
@@ -108,16 +108,13 @@ def preferences(seed: int, count: int) -> Iterator[dict[str, str]]:
 
 
 def _write(path: Path, records: list[Any]) -> int:
-    """Write to a name beside the last one, then rename: a file that is there is whole."""
-    partial = path.with_name(path.name + ".partial")
     if path.suffix == ".txt":
         text = "".join(f"{record}\n" for record in records)
     elif path.suffix == ".json":
         text = json.dumps(records, indent=1) + "\n"
     else:
         text = "".join(json.dumps(record) + "\n" for record in records)
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    write_text(path, text)
     return len(records)
 
 

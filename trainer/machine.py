@@ -51,6 +51,12 @@ def leave(accelerator: Accelerator) -> None:
 SMALL = 10_000_000  # parameters up to which a second thread costs more than it brings
 
 
+def spare_threads(parameters: int) -> None:
+    """Use one CPU thread for a small model."""
+    if parameters < SMALL:
+        torch.set_num_threads(1)
+
+
 def set_threads(args: argparse.Namespace, device: torch.device, parameters: int) -> str:
     """Choose the CPU threads of torch; a sentence about the choice, where it was ours."""
     if device.type != "cpu":

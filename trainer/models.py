@@ -75,15 +75,21 @@ def load_tokenizer(args: argparse.Namespace) -> Any:
 
 def open_tokenizer(name: str | Path, flag: str) -> Any:
     """The tokenizer by folder or hub name, padding on the left."""
-    from transformers import AutoTokenizer
-
     folder = local_folder(name, flag, files=TOKENIZER_FILES)
     if not any((folder / one).is_file() for one in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")):
         raise CheckpointError(f"{flag} {name}: there is no tokenizer in {folder}.")
+    tokenizer = saved_tokenizer(folder)
+    tokenizer.padding_side = "left"
+    return tokenizer
+
+
+def saved_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder as it was saved; without a token for padding, it pads with the one that ends a text."""
+    from transformers import AutoTokenizer
+
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    tokenizer.padding_side = "left"
     return tokenizer
 
 

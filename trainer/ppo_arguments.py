@@ -98,6 +98,11 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def critic_rate(args: argparse.Namespace) -> float:
+    """The peak learning rate of the value model."""
+    return args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
+
+
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if args.fsdp:
         parser.error("PPO does not shard: policy, reference and critic must fit on each device. --fsdp is for earlier stages.")

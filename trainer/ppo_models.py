@@ -15,6 +15,7 @@ from lora import AdaptersOff, add_adapters
 from machine import seed_everything
 from models import checkpoint_activations, count_parameters, disable_dropout, load_critic, load_model, trained_work
 from optimization import clip_gradients, make_optimizer, plain_optimizer, set_learning_rate, step_optimizers
+from ppo_arguments import critic_rate
 
 
 class Learners:
@@ -38,8 +39,7 @@ class Learners:
             self.models["critic"] = add_adapters(args, disable_dropout(load_critic(args, tokenizer)))
             if self.compiled:
                 self.models["critic"].compile(dynamic=True)
-        critic_peak = args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
-        self.peaks = {"actor": args.learning_rate, "critic": critic_peak}
+        self.peaks = {"actor": args.learning_rate, "critic": critic_rate(args)}
         for model in self.models.values():
             checkpoint_activations(args, model)
             model.to(device)

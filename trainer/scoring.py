@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from chat_tokens import Prompt, messages_of
-from models import count_parameters, disable_dropout, load_model, model_folder
+from models import count_parameters, disable_dropout, load_model, model_folder, saved_tokenizer
 from rollout import Rollout
 
 
@@ -111,14 +111,8 @@ class ClassifierScorer:
 
 def _tokenizer_of(folder: Path) -> Any:
     """The tokenizer that was saved with a reward model, or `None`."""
-    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json")):
-        return None
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
+    there = any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json"))
+    return saved_tokenizer(folder) if there else None
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
+from chat_tokens import IGNORED
 from data_config import DataError, read_config
 from data_mix import load_records
 from data_order import batch_indices, steps_in
@@ -70,13 +71,13 @@ class LanguageModelling:
     shown: tuple[tuple[str, str, str], ...] = (("accuracy", "token_accuracy", "{:.3f}"),)
 
     def units(self, batch: dict[str, torch.Tensor]) -> int:
-        return int((batch["labels"][:, 1:] != -100).sum())
+        return int((batch["labels"][:, 1:] != IGNORED).sum())
 
     def __call__(self, model: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Sums over the batch, `loss` among them."""
         logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False).logits[:, :-1]
         labels = batch["labels"][:, 1:]
-        learnt = labels != -100
+        learnt = labels != IGNORED
         logp = torch.log_softmax(logits[learnt].float(), dim=-1)  # only where something is learnt
         target = labels[learnt]
         loss = -logp.gather(1, target[:, None]).sum()

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from chat_tokens import IGNORED
 from data_sets import Pairs
 from lora import AdaptersOff
 from memory_plan import show_plan
@@ -25,7 +26,7 @@ def answer_logps(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     """Log-probability of each row's answer, summed over its tokens."""
     logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False).logits[:, :-1]
     labels = batch["labels"][:, 1:]
-    learnt = labels != -100
+    learnt = labels != IGNORED
     logp = torch.zeros(labels.shape, device=labels.device)
     logp[learnt] = -F.cross_entropy(logits[learnt].float(), labels[learnt], reduction="none")
     return logp.sum(1)
