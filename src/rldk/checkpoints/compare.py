@@ -15,14 +15,14 @@ from rldk.checkpoints.measure import Meter
 from rldk.checkpoints.report import CheckpointReport, ParameterChange, Problem, layer_of, layers_of, ratio, some
 from rldk.checkpoints.safetensors_file import size_of
 
-__all__ = ["Told", "describe", "notes_on"]
+__all__ = ["OnBytes", "describe", "notes_on"]
 
-Told = Callable[[int], None]
-"""Told the bytes of each tensor when it has been measured."""
+OnBytes = Callable[[int], None]
+"""Called with the bytes of each tensor when it has been measured."""
 
 
 def describe(
-    current: Checkpoint, previous: Checkpoint | None, start: Checkpoint | None, meter: Meter, told: Told | None = None
+    current: Checkpoint, previous: Checkpoint | None, start: Checkpoint | None, meter: Meter, on_bytes: OnBytes | None = None
 ) -> CheckpointReport:
     """Compare every tensor of a checkpoint with the previous one and the first."""
     began = perf_counter()
@@ -39,8 +39,8 @@ def describe(
         retyped += any(source.entry(name).dtype != entry.dtype for source in sources.values())
         alike = [source for source in sources.values() if source.entry(name).shape == entry.shape]
         report.tensors.append(_parameter(name, current, alike, previous, start, meter))
-        if told is not None:
-            told(size_of(entry) * (1 + len(alike)))
+        if on_bytes is not None:
+            on_bytes(size_of(entry) * (1 + len(alike)))
     _sum_up(report)
     _come_and_gone(report, current, previous, reshaped)
     if retyped:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rldk.checkpoints.checkpoint import Checkpoint, Found, find_checkpoints
-from rldk.checkpoints.compare import Told, describe, unreadable
+from rldk.checkpoints.compare import OnBytes, describe, unreadable
 from rldk.checkpoints.judge import Judge
 from rldk.checkpoints.measure import Meter
 from rldk.checkpoints.report import CheckpointReport
@@ -35,7 +35,7 @@ class CheckpointHistory:
         self._start: Checkpoint | None = None
         self._previous: Checkpoint | None = None
 
-    def add(self, path: str | Path, step: int | None = None, told: Told | None = None) -> CheckpointReport:
+    def add(self, path: str | Path, step: int | None = None, on_bytes: OnBytes | None = None) -> CheckpointReport:
         """Compare a checkpoint with the previous and the first one, and judge it."""
         try:
             current = Checkpoint(path, step)
@@ -43,7 +43,7 @@ class CheckpointHistory:
             return unreadable(Path(path), step, str(error))
         meter = Meter(_stride(current, self.most_bytes))
         try:
-            report = describe(current, self._previous, self._start, meter, told)
+            report = describe(current, self._previous, self._start, meter, on_bytes)
         except (ReadError, OSError) as error:
             current.close()
             return unreadable(Path(path), current.step, str(error))
@@ -92,11 +92,11 @@ def _stride(checkpoint: Checkpoint, most_bytes: int | None) -> int:
     return 1 if not most_bytes or size <= most_bytes else -(-size // most_bytes)
 
 
-def scan_checkpoints(checkpoints: list[Found], told: Told | None = None) -> Iterator[CheckpointReport]:
+def scan_checkpoints(checkpoints: list[Found], on_bytes: OnBytes | None = None) -> Iterator[CheckpointReport]:
     """Report on checkpoints one by one, each beside the one before it and the first."""
     with CheckpointHistory() as history:
         for found in checkpoints:
-            yield history.add(found.path, found.step, told)
+            yield history.add(found.path, found.step, on_bytes)
 
 
 def compare_checkpoints(before: str | Path, after: str | Path) -> CheckpointReport:

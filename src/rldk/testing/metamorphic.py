@@ -105,13 +105,13 @@ def scale_reward(events: Sequence[Event], how: Reductions, by: float) -> Related
 
 
 def keep_rows(events: Sequence[Event], how: Reductions, every: int) -> Related:
-    """A log of which only every so many-th row was written."""
+    """A log that has only every n-th row."""
     rows = list(range(every - 1, len(events), every))
     return Related([events[row] for row in rows], rows, dict(how), every)
 
 
 def average_rows(events: Sequence[Event], how: Reductions, every: int) -> Related:
-    """A log whose rows are means over so many of the original: what a trainer writes that logs every so many steps."""
+    """A log whose rows are means over n of the original: what a trainer that logs every n steps writes."""
     made, rows = [], []
     for first in range(0, len(events) - every + 1, every):
         part = events[first : first + every]

@@ -26,7 +26,7 @@ class RLDKCallback(WatchingCallback):
     Args:
         output_dir: where the files go, each with the run id before its name.
         log_interval: events between two lines in the terminal, and between two records of samples.
-        jsonl_log_interval: write one event in so many to the event log.
+        jsonl_log_interval: write every n-th event to the event log.
         enable_jsonl_logging: false for no event log.
         alert_thresholds: hard limits by metric: maxima (`kl_divergence`, `clip_fraction`, `gradient_norm`, `memory_usage` …).
             `kl_divergence` counts in the unit of the trainer (PPO: per response, GRPO: per token), `kl_per_token` and

@@ -167,7 +167,7 @@ class Analysis(FileOutput):
         folder: where they go.
         keep: how many events the file of metrics holds at most, each with the trackers' values and the scores; the CSV
             beside it has them all.
-        every: keep one event in so many for it.
+        every: keep every n-th event for it.
     """
 
     name: ClassVar[str] = "analysis"

@@ -27,7 +27,7 @@ class Terminal(Output):
 
     Args:
         coverage_after: after how many events to print which checks can run.
-        every: print the main metrics every so many events; 0 never.
+        every: print the main metrics of every n-th event; 0 never.
         stream: where to print; by default stderr, apart from what the training prints.
     """
 

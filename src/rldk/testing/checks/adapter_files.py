@@ -84,7 +84,7 @@ def cuts(content: bytes) -> list[int]:
 
 
 Writer = Callable[[Path, int], Path]
-"""Writes a log of about so many rows into a folder; gives the path that the adapter is to read."""
+"""Writes a log of about the given number of rows into a folder; returns the path that the adapter is to read."""
 
 Cells = set[tuple[int, str, str]]
 

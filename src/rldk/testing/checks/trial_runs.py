@@ -15,7 +15,7 @@ from rldk.core.event import Event
 from rldk.detectors.base import Detector
 from rldk.judge.engine import Engine
 
-__all__ = ["WILD_ROWS", "Make", "constant", "name_of", "odd_streams", "quietly", "run", "told", "wild", "wild_streams"]
+__all__ = ["WILD_ROWS", "Make", "constant", "findings_of", "name_of", "odd_streams", "quietly", "run", "wild", "wild_streams"]
 
 ROWS = 120
 WILD_ROWS = 300
@@ -119,8 +119,8 @@ def run(detector: Detector, events: Iterable[Event]) -> Engine:
     return engine
 
 
-def told(engine: Engine) -> str:
-    """All that an engine has found and knows, to compare by."""
+def findings_of(engine: Engine) -> str:
+    """Everything that an engine has found and remembers, as text that can be compared."""
     return json.dumps([[anomaly.to_dict() for anomaly in engine.anomalies], engine.state_dict()])
 
 

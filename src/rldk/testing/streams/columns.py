@@ -86,7 +86,7 @@ def machine(traits: Traits, forces: Forces, noise: Noise, tokens: FloatArray, lo
 
 
 def _thin(columns: Columns, every: int) -> Columns:
-    """One row for every so many steps: averages, or the last value."""
+    """One row for every n steps: averages, or the last value."""
     if every == 1:
         return columns
     rows = len(next(iter(columns.values()))) // every

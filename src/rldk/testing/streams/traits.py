@@ -197,8 +197,8 @@ class Traits:
     value_floor: float
     whiten: bool
     log_every: int
-    gen_every: int  # generation metrics in every so-manieth row
-    held_out: int  # a held-out reward in every so-manieth row, 0 for none
+    gen_every: int  # generation metrics in every n-th row
+    held_out: int  # a held-out reward in every n-th row, 0 for none
     seconds: float
     time_noise: float
     time_spikes: float
