@@ -26,10 +26,10 @@ def get_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--weights", required=True, metavar="MODEL", help="folder or hub name of the model")
-    add("--prompt", action="append", help="answer this and end; given again, the next turn of the same conversation")
+    add("--prompt", action="append", help="answer this prompt and exit; repeat the flag for further turns of the conversation")
     add("--system", default="", help="system prompt")
-    add("--max_new_tokens", type=int, default=128, help="longest answer in tokens")
-    add("--temperature", type=float, default=0.7, help="0 always takes the most likely token")
+    add("--max_new_tokens", type=int, default=128, help="maximum length of an answer in tokens")
+    add("--temperature", type=float, default=0.7, help="sampling temperature; 0: always the most likely token")
     add("--seed", type=int, default=42, help="seed of the sampling")
     add("--device", default="cpu", help="cpu, cuda or cuda:N")
     add("--json", action="store_true", help="with --prompt, print the conversation as JSON")

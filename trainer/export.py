@@ -1,4 +1,4 @@
-"""Write data, reward and settings of a PPO or GRPO run for verl or OpenRLHF, with rldk attached: the step after one node.
+r"""Write data, reward and settings of a PPO or GRPO run for verl or OpenRLHF, with rldk attached: the step after one node.
 
     python trainer/export.py verl exported --data_config config/data/posttrain/rlaif/ppo.yaml --from_weight full_sft \
         --advantage grpo --num_generations 8 --batch_size 64
@@ -267,8 +267,8 @@ def write_reward(framework: str, folder: Path, name: str, ends: list[str]) -> No
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("framework", choices=("verl", "openrlhf"), help="what is to train")
-    parser.add_argument("output", type=Path, help="folder to write to")
+    parser.add_argument("framework", choices=("verl", "openrlhf"), help="the framework that will train")
+    parser.add_argument("output", type=Path, help="output folder")
     given, flags = parser.parse_known_args(argv)
     args = get_args(flags)
     config, folder = read_config(args.data_config), given.output.resolve()

@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("dataset/raw"), help="folder to write into")
     parser.add_argument("--seed", type=int, default=42, help="the same seed writes the same bytes")
-    parser.add_argument("--scale", type=float, default=1.0, help="how much of everything: 0.1 is a tenth")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of all sets relative to the default: 0.1 is a tenth")
     args = parser.parse_args()
     for path, count in generate(args.output, args.seed, args.scale).items():
         print(f"{count:7d} records  {path}")

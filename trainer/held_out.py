@@ -32,16 +32,16 @@ GREEDY = 1e-4  # the temperature that stands for 0
 def add_evaluation_flags(parser: argparse.ArgumentParser, own_reward: bool = False) -> None:
     """The flags of this evaluation; a stage with a reward of its own is evaluated by it."""
     add = parser.add_argument
-    words = "by default --reward" if own_reward else "without it nothing is asked"
+    words = "default: --reward" if own_reward else "without it, no answers are sampled"
     add(
         "--eval_reward",
         metavar="REWARD",
-        help=f"judge answers to the held-out prompts by this reward, as --reward of PPO; {words}",
+        help=f"score answers to the held-out prompts with this reward, given as for --reward of PPO; {words}",
     )
-    add("--eval_prompts", type=int, default=64, help="held-out prompts that are asked, at most")
-    add("--eval_generations", type=int, default=4, help="answers to each of them; pass@k is for 1 and this number")
-    add("--eval_new_tokens", type=int, default=48, help="longest of these answers in tokens")
-    add("--pass_score", type=float, default=1.0, help="score from which an answer passes, for pass@k")
+    add("--eval_prompts", type=int, default=64, help="maximum number of held-out prompts")
+    add("--eval_generations", type=int, default=4, help="answers per prompt; pass@k is reported for k = 1 and this number")
+    add("--eval_new_tokens", type=int, default=48, help="maximum length of these answers in tokens")
+    add("--pass_score", type=float, default=1.0, help="minimum score of an answer that passes, for pass@k")
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--config", type=Path, nargs="+", help="data configs to prepare")
     which.add_argument("--all", action="store_true", help="prepare every data config under config/data/")
-    parser.add_argument("--output", type=Path, help="write here instead of where the config says")
-    parser.add_argument("--seed", type=int, help="another order and choice than the config's seed gives")
+    parser.add_argument("--output", type=Path, help="write to this file instead of the one in the config")
+    parser.add_argument("--seed", type=int, help="use this seed instead of the one in the config")
     args = parser.parse_args(arguments)
     configs = sorted(Path("config/data").rglob("*.yaml")) if args.all else args.config
     if args.output and len(configs) > 1:

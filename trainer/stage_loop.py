@@ -50,8 +50,8 @@ CONSOLE = [
 
 def add_stage_flags(parser: argparse.ArgumentParser, writes: bool = True, **defaults: Any) -> None:
     """The flags of these stages besides the common ones, and a stage's own defaults; `writes`: its model can answer prompts."""
-    parser.add_argument("--eval_interval", type=int, default=50, help="steps between evaluations on held-out samples; 0 never")
-    parser.add_argument("--eval_samples", type=int, default=64, help="samples held out, at most a tenth of the data")
+    parser.add_argument("--eval_interval", type=int, default=50, help="steps between evaluations on held-out samples; 0: never")
+    parser.add_argument("--eval_samples", type=int, default=64, help="number of held-out samples, at most a tenth of the data")
     if writes:
         add_evaluation_flags(parser)
     parser.set_defaults(**defaults)

@@ -69,8 +69,8 @@ class Preference:
 def main(argv: list[str] | None = None) -> int:
     # 1. Arguments. --beta is the price of leaving the reference: the smaller, the further the model may go.
     parser = common_parser("dpo", __doc__.splitlines()[0])
-    parser.add_argument("--beta", type=float, default=0.1, help="how strongly the model is held to its start")
-    parser.add_argument("--label_smoothing", type=float, default=0.0, help="assumed share of pairs in the wrong order")
+    parser.add_argument("--beta", type=float, default=0.1, help="strength of the penalty for leaving the reference model")
+    parser.add_argument("--label_smoothing", type=float, default=0.0, help="assumed share of pairs with swapped labels")
     add_stage_flags(
         parser, data_config="config/data/posttrain/dpo/preferences.yaml", from_weight="full_sft",
         max_seq_len=128, batch_size=32, learning_rate=1e-4, lr_schedule="linear", warmup_steps=5,

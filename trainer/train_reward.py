@@ -55,7 +55,7 @@ class Comparison:
 def main(argv: list[str] | None = None) -> int:
     # 1. Arguments. The data are those of DPO.
     parser = common_parser("reward", __doc__.splitlines()[0])
-    parser.add_argument("--centre", type=float, default=0.01, help="how strongly the scores are pulled to zero")
+    parser.add_argument("--centre", type=float, default=0.01, help="strength of the penalty that keeps the scores near zero")
     add_stage_flags(
         parser, writes=False, data_config="config/data/posttrain/dpo/preferences.yaml", from_weight="full_sft",
         max_seq_len=128, batch_size=32, learning_rate=5e-4, lr_schedule="linear", warmup_steps=5,

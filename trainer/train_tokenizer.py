@@ -23,9 +23,9 @@ TEMPLATE = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--input", type=Path, nargs="+", default=[Path("dataset/raw")], help="files or folders of them")
-    parser.add_argument("--output", type=Path, default=Path("dataset/tokenizer"), help="folder to write the tokenizer to")
-    parser.add_argument("--vocab_size", type=int, default=640, help="entries, the 256 bytes and the special tokens included")
+    parser.add_argument("--input", type=Path, nargs="+", default=[Path("dataset/raw")], help="files, or folders with files")
+    parser.add_argument("--output", type=Path, default=Path("dataset/tokenizer"), help="folder for the tokenizer")
+    parser.add_argument("--vocab_size", type=int, default=640, help="number of entries, including bytes and special tokens")
     args = parser.parse_args()
     tokenizer = train_tokenizer(texts_of(args.input), args.vocab_size)
     tokenizer.save_pretrained(args.output)
