@@ -20,8 +20,8 @@ __all__ = ["CheckpointHistory", "compare_checkpoints", "scan_checkpoints"]
 class CheckpointHistory:
     """Follows a run from checkpoint to checkpoint.
 
-    Call `add` after each save, in the order of the steps. It does not raise for a checkpoint that is damaged, cut off or
-    gone: that is what the report then says. The files of the first and of the latest checkpoint are held open, so that
+    Call `add` after each save, in the order of the steps. It does not raise an error for a checkpoint that is damaged, cut off or
+    gone: the report says so. The files of the first and of the latest checkpoint are held open, so that
     both can be compared with the next one even after the trainer has deleted their folders (`save_total_limit`); their
     space on the disk is free again after `close`.
 
@@ -54,10 +54,7 @@ class CheckpointHistory:
         return report
 
     def resume(self, folder: str | Path, step: int) -> None:
-        """Take up a run again: the first and the latest checkpoint up to `step` are those to compare with.
-
-        If none is left, the next one starts from the beginning.
-        """
+        """Continue a run: the next checkpoint is compared with the first and the latest up to `step`, if there are any."""
         before: list[Found] = []
         with suppress(ReadError, OSError):
             before = [found for found in find_checkpoints(folder) if found.step is not None and found.step <= step]
@@ -74,7 +71,7 @@ class CheckpointHistory:
             self._start = current
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for checkpoint in (self._previous, self._start):
             if checkpoint is not None:
                 checkpoint.close()
@@ -93,7 +90,7 @@ def _stride(checkpoint: Checkpoint, most_bytes: int | None) -> int:
 
 
 def scan_checkpoints(checkpoints: list[Found], on_bytes: OnBytes | None = None) -> Iterator[CheckpointReport]:
-    """Report on checkpoints one by one, each beside the one before it and the first."""
+    """Report on checkpoints one by one, each compared with the previous and the first one."""
     with CheckpointHistory() as history:
         for found in checkpoints:
             yield history.add(found.path, found.step, on_bytes)

@@ -1,4 +1,4 @@
-"""`rldk.attach("wandb")`: one table of what rldk can attach to by name."""
+"""`rldk.attach("wandb")`, and the table of what rldk can attach to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attaching to the method by which a framework logs: it is called as before, and what it was given is passed on."""
+"""Attaches to the method through which a framework logs: it is called as before, and its arguments are passed on."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Attachment:
                     result = original(*args, **kwargs)
                 finally:
                     self._depth.value -= 1
-                if not self._depth.value:  # a method that calls another one of ours has logged through that
+                if not self._depth.value:  # a call inside another attached method belongs to the outer one
                     self._passed(hook, signature, args, kwargs)
                 return result
 
@@ -126,7 +126,7 @@ class Attachment:
     def _passed(self, hook: Hook, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Pass on what a call has logged. Only `TrainingStopped` gets out, and only if a stop was asked for."""
         if not self._undo:
-            return  # detached, while somebody else holds our wrapper
+            return  # detached, but somebody still holds our wrapper
         try:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
@@ -166,6 +166,6 @@ class Attachment:
 
 
 def _restore(owner: Any, method: str, wrapper: Any, original: Any) -> None:
-    """Put a method back, unless somebody has put another one over ours, which then only passes calls on."""
+    """Restore a method. If somebody has wrapped ours since, it stays and only passes calls on."""
     if inspect.getattr_static(owner, method, None) is wrapper:
         setattr(owner, method, original)

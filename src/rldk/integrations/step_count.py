@@ -1,4 +1,4 @@
-"""The steps of trackers that count the calls themselves."""
+"""Steps for trackers that count the calls."""
 
 from __future__ import annotations
 

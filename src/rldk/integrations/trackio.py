@@ -22,5 +22,5 @@ def hooks() -> list[Hook]:
 
 
 def _rows(call: Mapping[str, Any]) -> Iterator[Row]:
-    """A row with the step that it was given or names; otherwise with trackio's own count of calls."""
+    """A row with its step: given, among its keys, or trackio's count of calls."""
     yield call["metrics"], _count.step(call["self"], call["metrics"], call["step"])

@@ -1,6 +1,6 @@
 """Anything that logs to Weights & Biases: `rldk.attach("wandb")`, before or after `wandb.init`.
 
-A run with `mode="disabled"` logs nothing that could be seen; use `mode="offline"` instead.
+A run with `mode="disabled"` logs nothing that rldk could see; use `mode="offline"` instead.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def refresh() -> None:
 
 
 def _rows(call: Mapping[str, Any]) -> Iterator[Row]:
-    """A row with the step that it was given or names; otherwise with W&B's own count of calls."""
+    """A row with its step: given, among its keys, or W&B's count of calls."""
     yield call["data"], _count.step(call["self"], call["data"], call["step"], call["commit"] is not False)

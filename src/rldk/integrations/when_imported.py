@@ -1,4 +1,4 @@
-"""Attaching to what has not been imported yet: the hooks are set at the end of the import, and nothing is imported for them."""
+"""Attaches to modules that are not imported yet: the hooks are set at the end of the import."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPTIONS = {"RLDK_OUTPUT_DIR": "output_dir", "RLDK_RUN_ID": "run_id", "RLDK_STOP
 
 
 def options_from_environment() -> dict[str, Any]:
-    """Options of an attachment, where only the environment reaches the process that logs."""
+    """Options from the environment, for processes that can be configured in no other way."""
     return {option: value for name, option in _OPTIONS.items() if (value := os.environ.get(name))}
 
 

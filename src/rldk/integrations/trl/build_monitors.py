@@ -22,7 +22,7 @@ def build_monitors(
 ) -> list[tuple[Any, Monitor]]:
     """Each callback with its monitor. Callbacks with the same folder share one, unless they name different runs.
 
-    `live` gives what is known of the training beside the weights when a checkpoint is saved.
+    `live` returns facts about the training that are recorded with each checkpoint.
     """
     groups: dict[tuple[Path | None, str | None], list[Any]] = {}
     for member in sorted(members, key=lambda one: (one.options.output_dir is None, one.options.run_id is None)):
@@ -64,7 +64,7 @@ def _monitor(
 
 
 def _logs(every: list[CallbackOptions], options: CallbackOptions, run_id: str, resume_step: int | None) -> list[EventLog]:
-    """The event logs, each path once; the first is the one that a resumed run is judged from."""
+    """The event logs, each path once; a resumed run is judged from the first."""
     paths = []
     for one in every:
         if one.event_log_path is not None:

@@ -96,7 +96,7 @@ class RLDKCallback(WatchingCallback):
 
     @property
     def current_metrics(self) -> RLDKMetrics:
-        """The record of the last step, as `metrics`."""
+        """The `metrics` of the last step."""
         return self.metrics
 
     def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
@@ -109,7 +109,7 @@ class RLDKCallback(WatchingCallback):
 
 
 class RLDKMonitor(RLDKCallback):
-    """`RLDKCallback` with no options to think about."""
+    """`RLDKCallback` without options."""
 
     def __init__(self, output_dir: str | os.PathLike[str] = "./rldk_logs", run_id: str | None = None, **options: Any) -> None:
         super().__init__(output_dir=output_dir, run_id=run_id, **options)

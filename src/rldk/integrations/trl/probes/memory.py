@@ -1,4 +1,4 @@
-"""What a training keeps in memory, and what would save some of it."""
+"""What a training keeps in memory, and how to save some of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MODELS = {"reference_weights": "ref_model", "reward_weights": "reward_model"}
 def memory_use(trainer: Any, model: Any, optimizer: Any) -> dict[str, float]:
     """Gigabytes of each part of the training state in this process; a part that does not exist is absent.
 
-    Activations are not among them: they live for a moment, and their peak is in the event's `gpu_memory_gb`.
+    Activations are not included: they are short-lived, and their peak is part of the event's `gpu_memory_gb`.
     """
     whole, policy, value = ModelParts.of(model)
     trained = [one for one in whole.parameters() if one.requires_grad]
@@ -32,7 +32,7 @@ def memory_use(trainer: Any, model: Any, optimizer: Any) -> dict[str, float]:
 
 
 def savings(use: Mapping[str, float], trainer: Any, args: Any, model: Any) -> list[str]:
-    """What would save memory, with how much of it where that is known, the largest first."""
+    """How to save memory, and how much each saves if that is known; the largest first."""
     adapted = hasattr(ModelParts.of(model).policy, "peft_config")
     weights = [one for other in _frozen(trainer).values() for one in other.parameters()]
     full = _size(one for one in weights if one.element_size() > 2)
@@ -54,7 +54,7 @@ def savings(use: Mapping[str, float], trainer: Any, args: Any, model: Any) -> li
 
 
 def _frozen(trainer: Any) -> dict[str, Any]:
-    """The models that are not trained, by the name of their part."""
+    """The models that are not trained, by name."""
     held = {name: getattr(trainer, attribute, None) for name, attribute in _MODELS.items()}
     return {name: model for name, model in held.items() if hasattr(model, "parameters")}
 

@@ -16,14 +16,14 @@ _MAX_ROWS = 1024
 
 
 def kl_coefficient(trainer: Any, args: Any) -> float | None:
-    """The KL coefficient as the trainer has it now: PPO reads it from its settings at each update, others keep their own."""
+    """The trainer's current KL coefficient: PPO reads it from its settings at each update, others have an attribute."""
     own = _set(args, "kl_coef")
     found = own if own is not None else getattr(trainer, "beta", getattr(args, "beta", None))
     return float(found) if isinstance(found, (int, float)) else None
 
 
 def _set(args: Any, *names: str) -> Any:
-    """The first of these settings that has a value: some versions keep a retired name beside the new one, as `None`."""
+    """The first of these settings that has a value: some versions keep a retired name as `None` next to the new one."""
     return next((value for name in names if (value := getattr(args, name, None)) is not None), None)
 
 
@@ -78,14 +78,14 @@ def describe_settings(trainer: Any, args: Any, model: Any) -> dict[str, Any]:
 
 
 def end_tokens(policy: Any, tokenizer: Any) -> list[int]:
-    """The tokens that end a response, by the tokenizer and by the model's settings for generation."""
+    """The tokens that end a response, from the tokenizer and the model's generation config."""
     own = getattr(getattr(policy, "generation_config", None), "eos_token_id", None)
     found = [getattr(tokenizer, "eos_token_id", None), *(own if isinstance(own, (list, tuple)) else [own])]
     return sorted({one for one in found if isinstance(one, int)})
 
 
 def _samples(args: Any) -> bool:
-    """Whether the trainer has the policy write responses. DPO's settings of some versions limit completions that it reads."""
+    """Whether the policy generates responses. In some versions DPO has a limit for completions too."""
     return _set(args, "num_ppo_epochs", "num_generations", "rloo_k") is not None
 
 
@@ -94,7 +94,7 @@ def _reference_is_policy(trainer: Any, args: Any, policy: Any) -> float | None:
     reference = getattr(trainer, "ref_model", None)
     if reference is None:
         adapted = hasattr(policy, "peft_config") and hasattr(trainer, "ref_model") and kl_coefficient(trainer, args)
-        return 0.0 if adapted else None  # with its adapter off, the policy is the model it began as
+        return 0.0 if adapted else None  # without its adapter, the policy is the reference
     shared = shares_weights(policy, getattr(reference, "module", reference))
     return None if shared is None else float(shared)
 
@@ -114,7 +114,7 @@ def _batch_size(args: Any) -> int | None:
 
 
 def _normalized(args: Any) -> float | None:
-    """Whether advantages are brought to one scale before use. Of PPO's the probes see the raw ones, of GRPO's the scaled."""
+    """Whether advantages are normalised before use. The probes see raw advantages in PPO, and normalised ones in GRPO."""
     if is_ppo(args):  # whatever its settings
         return 1.0
     scaled = _set(args, "scale_rewards", "normalize_advantages")
