@@ -16,7 +16,7 @@ from rldk.core.text import did_you_mean
 
 
 class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
-    """Shows the defaults that say something."""
+    """Shows a default only if there is one."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         plain = action.default is False or action.default in (None, "", [])
@@ -153,7 +153,7 @@ def _not_negative(text: str) -> float:
 
 
 def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; the flags of `--config` are put before it, so that both are checked in the same way."""
+    """Read the command line. The flags of `--config` are put before it, so that both are checked in the same way."""
     argv = sys.argv[1:] if argv is None else argv
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--config")
@@ -174,7 +174,7 @@ def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None = None) -
 
 
 def _from_file(parser: argparse.ArgumentParser, path: str | None) -> list[str]:
-    """The flags of a YAML file as words of a command line."""
+    """The flags of a YAML file as command-line arguments."""
     if path is None:
         return []
     try:

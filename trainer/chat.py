@@ -1,6 +1,6 @@
 """Talk to a model: `python trainer/chat.py --weights out/ppo`, or one answer with `--prompt "Where does the fox live?"`.
 
-In a conversation, `/reset` forgets what was said and `/quit` (or Ctrl-D) ends it.
+In a conversation, `/reset` starts a new one and `/quit` (or Ctrl-D) exits.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Talk:
         room = getattr(self.model.config, "max_position_embeddings", None) or 1 << 20
         length = min(self.args.max_new_tokens, room - tokens.shape[1])
         if length < 1:
-            raise ValueError(f"The conversation has {tokens.shape[1]} tokens and the model takes {room}: `/reset` starts again.")
+            raise ValueError(f"The conversation has {tokens.shape[1]} tokens and the model takes {room}: `/reset` starts a new one.")
         noise = torch.rand(1, length, generator=self.noise)
         temperature, ends = max(self.args.temperature, GREEDY), end_tokens(self.tokenizer, self.model)
         roll = generate(self.model, tokens, torch.ones_like(tokens), noise, temperature, ends, self.tokenizer.pad_token_id)
@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
         answers = [talk.say(prompt) for prompt in args.prompt]
         print(json.dumps({"weights": args.weights, "messages": talk.messages}, indent=1) if args.json else "\n".join(answers))
         return 0
-    print(f"{args.weights}: /reset forgets the conversation, /quit ends it")
+    print(f"{args.weights}: /reset starts a new conversation, /quit exits")
     while True:
         try:
             text = input("> ").strip()

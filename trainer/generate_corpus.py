@@ -1,7 +1,7 @@
-"""Write the small data sets that every stage can be tried on: `python trainer/generate_corpus.py`.
+"""Write small data sets for every stage: `python trainer/generate_corpus.py`.
 
-There is no download: stories, questions, answers and preferences are made from the world of data_world.py, the same
-ones for the same seed. They go into dataset/raw/; the data configs in config/data/ name them as their sources.
+Nothing is downloaded: stories, questions, answers and preferences are generated from the world of data_world.py, the same ones
+for the same seed. They are written to dataset/raw/, where the data configs in config/data/ expect them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 import data_world as world
 from rldk.core.files import write_text
 
-HELD_OUT = 8  # every eighth question is in no answered set, only among the held-out ones
+HELD_OUT = 8  # every eighth question is held out and never answered in a training set
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("dataset/raw"), help="folder to write into")
-    parser.add_argument("--seed", type=int, default=42, help="the same seed writes the same bytes")
+    parser.add_argument("--seed", type=int, default=42, help="random seed; the same seed writes the same files")
     parser.add_argument("--scale", type=float, default=1.0, help="size of all sets relative to the default: 0.1 is a tenth")
     args = parser.parse_args()
     for path, count in generate(args.output, args.seed, args.scale).items():
@@ -59,7 +59,7 @@ def stories(seed: int, count: int) -> Iterator[str]:
 
 
 def sayings(seed: int, count: int) -> Iterator[str]:
-    """One line each, as a text file holds them."""
+    """Sayings of one line each."""
     rng = random.Random(f"sayings {seed}")
     for _ in range(count):
         animal, other = rng.sample(sorted(world.FACTS), 2)
@@ -67,7 +67,7 @@ def sayings(seed: int, count: int) -> Iterator[str]:
 
 
 def quiz(seed: int, count: int) -> Iterator[dict[str, str]]:
-    """Plain text in which questions stand with their answers: what lies between stories and a conversation."""
+    """Plain text of questions with their answers: a step between stories and conversations."""
     rng = random.Random(f"quiz {seed}")
     rows = asked(held_out=False)
     for _ in range(count):
@@ -78,7 +78,7 @@ def quiz(seed: int, count: int) -> Iterator[dict[str, str]]:
 
 
 def chats(seed: int, count: int) -> Iterator[dict[str, Any]]:
-    """Conversations of one or two turns in all tones alike; to be kind is for the later stages to teach."""
+    """Conversations of one or two turns, in all tones; later stages teach the kind one."""
     rng = random.Random(f"chats {seed}")
     rows = asked(held_out=False)
     for _ in range(count):
@@ -90,7 +90,7 @@ def chats(seed: int, count: int) -> Iterator[dict[str, Any]]:
 
 
 def lessons(seed: int, count: int) -> Iterator[dict[str, str]]:
-    """Instructions with their output, in the shape many public sets have."""
+    """Instructions with their output, in the format of many public data sets."""
     rng = random.Random(f"lessons {seed}")
     for _ in range(count):
         question, animal, kind = rng.choice(asked(held_out=False))

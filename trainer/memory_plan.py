@@ -22,7 +22,7 @@ PAIRS = ("dpo", "reward")
 
 @dataclass(frozen=True)
 class Shape:
-    """What the arithmetic needs to know of a model."""
+    """The properties of a model that determine its memory."""
 
     parameters: int
     adapters: int  # of rank 1, on all linear layers
@@ -40,7 +40,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Part:
-    """Something that takes memory, and whether FSDP divides it among processes."""
+    """A part of the memory, and whether FSDP divides it among the processes."""
 
     name: str
     size: float  # bytes
@@ -110,7 +110,7 @@ def plan(args: argparse.Namespace, config: Any) -> list[Part]:
 
 
 def _activations(args: argparse.Namespace, shape: Shape, tokens: int, size: int) -> float:
-    """What a layer keeps for the pass back, per token: 11 x hidden + 2 x keys and values + 4 x intermediate."""
+    """What a layer keeps for the backward pass, per token: 11 x hidden + 2 x keys and values + 4 x intermediate."""
     layer = 11 * shape.hidden + 2 * shape.kv_heads * shape.head + 4 * shape.intermediate
     if args.gradient_checkpointing:  # the inputs of all layers, and one layer at a time
         return float(tokens * size * (shape.layers * shape.hidden + layer))
@@ -118,7 +118,7 @@ def _activations(args: argparse.Namespace, shape: Shape, tokens: int, size: int)
 
 
 def _logits(args: argparse.Namespace, shape: Shape, rows: int, width: int) -> float:
-    """Logits and what is made of them (a copy, log-probabilities, entropies, gradients): five times, in 32 bits."""
+    """Logits and tensors of their size (a copy, log-probabilities, entropies, gradients): five in all, in 32 bits."""
     tokens = rows * width
     if args.stage == "ppo":
         tokens = min(args.logprob_chunk, rows * args.max_new_tokens)
@@ -140,7 +140,7 @@ def show_plan(args: argparse.Namespace) -> int:
         print(f"  {name:44} {readable(size):>10}")
     sharing = "" if devices == 1 else f", sharded over {devices} devices" if shards else ", PPO does not shard"
     print(f"  {'in all, on each device' + sharing:44} {readable(total):>10}")
-    print("beside torch itself (about 0.5 GB on a CPU, 1 GB on a GPU); measured peaks are within 30 % of this")
+    print("plus torch itself (about 0.5 GB on a CPU, 1 GB on a GPU); measured peaks are within 30 % of this")
     return 0
 
 
@@ -153,4 +153,4 @@ def readable(size: float) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(f"Give --plan to a stage: `python {Path(__file__).with_name('train_full_sft.py')} --plan …`")
+    raise SystemExit(f"Use --plan with a stage: `python {Path(__file__).with_name('train_full_sft.py')} --plan …`")

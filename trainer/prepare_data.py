@@ -3,8 +3,8 @@
     python trainer/prepare_data.py --config config/data/posttrain/rlaif/ppo.yaml
     python trainer/prepare_data.py --all        # every config under config/data/
 
-The same config and the same files give the same bytes. A report of what came from where, and of what was left out
-and why, is printed and written beside the file.
+The same config and the same files give the same output. A report of how many records each source gave, and which were left out
+and why, is printed and written next to the file.
 """
 
 from __future__ import annotations

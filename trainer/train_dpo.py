@@ -1,4 +1,4 @@
-"""Direct preference optimisation: the model learns to prefer the chosen answer to the rejected one, near its start.
+"""Direct preference optimisation: the model learns to prefer the chosen answer to the rejected one, and stays near the reference.
 
 python trainer/train_dpo.py --from_weight full_sft --max_steps 60
 """
@@ -67,7 +67,7 @@ class Preference:
 
 
 def main(argv: list[str] | None = None) -> int:
-    # 1. Arguments. --beta is the price of leaving the reference: the smaller, the further the model may go.
+    # 1. Arguments. The smaller --beta, the further the model may move from the reference.
     parser = common_parser("dpo", __doc__.splitlines()[0])
     parser.add_argument("--beta", type=float, default=0.1, help="strength of the penalty for leaving the reference model")
     parser.add_argument("--label_smoothing", type=float, default=0.0, help="assumed share of pairs with swapped labels")
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> int:
     tokenizer = load_tokenizer(args)
     data = Pairs(stage_records(args, ("dpo",)), tokenizer, args.max_seq_len)
 
-    # 3. The model, and the same weights once more, frozen. A resumed run too measures against where the stage began.
+    # 3. The model, and a frozen copy of its weights. A resumed run also uses the weights that the stage began with.
     model = disable_dropout(load_model(args, tokenizer=tokenizer))
     if args.lora_rank:
         reference = AdaptersOff(model, model)

@@ -54,7 +54,7 @@ def train_tokenizer(texts: Iterator[str], vocab_size: int) -> PreTrainedTokenize
 
 
 def texts_of(inputs: list[Path]) -> Iterator[str]:
-    """Every string in the files, whatever key it stands under; files in the order of their names."""
+    """Every string in the files, under any key; files in the order of their names."""
     files = [file for path in inputs for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
     found = False
     for file in files:
@@ -69,7 +69,7 @@ def texts_of(inputs: list[Path]) -> Iterator[str]:
                 yield from _strings(json.loads(line)) if file.suffix == ".jsonl" else [line]
     if not found:
         where = ", ".join(map(str, inputs))
-        raise FileNotFoundError(f"No .jsonl, .json or .txt in {where}; `python trainer/generate_corpus.py` writes some.")
+        raise FileNotFoundError(f"No .jsonl, .json or .txt in {where}; `python trainer/generate_corpus.py` writes them.")
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -72,7 +72,8 @@ class RowLog:
     def log(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
         """Take a row. Without `step`, its keys are searched for a step; if there is none, the row belongs to the previous step.
 
-        Raises: TrainingStopped: only if `stop_on` was given and the monitor has decided to stop.
+        Raises:
+            TrainingStopped: only if `stop_on` was given and the monitor has decided to stop.
         """
         with self._lock:
             self._guard.attempt("a row", self._take, metrics, step)

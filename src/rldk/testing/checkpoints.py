@@ -1,4 +1,4 @@
-"""Checkpoints of a small model that moves evenly, for tests of whatever reads checkpoints; written with numpy alone."""
+"""Checkpoints of a small model that moves evenly, for tests of code that reads checkpoints; written with numpy only."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def small_model(seed: int = 0, layers: int = 3, width: int = 40) -> dict[str, Ar
 
 
 def moved(weights: Weights, by: float, seed: int) -> dict[str, Array]:
-    """All weights moved at random, by a share of their size."""
+    """The weights after a random change, relative to their size."""
     draw = np.random.default_rng(seed)
     return {
         name: (values + by * np.abs(values).mean() * draw.standard_normal(values.shape)).astype(values.dtype)
@@ -37,10 +37,7 @@ def moved(weights: Weights, by: float, seed: int) -> dict[str, Array]:
 def write_course(
     folder: str | Path, count: int = 6, damage: Callable[[int, dict[str, Array]], object] = lambda number, weights: None
 ) -> list[Path]:
-    """Write `checkpoint-10`, `checkpoint-20` …, each moved on from the last; `damage` may spoil any from number 1 on.
-
-    What it changes stays changed in the checkpoints after it.
-    """
+    """Write `checkpoint-10`, `checkpoint-20` …, each changed from the last; what `damage` changes stays changed."""
     weights, folders = small_model(), []
     for number in range(1, count + 1):
         weights = moved(weights, 0.001, number)

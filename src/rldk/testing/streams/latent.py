@@ -15,7 +15,7 @@ from rldk.testing.streams.traits import Traits
 __all__ = ["Latent", "evolve"]
 
 _SPAN = 60.0
-"""How many times its usual level the distance from the reference can reach; a policy can be only so different."""
+"""The largest distance from the reference, as a multiple of its usual level: it cannot grow without bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Latent:
     coef: FloatArray
     entropy: FloatArray
     coherence: FloatArray  # 1 where the text makes sense, 0 where it is noise
-    activity: FloatArray  # how freely the policy still samples, 1 as in health
+    activity: FloatArray  # how much the policy still explores, 1 if healthy
     length: FloatArray
 
 
@@ -91,7 +91,7 @@ def _drawn(pull: FloatArray, goal: FloatArray) -> FloatArray:
 
 
 def _skill(traits: Traits, forces: Forces, noise: Noise, pace: FloatArray) -> FloatArray:
-    """What has been learnt, with the flat stretches and the dips that learning has."""
+    """What has been learnt, with the plateaus and dips of real learning."""
     steps = noise.steps
     gain = forces.learn * np.minimum(pace, 2.0) * noise.factor("learning", 0.8, 0.97) / (traits.learn_time * steps)
     late = traits.curve == "late"
@@ -110,7 +110,7 @@ def _skill(traits: Traits, forces: Forces, noise: Noise, pace: FloatArray) -> Fl
 
 
 def evolve(traits: Traits, forces: Forces, noise: Noise) -> Latent:
-    """Let a run take its course."""
+    """Simulate the course of a run."""
     steps = noise.steps
     share = _schedule(traits, steps) * forces.lr
     kl, coef = _drift(traits, forces, noise, share)
