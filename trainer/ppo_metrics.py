@@ -84,7 +84,7 @@ def rollout_metrics(whole: dict[str, Tensor], coef: float, group: int = 1) -> di
     return {key: float(value) for key, value in found.items()}
 
 
-LOSSES = ("actor_loss", "critic_loss")  # already weighted by token
+LOSSES = ("actor_loss", "critic_loss")  # already weighted
 SUMMED = ("kl", "clip_frac", "value_clip_frac", "ratio_sum", "ratio_squares")
 
 

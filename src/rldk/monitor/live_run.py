@@ -1,4 +1,4 @@
-"""A training loop of one's own, watched: `rldk.start` gives a live run, and `log` takes what each step has measured."""
+"""Watches your own training loop: `rldk.start` returns a live run, and `log` takes the metrics of each step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["LiveRun"]
 class LiveRun:
     """A run that is being trained. It is closed by `close`, at the end of a `with` block, or when the program ends.
 
-    `monitor` is what does the work, for everything that is not here.
+    `monitor` does the work; use it for everything that has no method here.
     """
 
     def __init__(self, monitor: Monitor) -> None:
@@ -28,7 +28,7 @@ class LiveRun:
         return self.monitor.run_id
 
     def log(self, step: int, metrics: Mapping[str, Any] | None = None, /, **more: Any) -> Stop | None:
-        """Log and judge one step: `run.log(step, kl=0.02, reward=0.7)`, or a mapping for keys that are no Python names.
+        """Log and judge one step: `run.log(step, kl=0.02, reward=0.7)`, or a mapping for keys that are not Python names.
 
         Names may be canonical or short (`kl`, `reward`, `entropy`), and unknown ones are kept. Values may be numbers, numpy
         scalars or tensors of one element. Nothing that goes wrong here reaches the training: a value that is not a number is

@@ -1,4 +1,4 @@
-"""The files of a run in its folder: what writes them, and what becomes of those of an earlier run of the same id.
+"""The files of a run in its folder: what writes them, and where those of an earlier run with the same id are moved.
 
 The earlier ones are kept under a numbered id, so that no file mixes two runs.
 """

@@ -25,7 +25,7 @@ _MIN_SECONDS = 0.5  # between two writings of the alerts
 
 
 class Alerts(FileOutput):
-    """Writes every anomaly, those of the machine too, to a list of alerts.
+    """Writes every anomaly, including those of the machine, to a list of alerts.
 
     The file exists from the start, so that an empty list means that nothing was found. It is written again when there is
     something new, at most twice per second, and in full at the end. An empty list that is no longer true and cannot be

@@ -89,7 +89,7 @@ class Terminal(Output):
         summary, worst = self._monitor.summary(), self._monitor.result().worst
         line = f"rldk: {summary['verdict']}, {summary['reason']}, after {summary['events']} events"
         if summary["status"] == "degraded":
-            line += f"; health {summary['scores']['overall_health']:.2f}, so that the health summary says degraded"
+            line += f"; health {summary['scores']['overall_health']:.2f}, which the health summary calls degraded"
         self._console().print(clean(line), style=STYLES[summary["verdict"]])
         if worst is not None:
             self._console().print(f"rldk: {in_brief(worst)}")
