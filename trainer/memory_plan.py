@@ -139,7 +139,7 @@ def show_plan(args: argparse.Namespace) -> int:
     for name, size in on_each.items():
         print(f"  {name:44} {readable(size):>10}")
     sharing = "" if devices == 1 else f", sharded over {devices} devices" if shards else ", PPO does not shard"
-    print(f"  {'in all, on each device' + sharing:44} {readable(total):>10}")
+    print(f"  {'total per device' + sharing:44} {readable(total):>10}")
     print("plus torch itself (about 0.5 GB on a CPU, 1 GB on a GPU); measured peaks are within 30 % of this")
     return 0
 

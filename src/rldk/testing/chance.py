@@ -77,7 +77,7 @@ def chance_stream(kind: str, seed: int, rows: int = ROWS) -> list[Event]:
 
 
 def chance_streams(kind: str, streams: int, first: int = 0) -> Iterator[list[Event]]:
-    """`count` runs of a kind, with consecutive seeds."""
+    """`streams` runs of a kind, with consecutive seeds from `first` on."""
     return (chance_stream(kind, seed) for seed in range(first, first + streams))
 
 

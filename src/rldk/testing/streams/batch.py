@@ -119,8 +119,10 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 
 def rank_correlation(lengths: FloatArray, rewards: FloatArray, tied: bool) -> FloatArray:
-    """Rank correlation of each row; `NaN` where one of the two does not vary. With rewards of two values (`tied`) the ranks are a
-    linear function of the rewards and are not computed."""
+    """Rank correlation of each row; `NaN` where one of the two does not vary.
+
+    With rewards of two values (`tied`) the ranks are a linear function of the rewards and are not computed.
+    """
     first = _ranks(lengths)
     second = rewards if tied else _ranks(rewards)
     first = first - first.mean(axis=1, keepdims=True)

@@ -41,8 +41,7 @@ def rollout_of() -> dict[str, Any] | None:
 
 
 def ratio_of() -> tuple[Any, Any, Any] | None:
-    """What the next optimizer step of the PPO loop is based on: the ratio of new to old probability per token, the padding mask
-    of the rollout, and the indices of these rows."""
+    """For the next step of the PPO loop: each token's ratio of new to old probability, the padding mask, and the rows of both."""
     found = _of_ppo(RATIO) or {}
     if not all(name in found for name in RATIO):
         return None
