@@ -61,7 +61,7 @@ class Talk:
         room = getattr(self.model.config, "max_position_embeddings", None) or 1 << 20
         length = min(self.args.max_new_tokens, room - tokens.shape[1])
         if length < 1:
-            raise ValueError(f"The conversation has {tokens.shape[1]} tokens and the model takes {room}: `/reset` starts a new one.")
+            raise ValueError(f"The conversation has {tokens.shape[1]} tokens and the model takes {room}: use `/reset`.")
         noise = torch.rand(1, length, generator=self.noise)
         temperature, ends = max(self.args.temperature, GREEDY), end_tokens(self.tokenizer, self.model)
         roll = generate(self.model, tokens, torch.ones_like(tokens), noise, temperature, ends, self.tokenizer.pad_token_id)
