@@ -21,7 +21,7 @@ SLOW = ("integrations", "trainer", "dashboard", "testing", "meta", "report")
 
 GROUPS = {
     "trl": re.compile(
-        r"test_trl_(?!processes|versions)|test_(2_trl|attach|copies|ppo_benchmark|public_names)\b|test_\w+_same_as_trl"
+        r"test_trl_(?!processes|versions)|test_(2_trl|3_files|6_promises|attach|copies|ppo_benchmark|public_names)\b|test_\w+_same_as_trl"
     ),
     "warm": re.compile(
         r"test_(5_pipeline|frameworks|lora_stages|memory_plan|ppo_(memory|outcomes|resume)|sharded_runs|stage_runs|trl_processes)\b"

@@ -13,11 +13,11 @@ from rldk.functional.masked import masked_mean, masked_var
 
 
 def raw_advantages(args: argparse.Namespace, experience: Experience, score: Tensor, paid: Tensor) -> Tensor:
-    """Advantages before whitening; those of GAE set the returns of the experience too.
+    """Advantages before whitening; GAE also sets the returns of the experience.
 
     Args:
         score: of each response.
-        paid: what each token pays for its KL to the reference.
+        paid: the KL penalty of each token.
     """
     mask = experience.mask.bool()
     if args.advantage == "gae":
@@ -34,6 +34,6 @@ def raw_advantages(args: argparse.Namespace, experience: Experience, score: Tens
 
 
 def whitened(raw: Tensor, mask: Tensor, whole: dict[str, Tensor]) -> Tensor:
-    """At mean 0 and spread 1 by the moments of all processes together."""
+    """Normalised to mean 0 and standard deviation 1 over all processes."""
     mean, var = masked_mean(whole["raw"], whole["mask"]), masked_var(whole["raw"], whole["mask"])
     return whiten(raw, mask.bool(), mean, var)

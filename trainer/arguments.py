@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 import os
 import sys
@@ -13,18 +12,27 @@ from pathlib import Path
 import yaml
 
 from checkpoint import CheckpointError, checked_name
+from rldk.core.text import did_you_mean
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows a default only if there is one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        plain = action.default is False or action.default in (None, "", [])
+        return action.help if plain else super()._get_help_string(action)
 
 
 def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description=description, allow_abbrev=False, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+        description=description, allow_abbrev=False, formatter_class=HelpFormatter
     )
     parser.set_defaults(stage=stage)
     add = parser.add_argument
-    add("--config", metavar="FILE", help="YAML file of these flags by name; the command line overrides it")
+    add("--config", metavar="FILE", help="YAML file with these flags by name; the command line takes precedence")
 
-    add("--data_config", metavar="FILE", help="YAML file that names the data sources and their mixture")
-    add("--use_prepared", action="store_true", help="use the mixed file that prepare_data.py wrote, without mixing again")
+    add("--data_config", metavar="FILE", help="YAML file with the data sources and their mixture")
+    add("--use_prepared", action="store_true", help="use the mixed file that prepare_data.py wrote instead of mixing again")
     add("--max_seq_len", type=_positive, default=256, help="longest sequence in tokens")
 
     add("--from_weight", metavar="NAME", default="none", help="start from the weights of this name under --save_dir")
@@ -33,28 +41,28 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
         metavar="MODEL",
         help="start from a Hugging Face checkpoint: a folder, or a hub name (owner/name@revision)",
     )
-    add("--model_config", metavar="FILE", help="build a new model from this YAML or JSON of a Hugging Face config")
-    add("--tokenizer", metavar="TOKENIZER", help="folder or hub name of the tokenizer; by default that of the weights")
+    add("--model_config", metavar="FILE", help="build a new model from this Hugging Face config (YAML or JSON)")
+    add("--tokenizer", metavar="TOKENIZER", help="folder or hub name of the tokenizer; default: the one of the weights")
 
-    add("--save_dir", metavar="FOLDER", default="out", help="where weights, checkpoints and logs go")
-    add("--save_weight", metavar="NAME", default=stage, help="name of the weights that this stage writes under --save_dir")
-    add("--run_id", metavar="NAME", help="name of the run in logs and trackers; by default the stage's")
-    add("--save_interval", type=int, default=100, help="steps between checkpoints; 0 writes one only at the end or when stopped")
-    add("--keep_checkpoints", type=_positive, default=2, help="how many checkpoints of a run are kept")
+    add("--save_dir", metavar="FOLDER", default="out", help="folder for weights, checkpoints and logs")
+    add("--save_weight", metavar="NAME", default=stage, help="name under which this stage saves its weights in --save_dir")
+    add("--run_id", metavar="NAME", help="name of the run in logs and trackers; default: --save_weight")
+    add("--save_interval", type=int, default=100, help="steps between checkpoints; 0: only at the end or when stopped")
+    add("--keep_checkpoints", type=_positive, default=2, help="number of checkpoints to keep")
     add(
         "--from_resume",
         metavar="FOLDER",
         nargs="?",
         const="auto",
-        help="resume from the newest checkpoint of this run, or from this one",
+        help="resume from this checkpoint; without FOLDER, from the newest one of this run",
     )
 
-    add("--resume_anyway", action="store_true", help="resume although seed, batch, data or another setting differs")
+    add("--resume_anyway", action="store_true", help="resume even if seed, batch size, data or other settings have changed")
 
     add("--epochs", type=_positive, default=1, help="number of passes over the data")
-    add("--max_steps", type=_positive, help="stop after this many steps, whatever --epochs says")
-    add("--batch_size", type=_positive, default=8, help="samples of one process in one pass")
-    add("--accumulation_steps", type=_positive, default=1, help="passes whose gradients make one step")
+    add("--max_steps", type=_positive, help="stop after this many steps, regardless of --epochs")
+    add("--batch_size", type=_positive, default=8, help="samples per process in one pass")
+    add("--accumulation_steps", type=_positive, default=1, help="number of passes whose gradients are added up for one step")
     add("--learning_rate", type=_not_negative, default=1e-4, help="peak learning rate")
     add(
         "--lr_schedule",
@@ -64,58 +72,58 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
     )
     add("--warmup_steps", type=int, default=0, help="steps over which the learning rate rises to its peak")
     add("--weight_decay", type=_not_negative, default=0.0, help="weight decay of AdamW")
-    add("--grad_clip", type=_not_negative, default=1.0, help="largest gradient norm; 0 does not clip")
-    add("--on_nonfinite", choices=("skip", "stop"), default="skip", help="what to do with a step whose gradients are not finite")
+    add("--grad_clip", type=_not_negative, default=1.0, help="clip the gradient norm at this value; 0: no clipping")
+    add("--on_nonfinite", choices=("skip", "stop"), default="skip", help="what to do when the gradients of a step are not finite")
 
     add(
         "--max_skipped_updates",
         type=int,
         default=20,
-        help="end the run, with status 1, when so many updates in a row are not finite; 0 never",
+        help="end the run with status 1 after this many non-finite updates in a row; 0: never",
     )
 
-    add("--seed", type=int, default=42, help="seed of all randomness")
+    add("--seed", type=int, default=42, help="random seed")
     add("--device", default="cpu", help="cpu, cuda or cuda:N")
     add(
         "--dtype",
         choices=("float32", "bfloat16", "float16"),
         default="float32",
-        help="precision of the passes; see --weight_dtype for the weights",
+        help="precision of the computation; see --weight_dtype for the weights",
     )
-    add("--num_threads", type=int, default=0, help="CPU threads of torch; 0 chooses by the size of the model")
+    add("--num_threads", type=int, default=0, help="CPU threads for torch; 0: chosen by the size of the model")
     add("--weight_dtype", choices=("float32", "bfloat16"), default="float32", help="precision of the weights in memory")
     add(
         "--attention",
-        help="attention of transformers: eager, sdpa or flash_attention_2; by default its own choice",
+        help="attention implementation: eager, sdpa or flash_attention_2; default: what transformers chooses",
     )
     add(
         "--gradient_checkpointing",
         action="store_true",
-        help="compute activations again in the backward pass: less memory, more time",
+        help="recompute activations in the backward pass: less memory, more time",
     )
 
-    add("--compile", action="store_true", help="compile the passes that are trained with torch.compile; needs a C++ compiler")
+    add("--compile", action="store_true", help="use torch.compile for the training passes; needs a C++ compiler")
     add(
         "--optimizer",
         choices=("adamw", "adamw_8bit"),
         default="adamw",
-        help="adamw_8bit keeps its moments in 8 bits (bitsandbytes)",
+        help="adamw_8bit stores its moments in 8 bits (bitsandbytes)",
     )
-    add("--lora_rank", type=int, default=0, help="train adapters of this rank and not the weights (peft); 0 trains the weights")
-    add("--lora_alpha", type=float, help="scale of the adapters; by default twice the rank")
-    add("--lora_targets", default="all-linear", help="layers that get adapters: all-linear, or names separated by commas")
-    add("--fsdp", action="store_true", help="divide weights, gradients and optimizer among the processes; not for PPO")
+    add("--lora_rank", type=int, default=0, help="train LoRA adapters of this rank (peft); 0: train the weights")
+    add("--lora_alpha", type=float, help="scale of the adapters; default: twice the rank")
+    add("--lora_targets", default="all-linear", help="layers with adapters: all-linear, or names separated by commas")
+    add("--fsdp", action="store_true", help="shard weights, gradients and optimizer state over the processes; not for PPO")
 
-    add("--log_interval", type=_positive, default=10, help="steps between two console lines; the logs have every step")
+    add("--log_interval", type=_positive, default=10, help="steps between two lines on the console; the logs contain every step")
     add("--use_wandb", action="store_true", help="log to Weights & Biases; the same as --report_to wandb")
     add("--wandb_project", default="rldk", help="project in W&B, trackio and MLflow")
     add("--report_to", default="", metavar="NAMES", help="trackers, separated by commas: wandb, tensorboard, mlflow, trackio")
-    add("--no_rldk", action="store_true", help="no event log and no monitor")
+    add("--no_rldk", action="store_true", help="write no event log and do not monitor the run")
     add(
         "--stop_on",
         choices=("none", "warning", "critical"),
         default="none",
-        help="stop with a checkpoint when the monitor confirms one",
+        help="save a checkpoint and stop when the monitor confirms an anomaly of this severity",
     )
     add(
         "--plan",
@@ -123,10 +131,10 @@ def common_parser(stage: str, description: str) -> argparse.ArgumentParser:
         type=_positive,
         nargs="?",
         const=1,
-        help="print the memory that this run would take on each of so many devices (1), and do not train",
+        help="do not train; print the memory needed per device if this run used DEVICES devices (default: 1)",
     )
     add("--json", action="store_true", help="with --plan, print JSON")
-    add("--inject", metavar="FAULT[@STEP]", action="append", default=[], help="break the run on purpose from this step on")
+    add("--inject", metavar="FAULT[@STEP]", action="append", default=[], help="inject a fault from this step on")
     return parser
 
 
@@ -145,7 +153,7 @@ def _not_negative(text: str) -> float:
 
 
 def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line; the flags of `--config` are put before it, so that both are checked in the same way."""
+    """Read the command line. The flags of `--config` are put before it, so that both are checked in the same way."""
     argv = sys.argv[1:] if argv is None else argv
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--config")
@@ -166,7 +174,7 @@ def parse_args(parser: argparse.ArgumentParser, argv: list[str] | None = None) -
 
 
 def _from_file(parser: argparse.ArgumentParser, path: str | None) -> list[str]:
-    """The flags of a YAML file as words of a command line."""
+    """The flags of a YAML file as command-line arguments."""
     if path is None:
         return []
     try:
@@ -179,8 +187,7 @@ def _from_file(parser: argparse.ArgumentParser, path: str | None) -> list[str]:
     words: list[str] = []
     for key, value in given.items():
         if key not in flags:
-            near = difflib.get_close_matches(str(key), flags, n=1)
-            parser.error(f"--config {path}: there is no flag {key!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+            parser.error(f"--config {path}: there is no flag {key!r}.{did_you_mean(key, flags, most=1)}")
         if flags[key].nargs == 0:  # a switch
             if not isinstance(value, bool):
                 parser.error(f"--config {path}: expected {key!r} to be true or false, got {value!r}.")

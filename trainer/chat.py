@@ -1,6 +1,6 @@
 """Talk to a model: `python trainer/chat.py --weights out/ppo`, or one answer with `--prompt "Where does the fox live?"`.
 
-In a conversation, `/reset` forgets what was said and `/quit` (or Ctrl-D) ends it.
+In a conversation, `/reset` starts a new one and `/quit` (or Ctrl-D) exits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from arguments import main_guard
 from chat_tokens import end_tokens, talk_tokens
 from held_out import GREEDY
-from machine import SMALL
+from machine import spare_threads
 from models import count_parameters, load_model, open_tokenizer
 from rollout import generate
 
@@ -26,10 +26,10 @@ def get_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--weights", required=True, metavar="MODEL", help="folder or hub name of the model")
-    add("--prompt", action="append", help="answer this and end; given again, the next turn of the same conversation")
+    add("--prompt", action="append", help="answer this prompt and exit; repeat the flag for further turns of the conversation")
     add("--system", default="", help="system prompt")
-    add("--max_new_tokens", type=int, default=128, help="longest answer in tokens")
-    add("--temperature", type=float, default=0.7, help="0 always takes the most likely token")
+    add("--max_new_tokens", type=int, default=128, help="maximum length of an answer in tokens")
+    add("--temperature", type=float, default=0.7, help="sampling temperature; 0: always the most likely token")
     add("--seed", type=int, default=42, help="seed of the sampling")
     add("--device", default="cpu", help="cpu, cuda or cuda:N")
     add("--json", action="store_true", help="with --prompt, print the conversation as JSON")
@@ -47,8 +47,7 @@ class Talk:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args, self.tokenizer = args, open_tokenizer(args.weights, "--weights")
         self.model = load_model(args, "causal", folder=args.weights, tokenizer=self.tokenizer).to(args.device).eval()
-        if count_parameters(self.model, False) < SMALL:
-            torch.set_num_threads(1)
+        spare_threads(count_parameters(self.model, False))
         self.noise = torch.Generator().manual_seed(args.seed)
         self.reset()
 
@@ -62,7 +61,7 @@ class Talk:
         room = getattr(self.model.config, "max_position_embeddings", None) or 1 << 20
         length = min(self.args.max_new_tokens, room - tokens.shape[1])
         if length < 1:
-            raise ValueError(f"The conversation has {tokens.shape[1]} tokens and the model takes {room}: `/reset` starts again.")
+            raise ValueError(f"The conversation has {tokens.shape[1]} tokens and the model takes {room}: use `/reset`.")
         noise = torch.rand(1, length, generator=self.noise)
         temperature, ends = max(self.args.temperature, GREEDY), end_tokens(self.tokenizer, self.model)
         roll = generate(self.model, tokens, torch.ones_like(tokens), noise, temperature, ends, self.tokenizer.pad_token_id)
@@ -78,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
         answers = [talk.say(prompt) for prompt in args.prompt]
         print(json.dumps({"weights": args.weights, "messages": talk.messages}, indent=1) if args.json else "\n".join(answers))
         return 0
-    print(f"{args.weights}: /reset forgets the conversation, /quit ends it")
+    print(f"{args.weights}: /reset starts a new conversation, /quit exits")
     while True:
         try:
             text = input("> ").strip()

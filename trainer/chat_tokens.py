@@ -11,7 +11,7 @@ from typing import Any
 
 from data_config import DataError
 
-IGNORED = -100  # a label that no loss uses
+IGNORED = -100  # the label of tokens that are not learnt
 _PROBE = "probe7"
 
 

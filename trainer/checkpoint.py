@@ -3,8 +3,8 @@
 A checkpoint is a folder `step_00000120` of safetensors and JSON: weights, optimizer state, what else a stage gives as plain
 values, and a checksum of each file. It is written under another name, flushed to the disk, and renamed; a kill at any moment
 leaves the last one, and a full disk leaves nothing half written. A resume takes the newest checkpoint whose checksums agree.
-Randomness, learning rate and data position need no place in it: each is a function of the seed and the step. A fingerprint
-of what those functions depend on (seed, samples per step, data, …) is kept instead, and a resume with another is refused.
+Randomness, learning rate and data position are not stored: each is a function of the seed and the step. A fingerprint
+of what those functions depend on (seed, samples per step, data, …) is stored instead, and a resume with another one is refused.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def checked_name(name: str, flag: str) -> str:
     """A name that makes one folder or file and cannot escape from its parent."""
     if not _NAME.fullmatch(name):
         raise CheckpointError(
-            f"Expected {flag} to be letters, digits, `_`, `-` and `.`, not beginning with a mark, got {name!r}."
+            f"Expected {flag} to consist of letters, digits, `_`, `-` and `.`, and to begin with a letter or digit, got {name!r}."
         )
     return name
 
 
 def sync_tree(folder: Path) -> None:
-    """Make the files of a folder, and the folder itself, survive a crash of the machine."""
+    """Flush the files of a folder and the folder itself to the disk, so that they survive a crash of the machine."""
     for path in [*(path for path in folder.rglob("*") if path.is_file()), folder]:
         fd = os.open(path, os.O_RDONLY)
         try:
@@ -49,7 +49,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def put_in_place(made: Path, place: Path) -> None:
-    """Rename a finished folder to its name. An older one of that name stands beside it until the new one is there."""
+    """Rename a finished folder. An older one of that name is kept next to it until the new one is in place."""
     sync_tree(made)
     old = place.with_name(f".{place.name}.old")
     shutil.rmtree(old, ignore_errors=True)
@@ -69,7 +69,7 @@ def sync_tree_entry(folder: Path) -> None:
 
 
 def heal(place: Path) -> Path:
-    """Put back an older folder where a kill came between the two renames of `put_in_place`."""
+    """Restore an older folder if the process was killed between the two renames of `put_in_place`."""
     old = place.with_name(f".{place.name}.old")
     if not place.exists() and old.is_dir():
         old.rename(place)
@@ -90,7 +90,7 @@ def save_checkpoint(
 ) -> Path:
     """Write the checkpoint of a step, and delete all but the `keep` newest. Call it on the main process only.
 
-    Where it cannot be written (a full disk), what was written of it is removed, and `CheckpointError` says why.
+    If it cannot be written (a full disk), its files are removed, and `CheckpointError` says why.
     """
     try:
         made = begin_checkpoint(root, step)
@@ -106,7 +106,7 @@ def save_checkpoint(
 
 
 def begin_checkpoint(root: Path, step: int) -> Path:
-    """The folder to write a checkpoint to; it is not yet one."""
+    """The temporary folder to write a checkpoint to."""
     root.mkdir(parents=True, exist_ok=True)
     for left_over in root.glob(".step_*.tmp"):  # of a run that was killed
         shutil.rmtree(left_over, ignore_errors=True)
@@ -116,7 +116,7 @@ def begin_checkpoint(root: Path, step: int) -> Path:
 
 
 def finish_checkpoint(root: Path, step: int, state: dict[str, Any], keep: int) -> Path:
-    """Make a checkpoint of what was written: state, checksums, its name. All but the `keep` newest are deleted."""
+    """Complete the checkpoint: write state and checksums, and rename it. All but the `keep` newest are deleted."""
     made, place = unfinished(root, step), root / f"step_{step:08d}"
     (made / "state.json").write_text(json.dumps({**state, "step": step}))
     (made / CHECKSUMS).write_text(json.dumps({path.name: checksum(path) for path in sorted(made.iterdir())}))
@@ -158,7 +158,7 @@ def damage(path: Path) -> str:
 
 
 def checkpoints(root: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first; whether their files are intact is for `damage` to say."""
+    """The checkpoints of a run, oldest first; `damage` checks whether their files are intact."""
     if not root.is_dir():
         return []
     found = [path for path in root.iterdir() if STEP.fullmatch(path.name) and (path / "state.json").is_file()]
@@ -166,10 +166,7 @@ def checkpoints(root: Path) -> list[Path]:
 
 
 def set_aside(root: Path) -> None:
-    """Move the checkpoints of an earlier run of the same name to a numbered folder.
-
-    Otherwise a new run would lose its first checkpoints to them, and might be resumed from one that is not its own.
-    """
+    """Move the checkpoints of an earlier run of the same name to a numbered folder: a new run must not be resumed from them."""
     if checkpoints(root):
         root.rename(next(path for n in range(1, 10**6) if not (path := root.with_name(f"{root.name}_{n}")).exists()))
 
@@ -202,7 +199,7 @@ def load_checkpoint(
     if state.get("sharded"):
         raise CheckpointError(f"--from_resume: {path} was written by a sharded run. Add --fsdp.")
     if state.get("frozen", "") != frozen_digest(models):
-        raise CheckpointError(f"--from_resume: the weights that are not trained are others than those of {path}.")
+        raise CheckpointError(f"--from_resume: the frozen weights differ from those of {path}.")
     for name, model in models.items():
         load_trained(model, path / f"{name}.safetensors")
     for name, optimizer in optimizers.items():
@@ -266,7 +263,7 @@ def fingerprint(args: argparse.Namespace, samples_per_step: int, data: Iterable[
 
 
 def check_fingerprint(saved: dict[str, Any] | None, now: dict[str, Any], anyway: bool) -> list[str]:
-    """How a run differs from the one it resumes; refused unless `anyway`."""
+    """The differences between a run and the one it resumes; raises an error unless `anyway`."""
     if saved is None:
         return []
     now = json.loads(json.dumps(now, default=str))
@@ -274,7 +271,7 @@ def check_fingerprint(saved: dict[str, Any] | None, now: dict[str, Any], anyway:
     differences = ["other data" if name == "data" else f"{name} was {saved[name]} and is {now[name]}" for name in names]
     if differences and not anyway:
         raise CheckpointError(
-            f"--from_resume: this run is not the one that the checkpoint belongs to: {'; '.join(differences)}. "
+            f"--from_resume: the checkpoint belongs to a run with other settings: {'; '.join(differences)}. "
             "Use the same settings, or add --resume_anyway."
         )
     return differences

@@ -18,7 +18,7 @@ class CheckpointError(Exception):
 
 
 def save_trained(model: torch.nn.Module, path: Path) -> None:
-    """All weights, or, where some are frozen, those that are trained."""
+    """Save all weights, or only those that are trained if some are frozen."""
     trained = {name: weight.detach().contiguous() for name, weight in model.named_parameters() if weight.requires_grad}
     if len(trained) == len(list(model.parameters())):
         save_model(model, str(path))
@@ -27,14 +27,14 @@ def save_trained(model: torch.nn.Module, path: Path) -> None:
 
 
 def load_trained(model: torch.nn.Module, path: Path) -> None:
-    """As `save_trained` wrote them."""
+    """Load what `save_trained` wrote."""
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     if len(trained) == len(list(model.parameters())):
         load_model(model, str(path))
         return
     found = load_file(path)
     if found.keys() != trained.keys():
-        raise CheckpointError(f"--from_resume: {path} has other weights than those that are trained now.")
+        raise CheckpointError(f"--from_resume: {path} holds other weights than those that are trained now.")
     with torch.no_grad():
         for name, weight in trained.items():
             weight.copy_(found[name])

@@ -1,4 +1,4 @@
-"""Data configs: which sources a stage trains on, in which mixture, and where the mixed file goes."""
+"""Data configs: the sources of a stage, their mixture, and where the mixed file is written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Source:
     limit: int | None = None  # at most so many of its records
     repeat: int = 1  # how often each record may be used to reach the weight
     fields: dict[str, str] = field(default_factory=dict)  # name the stage needs: name the source has
-    columns: tuple[str, ...] = ()  # what else a record keeps, for the reward function
+    columns: tuple[str, ...] = ()  # further columns of a record, for the reward function
     system: str = ""  # system prompt of conversations that have none
     split: str = "train"  # of a data set with several
     subset: str | None = None  # configuration of a data set on the hub
@@ -55,7 +55,7 @@ class DataConfig:
     seed: int = 42
     max_records: int | None = None  # of the whole mixture
     max_chars: int | None = None  # a longer record is left out
-    held_out: tuple[Source, ...] = ()  # prompts of which nothing is trained, to evaluate with
+    held_out: tuple[Source, ...] = ()  # prompts for evaluation, which are never trained on
     max_bad: float = 0.05  # fail if more than this share of the records has a wrong shape
 
 
@@ -63,7 +63,7 @@ def read_config(path: str | Path) -> DataConfig:
     """Read a YAML data config; every error names the file and the key."""
     path = Path(path)
     if not path.is_file():
-        raise DataError(f"No data config {path}. The ones of the project are in config/data/.")
+        raise DataError(f"No data config {path}. The data configs of this project are in config/data/.")
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:

@@ -18,6 +18,7 @@ from typing import Any
 
 from data_config import NEEDED, DataConfig, DataError, Source
 from data_sources import Misshapen, Record, iter_records, shape_record
+from rldk.core.files import replacing
 
 __all__ = ["Mixture", "SourceReport", "load_records", "mix", "read_prepared", "write_prepared"]
 
@@ -72,9 +73,9 @@ def mix(config: DataConfig) -> Mixture:
     counts = _shares(config, [len(records) for records in kept])
     chosen: list[tuple[bytes, Record]] = []
     for source, records, report, count in zip(config.sources, kept, reports, counts, strict=True):
-        for number in range(count):  # from the second time round, the same records in another place
+        for number in range(count):  # from the second pass on, the same records in other places
             key, record = records[number % len(records)]
-            # hashed once more: the chosen ones of a large source all have small keys
+            # hashed again, since the chosen records of a large source all have small keys
             chosen.append((_digest(key, f"place {number // len(records)}"), {**record, "source": source.name}))
         report.taken = count
         if count < len(records):
@@ -124,7 +125,7 @@ def _usable(source: Source, config: DataConfig, seen: set[bytes], report: Source
 
 
 def _shares(config: DataConfig, available: list[int]) -> list[int]:
-    """How many records each source gives: by weight where weights are given, as many as the scarcest source allows."""
+    """The number of records of each source: by weight if weights are given, as many as the scarcest source allows."""
     most = [count * source.repeat for count, source in zip(available, config.sources, strict=True)]
     if config.sources[0].weight is None:
         weights = [float(count) for count in most]
@@ -134,7 +135,7 @@ def _shares(config: DataConfig, available: list[int]) -> list[int]:
     if config.max_records is not None:
         total = min(total, config.max_records)
     counts = [min(limit, int(total * weight / sum(weights) + 0.5)) for limit, weight in zip(most, weights, strict=True)]
-    if config.max_records is not None:  # shares that all round up
+    if config.max_records is not None:  # if all shares were rounded up
         while sum(counts) > config.max_records:
             counts[counts.index(max(counts))] -= 1
     return counts
@@ -143,7 +144,6 @@ def _shares(config: DataConfig, available: list[int]) -> list[int]:
 def write_prepared(mixture: Mixture, path: Path | None = None) -> Path:
     """Write the mixture and, beside it, the report; both are written completely or not at all."""
     path = path or mixture.config.output
-    path.parent.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in mixture.records)
     body = "".join(lines).encode("utf-8", "surrogatepass")
     config = mixture.config
@@ -157,9 +157,8 @@ def write_prepared(mixture: Mixture, path: Path | None = None) -> Path:
     }
     report_body = json.dumps(facts, indent=1) + "\n"
     for target, content in ((path, body), (path.with_suffix(".report.json"), report_body.encode())):
-        partial = target.with_name(target.name + ".partial")
-        partial.write_bytes(content)
-        partial.replace(target)
+        with replacing(target) as part:
+            part.write_bytes(content)
     return path
 
 

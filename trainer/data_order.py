@@ -14,9 +14,9 @@ import numpy as np
 class Cut:
     """How the responses that a process samples in a step are divided."""
 
-    local: int  # in the step
-    mini: int  # in one update
-    micro: int  # in one pass through a model
+    local: int  # responses per step
+    mini: int  # per update
+    micro: int  # per pass through a model
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Cut:
@@ -25,7 +25,7 @@ class Cut:
         return cls(local, mini, min(args.batch_size, mini))
 
     def mini_batches(self, args: argparse.Namespace, step: int) -> Iterator[np.ndarray]:
-        """The rows of each update: in order where an update takes all, else shuffled in every epoch, alike in all processes."""
+        """The rows of each update: in order if an update takes all, else shuffled in every epoch, the same in all processes."""
         for epoch in range(args.ppo_epochs):
             order = np.arange(self.local)
             if self.mini < self.local:
@@ -36,8 +36,8 @@ class Cut:
 def batch_indices(n: int, global_batch: int, step: int, seed: int) -> list[int]:
     """The records of a step (from 0) for all processes together: each epoch is a permutation of its own.
 
-    A function of the step, so that the data position needs no place in a checkpoint. The last, smaller batch of an epoch
-    is filled from the next one.
+    Being a function of the step, the data position is not part of a checkpoint. The last, smaller batch of an epoch is filled
+    from the next one.
     """
     first = step * global_batch
     found: list[int] = []
@@ -60,8 +60,8 @@ def _order(n: int, seed: int, epoch: int) -> list[int]:
 
 
 def steps_in(n: int, global_batch: int, epochs: int, max_steps: int | None) -> tuple[int, int]:
-    """How many steps an epoch has, and how many will be made in all."""
+    """The number of steps of an epoch, and of the whole run."""
     if n < 1:
-        raise ValueError("The data set is empty: nothing to train on.")
+        raise ValueError("The data set is empty.")
     each = max(1, math.ceil(n / global_batch))
     return each, min(each * epochs, max_steps) if max_steps else each * epochs

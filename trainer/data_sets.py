@@ -40,7 +40,7 @@ class PackedBlocks(Sequence[Tensor]):
 
     @staticmethod
     def collate(blocks: list[Tensor]) -> dict[str, Tensor]:
-        """Every token is learnt; the model itself moves labels by one."""
+        """Every token is learnt; the model shifts the labels by one."""
         tokens = torch.stack(blocks)
         return {"input_ids": tokens, "attention_mask": torch.ones_like(tokens), "labels": tokens.clone()}
 
@@ -96,7 +96,7 @@ class Prompts(Sequence[dict[str, Any]]):
 
     def __init__(self, records: Sequence[dict[str, Any]], tokenizer: Any, length: int) -> None:
         self.pad = tokenizer.pad_token_id
-        talks = any("messages" in record for record in records)  # then all prompts are conversations, for the reward too
+        talks = any("messages" in record for record in records)  # then all prompts are conversations, also for the reward
         encoded = []
         for record in records:
             columns = {key: value for key, value in record.items() if key not in ("text", "source")}
@@ -149,7 +149,7 @@ def left_pad(rows: list[list[int]], fill: int) -> tuple[Tensor, Tensor]:
 
 
 def _within(items: list[Any], length: int, size: Callable[[Any], int], what: str) -> list[Any]:
-    """Those that fit. If fewer than half fit it is an error; any other loss is printed."""
+    """The items that fit. It is an error if fewer than half do; otherwise the number left out is printed."""
     kept = [item for item in items if size(item) <= length]
     if len(kept) * 2 < len(items):
         raise DataError(

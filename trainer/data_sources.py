@@ -1,4 +1,4 @@
-"""Records from files, folders and the hub; the shapes of public data sets become one."""
+"""Reads records from files, folders and the hub, and brings the formats of public data sets into one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REPLIES = ("response", "answer", "output", "completion", "reply")
 
 
 class Misshapen(ValueError):
-    """One record that is not of the shape its stage needs; the message says why."""
+    """A record without the format that its stage needs; the message says why."""
 
 
 def iter_records(source: Source) -> Iterator[tuple[str, Any]]:
@@ -88,14 +88,14 @@ def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _datasets(source: Source) -> Iterator[tuple[str, Any]]:
-    """A folder written by `Dataset.save_to_disk`; of a dictionary of splits, the one that is asked for."""
+    """A folder written by `Dataset.save_to_disk`; of a dictionary of splits, the one in the config."""
     import datasets
 
     loaded = datasets.load_from_disk(str(source.path))
     if isinstance(loaded, datasets.DatasetDict):
         if source.split not in loaded:
             raise DataError(
-                f"{source.path} holds the splits {sorted(loaded)} and none called {source.split}; name one by `split`."
+                f"{source.path} holds the splits {sorted(loaded)} but not {source.split}; set `split` to one of them."
             )
         loaded = loaded[source.split]
     for number, record in enumerate(loaded):
@@ -124,7 +124,7 @@ def _hub(source: Source) -> Iterator[tuple[str, Any]]:
 
 
 def shape_record(raw: Any, stage: str, fields: dict[str, str], columns: tuple[str, ...] = (), system: str = "") -> Record:
-    """The record as its stage needs it, from any of the shapes that public sets have; `Misshapen` if it has none of them.
+    """The record as its stage needs it, from any format of public data sets; `Misshapen` if it has none of them.
 
     `fields` may name a part of an object (`reward_model.ground_truth`); `system` goes before conversations without such a prompt.
     """
@@ -196,7 +196,7 @@ def _dpo(raw: Record, system: str) -> Record | None:
 
 
 def _ppo(raw: Record, system: str) -> Record | None:
-    """`text` is the user's last message. Where more belongs to the prompt, `messages` has all of it up to there."""
+    """`text` is the user's last message. If the prompt is longer, `messages` has all of it."""
     text: Any = raw.get("text") if isinstance(raw.get("text"), str) else _first(raw, _ASKS)
     given = [raw.get(name) for name in ("prompt", "messages", "conversations")]
     talk = next((_messages(one) for one in given if isinstance(one, list)), None) if text is None else None
@@ -226,7 +226,7 @@ def _first(raw: Record, names: tuple[str, ...]) -> str | None:
 
 
 def _messages(given: Any) -> list[dict[str, str]] | None:
-    """Messages with `role` and `content`, also where they are called `from` and `value`."""
+    """Messages with `role` and `content`, which may be called `from` and `value`."""
     if not isinstance(given, list) or not given:
         return None
     messages = []

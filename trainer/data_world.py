@@ -1,4 +1,4 @@
-"""A small world of animals: the facts, the ways to tell them, and the ways to answer about them.
+"""A small world of animals: facts, sentences that tell them, and answers to questions about them.
 
 Text made from it is simple enough for a model of less than a million parameters to learn in a minute, and has two
 qualities that a reward can judge: whether an answer is true, and whether it is kind.
@@ -58,7 +58,7 @@ TONES = ("kind", "plain", "grumpy")
 
 
 def fact(animal: str, kind: str) -> str:
-    """What is true of an animal: its home, food, colour or voice."""
+    """A fact about an animal: its home, food, colour or voice."""
     return FACTS[animal][KINDS.index(kind)]
 
 
@@ -76,7 +76,7 @@ def questions() -> Iterator[tuple[str, str, str]]:
 
 
 def story(rng: random.Random) -> str:
-    """A paragraph about one or two animals, all of it true; now and then somebody speaks."""
+    """A true paragraph about one or two animals, sometimes with direct speech."""
     sentences = []
     for animal in rng.sample(sorted(FACTS), rng.choice((1, 2))):
         for kind in rng.sample(KINDS, 3):

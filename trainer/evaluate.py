@@ -23,7 +23,7 @@ import torch
 from arguments import main_guard
 from data_config import DataConfig, DataError, Source, read_config
 from held_out import Evaluation, HeldOut, held_out_records, standard_error
-from machine import SMALL
+from machine import spare_threads
 from models import count_parameters, load_model, open_tokenizer
 from scoring import load_scorer
 
@@ -31,25 +31,25 @@ from scoring import load_scorer
 def get_args(argv: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--weights", nargs="+", required=True, metavar="MODEL", help="folders or hub names of models, one after the other")
-    add("--data_config", default="config/data/posttrain/rlaif/ppo.yaml", help="its `held_out` sources are asked")
-    add("--prompts", metavar="FILE", help="ask these instead: a file of prompts as PPO's sources have them")
+    add("--weights", nargs="+", required=True, metavar="MODEL", help="folders or hub names; each is compared with the one before")
+    add("--data_config", default="config/data/posttrain/rlaif/ppo.yaml", help="data config with `held_out` sources of prompts")
+    add("--prompts", metavar="FILE", help="use the prompts of this file instead, in the format of PPO's sources")
     add(
         "--reward",
         default="rewards:helpful",
-        help="`module:function`, or a folder of a sequence classifier, that judges the answers",
+        help="`module:function`, or the folder of a sequence classifier, that scores the answers",
     )
-    add("--eval_prompts", type=int, default=1000, help="prompts that are asked, at most")
-    add("--eval_generations", type=int, default=4, help="answers to each of them; pass@k is for 1 and this number")
-    add("--max_new_tokens", type=int, default=48, help="longest answer in tokens")
-    add("--max_seq_len", type=int, default=256, help="longest prompt in tokens")
-    add("--batch_size", type=int, default=128, help="answers that are sampled at a time")
-    add("--temperature", type=float, default=1.0, help="0 always takes the most likely token")
-    add("--pass_score", type=float, default=1.0, help="score from which an answer passes, for pass@k")
-    add("--show", type=int, default=3, help="answers of each model to print; all of them are judged")
+    add("--eval_prompts", type=int, default=1000, help="maximum number of prompts")
+    add("--eval_generations", type=int, default=4, help="answers per prompt; pass@k is reported for k = 1 and this number")
+    add("--max_new_tokens", type=int, default=48, help="maximum length of an answer in tokens")
+    add("--max_seq_len", type=int, default=256, help="maximum length of a prompt in tokens")
+    add("--batch_size", type=int, default=128, help="number of answers sampled at a time")
+    add("--temperature", type=float, default=1.0, help="sampling temperature; 0: always the most likely token")
+    add("--pass_score", type=float, default=1.0, help="minimum score of an answer that passes, for pass@k")
+    add("--show", type=int, default=3, help="number of answers to print per model; all of them are scored")
     add("--seed", type=int, default=42, help="seed of the sampling")
     add("--device", default="cpu", help="cpu, cuda or cuda:N")
-    add("--rising", action="store_true", help="status 1 unless every model is better than the one before")
+    add("--rising", action="store_true", help="exit with status 1 unless every model is better than the one before it")
     add("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
     for name in ("eval_prompts", "eval_generations", "max_new_tokens", "batch_size"):
@@ -67,8 +67,7 @@ def main(argv: list[str] | None = None) -> int:
     for place in args.weights:
         tokenizer = open_tokenizer(place, "--weights")
         model = load_model(args, "causal", folder=place, tokenizer=tokenizer).to(device).eval()
-        if count_parameters(model, False) < SMALL:
-            torch.set_num_threads(1)
+        spare_threads(count_parameters(model, False))
         held_out = HeldOut(records, tokenizer, load_scorer(args, tokenizer, device), args, args.max_seq_len)
         found[place] = held_out.measure(model)
         if not args.json:

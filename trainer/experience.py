@@ -1,4 +1,4 @@
-"""What is known of the responses of a step: what the models say of each token, and what is learnt from it."""
+"""The responses of a step with the models' outputs for each token, and what is learnt from them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Experience:
     attention: Tensor
     mask: Tensor  # 1 at the response's tokens, the last columns of `tokens`
     old: Tensor  # log-probabilities before the first update, by the pass that is trained
-    reference: Tensor  # the same under the reference
+    reference: Tensor  # log-probabilities under the reference
     values: Tensor | None = None
     advantages: Tensor | None = None
     returns: Tensor | None = None
-    importance: Tensor | None = None  # of each token, for what differs between sampler and trainer
+    importance: Tensor | None = None  # weight of each token, for the mismatch between sampler and trainer
 
     def part(self, rows: Any) -> Experience:
         """Some responses, without the columns that are padding in all of them."""
@@ -58,10 +58,9 @@ def answers(
 def judged(
     accelerator: Accelerator, learners: Learners, roll: Rollout, micro: int, temperature: float
 ) -> tuple[Experience, Tensor, Any]:
-    """The responses with what each model says of them, `micro` at a time; and the policy's entropy at each token.
-
-    `old` comes from the pass that is trained, in the same parts: what the sampler had may differ by rounding. Where one pass is
-    the whole step, its graph is kept, and the first update need not make it again.
+    """The responses with each model's outputs, `micro` at a time, and the policy's entropy at each token. `old` comes from the
+    training pass, in the same parts, since the sampler's values may differ by rounding. If one pass is the whole step, its graph
+    is kept for the first update.
     """
     empty = torch.zeros_like(roll.logprobs)
     whole = Experience(roll.tokens, roll.attention, roll.mask, empty, empty)
@@ -70,7 +69,7 @@ def judged(
     for at in range(0, len(roll.tokens), micro):
         part = whole.part(slice(at, at + micro))
         fill = (0, roll.mask.shape[1] - part.mask.shape[1])
-        with accelerator.autocast():  # first: its memory is free again before a graph is kept
+        with accelerator.autocast():  # first, so that its memory is free before a graph is kept
             before, _ = learners.reference(part.tokens, part.attention, part.mask, temperature)
         with torch.set_grad_enabled(once):
             graph = answers(accelerator, learners, part, temperature, True)

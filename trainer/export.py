@@ -1,10 +1,10 @@
-"""Write data, reward and settings of a PPO or GRPO run for verl or OpenRLHF, with rldk attached: the step after one node.
+r"""Write data, reward and settings of a PPO or GRPO run for verl or OpenRLHF, with rldk attached: the step after one node.
 
     python trainer/export.py verl exported --data_config config/data/posttrain/rlaif/ppo.yaml --from_weight full_sft \
         --advantage grpo --num_generations 8 --batch_size 64
 
 The flags after the folder are those of train_ppo.py. The folder gets the prompts, the held-out ones, `reward.py` around your
-reward function, and `run.sh`. The keys are those of verl 0.9.1 and OpenRLHF 0.11.2; what is not said is left at their defaults.
+reward function, and `run.sh`. The keys are those of verl 0.9.1 and OpenRLHF 0.11.2; other settings keep their defaults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from data_config import read_config
 from data_mix import load_records
 from held_out import held_out_records
 from models import load_tokenizer, model_source
-from ppo_arguments import get_args
+from ppo_arguments import critic_rate, get_args
 
 REWARD = '''"""The reward function {name} as {framework} calls it. Written by trainer/export.py."""
 
@@ -67,7 +67,7 @@ def reward_func(queries, prompts, labels, **_):
 
 
 def prompts_of(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Messages, and what the reward needs as one text: both frameworks hand it through."""
+    """Messages, and the reward's input as one text, which both frameworks pass on."""
     found = []
     for record in records:
         columns = {key: value for key, value in record.items() if key not in ("text", "source")}
@@ -91,7 +91,7 @@ def verl_rows(prompts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def verl_settings(args: argparse.Namespace, folder: Path, model: str) -> dict[str, Any]:
-    """The run in verl's words, by the keys of its configuration."""
+    """The run as verl's configuration keys."""
     prompts = args.batch_size * args.accumulation_steps // args.num_generations
     estimator = {"gae": "gae", "grpo": "grpo", "dr_grpo": "grpo", "rloo": "rloo"}[args.advantage]
     actor, rollout, ref = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.ref"
@@ -146,8 +146,8 @@ def verl_settings(args: argparse.Namespace, folder: Path, model: str) -> dict[st
     if args.max_steps:
         found["trainer.total_training_steps"] = args.max_steps
     if args.advantage == "gae":
-        rate = args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
-        found |= {"critic.optim.lr": rate, "critic.model.path": model, "critic.cliprange_value": args.clip_range_value}
+        found |= {"critic.optim.lr": critic_rate(args), "critic.model.path": model}
+        found["critic.cliprange_value"] = args.clip_range_value
         found["critic.ppo_micro_batch_size_per_gpu"] = args.batch_size
     if ":" in args.reward:
         found |= {"reward.custom_reward_function.path": str(folder / "reward.py")}
@@ -158,7 +158,7 @@ def verl_settings(args: argparse.Namespace, folder: Path, model: str) -> dict[st
 
 
 def openrlhf_settings(args: argparse.Namespace, folder: Path, model: str) -> dict[str, Any]:
-    """The run in OpenRLHF's words, by the flags of `openrlhf.cli.train_ppo_ray`; `True` is a flag without a value."""
+    """The run as flags of `openrlhf.cli.train_ppo_ray`; `True` stands for a flag without a value."""
     responses = args.batch_size * args.accumulation_steps
     estimator = {"gae": "gae", "grpo": "group_norm", "dr_grpo": "dr_grpo", "rloo": "rloo"}[args.advantage]
     found: dict[str, Any] = {
@@ -212,8 +212,7 @@ def openrlhf_settings(args: argparse.Namespace, folder: Path, model: str) -> dic
     if args.eval_interval:
         found |= {"--eval.dataset": str(folder / "test.jsonl"), "--eval.split": "train", "--eval.steps": args.eval_interval}
     if args.advantage == "gae":
-        rate = args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
-        found |= {"--critic.adam.lr": rate, "--critic.value_clip": args.clip_range_value}
+        found |= {"--critic.adam.lr": critic_rate(args), "--critic.value_clip": args.clip_range_value}
         found |= {"--critic.num_nodes": 1, "--critic.num_gpus_per_node": 1}
     if ":" in args.reward:
         return found | {"--reward.remote_url": str(folder / "reward.py")}
@@ -268,14 +267,14 @@ def write_reward(framework: str, folder: Path, name: str, ends: list[str]) -> No
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("framework", choices=("verl", "openrlhf"), help="what is to train")
-    parser.add_argument("output", type=Path, help="folder to write to")
+    parser.add_argument("framework", choices=("verl", "openrlhf"), help="the framework that will train")
+    parser.add_argument("output", type=Path, help="output folder")
     given, flags = parser.parse_known_args(argv)
     args = get_args(flags)
     config, folder = read_config(args.data_config), given.output.resolve()
     source = model_source(args)
     if source is None:
-        raise ValueError("Give the policy to start from: --from_weight or --model_path.")
+        raise ValueError("Name the policy to start from: --from_weight or --model_path.")
     if args.advantage == "dr_grpo" and given.framework == "openrlhf" and args.loss_aggregation == "length":
         print("note: OpenRLHF has no loss over a fixed length; its dr_grpo is used with the mean over tokens")
     folder.mkdir(parents=True, exist_ok=True)
@@ -291,7 +290,7 @@ def main(argv: list[str] | None = None) -> int:
     script.write_text(script_of(given.framework, settings, folder))
     script.chmod(0o755)
     print(f"{len(sets['train'])} prompts, {len(sets['test'])} held out, reward and settings for {given.framework} in {folder}")
-    print(f"not tried here: no GPU. Read {script}, set the GPUs, and start it where {given.framework} and rldk are installed.")
+    print(f"not tested here: no GPU. Check {script}, set the GPUs, and start it where {given.framework} and rldk are installed.")
     return 0
 
 

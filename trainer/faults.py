@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-# name: value where none is given, and what it does
+# name: default value, and what it does
 FAULTS: dict[str, tuple[float, str]] = {
     "lr": (100.0, "learning rate times VALUE"),
     "critic_lr": (100.0, "learning rate of the critic alone times VALUE"),
-    "kl_coef": (0.0, "KL coefficient fixed at VALUE: 0 lets the policy go anywhere, 10 holds it fast"),
+    "kl_coef": (0.0, "KL coefficient fixed at VALUE: 0 removes the penalty, 10 keeps the policy at the reference"),
     "constant_reward": (0.0, "every response scores VALUE"),
     "length_reward": (1.0, "the score is VALUE for a response of full length, less for a shorter one"),
     "noisy_reward": (5.0, "noise of spread VALUE is added to the score"),
@@ -39,7 +39,7 @@ SWITCHES = (  # 0 is off
 
 @dataclass(frozen=True)
 class StepSettings:
-    """What a step is made with."""
+    """The settings of a step."""
 
     step: int  # from 1
     learning_rate: float
@@ -75,7 +75,7 @@ class Faults:
         return self._settings(thing) if isinstance(thing, StepSettings) else self._scored(thing)
 
     def active(self) -> dict[str, float]:
-        """The values of the faults that are on."""
+        """The values of the active faults."""
         on = {fault.name: fault.value for fault in reversed(self.faults) if self.step >= fault.step}
         return {name: value for name, value in on.items() if value or name not in SWITCHES}
 
@@ -101,7 +101,7 @@ class Faults:
         return replace(settings, **changed)
 
     def _scored(self, scored: Any) -> Any:
-        if "stale_rollouts" in self.active():  # those of the step at which they became stale
+        if "stale_rollouts" in self.active():  # the rollouts of the step at which they became stale
             scored = self.stale = self.stale or scored
         return replace(scored, score=self._scores(scored.score, scored.roll.mask))
 

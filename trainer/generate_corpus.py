@@ -1,7 +1,7 @@
-"""Write the small data sets that every stage can be tried on: `python trainer/generate_corpus.py`.
+"""Write small data sets for every stage: `python trainer/generate_corpus.py`.
 
-There is no download: stories, questions, answers and preferences are made from the world of data_world.py, the same
-ones for the same seed. They go into dataset/raw/; the data configs in config/data/ name them as their sources.
+Nothing is downloaded: stories, questions, answers and preferences are generated from the world of data_world.py, the same ones
+for the same seed. They are written to dataset/raw/, where the data configs in config/data/ expect them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import data_world as world
+from rldk.core.files import write_text
 
-HELD_OUT = 8  # every eighth question is in no answered set, only among the held-out ones
+HELD_OUT = 8  # every eighth question is held out and never answered in a training set
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("dataset/raw"), help="folder to write into")
-    parser.add_argument("--seed", type=int, default=42, help="the same seed writes the same bytes")
-    parser.add_argument("--scale", type=float, default=1.0, help="how much of everything: 0.1 is a tenth")
+    parser.add_argument("--seed", type=int, default=42, help="random seed; the same seed writes the same files")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of all sets relative to the default: 0.1 is a tenth")
     args = parser.parse_args()
     for path, count in generate(args.output, args.seed, args.scale).items():
         print(f"{count:7d} records  {path}")
@@ -32,7 +33,6 @@ def generate(folder: Path, seed: int = 42, scale: float = 1.0) -> dict[Path, int
     """Write every set; returns how many records each file holds."""
     if scale <= 0:
         raise ValueError(f"Expected `scale` to be above 0, got {scale}.")
-    folder.mkdir(parents=True, exist_ok=True)
     known = [question for question, _, _ in asked(held_out=False)]
     sets: dict[str, Iterable[Any]] = {
         "stories.jsonl": ({"text": text} for text in stories(seed, round(12000 * scale))),
@@ -59,7 +59,7 @@ def stories(seed: int, count: int) -> Iterator[str]:
 
 
 def sayings(seed: int, count: int) -> Iterator[str]:
-    """One line each, as a text file holds them."""
+    """Sayings of one line each."""
     rng = random.Random(f"sayings {seed}")
     for _ in range(count):
         animal, other = rng.sample(sorted(world.FACTS), 2)
@@ -67,7 +67,7 @@ def sayings(seed: int, count: int) -> Iterator[str]:
 
 
 def quiz(seed: int, count: int) -> Iterator[dict[str, str]]:
-    """Plain text in which questions stand with their answers: what lies between stories and a conversation."""
+    """Plain text of questions with their answers: a step between stories and conversations."""
     rng = random.Random(f"quiz {seed}")
     rows = asked(held_out=False)
     for _ in range(count):
@@ -78,7 +78,7 @@ def quiz(seed: int, count: int) -> Iterator[dict[str, str]]:
 
 
 def chats(seed: int, count: int) -> Iterator[dict[str, Any]]:
-    """Conversations of one or two turns in all tones alike; to be kind is for the later stages to teach."""
+    """Conversations of one or two turns, in all tones; later stages teach the kind one."""
     rng = random.Random(f"chats {seed}")
     rows = asked(held_out=False)
     for _ in range(count):
@@ -90,7 +90,7 @@ def chats(seed: int, count: int) -> Iterator[dict[str, Any]]:
 
 
 def lessons(seed: int, count: int) -> Iterator[dict[str, str]]:
-    """Instructions with their output, in the shape many public sets have."""
+    """Instructions with their output, in the format of many public data sets."""
     rng = random.Random(f"lessons {seed}")
     for _ in range(count):
         question, animal, kind = rng.choice(asked(held_out=False))
@@ -108,16 +108,13 @@ def preferences(seed: int, count: int) -> Iterator[dict[str, str]]:
 
 
 def _write(path: Path, records: list[Any]) -> int:
-    """Write to a name beside the last one, then rename: a file that is there is whole."""
-    partial = path.with_name(path.name + ".partial")
     if path.suffix == ".txt":
         text = "".join(f"{record}\n" for record in records)
     elif path.suffix == ".json":
         text = json.dumps(records, indent=1) + "\n"
     else:
         text = "".join(json.dumps(record) + "\n" for record in records)
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    write_text(path, text)
     return len(records)
 
 

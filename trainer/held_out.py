@@ -1,7 +1,7 @@
-"""Evaluation on held-out prompts: answers are sampled, scored, counted and shown. Stages do it every --eval_interval steps.
+"""Evaluation on held-out prompts: answers are sampled, scored, counted and shown. Stages evaluate every --eval_interval steps.
 
-The prompts are the `held_out` sources of the data config. The noise of the sampling is a function of the seed alone, so that
-two evaluations differ by the model and not by luck, and training draws the same numbers with an evaluation as without.
+The prompts are the `held_out` sources of the data config. The noise of the sampling is a function of the seed alone, so that two
+evaluations differ by the model and not by chance, and training is the same with and without evaluations.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ GREEDY = 1e-4  # the temperature that stands for 0
 def add_evaluation_flags(parser: argparse.ArgumentParser, own_reward: bool = False) -> None:
     """The flags of this evaluation; a stage with a reward of its own is evaluated by it."""
     add = parser.add_argument
-    words = "by default --reward" if own_reward else "without it nothing is asked"
+    words = "default: --reward" if own_reward else "without it, no answers are sampled"
     add(
         "--eval_reward",
         metavar="REWARD",
-        help=f"judge answers to the held-out prompts by this reward, as --reward of PPO; {words}",
+        help=f"score answers to the held-out prompts with this reward, given as for --reward of PPO; {words}",
     )
-    add("--eval_prompts", type=int, default=64, help="held-out prompts that are asked, at most")
-    add("--eval_generations", type=int, default=4, help="answers to each of them; pass@k is for 1 and this number")
-    add("--eval_new_tokens", type=int, default=48, help="longest of these answers in tokens")
-    add("--pass_score", type=float, default=1.0, help="score from which an answer passes, for pass@k")
+    add("--eval_prompts", type=int, default=64, help="maximum number of held-out prompts")
+    add("--eval_generations", type=int, default=4, help="answers per prompt; pass@k is reported for k = 1 and this number")
+    add("--eval_new_tokens", type=int, default=48, help="maximum length of these answers in tokens")
+    add("--pass_score", type=float, default=1.0, help="minimum score of an answer that passes, for pass@k")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Evaluation:
         return found | ({"eval_pass_at_k": mean_pass_at_k(passed, count)} if count > 1 else {})
 
     def samples(self, count: int = 4) -> list[dict[str, Any]]:
-        """The first answers of some prompts spread over all, for the event log."""
+        """The first answers to some evenly spaced prompts, for the event log."""
         places = np.linspace(0, len(self.prompts) - 1, min(count, len(self.prompts))).astype(int)
         return [
             {"prompt": self.prompts[at], "completion": self.answers[at][0], "reward": round(float(self.scores[at, 0]), 6)}
@@ -104,18 +104,18 @@ class Evaluation:
 
 
 def standard_error(values: np.ndarray) -> float:
-    """Of the mean of these values; NaN for fewer than two."""
+    """The standard error of the mean; NaN for fewer than two values."""
     return float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else float("nan")
 
 
 class HeldOut:
-    """Asks a policy the same held-out prompts again and again.
+    """Evaluates a policy on the same held-out prompts each time.
 
     Args:
         records: prompts as PPO takes them.
-        scorer: what judges the answers, see scoring.py.
-        length: tokens of the longest answer.
-        micro: answers that are sampled at a time.
+        scorer: scores the answers, see scoring.py.
+        length: maximum length of an answer in tokens.
+        micro: number of answers sampled at a time.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class HeldOut:
 
     @torch.no_grad()
     def measure(self, policy: Any, accelerator: Accelerator | None = None) -> Evaluation:
-        """Sample and score; with an accelerator, each process asks its share, and all get the whole."""
+        """Sample and score; with an accelerator, each process samples its share, and all get the whole."""
         training = policy.training
         policy.eval()
         rank, world = (0, 1) if accelerator is None else (accelerator.process_index, accelerator.num_processes)
@@ -204,7 +204,7 @@ class Examiner:
             self._say(logger, "before", found, with_samples=True)
 
     def after(self, step: int, total: int, model: Any, logger: Logger) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """Metrics and samples of the model after a step; none where it is not the turn of an evaluation."""
+        """Metrics and samples of the model after a step; empty if no evaluation is due."""
         last = step == total
         if self.held_out is None or not (last or step % self.args.eval_interval == 0):
             return {}, []
@@ -223,7 +223,7 @@ class Examiner:
 
 
 def load_held_out(args: argparse.Namespace, accelerator: Accelerator, tokenizer: Any, scorer: Any = None) -> HeldOut | None:
-    """What a stage asks every --eval_interval steps, or `None` where nothing is to be asked."""
+    """The evaluation of a stage, or `None` without a reward."""
     config, reward = read_config(args.data_config), getattr(args, "eval_reward", None)
     if not args.eval_interval or (reward is None and (scorer is None or not config.held_out)):
         return None

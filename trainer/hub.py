@@ -1,7 +1,7 @@
 """Models, tokenizers and data sets by name: a folder, or a name on the Hugging Face hub (`owner/name`, `owner/name@revision`).
 
-A hub name becomes a folder of the local cache (`HF_HOME`), so that all that follows works on folders; with
-`HF_HUB_OFFLINE=1` nothing is downloaded and what the cache has is used. Weights are taken as safetensors only, never pickled.
+A hub name becomes a folder of the local cache (`HF_HOME`), so that everything else works on folders; with `HF_HUB_OFFLINE=1`
+nothing is downloaded and only the cache is used. Weights are loaded from safetensors only, never from pickle.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?(@[\w./-]+)?")
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether a text has the form of a hub name; a folder of that name goes before it."""
+    """Whether a text has the form of a hub name; a folder of that name takes precedence."""
     return bool(_HUB_NAME.fullmatch(name)) and not name.startswith(".")
 
 
@@ -24,7 +24,7 @@ def local_folder(name: str | Path, flag: str, kind: str = "model", files: tuple[
     """The folder that a name means.
 
     Args:
-        flag: what the name was given to, for errors.
+        flag: the flag with the name, for errors.
         kind: `model` or `dataset`.
         files: patterns of the files that are needed; of a model, its configuration, tokenizer and safetensors.
     """
@@ -45,6 +45,6 @@ def local_folder(name: str | Path, flag: str, kind: str = "model", files: tuple[
     except (OSError, ValueError, HfHubHTTPError, HFValidationError) as error:
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointError(
-            f"{flag} {name}: there is no such folder, and the hub does not give it: {why} Check the name and the network; a "
+            f"{flag} {name}: there is no such folder, and the hub does not provide it: {why} Check the name and the network; a "
             "private one needs `hf auth login`, and without a network it must be in the cache (HF_HOME)."
         ) from error

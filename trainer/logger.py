@@ -1,4 +1,4 @@
-"""The numbers of a run: measured honestly, printed as one line per interval, sent to the trackers, judged by the monitor."""
+"""The metrics of a run: printed as one line per interval, sent to the trackers, and judged by the monitor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAMPLE_INTERVAL = 10  # steps between two events with samples
 class Throughput:
     """Seconds of a step and of its parts; tokens, samples and steps per second since the start of the epoch; the time left in it.
 
-    The device is synchronised on both sides of every span, so that queued work does not count as done. A run that is
+    The device is synchronised at both ends of every span, so that queued work is included. A run that is
     resumed within an epoch counts from there.
     """
 
@@ -63,7 +63,7 @@ class Throughput:
         self._last = self.now() - begin
 
     def metrics(self, tokens: int, samples: int) -> dict[str, float]:
-        """The numbers of the step that has just ended, given what all processes together did in it."""
+        """The speed of the step that has just ended, from the totals over all processes."""
         self.done += 1
         self.steps += 1
         self.tokens += tokens
@@ -112,7 +112,7 @@ class Logger:
         self.screen = Screen(self.main, total_steps, resume_step or 0)
         if self.main:
             self._open(resume_step, monitor_state, kl_target)
-            atexit.register(self.close)  # an exception must not leave the terminal or the files half done
+            atexit.register(self.close)  # also after an exception, the terminal and the files must be complete
 
     def _open(self, resume_step: int | None, monitor_state: dict[str, Any] | None, kl_target: float | None) -> None:
         args = self.args
@@ -157,7 +157,7 @@ class Logger:
         self.screen.advance(step)
 
     def log_evaluation(self, step: int, metrics: dict[str, float], samples: list[dict[str, Any]]) -> None:
-        """Take an evaluation that belongs to no step of training, such as that of the model a run starts from."""
+        """Log an evaluation outside of training steps, such as that of the initial model."""
         if not self.main:
             return
         self.trackers.log({f"train/{key}": value for key, value in metrics.items()}, step)
@@ -175,7 +175,7 @@ class Logger:
         return self.monitor is not None and (step - 1) % SAMPLE_INTERVAL == 0
 
     def say(self, text: str) -> None:
-        """Print a sentence beside the lines, on the main process only; an empty one is not printed."""
+        """Print a sentence, on the main process only; an empty one is not printed."""
         if text:
             self.screen.say(text)
 
@@ -206,7 +206,7 @@ class Logger:
 
 
 class Screen:
-    """Lines on a terminal below a progress bar, or plain lines where there is no terminal."""
+    """Prints lines above a progress bar on a terminal, or plain lines without one."""
 
     def __init__(self, shown: bool, total: int, done: int) -> None:
         self.shown, self.live, self.last = shown, None, ""

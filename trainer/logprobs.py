@@ -1,7 +1,7 @@
-"""Log-probabilities of responses under a policy, without ever holding the logits of all of their tokens.
+"""Log-probabilities of responses under a policy, without holding the logits of all their tokens in memory.
 
-The body of the model runs once. Its head, whose output is as wide as the vocabulary, runs over so many tokens at a time; in
-training each chunk is worked out again on the way back. So the memory of the logits does not grow with the batch.
+The body of the model runs once. Its head, whose output is as wide as the vocabulary, runs over a chunk of tokens at a time; in
+training each chunk is recomputed in the backward pass. The memory of the logits therefore does not grow with the batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TokenLogprobs(torch.nn.Module):
     Args:
         model: of Hugging Face, with a body (`base_model`) and a head (`get_output_embeddings`).
         chunk: tokens that go through the head at a time.
-        compiled: compile the body. Generation calls the model itself, and does not meet what is compiled here.
+        compiled: compile the body. Generation calls the model itself and does not use the compiled body.
     """
 
     def __init__(self, model: Any, chunk: int = 4096, compiled: bool = False) -> None:
@@ -39,7 +39,7 @@ class TokenLogprobs(torch.nn.Module):
 
         Args:
             tokens: prompts and responses, padded left and right.
-            attention: 1 where a token is one.
+            attention: 0 at padding.
             mask: 1 at the response's tokens, which are the last columns.
         """
         positions = (attention.cumsum(1) - 1).clamp(min=0)
@@ -83,7 +83,7 @@ class TokenLogprobs(torch.nn.Module):
         own = self.model(**given, logits_to_keep=2).logits[:, 0].float()[there]
         ours = self.model.get_output_embeddings()(self.model.base_model(**given).last_hidden_state[:, -2]).float()[there]
         if own.shape != ours.shape or not bool(own.isfinite().all()):
-            return own.shape == ours.shape  # weights that are not finite are for others to find
+            return own.shape == ours.shape  # weights that are not finite are reported elsewhere
         return bool(((own - ours).abs() <= 1e-2 * own.abs().amax(-1, keepdim=True)).all())
 
 

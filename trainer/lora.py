@@ -1,7 +1,6 @@
-"""Low-rank adapters (`--lora_rank`, by PEFT): the weights stay as they are, and small matrices beside them learn.
-
-Optimizer and gradients then take hardly any memory, and a reference needs none: it is the model with its adapters off. Weights
-are written merged, so that the next stage loads them as usual; the adapters alone are in the folder `adapter` beside them.
+"""Low-rank adapters (`--lora_rank`, with PEFT): the weights are frozen, and small matrices next to them are trained.
+Optimizer and gradients then take little memory, and the reference none: it is the model without its adapters. Weights are
+written merged, so that the next stage loads them as usual; the adapters alone are in the folder `adapter` next to them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _NAME = "default"  # of the one set of adapters
 
 
 def add_adapters(args: argparse.Namespace, model: Any) -> Any:
-    """With --lora_rank, freeze the weights and put adapters beside the linear layers, in place; a head of one number learns."""
+    """With --lora_rank, freeze the weights and add adapters to the linear layers, in place; a value or reward head is trained."""
     if not args.lora_rank:
         return model
     try:
@@ -43,7 +42,7 @@ def add_adapters(args: argparse.Namespace, model: Any) -> Any:
 
 
 def _head(model: Any) -> str:
-    """The name of the layer that gives the one number of a value or reward model; empty for a language model."""
+    """The name of the output layer of a value or reward model; empty for a language model."""
     linear = [(name, module) for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
     return linear[-1][0] if linear and linear[-1][1].out_features == 1 else ""
 
@@ -59,7 +58,7 @@ def adapted_layers(model: Any) -> dict[str, Any]:
 
 @contextmanager
 def adapters_off(model: Any) -> Iterator[None]:
-    """The model as it was before it learnt. PEFT's own switch would also change which weights are trained."""
+    """The model without its adapters. PEFT's own switch would also change which weights are trained."""
     layers = adapted_layers(model).values()
     for layer in layers:
         layer._disable_adapters = True
@@ -71,10 +70,10 @@ def adapters_off(model: Any) -> Iterator[None]:
 
 
 class AdaptersOff(torch.nn.Module):
-    """A reference that is the model itself with its adapters off.
+    """A reference that is the model itself without its adapters.
 
     Args:
-        passes: what is called, such as the log-probabilities of the model.
+        passes: the function to call, such as the log-probabilities of the model.
         model: the model with adapters.
     """
 
@@ -87,7 +86,7 @@ class AdaptersOff(torch.nn.Module):
             return self.passes(*given, **named)
 
     def parameters(self, recurse: bool = True) -> Iterator[torch.nn.Parameter]:
-        """Those that are used: not the adapters."""
+        """The parameters of the reference, without the adapters."""
         return (weight for name, weight in self.model.named_parameters(recurse=recurse) if ".lora_" not in name)
 
 

@@ -15,7 +15,7 @@ from accelerate.utils import DistributedType, GradientAccumulationPlugin
 
 
 def make_accelerator(args: argparse.Namespace, accumulation_steps: int | None = None) -> Accelerator:
-    """One process or many, on CPU or GPU; `torchrun` and `accelerate launch` decide how many."""
+    """One or several processes, on CPU or GPU, as started by `torchrun` or `accelerate launch`."""
     kind = torch.device(args.device).type
     if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"--device {args.device}: torch sees no GPU here. Use --device cpu.")
@@ -36,7 +36,7 @@ GROUPS: list[dist.ProcessGroup] = []  # that this process has left, until it end
 
 
 def leave(accelerator: Accelerator) -> None:
-    """End with the other processes: one that leaves while another still sends would end that one too.
+    """Wait for the other processes: one that exits while another still sends would end that one too.
 
     The group is kept until the wrapped models are gone. If a model is its last owner, torch takes the group apart with the
     GIL held, while a thread of the group holds the lock and waits for the GIL: the process never ends (pytorch issue 56297).
@@ -48,11 +48,17 @@ def leave(accelerator: Accelerator) -> None:
     accelerator.end_training()
 
 
-SMALL = 10_000_000  # parameters up to which a second thread costs more than it brings
+SMALL = 10_000_000  # parameters up to which a second thread costs more than it gains
+
+
+def spare_threads(parameters: int) -> None:
+    """Use one CPU thread for a small model."""
+    if parameters < SMALL:
+        torch.set_num_threads(1)
 
 
 def set_threads(args: argparse.Namespace, device: torch.device, parameters: int) -> str:
-    """Choose the CPU threads of torch; a sentence about the choice, where it was ours."""
+    """Choose the CPU threads of torch; returns a sentence about an automatic choice."""
     if device.type != "cpu":
         return ""
     if args.num_threads:
@@ -63,15 +69,15 @@ def set_threads(args: argparse.Namespace, device: torch.device, parameters: int)
     cores = max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
     threads = 1 if parameters < SMALL else cores
     torch.set_num_threads(threads)
-    why = "a model this small gains nothing from more" if threads < cores else "all that this process may use"
+    why = "a model of this size gains nothing from more" if threads < cores else "all that this process may use"
     return f"CPU threads: {threads}, {why}; --num_threads sets another number"
 
 
 def seed_everything(seed: int, step: int = 0, rank: int = 0) -> None:
     """Seed Python, numpy and torch for one step of one process.
 
-    Called at the beginning of every step, it makes all randomness a function of seed, step and rank: a run that is
-    resumed needs no stored state to continue as if it had not been stopped.
+    Called at the beginning of every step, it makes all randomness a function of seed, step and rank: a resumed run needs no
+    stored state to continue as if it had not been stopped.
     """
     mixed = int(np.random.SeedSequence((seed & 0xFFFFFFFF, step, rank)).generate_state(1)[0])
     random.seed(mixed)

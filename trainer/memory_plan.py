@@ -17,13 +17,12 @@ from hub import local_folder
 from models import load_tokenizer, new_config, weight_folder
 
 SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
-PPO_LIKE = ("ppo",)
 PAIRS = ("dpo", "reward")
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the arithmetic needs to know of a model."""
+    """The properties of a model that determine its memory."""
 
     parameters: int
     adapters: int  # of rank 1, on all linear layers
@@ -41,7 +40,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Part:
-    """Something that takes memory, and whether FSDP divides it among processes."""
+    """A part of the memory, and whether FSDP divides it among the processes."""
 
     name: str
     size: float  # bytes
@@ -89,7 +88,7 @@ def plan(args: argparse.Namespace, config: Any) -> list[Part]:
     weight, passes = SIZES[args.weight_dtype], SIZES[args.dtype]
     rows = args.batch_size * (2 if args.stage in PAIRS else 1)
     width = args.max_seq_len
-    trained = 2 if args.stage in PPO_LIKE and args.advantage == "gae" else 1
+    trained = 2 if args.stage == "ppo" and args.advantage == "gae" else 1
     each = shape.parameters * weight
     learnt = args.lora_rank * shape.adapters * weight if args.lora_rank else each
     found = [
@@ -97,9 +96,9 @@ def plan(args: argparse.Namespace, config: Any) -> list[Part]:
         Part("gradients", trained * learnt, shards=True),
         Part("optimizer (two moments of AdamW)", 2 * trained * learnt, shards=True),
     ]
-    if args.stage in (*PPO_LIKE, "dpo") and not args.lora_rank:  # with adapters, the reference is the model without them
+    if args.stage in ("ppo", "dpo") and not args.lora_rank:  # with adapters, the reference is the model without them
         found.append(Part("reference", each, shards=args.stage == "dpo"))
-    if args.stage in PPO_LIKE:
+    if args.stage == "ppo":
         if ":" not in args.reward:
             found.append(Part("reward model, taken as large as the policy", each))
         width += args.max_new_tokens
@@ -111,7 +110,7 @@ def plan(args: argparse.Namespace, config: Any) -> list[Part]:
 
 
 def _activations(args: argparse.Namespace, shape: Shape, tokens: int, size: int) -> float:
-    """What a layer keeps for the pass back, per token: 11 x hidden + 2 x keys and values + 4 x intermediate."""
+    """What a layer keeps for the backward pass, per token: 11 x hidden + 2 x keys and values + 4 x intermediate."""
     layer = 11 * shape.hidden + 2 * shape.kv_heads * shape.head + 4 * shape.intermediate
     if args.gradient_checkpointing:  # the inputs of all layers, and one layer at a time
         return float(tokens * size * (shape.layers * shape.hidden + layer))
@@ -119,9 +118,9 @@ def _activations(args: argparse.Namespace, shape: Shape, tokens: int, size: int)
 
 
 def _logits(args: argparse.Namespace, shape: Shape, rows: int, width: int) -> float:
-    """Logits and what is made of them (a copy, log-probabilities, entropies, gradients): five times, in 32 bits."""
+    """Logits and tensors of their size (a copy, log-probabilities, entropies, gradients): five in all, in 32 bits."""
     tokens = rows * width
-    if args.stage in PPO_LIKE:
+    if args.stage == "ppo":
         tokens = min(args.logprob_chunk, rows * args.max_new_tokens)
     return 0.0 if args.stage == "reward" else 4.0 * 5 * tokens * shape.vocabulary
 
@@ -130,7 +129,7 @@ def show_plan(args: argparse.Namespace) -> int:
     """Print the plan of a stage, over --plan devices; no training."""
     config = config_of(args)
     parts, devices = plan(args, config), args.plan
-    shards = args.stage not in PPO_LIKE
+    shards = args.stage != "ppo"
     on_each = {part.name: part.size / (devices if part.shards and shards else 1) for part in parts}
     total = sum(on_each.values())
     if args.json:
@@ -140,8 +139,8 @@ def show_plan(args: argparse.Namespace) -> int:
     for name, size in on_each.items():
         print(f"  {name:44} {readable(size):>10}")
     sharing = "" if devices == 1 else f", sharded over {devices} devices" if shards else ", PPO does not shard"
-    print(f"  {'in all, on each device' + sharing:44} {readable(total):>10}")
-    print("beside torch itself (about 0.5 GB on a CPU, 1 GB on a GPU); measured peaks are within 30 % of this")
+    print(f"  {'total per device' + sharing:44} {readable(total):>10}")
+    print("plus torch itself (about 0.5 GB on a CPU, 1 GB on a GPU); measured peaks are within 30 % of this")
     return 0
 
 
@@ -154,4 +153,4 @@ def readable(size: float) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(f"Give --plan to a stage: `python {Path(__file__).with_name('train_full_sft.py')} --plan …`")
+    raise SystemExit(f"Use --plan with a stage: `python {Path(__file__).with_name('train_full_sft.py')} --plan …`")

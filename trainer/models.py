@@ -30,14 +30,14 @@ def weight_folder(args: argparse.Namespace, name: str) -> Path:
 
 
 def model_source(args: argparse.Namespace) -> Path | None:
-    """The folder to start from, or `None` where a model is to be built."""
+    """The folder to start from, or `None` if a new model is to be built."""
     if args.from_weight != "none":
         folder = heal(weight_folder(args, args.from_weight))
         if not (folder / "config.json").is_file():
             there = sorted(path.parent.name for path in Path(args.save_dir).glob("*/config.json"))
             raise CheckpointError(
                 f"--from_weight {args.from_weight}: no weights in {folder}. There are: {', '.join(there) or 'none'}. "
-                "Run the stage before this one, or give --model_path."
+                "Run the previous stage first, or give --model_path."
             )
         return folder
     return model_folder(args.model_path, "--model_path") if args.model_path else None
@@ -53,7 +53,7 @@ def model_folder(name: str | Path, flag: str) -> Path:
 
 @contextmanager
 def quiet_transformers():
-    """Without progress bars and without the report about heads that are new on purpose."""
+    """Hide progress bars and the report about heads that are new on purpose."""
     import transformers
 
     before = transformers.logging.get_verbosity()
@@ -75,15 +75,21 @@ def load_tokenizer(args: argparse.Namespace) -> Any:
 
 def open_tokenizer(name: str | Path, flag: str) -> Any:
     """The tokenizer by folder or hub name, padding on the left."""
-    from transformers import AutoTokenizer
-
     folder = local_folder(name, flag, files=TOKENIZER_FILES)
     if not any((folder / one).is_file() for one in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")):
         raise CheckpointError(f"{flag} {name}: there is no tokenizer in {folder}.")
+    tokenizer = saved_tokenizer(folder)
+    tokenizer.padding_side = "left"
+    return tokenizer
+
+
+def saved_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder as it was saved; without a token for padding, it pads with the one that ends a text."""
+    from transformers import AutoTokenizer
+
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    tokenizer.padding_side = "left"
     return tokenizer
 
 
@@ -116,7 +122,7 @@ def load_model(args: argparse.Namespace, kind: str = "causal", folder: str | Pat
                 "out of bounds. Give the model's own tokenizer, or enlarge the model with `resize_token_embeddings`."
             )
         model.config.pad_token_id = tokenizer.pad_token_id
-        if kind == "causal":  # generation with these weights stops where the stages do
+        if kind == "causal":  # generation with these weights uses the end tokens of the stages
             model.generation_config.eos_token_id = end_tokens(tokenizer, model)
             model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model
@@ -157,7 +163,7 @@ def new_config(args: argparse.Namespace, tokenizer: Any, more: dict[str, Any]) -
 
 
 def disable_dropout(model: Any) -> Any:
-    """Without dropout, so that the policy that is trained is the one that was sampled from."""
+    """Switch dropout off, so that the policy that is trained is the one that was sampled from."""
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -170,13 +176,13 @@ def disable_dropout(model: Any) -> Any:
 
 
 def checkpoint_activations(args: argparse.Namespace, model: Any) -> None:
-    """With --gradient_checkpointing, keep only the inputs of each layer, and work the rest out again on the way back."""
+    """With --gradient_checkpointing, keep only the inputs of each layer and recompute the rest in the backward pass."""
     if args.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
 def trained_work(model: torch.nn.Module) -> int:
-    """Parameters whose training takes as much work: below adapters there is a pass back, but no gradient of the weights."""
+    """The equivalent number of trained parameters: with adapters, the backward pass has no gradient of the frozen weights."""
     trained = count_parameters(model)
     return trained + 2 * (count_parameters(model, False) - trained) // 3
 

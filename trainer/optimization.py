@@ -52,7 +52,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
 
 
 def clip_gradients(accelerator: Accelerator, optimizer: Any, parameters: Iterable[torch.nn.Parameter], largest: float) -> float:
-    """The gradient norm of one optimizer's parameters before clipping; with 0 nothing is clipped. Non-finite where any is."""
+    """The gradient norm of one optimizer's parameters before clipping; with 0 nothing is clipped."""
     parameters = list(parameters)
     if accelerator.scaler is not None:  # of this optimizer alone: a second unscale of the same one is an error
         accelerator.scaler.unscale_(optimizer)
@@ -63,7 +63,7 @@ def clip_gradients(accelerator: Accelerator, optimizer: Any, parameters: Iterabl
 
 
 def step_optimizers(accelerator: Accelerator, optimizers: Iterable[Any]) -> None:
-    """Step each optimizer once. A loss scaler leaves out those whose gradients are not finite, and adapts once for all."""
+    """Step each optimizer once. A loss scaler skips those whose gradients are not finite, and adapts once."""
     for optimizer in optimizers:
         if accelerator.scaler is None:
             optimizer.step()
@@ -76,14 +76,14 @@ def step_optimizers(accelerator: Accelerator, optimizers: Iterable[Any]) -> None
 def plain_optimizer(optimizer: Any) -> Any:
     """The optimizer that steps: torch's own, out of accelerate's.
 
-    It is for a loop that steps only after the last pass of an update: whether that is now, it does not ask. Accelerate's
-    would also adapt the loss scaler at each of several optimizers, and look through the gradients and the disk at each update.
+    For a loop that steps only after the last pass of an update; it does not check that. Accelerate's would also adapt the loss
+    scaler at each of several optimizers, and look through the gradients and the disk at each update.
     """
     return getattr(optimizer, "optimizer", optimizer)
 
 
 def whole(value: torch.Tensor) -> torch.Tensor:
-    """A number that was computed from sharded tensors, added up over the processes."""
+    """A number computed from sharded tensors, summed over the processes."""
     return value.full_tensor() if hasattr(value, "full_tensor") else value
 
 

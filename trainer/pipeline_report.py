@@ -1,4 +1,4 @@
-"""What came of the pipeline: `python trainer/pipeline_report.py OUT SECONDS`, at the end of scripts/cpu_pipeline.sh.
+"""Report on the pipeline: `python trainer/pipeline_report.py OUT SECONDS`, at the end of scripts/cpu_pipeline.sh.
 
 For each stage: the held-out reward with its standard error, the gain over the stage before, the variety of answers, and the
 verdict of rldk on its log. Status 1 unless the reward rises at every stage, and by more than its standard error where it should.
@@ -28,7 +28,7 @@ def gains(out: Path) -> dict[str, dict[str, float]]:
 
 
 def faults(found: dict[str, dict[str, float]]) -> list[str]:
-    """What did not come out as it should."""
+    """The results that are not as expected."""
     said = []
     for stage, one in found.items():
         least = one["gain_sem"] if stage in CLEAR else 0.0
@@ -50,7 +50,7 @@ def main(out: Path, seconds: float) -> int:
         shares = (one["eval_pass_at_1"], one["eval_distinct_responses_frac"], one["eval_distinct_endings_frac"])
         found_by_rldk = ": ".join(filter(None, (run["verdict"], ", ".join(kinds))))
         print(f"{stage:9} {reward:17} {gain:17} {shares[0]:6.0%} {shares[1]:8.0%} {shares[2]:8.0%}  {found_by_rldk}")
-    print("answers, endings: share of them that differ; the gain is over the stage before, with its standard error")
+    print("answers, endings: share of different ones; gain: over the previous stage, with its standard error")
     print(f"processor time: {seconds:.0f} s (user and system), the budget is {BUDGET:.0f} s")
     wrong = faults(found)
     for sentence in wrong:

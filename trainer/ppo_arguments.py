@@ -36,66 +36,71 @@ def make_parser() -> argparse.ArgumentParser:
         default="rewards:helpful",
         help="folder of a trained sequence classifier, or module:function(prompts, responses, **columns)",
     )
-    add("--max_new_tokens", type=int, default=48, help="longest response in tokens")
-    add("--temperature", type=float, default=1.0, help="sampling temperature; losses are those of the policy at it")
-    add("--missing_eos_penalty", type=float, default=0.0, help="taken off the score of a response that does not end")
+    add("--max_new_tokens", type=int, default=48, help="maximum length of a response in tokens")
+    add("--temperature", type=float, default=1.0, help="sampling temperature; also used for the log-probabilities in the loss")
+    add("--missing_eos_penalty", type=float, default=0.0, help="subtracted from the score of a response without an end token")
     add(
         "--advantage",
         choices=tuple(DEFAULTS),
         default="gae",
-        help="gae has a critic; the others compare the responses to one prompt",
+        help="gae uses a critic; the others compare the responses to one prompt",
     )
-    add("--num_generations", type=int, default=1, help="responses to each prompt; at least 2 for grpo, dr_grpo and rloo")
-    add("--loss_aggregation", choices=AGGREGATIONS, help="what weighs the same in the loss; by default token, for dr_grpo length")
-    add("--kl_in", choices=("reward", "loss"), help="where the KL to the reference is paid; by default reward for gae and rloo")
+    add("--num_generations", type=int, default=1, help="responses per prompt; at least 2 for grpo, dr_grpo and rloo")
+    add("--loss_aggregation", choices=AGGREGATIONS, help="how token losses are averaged; default: token, and length for dr_grpo")
+    add("--kl_in", choices=("reward", "loss"), help="where the KL penalty is applied; default: reward for gae, rloo")
     add(
         "--critic",
         default="policy",
-        help="where the value model starts: policy, reward (the reward model), or a folder of weights",
+        help="initial weights of the value model: policy, reward (the reward model), or a folder",
     )
-    add("--critic_learning_rate", type=float, help="peak learning rate of the value model; by default the policy's")
-    add("--ppo_epochs", type=int, default=4, help="how often each rollout is learnt from")
-    add("--mini_batches", type=int, default=1, help="updates in each of these epochs")
-    add("--clip_range", type=float, default=0.2, help="how far the ratio of new to old probability may go below 1, and above")
-    add("--clip_range_high", type=float, help="how far it may go above 1, where that is not the same")
-    add("--clip_range_value", type=float, default=0.2, help="how far a value may go from the old one")
-    add("--truncated_importance", type=float, default=0.0, help="weigh tokens by trainer over sampler, at most this; 0 does not")
-    add("--gamma", type=float, default=1.0, help="discount of later rewards")
+    add("--critic_learning_rate", type=float, help="peak learning rate of the value model; default: --learning_rate")
+    add("--ppo_epochs", type=int, default=4, help="passes over each rollout")
+    add("--mini_batches", type=int, default=1, help="updates in each pass")
+    add("--clip_range", type=float, default=0.2, help="clip the ratio of new to old probability at 1 minus and plus this value")
+    add("--clip_range_high", type=float, help="clip range above 1; default: --clip_range")
+    add("--clip_range_value", type=float, default=0.2, help="clip the change of a predicted value at this distance")
+    add("--truncated_importance", type=float, default=0.0, help="largest importance weight of trainer to sampler; 0: no weights")
+    add("--gamma", type=float, default=1.0, help="discount factor of rewards")
     add("--lam", type=float, default=0.95, help="lambda of GAE")
-    add("--no_whiten", action="store_true", help="use advantages of gae as they are, not at mean 0 and spread 1")
+    add("--no_whiten", action="store_true", help="do not normalise the advantages of gae to mean 0 and standard deviation 1")
     add("--entropy_coef", type=float, default=0.0, help="weight of the entropy bonus")
-    add("--kl_coef", type=float, default=0.05, help="weight of the KL to the reference; the first one with --kl_target")
+    add("--kl_coef", type=float, default=0.05, help="weight of the KL to the reference; with --kl_target the initial one")
     add(
         "--kl_target",
         type=float,
-        help="nats per token that the coefficient is to hold the KL at; without it the coefficient is fixed",
+        help="adapt the KL coefficient to keep the KL at this value, in nats per token; without it the coefficient is fixed",
     )
-    add("--kl_horizon", type=float, default=2000.0, help="responses over which the coefficient adapts")
+    add("--kl_horizon", type=float, default=2000.0, help="number of responses over which the coefficient adapts")
     add(
-        "--kl_estimator", choices=("k1", "k2", "k3"), default="k1", help="estimator of the KL in the reward; in the loss it is k3"
+        "--kl_estimator", choices=("k1", "k2", "k3"), default="k1", help="KL estimator in the reward; the loss always uses k3"
     )
     add(
         "--max_update_kl",
         type=float,
         default=0.1,
-        help="make no further update of a step once the policy is so far from the old one; 0 always",
+        help="skip the remaining updates of a step once the KL from the policy that sampled exceeds this value; 0: no limit",
     )
     add(
         "--rollout",
         choices=("torch", "process", "vllm", "sglang"),
         default="torch",
-        help="what samples responses: this process, another one with Hugging Face generate, vLLM or SGLang",
+        help="how responses are sampled: torch in this process, Hugging Face generate in another process, vLLM or SGLang",
     )
-    add("--rollout_memory", type=float, default=0.4, help="share of the GPU's memory that vLLM or SGLang may use")
+    add("--rollout_memory", type=float, default=0.4, help="share of the GPU memory for vLLM or SGLang")
     add(
         "--eval_interval",
         type=int,
         default=50,
-        help="steps between evaluations on the held-out prompts of the data config; 0 never",
+        help="steps between evaluations on the held-out prompts of the data config; 0: never",
     )
     add_evaluation_flags(parser, own_reward=True)
-    add("--logprob_chunk", type=int, default=4096, help="tokens whose logits are held at a time")
+    add("--logprob_chunk", type=int, default=4096, help="number of tokens whose logits are in memory at a time")
     return parser
+
+
+def critic_rate(args: argparse.Namespace) -> float:
+    """The peak learning rate of the value model."""
+    return args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ from rldk.functional.policy import clip_fraction, policy_loss, update_kl, value_
 def losses(
     args: argparse.Namespace, settings: StepSettings, part: Experience, said: Any, weights: Tensor, tokens: int
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss from what the models say of a part of a mini-batch, and the sums that metrics are made of.
+    """The loss from the models' outputs for a part of a mini-batch, and the sums that metrics are computed from.
 
     Args:
         said: log-probabilities, entropies and values, as `answers` gives them.
@@ -37,7 +37,7 @@ def losses(
     whole = loss - bonus
     if predicted is not None:
         error = value_loss(predicted, part.values, part.returns, mask, args.clip_range_value, count=tokens)
-        whole = whole + error  # two graphs that share nothing: one pass back through both
+        whole = whole + error  # two independent graphs: one backward pass through both
         off = (predicted.detach() - part.values).abs() > args.clip_range_value
         sums |= {"critic_loss": error.detach() * settings.loss_factor, "value_clip_frac": off.logical_and(mask).sum()}
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""What PPO logs of a step: of the rollouts of all processes together, and of the updates made from them."""
+"""The metrics of a step of PPO: of the rollouts of all processes, and of the updates."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from data_order import Cut, batch_indices
 from models import count_parameters
 from ppo_models import Learners
+from rldk.core.stats.pairs import rank_correlation
 from rldk.functional.gradients import combined_norm
 from rldk.functional.kl import kl_per_sequence, kl_per_token
 from rldk.functional.masked import masked_mean, masked_var
@@ -28,7 +29,7 @@ from rollout import Rollout
 
 
 def gathered(accelerator: Accelerator, roll: Rollout, **tensors: Tensor) -> dict[str, Tensor]:
-    """The rollouts of all processes, in the order of the ranks; shorter ones are filled up with what the mask leaves out."""
+    """The rollouts of all processes, in the order of the ranks; shorter ones are padded, outside of the mask."""
     found = {**tensors, "mask": roll.mask, "ended": roll.ended, "responses": roll.responses, "sampled": roll.logprobs}
     if accelerator.num_processes > 1:
         found = {
@@ -73,31 +74,17 @@ def rollout_metrics(whole: dict[str, Tensor], coef: float, group: int = 1) -> di
         spread = score.view(-1, group).std(1, correction=0)
         found |= {"reward_group_std": spread.mean(), "reward_zero_std_frac": (spread == 0).double().mean()}
     found |= mismatch_statistics(whole["old"], whole["sampled"], mask)
-    # before whitening: afterwards mean and spread say nothing. Where all tokens of a response have one, it counts once.
+    # before whitening, which fixes mean and spread; an advantage of a whole response counts once
     found |= describe(whole["raw"][mask] if "values" in whole else whole["raw"][:, 0])
     found |= describe_responses([sample_responses(whole["responses"].cpu(), lengths.cpu())])
     found["distinct_endings_frac"] = distinct_endings(whole["responses"].cpu(), lengths.cpu())
-    correlation = rank_correlation(lengths, score)
-    found |= {} if math.isnan(correlation) else {"length_reward_corr": correlation}
+    if len(score) > 2 and bool(score.isfinite().all()):
+        correlation = rank_correlation(lengths.tolist(), score.tolist())
+        found |= {} if math.isnan(correlation) else {"length_reward_corr": correlation}
     return {key: float(value) for key, value in found.items()}
 
 
-def rank_correlation(first: Tensor, second: Tensor) -> float:
-    """Spearman's correlation, ties at their mean rank; NaN where one of the two does not vary."""
-    if len(first) < 3 or not bool(torch.isfinite(second).all()):
-        return math.nan
-    ranks = [_ranks(values) - (len(values) - 1) / 2 for values in (first, second)]
-    norm = ranks[0].norm() * ranks[1].norm()
-    return float((ranks[0] @ ranks[1]) / norm) if norm > 0 else math.nan
-
-
-def _ranks(values: Tensor) -> Tensor:
-    _, group, counts = values.unique(return_inverse=True, return_counts=True)
-    last = counts.cumsum(0).double()
-    return (last - (counts.double() + 1) / 2)[group]
-
-
-LOSSES = ("actor_loss", "critic_loss")  # their tokens are weighed already
+LOSSES = ("actor_loss", "critic_loss")  # already weighted
 SUMMED = ("kl", "clip_frac", "value_clip_frac", "ratio_sum", "ratio_squares")
 
 
@@ -117,7 +104,7 @@ def update_metrics(accelerator: Accelerator, parts: list[dict[str, Tensor]], tok
 
 
 def step_metrics(updates: list[dict[str, float]]) -> dict[str, float]:
-    """The metrics of a step: means over its updates, and the extremes of the ratio. Of no update there are none."""
+    """The metrics of a step: means over its updates, and the extremes of the ratio. Empty without updates."""
     if not updates:
         return {}
     found = {key: sum(update[key] for update in updates) / len(updates) for key in updates[0]}
@@ -130,7 +117,7 @@ def step_metrics(updates: list[dict[str, float]]) -> dict[str, float]:
 
 
 class RunFacts:
-    """What is known of the run as a whole: facts that stay, the prompts it has seen, and how far its weights have moved."""
+    """Facts about the whole run: constants, the prompts it has seen, and how far its weights have moved."""
 
     def __init__(self, args: argparse.Namespace, learners: Learners, prompts: Sequence[dict[str, Any]]) -> None:
         self.digests = [digest(item["text"].encode()) for item in prompts]
@@ -161,14 +148,14 @@ class RunFacts:
             sample.measure()
 
     def metrics(self, taken: Sequence[int]) -> dict[str, float]:
-        """The facts, with those of a step that took these prompts."""
+        """The facts after a step with these prompts."""
         found = {name: float(value) for name, value in self.facts.items() if value is not None}
         found["distinct_prompts"] = float(self.seen.add(self.digests[i] for i in taken))
         return found | {name: change for name, sample in self.moved.items() if (change := sample.read()) is not None}
 
 
 def flops_of_step(cut: Cut, sizes: dict[str, int], tokens: int, updates: int) -> float:
-    """Operations of a step with so many tokens of prompts and responses: generation, scoring and every update."""
+    """The operations of a step with these tokens of prompts and responses: generation, scoring and every update."""
     forwards, critic_forwards = (2, 0) if cut.micro == cut.local else (3, 1)  # passes that are not trained on; see `judged`
     return rl_step_flops(
         tokens, **sizes, forwards=forwards, critic_forwards=critic_forwards, epochs=updates * cut.mini / cut.local

@@ -1,4 +1,4 @@
-"""The models of PPO that learn, the frozen reference, and the optimizers."""
+"""The trained models of PPO, the frozen reference, and the optimizers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from lora import AdaptersOff, add_adapters
 from machine import seed_everything
 from models import checkpoint_activations, count_parameters, disable_dropout, load_critic, load_model, trained_work
 from optimization import clip_gradients, make_optimizer, plain_optimizer, set_learning_rate, step_optimizers
+from ppo_arguments import critic_rate
 
 
 class Learners:
     """The policy and, where the estimator needs one, the value model, each with its optimizer; and the frozen reference.
 
-    `models` has them as they are loaded and saved, by the names `actor` and `critic`; `actor` and `critic` are what accelerate
-    makes of them, for passes that are trained.
+    `models` has them as they are loaded and saved, by the names `actor` and `critic`; the attributes `actor` and `critic` are
+    wrapped by accelerate, for training.
     """
 
     def __init__(self, args: argparse.Namespace, tokenizer: Any, device: torch.device) -> None:
@@ -38,8 +39,7 @@ class Learners:
             self.models["critic"] = add_adapters(args, disable_dropout(load_critic(args, tokenizer)))
             if self.compiled:
                 self.models["critic"].compile(dynamic=True)
-        critic_peak = args.learning_rate if args.critic_learning_rate is None else args.critic_learning_rate
-        self.peaks = {"actor": args.learning_rate, "critic": critic_peak}
+        self.peaks = {"actor": args.learning_rate, "critic": critic_rate(args)}
         for model in self.models.values():
             checkpoint_activations(args, model)
             model.to(device)
@@ -49,7 +49,7 @@ class Learners:
         }
 
     def prepare(self, accelerator: Accelerator) -> None:
-        """Let accelerate wrap what is trained, after a checkpoint was loaded."""
+        """Wrap the trained models with accelerate, after a checkpoint was loaded."""
         self.actor = accelerator.prepare(TokenLogprobs(self.policy, self.chunk, self.compiled))
         self.critic = accelerator.prepare(self.models["critic"]) if "critic" in self.models else None
         self.trained = [self.actor] if self.critic is None else [self.actor, self.critic]
@@ -57,7 +57,7 @@ class Learners:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Parameters of each, for the count of operations."""
+        """The number of parameters of each model, for the count of operations."""
         found = {"policy": trained_work(self.policy), "reference": count_parameters(self.policy, False)}
         return found | ({"critic": trained_work(self.models["critic"])} if "critic" in self.models else {})
 

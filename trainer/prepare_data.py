@@ -3,8 +3,8 @@
     python trainer/prepare_data.py --config config/data/posttrain/rlaif/ppo.yaml
     python trainer/prepare_data.py --all        # every config under config/data/
 
-The same config and the same files give the same bytes. A report of what came from where, and of what was left out
-and why, is printed and written beside the file.
+The same config and the same files give the same output. A report of how many records each source gave, and which were left out
+and why, is printed and written next to the file.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--config", type=Path, nargs="+", help="data configs to prepare")
     which.add_argument("--all", action="store_true", help="prepare every data config under config/data/")
-    parser.add_argument("--output", type=Path, help="write here instead of where the config says")
-    parser.add_argument("--seed", type=int, help="another order and choice than the config's seed gives")
+    parser.add_argument("--output", type=Path, help="write to this file instead of the one in the config")
+    parser.add_argument("--seed", type=int, help="use this seed instead of the one in the config")
     args = parser.parse_args(arguments)
     configs = sorted(Path("config/data").rglob("*.yaml")) if args.all else args.config
     if args.output and len(configs) > 1:

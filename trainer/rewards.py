@@ -1,6 +1,6 @@
 """Rewards for the small world: `--reward rewards:helpful`.
 
-Each takes prompts and responses as text and gives a number for each pair. Your own reward is a function of the same
+Each takes prompts and responses as text and returns a number for each pair. Your own reward is a function of the same
 form in any importable module: `--reward package.module:function`.
 """
 
@@ -30,7 +30,7 @@ def helpful(prompts: Sequence[str], responses: Sequence[str]) -> list[float]:
 
 
 def kindness(prompts: Sequence[str], responses: Sequence[str]) -> list[float]:
-    """Half a point for each kind phrase, the same off for each grumpy one, within -1 and 1; a phrase counts once."""
+    """Plus half a point for each kind phrase and minus half for each grumpy one, between -1 and 1; a phrase counts once."""
     return [min(1.0, max(-1.0, 0.5 * _count(_KIND, text) - 0.5 * _count(_GRUMPY, text))) for text in map(str.lower, responses)]
 
 

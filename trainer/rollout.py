@@ -1,9 +1,8 @@
 """Rollouts: prompts in, sampled responses out.
 
-The prompts go through the model once (a prompt with several responses, too), and then one token at a time by the model's own
-forward and cache. `model.generate` would do the same with more overhead between the passes. The noise is given, one number for
-each sample and token, so that a response does not depend on which batch or process its prompt was in, nor on what was drawn
-before.
+The model reads each prompt once, even if it gets several responses, and then samples one token at a time with its cache.
+`model.generate` would do the same with more overhead. The noise is given, one number for each sample and token, so that a
+response does not depend on its batch, its process or earlier samples.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ class Rollout:
     """Prompts and responses side by side; all tensors have the batch first."""
 
     tokens: Tensor  # prompt and response, padded left and right
-    attention: Tensor  # 1 where a token is one
+    attention: Tensor  # 0 at padding
     responses: Tensor  # the response part
     mask: Tensor  # 1 at the tokens of the response, its end token included
-    logprobs: Tensor  # of the response's tokens as the sampler had them, at the temperature they were drawn with
+    logprobs: Tensor  # the sampler's log-probabilities of the response's tokens, at the sampling temperature
     ended: Tensor  # whether the response has an end token
-    old: Tensor | None = None  # log-probabilities by the pass that is trained, once it was made
+    old: Tensor | None = None  # log-probabilities of the training pass, once it was made
 
 
 @dataclass
@@ -85,10 +84,10 @@ def generate(
         below = chance.cumsum(-1)
         token = torch.searchsorted(below, drawn * below[:, -1:], right=True).clamp_(max=chance.shape[-1] - 1)
         chances.append(chance.gather(1, token))
-        tokens.append(token)  # also of those that have ended: what is written after an end is taken away below
+        tokens.append(token)  # also for finished responses: what follows an end token is removed below
         ended.logical_or_((token == stops).any(1, keepdim=True))
         if t == last or ((on_cpu or t % 8 == 7) and bool(ended.all())):
-            break  # a GPU is queried only occasionally, because a query makes it wait
+            break  # a GPU is queried only now and then, since a query stalls it
         upto = width + t + 1
         logits = next_logits(model, token, attention[:, :upto], positions[:, upto - 1 : upto], cache)
     responses = torch.cat(tokens, dim=1)
@@ -102,7 +101,7 @@ def generate(
 
 
 def read_prompts(model: Any, prompts: Tensor, mask: Tensor, cache: Any) -> Tensor:
-    """The logits after each prompt, with its keys and values in the cache. A prompt of neighbouring rows is read once."""
+    """The logits after each prompt, with its keys and values in the cache. A prompt in consecutive rows is read once."""
     distinct, where = torch.cat([prompts, mask], dim=1).unique_consecutive(dim=0, return_inverse=True)
     ids, real = distinct.chunk(2, dim=1)
     logits = next_logits(model, ids, real, (real.cumsum(1) - 1).clamp(min=0), cache)
@@ -113,13 +112,13 @@ def read_prompts(model: Any, prompts: Tensor, mask: Tensor, cache: Any) -> Tenso
 
 
 def next_logits(model: Any, tokens: Tensor, attention: Tensor, positions: Tensor, cache: Any) -> Tensor:
-    """The logits after the last of these tokens; the cache has what came before them, and gets them, too."""
+    """The logits after the last of these tokens, which are added to the cache."""
     given = {"input_ids": tokens, "attention_mask": attention, "position_ids": positions}
     return model(**given, past_key_values=cache, use_cache=True, logits_to_keep=1).logits[:, -1]
 
 
 def joined(rolls: list[Rollout], pad: int) -> Rollout:
-    """Several rollouts as one; prompts have one width already, shorter responses are filled up on the right."""
+    """Several rollouts as one; prompts have the same width, shorter responses are padded on the right."""
     width = max(roll.responses.shape[1] for roll in rolls)
 
     def together(name: str, fill: float) -> Tensor:

@@ -1,8 +1,8 @@
-"""Where responses come from: this process (`--rollout torch`), or an engine that is given the policy's weights before each step.
+"""How responses are sampled: in this process (`--rollout torch`), or by an engine with the policy's weights.
 
-An engine has three methods: `sync` gives it the weights of the policy, `respond` makes responses, `close` ends it.
-The engines besides torch draw with random numbers of their own, seeded from the noise of the step. They may also round
-differently; what their log-probabilities differ by from those of the trained path is logged as `mismatch_*`, and judged.
+An engine has three methods: `sync` gives it the weights of the policy before each step, `respond` samples responses, `close` ends
+it. The engines besides torch draw with random numbers of their own, seeded from the noise of the step. They may also round
+differently: the difference of their log-probabilities from those of the training pass is logged as `mismatch_*`, and judged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Engine(Protocol):
     """What the training loop needs of an engine."""
 
     def sync(self, policy: Any) -> None:
-        """Use the weights that the policy has now."""
+        """Take over the current weights of the policy."""
 
     def respond(self, batch: dict[str, Any], noise: Tensor, settings: Any) -> Rollout:
         """A response to each prompt, of at most as many tokens as the noise has columns."""
@@ -54,7 +54,7 @@ def make_engine(args: argparse.Namespace, policy: Any, tokenizer: Any, micro: in
 
 
 class TorchEngine:
-    """The policy itself, in this process: nothing to synchronise, and responses that do not depend on the batch they are in."""
+    """The policy itself, in this process: nothing is synchronised, and a response does not depend on its batch."""
 
     def __init__(self, policy: Any, micro: int, pad: int) -> None:
         self.policy, self.micro, self.pad = policy, micro, pad
@@ -71,7 +71,7 @@ class TorchEngine:
 
 
 class WeightFolder:
-    """A Hugging Face folder in memory (`/dev/shm`) by which another process gets the weights."""
+    """A Hugging Face folder in memory (`/dev/shm`) for another process to load the weights from."""
 
     def __init__(self, tokenizer: Any) -> None:
         memory = Path("/dev/shm")
@@ -82,7 +82,7 @@ class WeightFolder:
         tokenizer.save_pretrained(str(self.path))
 
     def write(self, policy: Any) -> str:
-        """Write the weights, adapters merged into them; the path."""
+        """Write the weights, with adapters merged into them; returns the path."""
         state = merged_state(policy, policy.state_dict())
         with quiet_transformers():
             policy.save_pretrained(str(self.path), state_dict=state, safe_serialization=True, max_shard_size="10000GB")

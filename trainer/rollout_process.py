@@ -1,7 +1,7 @@
-"""Responses by Hugging Face's `generate` in another process (`--rollout process`): an engine that is not the trainer's own.
+"""Samples responses with Hugging Face's `generate` in another process (`--rollout process`).
 
 Run as a script, this file is that process. It reads one JSON object per line (`load` a folder of weights, `respond` to prompts)
-and answers with one. It ends when its input ends, so that it does not outlive a trainer that was killed.
+and answers with one. It ends with its input, so that it does not outlive a trainer that was killed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ProcessEngine:
 
     def close(self) -> None:
         if self.process.stdin and not self.process.stdin.closed:
-            with contextlib.suppress(BrokenPipeError):  # a process that has ended never took what was written last
+            with contextlib.suppress(BrokenPipeError):  # a process that has ended does not read the last request
                 self.process.stdin.close()
         try:
             self.process.wait(30)
@@ -78,7 +78,7 @@ class ProcessEngine:
         return found
 
 
-# The other side.
+# The other process.
 
 
 def load(request: dict[str, Any]) -> Any:
@@ -87,7 +87,7 @@ def load(request: dict[str, Any]) -> Any:
 
     torch.set_num_threads(1)
     model = AutoModelForCausalLM.from_pretrained(request["folder"], local_files_only=True, use_safetensors=True, dtype="auto")
-    model.generation_config = GenerationConfig()  # all that matters comes with the request
+    model.generation_config = GenerationConfig()  # the request has all settings
     return model.to(request["device"]).eval()
 
 
@@ -123,7 +123,7 @@ def main() -> None:
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is not an answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # output of libraries is no answer
     model = None
     for line in sys.stdin:
         request = json.loads(line)

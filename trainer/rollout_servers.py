@@ -13,7 +13,7 @@ from rollout_engines import WeightFolder, assembled, prompts_of, row_seeds
 
 
 class VllmEngine:
-    """vLLM's offline engine. Log-probabilities are those after the temperature, as the trainer's are."""
+    """vLLM's offline engine. Log-probabilities include the temperature, like the trainer's."""
 
     def __init__(self, tokenizer: Any, args: argparse.Namespace) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The checkpoints of one run: where it resumes, and what it leaves behind. All stages use this."""
+"""The checkpoints of one run: resuming and saving, for all stages."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ class RunCheckpoints:
         self.said: list[str] = []
 
     def resume(self, models: dict[str, Any], optimizers: dict[str, Any]) -> dict[str, Any]:
-        """Restore weights and optimizers of the checkpoint that --from_resume means; the rest of its state.
-
-        Before accelerate wraps them. `said` has what the run should print about it.
+        """Restore weights and optimizers from the checkpoint of --from_resume, before accelerate wraps them; returns the rest of
+        its state. `said` has what the run should print about it.
         """
         if not self.args.from_resume:
             if self.accelerator.is_main_process:
-                set_aside(self.root)  # those of an earlier run by this name
+                set_aside(self.root)  # of an earlier run with this name
             return {"step": 0}
         found = find_checkpoint(self.args.from_resume, self.root)
         if found is None:
@@ -60,7 +59,7 @@ class RunCheckpoints:
     def save(
         self, step: int, models: dict[str, Any], optimizers: dict[str, Any], state: dict[str, Any], say: Callable[[str], None]
     ) -> None:
-        """Write the checkpoint of a step; where that fails, `say` why: a full disk need not be full tomorrow."""
+        """Write the checkpoint of a step. If that fails, `say` why and continue: there may be space again for the next one."""
         state = {**state, "fingerprint": self.identity}
         given = (self.root, step), (state, self.args.keep_checkpoints)
         try:

@@ -14,17 +14,17 @@ import torch
 from torch import Tensor
 
 from chat_tokens import Prompt, messages_of
-from models import count_parameters, disable_dropout, load_model, model_folder
+from models import count_parameters, disable_dropout, load_model, model_folder, saved_tokenizer
 from rollout import Rollout
 
 
 def load_reward(name: str, folder_allowed: bool = True) -> Any:
-    """What --reward means: `module:function`, or a trained sequence classifier by folder or hub name (its folder)."""
+    """The reward of --reward: the function `module:function`, or the folder of a classifier, also from a hub name."""
     if folder_allowed and ":" not in name and (Path(name).is_dir() or "/" in name):
         return model_folder(name, "--reward")
     module, colon, function = name.partition(":")
     if not colon or not module or not function:
-        raise ValueError(f"--reward {name}: neither a sequence classifier (folder or hub name) nor `module:function`.")
+        raise ValueError(f"--reward {name}: expected a sequence classifier (folder or hub name) or `module:function`.")
     sys.path[:0] = [path for path in (str(Path.cwd()),) if path not in sys.path]
     try:
         return getattr(importlib.import_module(module), function)
@@ -43,7 +43,7 @@ def load_scorer(args: argparse.Namespace, tokenizer: Any, device: torch.device, 
 def call_reward(
     reward: Callable[..., Any], prompts: list[str], responses: list[str], columns: dict[str, list[Any]]
 ) -> list[float]:
-    """`reward(prompts, responses, **columns)`, with the columns that the function takes: all with `**`, else those it names."""
+    """Call `reward(prompts, responses, **columns)` with the columns that the function takes: all for `**`, else by name."""
     taken = inspect.signature(reward).parameters
     if not any(one.kind is one.VAR_KEYWORD for one in taken.values()):
         named = list(taken)[2:]
@@ -74,7 +74,7 @@ class FunctionScorer:
 
 
 class ClassifierScorer:
-    """Scores by a sequence classifier, some responses at a time; where its tokenizer is another, by way of the text."""
+    """Scores by a sequence classifier, a batch at a time; with its own tokenizer, it reads the decoded text."""
 
     def __init__(self, args: argparse.Namespace, folder: Path, tokenizer: Any, device: torch.device) -> None:
         own = _tokenizer_of(folder)
@@ -111,14 +111,8 @@ class ClassifierScorer:
 
 def _tokenizer_of(folder: Path) -> Any:
     """The tokenizer that was saved with a reward model, or `None`."""
-    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json")):
-        return None
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
+    there = any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json"))
+    return saved_tokenizer(folder) if there else None
 
 
 def _same(one: Any, other: Any) -> bool:

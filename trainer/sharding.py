@@ -35,7 +35,7 @@ def shard(model: Any, accelerator: Accelerator) -> Any:
     model.to(accelerator.device)
     for layer in _layers(model):
         fully_shard(layer, mesh=mesh)
-    return fully_shard(model, mesh=mesh, reshard_after_forward=True)  # an evaluation, too, leaves it sharded
+    return fully_shard(model, mesh=mesh, reshard_after_forward=True)  # an evaluation leaves it sharded as well
 
 
 def _layers(model: Any) -> list[torch.nn.Module]:
@@ -49,7 +49,7 @@ def is_sharded(model: Any) -> bool:
 
 
 def whole_state(model: Any) -> dict[str, torch.Tensor]:
-    """All weights, whole and tied ones once, in the memory of the first process; nothing in the others."""
+    """The full weights in the memory of the first process, tied ones once; empty in the others."""
     found = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
     return {name: weight for name, weight in found.items() if name not in _tied(model)}
 
@@ -63,7 +63,7 @@ def save_sharded(
     state: dict[str, Any],
     keep: int,
 ) -> None:
-    """As `save_checkpoint`, each process its part; where one of them fails, all give up."""
+    """Like `save_checkpoint`, with one part per process; if one fails, all do."""
     main = accelerator.is_main_process
     tensors = _tensors(model, *get_state_dict(model, optimizer, options=_FLAT))
     try:
@@ -81,7 +81,7 @@ def load_sharded(path: Path, model: Any, optimizer: torch.optim.Optimizer) -> di
     """Restore this process's part, and return the rest of the state."""
     state = json.loads((path / "state.json").read_text())
     if not state.get("sharded"):
-        raise CheckpointError(f"--from_resume: {path} was written by a run that was not sharded. Leave --fsdp out.")
+        raise CheckpointError(f"--from_resume: {path} was written by a run without --fsdp. Remove --fsdp.")
     weights, moments = get_state_dict(model, optimizer, options=_FLAT)
     dcp.load(_tensors(model, weights, moments), storage_reader=dcp.HuggingFaceStorageReader(str(path)))
     set_state_dict(model, optimizer, model_state_dict=weights, optim_state_dict=moments, options=_FLAT)
@@ -89,18 +89,18 @@ def load_sharded(path: Path, model: Any, optimizer: torch.optim.Optimizer) -> di
 
 
 def _tensors(model: Any, weights: dict[str, Any], moments: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """What a checkpoint holds, tied weights once. Settings of the optimizer are functions of arguments and step."""
+    """The content of a checkpoint, with tied weights once. The optimizer's settings follow from arguments and step."""
     found = {f"model.{name}": value for name, value in weights.items() if name not in _tied(model)}
     return found | {f"optimizer.{name}": value for name, value in moments.items() if isinstance(value, torch.Tensor)}
 
 
 def _tied(model: Any) -> set[str]:
-    """The second names of weights that have several."""
+    """The further names of tied weights."""
     return {name for name, _ in model.named_parameters(remove_duplicate=False)} - {name for name, _ in model.named_parameters()}
 
 
 def _together(act: Callable[[], Any]) -> None:
-    """Do something in all processes; where it fails in any, it has failed in all."""
+    """Do something in all processes; if it fails in one, it fails in all."""
     failed = ""
     try:
         act()

@@ -1,7 +1,7 @@
 """The loop of the stages with one model and one loss: pretrain, midtrain, SFT and DPO. PPO has its own in train_ppo.py.
 
-A stage brings its data and its objective. A step takes `batch_size x accumulation_steps x processes` samples and makes one
-update from the mean over all of them, however they are cut: 1 x 8, 8 x 1 and two processes with 4 each are the same step.
+A stage brings its data and its objective. A step takes `batch_size x accumulation_steps x processes` samples and makes one update
+from the mean over all of them, however they are divided: 1 x 8, 8 x 1 and two processes with 4 each are the same step.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
+from chat_tokens import IGNORED
 from data_config import DataError, read_config
 from data_mix import load_records
 from data_order import batch_indices, steps_in
@@ -48,9 +49,9 @@ CONSOLE = [
 
 
 def add_stage_flags(parser: argparse.ArgumentParser, writes: bool = True, **defaults: Any) -> None:
-    """The flags of these stages besides the common ones, and a stage's own defaults; `writes`: its model can answer prompts."""
-    parser.add_argument("--eval_interval", type=int, default=50, help="steps between evaluations on held-out samples; 0 never")
-    parser.add_argument("--eval_samples", type=int, default=64, help="samples held out, at most a tenth of the data")
+    """Add the flags of these stages and set a stage's defaults; `writes`: its model can answer prompts."""
+    parser.add_argument("--eval_interval", type=int, default=50, help="steps between evaluations on held-out samples; 0: never")
+    parser.add_argument("--eval_samples", type=int, default=64, help="number of held-out samples, at most a tenth of the data")
     if writes:
         add_evaluation_flags(parser)
     parser.set_defaults(**defaults)
@@ -70,13 +71,13 @@ class LanguageModelling:
     shown: tuple[tuple[str, str, str], ...] = (("accuracy", "token_accuracy", "{:.3f}"),)
 
     def units(self, batch: dict[str, torch.Tensor]) -> int:
-        return int((batch["labels"][:, 1:] != -100).sum())
+        return int((batch["labels"][:, 1:] != IGNORED).sum())
 
     def __call__(self, model: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Sums over the batch, `loss` among them."""
         logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False).logits[:, :-1]
         labels = batch["labels"][:, 1:]
-        learnt = labels != -100
+        learnt = labels != IGNORED
         logp = torch.log_softmax(logits[learnt].float(), dim=-1)  # only where something is learnt
         target = labels[learnt]
         loss = -logp.gather(1, target[:, None]).sum()
@@ -90,8 +91,8 @@ class LanguageModelling:
 
 
 def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokenizer: Any, data: Any, objective: Any) -> int:
-    """Train, and return the status for the shell: 0 where the run came to its end."""
-    # 1. What is held out is never trained on; the rest is gone through in an order that the seed and the step decide.
+    """Train, and return the exit status: 0 if the run was completed."""
+    # 1. Held-out samples are never trained on; the order of the rest depends on the seed and the step.
     rank, world = accelerator.process_index, accelerator.num_processes
     held = min(args.eval_samples, len(data) // 10) if args.eval_interval else 0
     size = len(data) - held
@@ -99,7 +100,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
     per_epoch, total = steps_in(size, per_rank * world, args.epochs, args.max_steps)
     faults = Faults(args.inject, allowed=("lr", "nan_loss", "slow"))
 
-    # 2. Optimizer, and the way back to a checkpoint: before accelerate wraps them.
+    # 2. Optimizer and resuming, before accelerate wraps the models.
     threads = set_threads(args, accelerator.device, count_parameters(model, False))
     checkpoint_activations(args, add_adapters(args, model))
     if args.fsdp:
@@ -163,12 +164,12 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
                     sums[key] = sums.get(key, 0.0) + value.detach().float()
             norm = clip_gradients(accelerator, optimizer, model.parameters(), args.grad_clip)
 
-            # 4. A step whose gradients are not finite would ruin the weights permanently: it is not made.
+            # 4. A step whose gradients are not finite would destroy the weights, so it is skipped.
             finite = all_finite(norm)
             skipped.add(finite)
             if not finite:
-                notes.append("the gradients are not finite; the step was not made")
-            if finite or accelerator.scaler is not None:  # a loss scaler leaves such a step out itself, and learns from it
+                notes.append("the gradients are not finite; the step was skipped")
+            if finite or accelerator.scaler is not None:  # a loss scaler skips such a step itself and adapts
                 step_optimizers(accelerator, [optimizer])
             optimizer.zero_grad()
 
@@ -190,7 +191,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         held_out, asked = examiner.after(done, total, model, logger)
         logger.log(done, metrics | held_out, notes, {"samples": per_rank * world, "tokens_in": int(tokens)}, asked)
 
-        # 6. Reasons to end before the end; a checkpoint either way.
+        # 6. Reasons to stop early, with a checkpoint in any case.
         if stopper.requested(accelerator, also=logger.stop is not None):
             ended = "stopped by a signal" if stopper.signal else "the monitor confirmed a failure"
         elif not finite and args.on_nonfinite == "stop":
@@ -204,7 +205,7 @@ def train(args: argparse.Namespace, accelerator: Accelerator, model: Any, tokeni
         if ended:
             break
 
-    # 7. The weights, as the next stage takes them. A run that was cut short leaves its checkpoint only.
+    # 7. The weights for the next stage. A run that was stopped leaves only its checkpoint.
     if ended:
         logger.say(f"stopped after step {done}: {ended}. {checkpoints.way_back}")
         if logger.stop is not None:
@@ -253,4 +254,4 @@ def reduced(accelerator: Accelerator, values: list[float]) -> list[float]:
 
 
 if __name__ == "__main__":
-    sys.exit("This is not a script: start one of the stages, such as trainer/train_pretrain.py.")
+    sys.exit("This file is not a script: start one of the stages, such as trainer/train_pretrain.py.")

@@ -1,4 +1,4 @@
-"""When a run ends before its end: signals, and updates that are not finite."""
+"""Stops a run early: signals, and updates that are not finite."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from optimization import whole
 
 
 class Stopper:
-    """SIGTERM and Ctrl-C end the run after the step that is under way, with a checkpoint; a second one ends it at once."""
+    """SIGTERM and Ctrl-C end the run after the current step, with a checkpoint; a second one ends it at once."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
         self.before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def close(self) -> None:
-        """Leave signals to those who had them before."""
+        """Restore the earlier signal handlers."""
         for number, handler in self.before.items():
             signal.signal(number, handler)
 
@@ -29,7 +29,7 @@ class Stopper:
         self.signal = number
 
     def requested(self, accelerator: Accelerator, also: bool = False) -> bool:
-        """Whether any process was told to stop, or has a reason of its own (`also`): all must leave at the same step."""
+        """Whether any process was told to stop or has its own reason (`also`): all must stop at the same step."""
         told = float(self.signal or 0), float(also)
         if accelerator.num_processes > 1:
             told = tuple(accelerator.reduce(torch.tensor(told, device=accelerator.device), "sum").tolist())
@@ -54,19 +54,19 @@ class SkippedUpdates:
 
     @property
     def dead(self) -> str:
-        """Why the run must end, or nothing."""
+        """Why the run must end; empty if it need not."""
         if self.limit and self.in_a_row >= self.limit:
             return f"the gradients of {self.in_a_row} updates in a row were not finite"
         return ""
 
     @property
     def nothing_learnt(self) -> str:
-        """At the end of a run: whether not one update could be made."""
+        """At the end of a run: says so if no update could be made."""
         return f"none of {self.in_a_row} updates had finite gradients" if self.in_a_row and not self.applied else ""
 
 
 @torch.no_grad()
 def weights_are_finite(model: torch.nn.Module) -> bool:
-    """Whether a model may be written: one NaN spoils all that comes after. Where it is sharded, for all processes to call."""
+    """Whether all weights are finite, so that the model may be written. If it is sharded, all processes must call this."""
     norms = torch._foreach_norm([weight.detach() for weight in model.parameters()])
     return math.isfinite(float(torch.stack([whole(norm).float() for norm in norms]).sum()))

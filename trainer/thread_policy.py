@@ -1,7 +1,7 @@
 """OpenMP's wait policy, to be imported before torch: its threads sleep while they wait, instead of burning a core.
 
-Threads that spin cost a small model more than they bring, and on a shared machine many times as much. OpenMP reads its
-settings once, when torch is loaded; what the user has set stays. How many threads there are is for machine.py.
+Threads that spin cost a small model more than they gain, especially on a shared machine. OpenMP reads its
+settings once, when torch is loaded; settings of the user are kept. machine.py sets the number of threads.
 """
 
 from __future__ import annotations

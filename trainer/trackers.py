@@ -1,4 +1,4 @@
-"""Where the numbers of a run go besides the console: W&B, TensorBoard, MLflow, trackio, or nowhere.
+"""Where the metrics of a run are logged besides the console: W&B, TensorBoard, MLflow, trackio, or nowhere.
 
 All have `log(metrics, step)` and `close()`, so that the training loop needs no branches. `Tracker` itself does nothing.
 """
@@ -52,7 +52,7 @@ class TensorBoardTracker(Tracker):
     def __init__(self, folder: Path, project: str, run_id: str, config: dict, resume_step: int | None = None) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        purge = None if resume_step is None else resume_step + 1  # steps that will be written again
+        purge = None if resume_step is None else resume_step + 1  # these steps will be written again
         self.writer = SummaryWriter(str(folder / "tensorboard" / run_id), purge_step=purge, flush_secs=10)
         self.writer.add_text("config", "\n".join(f"    {key}: {value}" for key, value in config.items()))
 

@@ -1,4 +1,4 @@
-"""Direct preference optimisation: the model learns to prefer the chosen answer to the rejected one, near its start.
+"""Direct preference optimisation: the model learns to prefer the chosen answer to the rejected one, and stays near the reference.
 
 python trainer/train_dpo.py --from_weight full_sft --max_steps 60
 """
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from chat_tokens import IGNORED
 from data_sets import Pairs
 from lora import AdaptersOff
 from memory_plan import show_plan
@@ -25,7 +26,7 @@ def answer_logps(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     """Log-probability of each row's answer, summed over its tokens."""
     logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False).logits[:, :-1]
     labels = batch["labels"][:, 1:]
-    learnt = labels != -100
+    learnt = labels != IGNORED
     logp = torch.zeros(labels.shape, device=labels.device)
     logp[learnt] = -F.cross_entropy(logits[learnt].float(), labels[learnt], reduction="none")
     return logp.sum(1)
@@ -66,10 +67,10 @@ class Preference:
 
 
 def main(argv: list[str] | None = None) -> int:
-    # 1. Arguments. --beta is the price of leaving the reference: the smaller, the further the model may go.
+    # 1. Arguments. The smaller --beta, the further the model may move from the reference.
     parser = common_parser("dpo", __doc__.splitlines()[0])
-    parser.add_argument("--beta", type=float, default=0.1, help="how strongly the model is held to its start")
-    parser.add_argument("--label_smoothing", type=float, default=0.0, help="assumed share of pairs in the wrong order")
+    parser.add_argument("--beta", type=float, default=0.1, help="strength of the penalty for leaving the reference model")
+    parser.add_argument("--label_smoothing", type=float, default=0.0, help="assumed share of pairs with swapped labels")
     add_stage_flags(
         parser, data_config="config/data/posttrain/dpo/preferences.yaml", from_weight="full_sft",
         max_seq_len=128, batch_size=32, learning_rate=1e-4, lr_schedule="linear", warmup_steps=5,
@@ -85,7 +86,7 @@ def main(argv: list[str] | None = None) -> int:
     tokenizer = load_tokenizer(args)
     data = Pairs(stage_records(args, ("dpo",)), tokenizer, args.max_seq_len)
 
-    # 3. The model, and the same weights once more, frozen. A resumed run too measures against where the stage began.
+    # 3. The model, and a frozen copy of its weights. A resumed run also uses the weights that the stage began with.
     model = disable_dropout(load_model(args, tokenizer=tokenizer))
     if args.lora_rank:
         reference = AdaptersOff(model, model)

@@ -16,7 +16,7 @@ from trainer_utils import common_parser, load_model, load_tokenizer, main_guard,
 
 
 def main(argv: list[str] | None = None) -> int:
-    # 1. Arguments: a lower peak than in pretraining, and no new model.
+    # 1. Arguments: a lower learning rate than in pretraining, and no new model.
     parser = common_parser("midtrain", __doc__.splitlines()[0])
     add_stage_flags(
         parser, data_config="config/data/midtrain/quiz.yaml", from_weight="pretrain",

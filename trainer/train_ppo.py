@@ -1,10 +1,10 @@
-"""Reinforcement learning from a supervised policy: rollouts, a reward, a reference to stay near; PPO, GRPO, RLOO or Dr. GRPO.
+"""Reinforcement learning from a supervised policy, with a reward and a KL penalty: PPO, GRPO, RLOO or Dr. GRPO.
 
     python trainer/train_ppo.py --data_config config/data/posttrain/rlaif/ppo.yaml --from_weight full_sft --use_prepared \
         --epochs 1 --batch_size 8 --learning_rate 1e-6 --device cpu
 
 Read it from top to bottom. Formulas are in rldk.functional, flags in ppo_arguments.py, models in ppo_models.py, generation in
-rollout.py, what is known of a rollout in experience.py, rewards in scoring.py, losses in ppo_losses.py.
+rollout.py, the experience of a step in experience.py, rewards in scoring.py, losses in ppo_losses.py.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def main(argv: list[str] | None = None) -> int:
         return show_plan(args)
     faults = Faults(args.inject, longest=args.max_new_tokens)
 
-    # 1. How a step is cut: so many responses per process, per update and per pass.
+    # 1. How a step is divided: the responses per process, per update and per pass.
     cut = Cut.of(args)
     accelerator = make_accelerator(args, accumulation_steps=cut.mini // cut.micro)
     device, rank, world = accelerator.device, accelerator.process_index, accelerator.num_processes
     responses = cut.local * world
 
-    # 2. Models: the policy, the frozen reference it started as, the value model where one is needed, and what scores.
+    # 2. Models: the policy, the frozen reference, the value model if it is needed, and the scorer.
     tokenizer = load_tokenizer(args)
     learners = Learners(args, tokenizer, device)
     policy, ends = learners.policy, end_tokens(tokenizer, learners.policy)
@@ -80,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
     taken_each = responses // args.num_generations
     per_epoch, total = steps_in(len(prompts), taken_each, args.epochs, args.max_steps)
 
-    # 4. Where an interrupted run had got to.
+    # 4. The state of an interrupted run.
     controller = AdaptiveKL(args.kl_coef, args.kl_target, args.kl_horizon) if args.kl_target else FixedKL(args.kl_coef)
     checkpoints = RunCheckpoints(args, accelerator, responses, prompts)
     state = checkpoints.resume(learners.models, learners.optimizers)
@@ -132,7 +132,7 @@ def main(argv: list[str] | None = None) -> int:
                 roll = engine.respond(batch, noise, settings)
                 learners.train()
 
-            # 7. Judgement: the score of every response, and what policy, reference and critic say of its tokens.
+            # 7. Experience: the score of every response, and the outputs of policy, reference and critic for its tokens.
             with clock.span("scoring"), torch.no_grad():
                 with accelerator.autocast():
                     score = scorer(batch, roll).to(device) - args.missing_eos_penalty * (~roll.ended).float()
@@ -174,13 +174,13 @@ def main(argv: list[str] | None = None) -> int:
                         graph = None  # the first update starts from the pass that `old` came from, where one pass is a step
                     done = update_metrics(accelerator, parts, tokens)
                     early = bool(args.max_update_kl) and done["kl"] > args.max_update_kl
-                    if early:  # the updates before this one have gone far enough
+                    if early:  # the updates before this one have moved the policy far enough
                         learners.zero_grad()
                         break
                     norms = learners.clip_gradients(accelerator, args.grad_clip)
                     finite = all_finite(*norms.values())
                     skipped.add(finite)
-                    if finite or accelerator.scaler is not None:  # a loss scaler leaves out such a step itself
+                    if finite or accelerator.scaler is not None:  # a loss scaler skips such a step itself
                         learners.step(accelerator, settings.frozen)
                     learners.zero_grad()
                     seen.append(done | norms | {"update_applied": float(finite)})
@@ -204,13 +204,13 @@ def main(argv: list[str] | None = None) -> int:
         notes = list(settings.notes)
         lost = sum(not done["update_applied"] for done in seen)
         if lost:
-            notes.append(f"gradients were not finite: {lost} of {len(seen)} updates skipped, weights unchanged by them")
+            notes.append(f"gradients were not finite: {lost} of {len(seen)} updates were skipped")
         shown = scored.shown(tokenizer) if logger.shows_samples(step) else []
         held_out, asked = examiner.after(step, total, policy, logger)
         counts_of_step = {"tokens_in": read, "tokens_out": made, "samples": responses}
         logger.log(step, metrics | held_out, notes, counts_of_step, [*shown, *asked])
 
-        # 11. Reasons to leave, and checkpoints.
+        # 11. Reasons to stop, and checkpoints.
         if stopper.requested(accelerator, also=logger.stop is not None):
             stopped = "stopped by a signal" if stopper.signal else "the monitor confirmed a failure"
         elif lost and args.on_nonfinite == "stop":
@@ -223,7 +223,7 @@ def main(argv: list[str] | None = None) -> int:
         if stopped:
             break
 
-    # 12. The weights for the next stage, and the critic's. A run that was cut short leaves its checkpoint only.
+    # 12. The weights for the next stage, and the critic's. A run that was stopped leaves only its checkpoint.
     if stopped:
         logger.say(f"stopped after step {step}: {stopped}. {checkpoints.way_back}")
         if logger.stop is not None:

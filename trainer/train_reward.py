@@ -1,4 +1,4 @@
-"""A reward model from preferences: a classifier that gives the chosen answer a higher number than the rejected one.
+"""A reward model from preferences: a classifier that scores the chosen answer higher than the rejected one.
 
 python trainer/train_reward.py --from_weight full_sft --max_steps 60
 python trainer/train_ppo.py … --reward out/reward
@@ -23,7 +23,7 @@ from trainer_utils import common_parser, disable_dropout, load_model, load_token
 class Comparison:
     """Minus log sigmoid of the chosen answer's score minus the rejected one's (Bradley and Terry's model).
 
-    Only the difference is learnt; a small pull of both scores to zero keeps their level from drifting.
+    Only the difference is learnt; a small penalty on both scores keeps their level near zero.
     """
 
     shown = (("margin", "rewards/margins", "{:.4f}"), ("accuracy", "rewards/accuracies", "{:.3f}"))
@@ -55,7 +55,7 @@ class Comparison:
 def main(argv: list[str] | None = None) -> int:
     # 1. Arguments. The data are those of DPO.
     parser = common_parser("reward", __doc__.splitlines()[0])
-    parser.add_argument("--centre", type=float, default=0.01, help="how strongly the scores are pulled to zero")
+    parser.add_argument("--centre", type=float, default=0.01, help="strength of the penalty that keeps the scores near zero")
     add_stage_flags(
         parser, writes=False, data_config="config/data/posttrain/dpo/preferences.yaml", from_weight="full_sft",
         max_seq_len=128, batch_size=32, learning_rate=5e-4, lr_schedule="linear", warmup_steps=5,
@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     tokenizer = load_tokenizer(args)
     data = Pairs(stage_records(args, ("dpo",)), tokenizer, args.max_seq_len)
 
-    # 3. The language model's body with one number at the last token in place of words; that head is new.
+    # 3. The language model's body with a new head: one number at the last token.
     model = disable_dropout(load_model(args, "score", tokenizer=tokenizer))
     return train(args, accelerator, model, tokenizer, data, Comparison(args.centre))
 

@@ -23,9 +23,9 @@ TEMPLATE = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--input", type=Path, nargs="+", default=[Path("dataset/raw")], help="files or folders of them")
-    parser.add_argument("--output", type=Path, default=Path("dataset/tokenizer"), help="folder to write the tokenizer to")
-    parser.add_argument("--vocab_size", type=int, default=640, help="entries, the 256 bytes and the special tokens included")
+    parser.add_argument("--input", type=Path, nargs="+", default=[Path("dataset/raw")], help="files, or folders with files")
+    parser.add_argument("--output", type=Path, default=Path("dataset/tokenizer"), help="folder for the tokenizer")
+    parser.add_argument("--vocab_size", type=int, default=640, help="number of entries, including bytes and special tokens")
     args = parser.parse_args()
     tokenizer = train_tokenizer(texts_of(args.input), args.vocab_size)
     tokenizer.save_pretrained(args.output)
@@ -54,7 +54,7 @@ def train_tokenizer(texts: Iterator[str], vocab_size: int) -> PreTrainedTokenize
 
 
 def texts_of(inputs: list[Path]) -> Iterator[str]:
-    """Every string in the files, whatever key it stands under; files in the order of their names."""
+    """Every string in the files, under any key; files in the order of their names."""
     files = [file for path in inputs for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
     found = False
     for file in files:
@@ -69,7 +69,7 @@ def texts_of(inputs: list[Path]) -> Iterator[str]:
                 yield from _strings(json.loads(line)) if file.suffix == ".jsonl" else [line]
     if not found:
         where = ", ".join(map(str, inputs))
-        raise FileNotFoundError(f"No .jsonl, .json or .txt in {where}; `python trainer/generate_corpus.py` writes some.")
+        raise FileNotFoundError(f"No .jsonl, .json or .txt in {where}; `python trainer/generate_corpus.py` writes them.")
 
 
 def _strings(value: Any) -> Iterator[str]:

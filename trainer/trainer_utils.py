@@ -1,5 +1,5 @@
 # ruff: noqa: E402
-"""What the stages share, under one name: each part is in a module named after what it does.
+"""What the stages share, under one name; the modules themselves are named after what they do.
 
 `from trainer.trainer_utils import calculate_mfu` works from the project's root, too.
 """

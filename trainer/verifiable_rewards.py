@@ -79,7 +79,7 @@ def code(prompts: Sequence[str], responses: Sequence[str], tests: Sequence[str],
 
 
 def final_answer(response: str) -> str:
-    r"""What a response settles on: the last `\boxed{…}`, else what follows the last `####` or `answer:`, else all of it."""
+    r"""The final answer of a response: the last `\boxed{…}`, else what follows the last `####` or `answer:`, else all of it."""
     for pattern in (_BOXED, _MARKED):
         if found := pattern.findall(response):
             return found[-1].strip().rstrip(".")

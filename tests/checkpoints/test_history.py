@@ -223,7 +223,7 @@ def test_layers_come_and_go_and_change_their_shape(tmp_path: Path) -> None:
     report = scan(tmp_path)[1]
     assert report.added == ("extra.weight",) and len(report.removed) == 3
     assert types(report)[:3] == ["tensors_added", "tensors_removed", "shape_changed"]
-    said = f"Of another shape than before, and not compared: 1 tensor ({Q0})."
+    said = f"Another shape than before, so not compared: 1 tensor ({Q0})."
     assert report.problems[2].names == (Q0,) and report.problems[2].message == said
     (tensor,) = [tensor for tensor in report.tensors if tensor.name == Q0]
     assert np.isnan(tensor.update) and tensor.norm == 2.0

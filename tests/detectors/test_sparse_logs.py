@@ -22,7 +22,7 @@ SEEDS = range(100, 112)
 
 
 def found(detectors, columns, every):
-    """The rows at which a detector raises, where a row stands for so many steps."""
+    """The rows at which a detector raises, where a row stands for n steps."""
     engine = Engine(detectors, reductions={"kl_mean": "token"})
     for row in range(max(map(len, columns.values()))):
         engine.observe(Event((row + 1) * every, {name: float(values[row]) for name, values in columns.items()}))

@@ -513,7 +513,7 @@ SEEDS = range(8)
 
 
 def anomalies(run: Wild, seed: int, every: int = 1) -> list[Anomaly]:
-    """All anomalies of a run, from a log with a row every so many steps; what is NaN among evaluations was not logged."""
+    """All anomalies of a run, from a log with a row every n steps; what is NaN among evaluations was not logged."""
     columns = run(seed)
     reduction = KL_BY.get(run.__name__)
     engine = Engine(reductions={"kl_mean": reduction} if reduction else None)

@@ -106,7 +106,7 @@ def test_a_coefficient_that_the_trainer_changes_is_logged_as_it_is(tmp_path: Pat
     assert ["kl_mean" in event for event in found] == [True, True, False]
 
 
-@pytest.mark.parametrize(("kind", "words"), [("ppo", "nothing keeps"), ("grpo", "no KL")])
+@pytest.mark.parametrize(("kind", "words"), [("ppo", "nothing keeps"), ("grpo", "does not compute the KL")])
 def test_no_penalty_from_the_start_is_noted_and_no_alert(kind: str, words: str, tmp_path: Path, capsys: Any) -> None:
     import trl_tiny
 

@@ -69,6 +69,7 @@ PLAIN: dict[str, str] = {
     r"\bwhat it (?:stands|stood) at\b|\bstood at\b": "its value, was",
     r"\bis of no use\b": "is useless",
     r"\bsays? nothing of\b": "does not describe",
+    r"\bso[- ]man(?:y-th|ieth)\b|\b(?:one|every) \w+ in so many\b": "every n-th",
 }
 """Pattern (any case) and what to write instead."""
 

@@ -100,8 +100,8 @@ def test_text_that_is_logged_as_a_metric_is_said_once_and_costs_itself_alone(
             run.log(step, {"phase": "train", "seed": 3, "odd": Refusing()}, kl=f"abc{step}", reward="0.5", entropy=None)
     said = [record.getMessage() for record in caplog.records]
     assert said == [
-        "rldk: The metric odd is Refusing, and not a number: it is left out.",
-        "rldk: The metric kl is str 'abc0', and not a number: it is left out.",
+        "rldk: The metric odd is Refusing, not a number: it is left out.",
+        "rldk: The metric kl is str 'abc0', not a number: it is left out.",
     ]
     logged = list(EventReader(tmp_path / "run_events.jsonl"))
     assert [event.metrics for event in logged] == [{"reward_mean": 0.5}] * 6 and logged[0].notes == [one[6:] for one in said]

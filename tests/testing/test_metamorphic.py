@@ -15,7 +15,6 @@ from rldk.testing.metamorphic import (
     average_rows,
     change_kl_unit,
     compare,
-    keep_metrics,
     keep_rows,
     put_before,
     relations,
@@ -91,10 +90,6 @@ def test_kl_changes_its_unit_by_the_length_and_back() -> None:
 def test_healthy_rows_come_before_and_steps_go_on() -> None:
     related = put_before(rows(3), {}, rows(4))
     assert [event.step for event in related.events] == list(range(7)) and related.rows == [-1] * 4 + [0, 1, 2]
-
-
-def test_metrics_are_dropped() -> None:
-    assert set(keep_metrics(rows(1), {}, frozenset({"kl_mean"})).events[0].metrics) == {"kl_mean"}
 
 
 def test_a_judge_that_depends_on_the_zero_of_the_reward_is_found_out() -> None:

@@ -44,7 +44,7 @@ def test_the_same_config_gives_the_same_bytes_and_another_seed_another_order(mak
     assert Path("made/mixed.report.json").read_bytes() == report
     other = write_prepared(mix(make({"a": texts("a", 50), "b": texts("b", 50)}, seed=7))).read_bytes()
     assert other != first and sorted(other.splitlines()) == sorted(first.splitlines())
-    assert not list(Path("made").glob("*.partial"))
+    assert not list(Path("made").glob(".*.part"))
 
 
 def test_the_order_of_lines_and_of_sources_does_not_matter(make: Any) -> None:

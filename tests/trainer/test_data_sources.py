@@ -52,7 +52,7 @@ def test_a_folder_of_datasets_and_its_split_called_train(tmp_path: Path) -> None
     datasets.DatasetDict({"train": made, "test": made.select([0])}).save_to_disk(str(tmp_path / "splits"))
     datasets.DatasetDict({"test": made}).save_to_disk(str(tmp_path / "other"))
     assert records(tmp_path / "plain", "datasets") == records(tmp_path / "splits", "datasets") == ROWS
-    with pytest.raises(DataError, match=r"\['test'\] and none called train"):
+    with pytest.raises(DataError, match=r"\['test'\] but not train"):
         records(tmp_path / "other", "datasets")
 
 

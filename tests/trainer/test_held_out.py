@@ -152,4 +152,4 @@ def test_chat_goes_on_until_it_is_told_to_quit(world: Path, capsys: Any, monkeyp
     assert said == [0, 2, 0]
     monkeypatch.setattr(sys, "stdin", io.StringIO("w1 " * 80 + "\n"))  # more than the model takes; then the end of the input
     assert chat.main(["--weights", str(world / "model")]) == 0
-    assert "the model takes 64: `/reset`" in capsys.readouterr().out
+    assert "the model takes 64: use `/reset`" in capsys.readouterr().out

@@ -100,7 +100,7 @@ def test_a_stage_and_a_conversation_with_hub_names(used: tuple[Path, list[str]])
 def test_a_name_that_is_nowhere_says_what_to_do(used: tuple[Path, list[str]]) -> None:
     _, (_, printed) = used
     lines = printed.splitlines()
-    assert "--model_path someone/other: there is no such folder, and the hub does not give it" in lines[0], lines
+    assert "--model_path someone/other: there is no such folder, and the hub does not provide it" in lines[0], lines
     assert "in the cache (HF_HOME)" in lines[0]
     assert all("it is not a hub name (owner/name)" in line for line in lines[1:3])
     assert lines[3] == "test 3" and "Name one of its splits by `split`" in printed

@@ -97,7 +97,7 @@ def test_stale_rollouts_are_the_same_ones_again(world, tmp_path: Path) -> None:
 def test_an_update_that_is_not_finite_is_skipped_and_said_so(fault, world, tmp_path: Path, capsys) -> None:
     run(world, tmp_path / "two", "--max_steps=2")
     metrics = run(world, tmp_path / "four", "--max_steps=4", f"--inject={fault}@3")
-    assert "step 3: gradients were not finite: 2 of 2 updates skipped" in capsys.readouterr().out
+    assert "step 3: gradients were not finite: 2 of 2 updates were skipped" in capsys.readouterr().out
     assert [row["update_applied"] for row in metrics] == [1.0, 1.0, 0.0, 0.0]
     assert not math.isfinite(metrics[2]["policy_grad_norm"])
     before, after = weights(tmp_path / "two"), weights(tmp_path / "four")

@@ -160,7 +160,7 @@ def test_a_small_model_gets_one_thread_and_says_so(world: Path, tmp_path: Path, 
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     cpu, free = torch.device("cpu"), SimpleNamespace(num_threads=0)
-    assert "CPU threads: 1, a model this small" in set_threads(free, cpu, SMALL - 1)
+    assert "CPU threads: 1, a model of this size" in set_threads(free, cpu, SMALL - 1)
     assert "CPU threads: 8, all" in set_threads(free, cpu, SMALL)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     assert "CPU threads: 2" in set_threads(free, cpu, SMALL)

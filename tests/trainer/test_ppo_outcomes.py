@@ -210,7 +210,7 @@ def test_a_resume_with_other_settings_is_refused_unless_told(stage: str, changed
     from checkpoint import CheckpointError
 
     assert main(stage, world, tmp_path, "--max_steps=2", "--save_interval=1") == 0
-    with pytest.raises(CheckpointError, match=r"is not the one that the checkpoint belongs to: .*--resume_anyway"):
+    with pytest.raises(CheckpointError, match=r"belongs to a run with other settings: .*--resume_anyway"):
         main(stage, world, tmp_path, "--max_steps=4", "--from_resume", *changed)
     assert main(stage, world, tmp_path, "--max_steps=4", "--from_resume", "--resume_anyway", *changed) == 0
 

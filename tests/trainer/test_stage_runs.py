@@ -224,7 +224,7 @@ def test_a_step_with_gradients_that_are_not_finite_is_not_made(tmp_path: Path, c
 
     flags = ["--inject", "nan_loss@4", "--save_interval", "1", "--keep_checkpoints", "9"]
     assert run("pretrain", tmp_path, *flags, steps=5) == 0
-    assert "step 4: the gradients are not finite; the step was not made" in capsys.readouterr().out
+    assert "step 4: the gradients are not finite; the step was skipped" in capsys.readouterr().out
     found = events(tmp_path, "pretrain")
     assert (found[3]["notes"] and found[3]["metrics"]["loss"] is None) or math.isnan(float(found[3]["metrics"]["loss"]))
     second, third, fifth = (load_file(tmp_path / f"checkpoints/pretrain/step_{n:08d}/model.safetensors") for n in (2, 3, 5))

@@ -32,7 +32,7 @@ def test_a_file_gives_flags_and_the_command_line_comes_before_it(parser, tmp_pat
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("batchsize: 3", "no flag 'batchsize'. Did you mean 'batch_size'?"),
+        ("batchsize: 3", "no flag 'batchsize'. Did you mean batch_size?"),
         ("batch_size: many", "invalid"),
         ("use_prepared: 3", "expected 'use_prepared' to be true or false, got 3"),
         ("- 1", "expected flags by name"),

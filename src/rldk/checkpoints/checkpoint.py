@@ -28,8 +28,8 @@ _STEP = re.compile(r"(\d+)(?!.*\d)")
 class Checkpoint:
     """The weights of one checkpoint: a folder as trainers save it, or a single file of weights.
 
-    Folders may hold one file, shards with an index, or only an adapter (LoRA). Damage is not raised where something is
-    left to look at: `damage` says which shard is missing or cut off, and `lost` which tensors went with it. Where several
+    Folders may hold one file, shards with an index, or only an adapter (LoRA). A partly damaged checkpoint can still be read:
+    `damage` says which shard is missing or cut off, and `lost` which tensors were in it. Where several
     models lie side by side (`actor.safetensors`, `critic.safetensors`), the name of each comes before those of its tensors.
     """
 
@@ -49,7 +49,7 @@ class Checkpoint:
         self.adapter = any(name.startswith("adapter_") for name in self._files)
 
     def _shards(self) -> dict[str, set[str]]:
-        """The files of weights, each with the tensors that an index promises to be in it."""
+        """The files with weights, each with the tensors that the index lists for it."""
         if self.path.is_file():
             return {self.path.name: set()}
         if not self.path.is_dir():
@@ -143,7 +143,7 @@ def is_weights(file: Path) -> bool:
 
 
 def may_hold_weights(name: str) -> bool:
-    """Whether a file in a store holds weights or says which files do, by its name; the state of an optimizer is left there."""
+    """Whether a file in a store holds weights or lists the files that do, by its name. Optimizer states are not fetched."""
     file = PurePosixPath(name)
     return file.name in _INDICES or (file.suffix in _SUFFIXES and not _NOT_WEIGHTS.search(file.name))
 
@@ -202,7 +202,7 @@ def find_checkpoints(folder: str | Path) -> list[Found]:
 
 
 def _shown(child: Path) -> bool:
-    """Whether it is a folder that is neither still being written nor being deleted."""
+    """Whether this is a folder, and is not being written or deleted."""
     return child.is_dir() and not child.name.startswith((".", "tmp-"))
 
 

@@ -1,4 +1,4 @@
-"""From two or three checkpoints to a report, before it is judged: what changed, and what the checkpoint does not hold."""
+"""Compares two or three checkpoints: what changed, and what the checkpoint does not contain."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from rldk.checkpoints.checkpoint import Checkpoint
 from rldk.checkpoints.measure import Meter
 from rldk.checkpoints.report import CheckpointReport, ParameterChange, Problem, layer_of, layers_of, ratio, some
 from rldk.checkpoints.safetensors_file import size_of
+from rldk.core.text import counted
 
-__all__ = ["Told", "describe", "notes_on"]
+__all__ = ["OnBytes", "describe", "notes_on"]
 
-Told = Callable[[int], None]
-"""Told the bytes of each tensor when it has been measured."""
+OnBytes = Callable[[int], None]
+"""Called with the bytes of each tensor when it has been measured."""
 
 
 def describe(
-    current: Checkpoint, previous: Checkpoint | None, start: Checkpoint | None, meter: Meter, told: Told | None = None
+    current: Checkpoint, previous: Checkpoint | None, start: Checkpoint | None, meter: Meter, on_bytes: OnBytes | None = None
 ) -> CheckpointReport:
     """Compare every tensor of a checkpoint with the previous one and the first."""
     began = perf_counter()
@@ -39,12 +40,12 @@ def describe(
         retyped += any(source.entry(name).dtype != entry.dtype for source in sources.values())
         alike = [source for source in sources.values() if source.entry(name).shape == entry.shape]
         report.tensors.append(_parameter(name, current, alike, previous, start, meter))
-        if told is not None:
-            told(size_of(entry) * (1 + len(alike)))
+        if on_bytes is not None:
+            on_bytes(size_of(entry) * (1 + len(alike)))
     _sum_up(report)
     _come_and_gone(report, current, previous, reshaped)
     if retyped:
-        report.notes.append(f"Stored in another type than before: {retyped} of the tensors. The rounding counts as a difference.")
+        report.notes.append(f"Another type than before: {counted(retyped, 'tensor')}. The rounding counts as a difference.")
     report.seconds = perf_counter() - began
     return report
 
@@ -95,9 +96,9 @@ def _sum_up(report: CheckpointReport) -> None:
 
 
 def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Checkpoint | None, reshaped: list[str]) -> None:
-    """Tensors that the previous checkpoint did not have, and those that are gone; a lost shard is neither."""
+    """Tensors that are new or have disappeared since the previous checkpoint; those of a lost shard count as neither."""
     for damage in current.damage:
-        advice = "Do not load it: copy the file again from where it was saved, or go back to the previous checkpoint."
+        advice = "Do not load it. Copy the file again from where it was saved, or go back to the previous checkpoint."
         report.problems.append(Problem("damaged_checkpoint", "critical", damage, advice, tuple(sorted(current.lost))))
     if previous is None:
         return
@@ -107,7 +108,7 @@ def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Chec
     for kind, names, what in (
         ("tensors_added", report.added, "Not in the previous checkpoint"),
         ("tensors_removed", report.removed, "Gone since the previous checkpoint"),
-        ("shape_changed", tuple(reshaped), "Of another shape than before, and not compared"),
+        ("shape_changed", tuple(reshaped), "Another shape than before, so not compared"),
     ):
         if names:
             report.problems.append(Problem(kind, "warning", f"{what}: {some(names, 'tensor')}.", advice, names))
@@ -116,7 +117,7 @@ def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Chec
 def unreadable(path: Path, step: int | None, reason: str) -> CheckpointReport:
     """The report of a checkpoint that cannot be read."""
     report = CheckpointReport(path, step, "unreadable")
-    advice = "Go back to the previous checkpoint; check the free disk space, and what else writes there."
+    advice = "Go back to the previous checkpoint; check the free disk space and whether another process writes to the folder."
     report.problems.append(Problem("unreadable_checkpoint", "critical", reason, advice))
     return report
 
@@ -127,7 +128,7 @@ _MAX_BYTES = 64 << 20  # of a trainer_state.json; a larger one is not worth the 
 
 
 def notes_on(checkpoint: Checkpoint) -> list[str]:
-    """Notes on what is missing from a checkpoint, and what in it is not measured."""
+    """Notes on what is missing from a checkpoint and what is not measured."""
     notes = []
     if checkpoint.adapter:
         rank = _settings(checkpoint.path, "adapter_config.json").get("r")

@@ -20,7 +20,7 @@ BITS: dict[str, int] = {
 """How many bits an element takes, by the name the safetensors format gives its type."""
 
 FLOATS = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2")
-"""What is measured. Whole numbers and packed formats are quantised weights or counters: their norm means nothing."""
+"""The types that are measured. Integers and packed formats are quantised weights or counters, whose norm means nothing."""
 
 
 def working_type(dtype: str) -> type[np.floating[Any]]:
@@ -31,8 +31,8 @@ def working_type(dtype: str) -> type[np.floating[Any]]:
 def decode(raw: Array, dtype: str, out: Array) -> Array:
     """The stored bytes as numbers: a view of them where that is possible, else written to `out`.
 
-    `out` is an array of the working type, as long as the piece. Where its bytes are written they must not be touched in
-    between: the low half of each number of a BF16 stays the 0 that it was made with.
+    `out` is an array of the working type, as long as the piece. Do not write to it between calls: for BF16 the low half of each
+    number must stay 0.
     """
     if dtype in ("F32", "F64"):
         view: Array = raw.view(working_type(dtype))

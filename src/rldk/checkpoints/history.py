@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from rldk.checkpoints.checkpoint import Checkpoint, Found, find_checkpoints
-from rldk.checkpoints.compare import Told, describe, unreadable
+from rldk.checkpoints.compare import OnBytes, describe, unreadable
 from rldk.checkpoints.judge import Judge
 from rldk.checkpoints.measure import Meter
 from rldk.checkpoints.report import CheckpointReport
@@ -20,8 +20,8 @@ __all__ = ["CheckpointHistory", "compare_checkpoints", "scan_checkpoints"]
 class CheckpointHistory:
     """Follows a run from checkpoint to checkpoint.
 
-    Call `add` after each save, in the order of the steps. It does not raise for a checkpoint that is damaged, cut off or
-    gone: that is what the report then says. The files of the first and of the latest checkpoint are held open, so that
+    Call `add` after each save, in the order of the steps. It does not raise an error for a checkpoint that is damaged, cut off or
+    gone: the report says so. The files of the first and of the latest checkpoint are held open, so that
     both can be compared with the next one even after the trainer has deleted their folders (`save_total_limit`); their
     space on the disk is free again after `close`.
 
@@ -35,7 +35,7 @@ class CheckpointHistory:
         self._start: Checkpoint | None = None
         self._previous: Checkpoint | None = None
 
-    def add(self, path: str | Path, step: int | None = None, told: Told | None = None) -> CheckpointReport:
+    def add(self, path: str | Path, step: int | None = None, on_bytes: OnBytes | None = None) -> CheckpointReport:
         """Compare a checkpoint with the previous and the first one, and judge it."""
         try:
             current = Checkpoint(path, step)
@@ -43,7 +43,7 @@ class CheckpointHistory:
             return unreadable(Path(path), step, str(error))
         meter = Meter(_stride(current, self.most_bytes))
         try:
-            report = describe(current, self._previous, self._start, meter, told)
+            report = describe(current, self._previous, self._start, meter, on_bytes)
         except (ReadError, OSError) as error:
             current.close()
             return unreadable(Path(path), current.step, str(error))
@@ -54,10 +54,7 @@ class CheckpointHistory:
         return report
 
     def resume(self, folder: str | Path, step: int) -> None:
-        """Take up a run again: the first and the latest checkpoint up to `step` are those to compare with.
-
-        If none is left, the next one starts from the beginning.
-        """
+        """Continue a run: the next checkpoint is compared with the first and the latest up to `step`, if there are any."""
         before: list[Found] = []
         with suppress(ReadError, OSError):
             before = [found for found in find_checkpoints(folder) if found.step is not None and found.step <= step]
@@ -74,7 +71,7 @@ class CheckpointHistory:
             self._start = current
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for checkpoint in (self._previous, self._start):
             if checkpoint is not None:
                 checkpoint.close()
@@ -92,11 +89,11 @@ def _stride(checkpoint: Checkpoint, most_bytes: int | None) -> int:
     return 1 if not most_bytes or size <= most_bytes else -(-size // most_bytes)
 
 
-def scan_checkpoints(checkpoints: list[Found], told: Told | None = None) -> Iterator[CheckpointReport]:
-    """Report on checkpoints one by one, each beside the one before it and the first."""
+def scan_checkpoints(checkpoints: list[Found], on_bytes: OnBytes | None = None) -> Iterator[CheckpointReport]:
+    """Report on checkpoints one by one, each compared with the previous and the first one."""
     with CheckpointHistory() as history:
         for found in checkpoints:
-            yield history.add(found.path, found.step, told)
+            yield history.add(found.path, found.step, on_bytes)
 
 
 def compare_checkpoints(before: str | Path, after: str | Path) -> CheckpointReport:

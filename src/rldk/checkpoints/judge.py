@@ -1,7 +1,7 @@
-"""Judge a sequence of checkpoints: what went wrong at which one, and a health score.
+"""Judges a sequence of checkpoints: what went wrong, at which one, and a health score.
 
-docs/checkpoints.md has the formulas of the score. A run is compared with its own past first: a layer that
-never moved was frozen on purpose, and one that moved and has stopped was not.
+docs/checkpoints.md has the formulas of the score. A run is compared with its own past: a layer that never moved was frozen on
+purpose, one that has stopped moving was not.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from rldk.judge.scores.formulas import combine, within
 __all__ = ["Judge"]
 
 JUMP = 10.0
-"""An update is a jump from this multiple of the median of the earlier updates per step that were none."""
+"""An update is a jump if it is this many times the median of the earlier updates per step, without jumps."""
 GROWTH = 5.0
-"""A matrix has exploded from this multiple of its first norm."""
+"""A matrix has exploded if its norm is this many times its first norm."""
 EARLIER = 2
-"""How many earlier updates a jump is compared with at least."""
+"""The minimum number of earlier updates that a jump is compared with."""
 TORN = 0.1
-"""Weights are torn from this update per step, relative to their norm, once they have moved by `FAR` in all."""
+"""Weights are torn by an update per step of this share of their norm, if they have moved by `FAR` in total."""
 FAR = 0.3
 SMALL = 1000
-"""Smaller tensors are gains and biases, whose norm may become anything."""
+"""Smaller tensors are gains and biases, whose norm may take any value."""
 
 
 class Judge:
@@ -71,7 +71,7 @@ class Judge:
         if not report.nonfinite:
             return []
         names = tuple(tensor.name for tensor in report.tensors if tensor.nonfinite)
-        good = f"Go back to {self._last_good}" if self._last_good else "There is no good checkpoint before it: start again"
+        good = f"Go back to {self._last_good}" if self._last_good else "There is no good checkpoint before it, so start again"
         where = f"in {some(names, 'tensor')}"
         message = f"Not finite: {report.nonfinite} of {report.parameters} weights, {where}."
         advice = f"{good}; lower the learning rate, clip gradients, and stop on a loss that is not finite."
@@ -83,26 +83,26 @@ class Judge:
         compared = [tensor.name for tensor in report.tensors if tensor.count and tensor.update == tensor.update]
         if compared and len(report.unchanged) == len(compared):
             message = "No weight has changed since the previous checkpoint."
-            advice = "Check whether the optimizer steps: learning rate 0, no gradient, steps all skipped, or a model saved twice."
+            advice = "Check the optimizer: learning rate 0, no gradient, all steps skipped, or a model saved twice."
             found.append(Problem("weights_unchanged", "warning", message, advice))
         elif stopped := tuple(name for name in report.unchanged if name in self._moved):
-            message = f"Moved before, and not since the previous checkpoint: {some(stopped, 'tensor')}."
-            advice = "Check whether they get a gradient: a detached graph, a branch that is not used, updates lost to rounding."
+            message = f"Moved earlier, but not since the previous checkpoint: {some(stopped, 'tensor')}."
+            advice = "Check that they get a gradient: a detached graph, an unused branch, or updates lost to rounding."
             found.append(Problem("layers_stopped", "warning", message, advice, stopped))
         if died := tuple(name for name in report.dead if name in self._alive):
-            message = f"Nothing but zeros since the previous checkpoint: {some(died, 'tensor')}."
+            message = f"Only zeros since the previous checkpoint: {some(died, 'tensor')}."
             found.append(Problem("layers_died", "critical", message, f"Go back to {self._last_good or 'an earlier one'}.", died))
         return found
 
     def _torn(self, report: CheckpointReport, steps: int | None) -> list[Problem]:
-        """Weights that moved far in a few steps. What starts at zero, as adapters do, moves by any share of itself."""
+        """Weights that moved far in a few steps. Adapters are left out: they start at zero, where any change is large."""
         own = [tensor for tensor in report.tensors if tensor.update == tensor.update and not tensor.adapter]
         moved = ratio([tensor.update for tensor in own], [tensor.previous_norm for tensor in own])
         if not steps or steps < 0 or not (moved > FAR and moved / steps > TORN):
             return []
         message = f"The weights moved by {100 * moved:.0f} % of their norm in {counted(steps, 'step')}."
         good = self._last_good or "the previous checkpoint"
-        advice = f"Nothing that was learnt survives this: go back to {good}, and lower the learning rate or add a warm-up."
+        advice = f"This destroys what was learnt: go back to {good}, and lower the learning rate or add a warm-up."
         return [Problem("weights_torn", "warning", message, advice)]
 
     def _jump(self, report: CheckpointReport) -> list[Problem]:
@@ -127,8 +127,8 @@ class Judge:
         if grown:
             worst = max(grown, key=lambda name: grown[name])
             growth = short_number(grown[worst], 3)
-            message = f"The norm has grown, of {worst} to {growth} times its first: {some(tuple(grown), 'tensor')}."
-            advice = "Lower the learning rate, or decay the weights."
+            message = f"The norm of {worst} has grown to {growth} times its first value. Grown: {some(tuple(grown), 'tensor')}."
+            advice = "Lower the learning rate, or use weight decay."
             found.append(Problem("norm_explosion", "warning", message, advice, tuple(grown)))
         return found
 

@@ -1,14 +1,14 @@
-"""One tensor beside the same tensor in earlier checkpoints, read piece by piece: memory does not grow with the tensor.
+"""Compares a tensor with the same tensor in earlier checkpoints, piece by piece, so that memory does not grow with the tensor.
 
 Pieces are small enough to stay in a processor's cache while they are read, decoded, subtracted and summed. Sums of
-squares go row by row, in rows short enough that no BLAS spreads them over threads, in float32 within a row and in
-float64 beyond it. A piece whose sum is not finite, or too large or small for float32, is computed again in float64.
+squares go row by row, in rows so short that BLAS uses one thread, in float32 within a row and in float64 across rows. A piece
+whose sum is not finite, or too large or small for float32, is computed again in float64.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, nan, sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -24,7 +24,7 @@ _SAFE = (1e-30, 1e30)
 
 @dataclass(slots=True)
 class Beside:
-    """A tensor beside an earlier one: the norm of the difference, the norm it had, the share of numbers that changed.
+    """A tensor compared with an earlier one: the norm of the difference, the earlier norm, and the share of numbers that changed.
 
     Norms are over the places where both are finite.
     """
@@ -33,15 +33,10 @@ class Beside:
     norm: float
     changed: float
 
-    @property
-    def ratio(self) -> float:
-        """The distance in units of the norm before; NaN where there was nothing but zeros."""
-        return self.distance / self.norm if self.norm > 0 else nan
-
 
 @dataclass(slots=True)
 class TensorMeasure:
-    """What one tensor holds. `norm` and `largest` are over its finite numbers, `beside` has one for each earlier one."""
+    """The measures of one tensor. `norm` and `largest` are over its finite numbers; `beside` has one for each earlier one."""
 
     count: int
     norm: float
@@ -51,7 +46,7 @@ class TensorMeasure:
 
 
 class _Sums:
-    """The sums of one tensor: of squares here, there, and of the difference; and the numbers that changed."""
+    """The sums of one tensor: of the squares now, before, and of the difference, and the count of changed numbers."""
 
     __slots__ = ("changed", "high", "low", "nonfinite", "own", "their", "way")
 
@@ -63,7 +58,7 @@ class _Sums:
 
 
 class Meter:
-    """Measures tensors; keeps its buffers from one to the next. With a `stride` of n, one piece of n is looked at."""
+    """Measures tensors; keeps its buffers from one to the next. With a `stride` of n, it reads every n-th piece."""
 
     def __init__(self, stride: int = 1) -> None:
         self.stride = stride
@@ -82,7 +77,7 @@ class Meter:
         for first in range(0, count, PIECE * self.stride):
             here = min(PIECE, count - first)
             seen += here
-            whole = -(-here // ROW) * ROW  # filled up with zeros, which change no sum
+            whole = -(-here // ROW) * ROW  # padded with zeros, which do not change the sums
             raw = [self._raw[slot][: whole * BITS[dtype] // 8] for slot, dtype in enumerate(types)]
             for part, source, dtype in zip(raw, sources, types, strict=True):
                 end = here * BITS[dtype] // 8

@@ -1,25 +1,32 @@
-"""One safetensors file, read in pieces as they are needed.
+"""Reads a safetensors file in pieces, as they are needed, and writes one.
 
-Pieces are read into a buffer of the caller's and not through a memory map: a file that is cut off under a map ends the
-process with SIGBUS, and this one may be the training. An open file stays readable when its folder is deleted, which is
+Pieces are read into a buffer of the caller, not through a memory map: if a mapped file is cut off, SIGBUS ends the process, which
+may be the training. An open file stays readable when its folder is deleted, which is
 what trainers do with old checkpoints.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from io import SEEK_END, FileIO
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from rldk.checkpoints.dtypes import BITS, Array
 from rldk.core.errors import ReadError
 from rldk.core.jsonio import loads
 
-__all__ = ["Entry", "SafetensorsFile"]
+__all__ = ["Entry", "SafetensorsFile", "Weights", "write_safetensors"]
 
+Weights = Mapping[str, Array]
+
+_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
 _MAX_HEADER = 100_000_000  # what the format itself allows
-_WHAT_TO_DO = "Save it again, or leave it out"
+_WHAT_TO_DO = "Save it again or leave it out"
 
 
 class Entry(NamedTuple):
@@ -35,7 +42,7 @@ class Entry(NamedTuple):
 
 
 class SafetensorsFile:
-    """Names, types and shapes of the tensors in a file; their values by `read`."""
+    """Names, types and shapes of the tensors in a file; `read` reads their values."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,7 +69,7 @@ class SafetensorsFile:
             header = loads(self._file.read(length))
             entries = {name: self._entry(value, 8 + length) for name, value in header.items() if name != "__metadata__"}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ReadError(f"{self.path} has a header that is not one of safetensors ({error}). {_WHAT_TO_DO}.") from error
+            raise ReadError(f"{self.path} has no valid safetensors header ({error}). {_WHAT_TO_DO}.") from error
         end = max((entry.begin + size_of(entry) for entry in entries.values()), default=0)
         if end > whole:
             raise ReadError(f"{self.path} is cut off: {whole} of {end} bytes. {_WHAT_TO_DO}.")
@@ -98,6 +105,23 @@ class SafetensorsFile:
         self._file.close()
 
 
+def write_safetensors(path: str | Path, weights: Weights, *, bfloat16: bool = False) -> Path:
+    """Write a file in the safetensors format, with `bfloat16` float32 cut to BF16. The folder is created."""
+    header, parts, offset = {}, [], 0
+    for name, values in weights.items():
+        short = bfloat16 and values.dtype == np.float32
+        parts.append((values.view(np.uint32) >> 16).astype(np.uint16).tobytes() if short else values.tobytes())
+        place = [offset, offset + len(parts[-1])]
+        header[name] = {"dtype": "BF16" if short else _NAMES[str(values.dtype)], "shape": values.shape, "data_offsets": place}
+        offset = place[1]
+    text = json.dumps(header).encode()
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as file:
+        file.writelines((len(text).to_bytes(8, "little"), text, *parts))
+    return target
+
+
 def size_of(entry: Entry) -> int:
-    """Bytes of a tensor; 0 for a type of which nothing is known."""
+    """Bytes of a tensor; 0 for an unknown type."""
     return (entry.elements * BITS.get(entry.dtype, 0) + 7) // 8

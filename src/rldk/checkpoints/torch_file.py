@@ -1,4 +1,4 @@
-"""One file that `torch.save` wrote, of which nothing but tensors is taken: no code in it is run."""
+"""Reads a file that `torch.save` wrote: only its tensors, without running any code in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = {
 
 
 class TorchFile:
-    """As `SafetensorsFile`, for a `.bin` or `.pt`; it is loaded whole, and not mapped: see there for why."""
+    """Like `SafetensorsFile`, for a `.bin` or `.pt` file. It is loaded completely, and not mapped for the same reason."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -32,11 +32,11 @@ class TorchFile:
             self._tensors = dict(_tensors(_load(torch, path), torch))
         except pickle.UnpicklingError as error:
             raise ReadError(
-                f"{path} holds more than tensors, and to load it could run code: it is not read. Save it as safetensors."
+                f"{path} holds more than tensors, so that loading it could run code. It is not read; save it as safetensors."
             ) from error
         except Exception as error:  # a damaged pickle may raise anything
             said = next(iter(str(error).splitlines()), "") or type(error).__name__
-            raise ReadError(f"{path} cannot be read as a file of torch: {said}.") from error
+            raise ReadError(f"{path} cannot be read as a torch file: {said}.") from error
         self.entries = {
             name: Entry(_NAMES.get(str(tensor.dtype).removeprefix("torch."), str(tensor.dtype)), tuple(tensor.shape), 0)
             for name, tensor in self._tensors.items()

@@ -190,12 +190,12 @@ def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str], on_result:
         if progress is None:
             return judge_many(found, reading, jobs=args.jobs, engine=chosen_engine(args), on_result=on_result)
 
-        def told(result: Result) -> None:
+        def count(result: Result) -> None:
             progress.judged(result)
             if on_result is not None:
                 on_result(result)
 
-        return judge_many(found, reading, jobs=args.jobs, engine=chosen_engine(args), on_file=progress.read, on_result=told)
+        return judge_many(found, reading, jobs=args.jobs, engine=chosen_engine(args), on_file=progress.read, on_result=count)
 
 
 def chosen_engine(args: argparse.Namespace) -> Engine | None:

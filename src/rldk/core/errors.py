@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import ModuleType
 
 __all__ = [
     "LogLockedError", "LogWriteError", "MissingDependencyError", "RLDKError", "ReadError", "UnknownRunError", "UsageError",
-    "require",
+    "is_installed", "need", "require",
 ]  # fmt: skip
 
 
@@ -50,3 +51,18 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         if error.name is not None and error.name.split(".")[0] != package:
             raise  # the package is there, and something inside it is broken: its own message says more
         raise MissingDependencyError(f"{purpose} needs {package}: pip install 'rldk[{extra}]'") from error
+
+
+def need(package: str, pip: str, purpose: str) -> None:
+    """Raise with the command to run if a package (of `a|b`, both) is not installed; nothing is imported."""
+    names = package.split("|")
+    if not any(map(is_installed, names)):
+        raise MissingDependencyError(f"{purpose} needs {' or '.join(names)}: pip install {pip}")
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False

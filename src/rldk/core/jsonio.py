@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["MAX_STEP", "dumps", "loads", "to_number", "to_step"]
+__all__ = ["MAX_STEP", "dumps", "loads", "plain", "to_number", "to_step"]
 
 MAX_STEP = 2**63 - 1
 
@@ -62,6 +62,14 @@ def _with_text_keys(value: Any) -> Any:
     if isinstance(value, dict):
         return {key if isinstance(key, str) else str(key): _with_text_keys(inner) for key, inner in value.items()}
     return [_with_text_keys(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def plain(value: Any) -> Any:
+    """A tensor or a numpy array of one element as its number; anything else as it is."""
+    if not hasattr(value, "item"):
+        return value
+    count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 1)
+    return value.item() if count == 1 else value
 
 
 def to_number(value: Any) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import importlib.util
 import logging
 import os
 import socket
@@ -17,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, ClassVar
 
-from rldk.core.errors import MissingDependencyError, RLDKError, UsageError
+from rldk.core.errors import RLDKError, UsageError, need
 from rldk.dashboard.notify_options import VARIABLE, packed_options
 
 __all__ = ["Dashboard", "shown_host"]
@@ -102,8 +101,7 @@ class Dashboard:
         if self.is_running:
             return self.url
         for package in ("streamlit", "plotly"):
-            if importlib.util.find_spec(package) is None:
-                raise MissingDependencyError(f"The dashboard needs {package}: pip install 'rldk[dashboard]'")
+            need(package, "'rldk[dashboard]'", "The dashboard")
         asked = self.port
         for attempt in range(_ATTEMPTS):
             if self.port == 0 or not _is_free(self.host, self.port):

@@ -64,7 +64,7 @@ class FixedKL:
 
     coef: float
 
-    def update(self, kl: float, n: int) -> float:
+    def update(self, kl: float, n: float) -> float:
         """Take the KL of `n` responses; the coefficient for the next ones."""
         return self.coef
 
@@ -90,7 +90,7 @@ class AdaptiveKL(FixedKL):
         if not self.target > 0.0 or not self.horizon > 0.0:
             raise ValueError(f"Expected `target` and `horizon` above 0, got {self.target} and {self.horizon}.")
 
-    def update(self, kl: float, n: int) -> float:
+    def update(self, kl: float, n: float) -> float:
         error = min(max(kl / self.target - 1.0, -0.2), 0.2)
         if error == error:
             self.coef *= max(1.0 + error * n / self.horizon, 0.0)

@@ -1,1 +1,1 @@
-"""Shells over the monitor, one per framework. Nothing is imported before it is asked for."""
+"""Connects frameworks and trackers to the monitor, one module each; each is imported only when it is used."""

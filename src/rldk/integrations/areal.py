@@ -20,7 +20,7 @@ def hooks() -> list[Hook]:
 
 
 def _rows(call: Mapping[str, Any]) -> Iterator[Row]:
-    """Rows count up to the step that was committed last, as AReaL counts them."""
+    """AReaL counts the rows up to the step that was committed last."""
     data = [call["data"]] if isinstance(call["data"], Mapping) else list(call["data"])
     last = getattr(call["self"], "_last_commit_step", call["global_step"] + len(data) - 1)
     for number, row in enumerate(data):

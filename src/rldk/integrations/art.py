@@ -1,4 +1,4 @@
-"""ART: `rldk.attach("art")`, for all that `Model.log` writes to its history."""
+"""ART: `rldk.attach("art")`, for everything that `Model.log` writes to its history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def hooks() -> list[Hook]:
 
 
 def _rows(call: Mapping[str, Any]) -> Iterator[Row]:
-    """Keys as ART writes them: the split goes before those that name neither a section nor a split."""
+    """Keys as ART writes them: those that name neither a section nor a split get the split as a prefix."""
     model = import_module("art.model")
     named = {*model.METRIC_SECTIONS, *model.METRIC_SPLITS}
     own = f"{call['split']}/"

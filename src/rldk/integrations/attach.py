@@ -1,4 +1,4 @@
-"""`rldk.attach("wandb")`: one table of what rldk can attach to by name."""
+"""`rldk.attach("wandb")`, and the table of what rldk can attach to."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import logging
 from importlib import import_module
 from typing import Any
 
-from rldk.core.errors import UsageError
+from rldk.core.errors import UsageError, need
 from rldk.core.text import did_you_mean
-from rldk.integrations.hooks import Attachment, need
+from rldk.integrations.hooks import Attachment
 
 __all__ = ["TARGETS", "attach"]
 

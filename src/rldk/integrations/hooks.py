@@ -1,10 +1,9 @@
-"""Attaching to the method by which a framework logs: it is called as before, and what it was given is passed on."""
+"""Attaches to the method through which a framework logs: it is called as before, and its arguments are passed on."""
 
 from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
 import logging
 import threading
@@ -13,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rldk.core.errors import MissingDependencyError
 from rldk.integrations.rows import RowLog, run_name
 from rldk.monitor import TrainingStopped
 
-__all__ = ["Attachment", "Hook", "Row", "need"]
+__all__ = ["Attachment", "Hook", "Row"]
 
 _log = logging.getLogger("rldk")
 
@@ -118,7 +116,7 @@ class Attachment:
                     result = original(*args, **kwargs)
                 finally:
                     self._depth.value -= 1
-                if not self._depth.value:  # a method that calls another one of ours has logged through that
+                if not self._depth.value:  # a call inside another attached method belongs to the outer one
                     self._passed(hook, signature, args, kwargs)
                 return result
 
@@ -128,7 +126,7 @@ class Attachment:
     def _passed(self, hook: Hook, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Pass on what a call has logged. Only `TrainingStopped` gets out, and only if a stop was asked for."""
         if not self._undo:
-            return  # detached, while somebody else holds our wrapper
+            return  # detached, but somebody still holds our wrapper
         try:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
@@ -168,20 +166,6 @@ class Attachment:
 
 
 def _restore(owner: Any, method: str, wrapper: Any, original: Any) -> None:
-    """Put a method back, unless somebody has put another one over ours, which then only passes calls on."""
+    """Restore a method. If somebody has wrapped ours since, it stays and only passes calls on."""
     if inspect.getattr_static(owner, method, None) is wrapper:
         setattr(owner, method, original)
-
-
-def need(package: str, pip: str, purpose: str) -> None:
-    """Raise with the command to run if a package (of `a|b`, both) is not installed; nothing is imported."""
-    names = package.split("|")
-    if not any(map(_is_installed, names)):
-        raise MissingDependencyError(f"{purpose} needs {' or '.join(names)}: pip install {pip}")
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return importlib.util.find_spec(package) is not None
-    except (ImportError, ValueError):
-        return False

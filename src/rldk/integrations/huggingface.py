@@ -1,4 +1,4 @@
-"""`report_to="rldk"` for every trainer of Hugging Face (TRL, ms-swift, LLaMA-Factory, Unsloth), by one import:
+"""`report_to="rldk"` for every trainer of Hugging Face (TRL, ms-swift, LLaMA-Factory, Unsloth), after one import:
 
     import rldk.integrations.huggingface
     GRPOConfig(..., report_to="rldk")
@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rldk.integrations.hooks import need
+from rldk.core.errors import need
 from rldk.integrations.when_imported import options_from_environment
 
 need("transformers", "transformers", "rldk.integrations.huggingface")
@@ -27,14 +27,14 @@ _options: dict[str, Any] = {}
 
 
 def configure(**options: Any) -> None:
-    """Set the options of trainers that are made from now on; wrong ones are refused here."""
+    """Set the options of trainers that are created from now on; raises an error for invalid ones."""
     RLDKCallback(**options)
     _options.clear()
     _options.update(options)
 
 
 class RLDKReporter(RLDKCallback):
-    """What `report_to="rldk"` makes: `RLDKCallback` with the options of `configure` and of the environment."""
+    """The callback of `report_to="rldk"`: `RLDKCallback` with the options of `configure` and of the environment."""
 
     def __init__(self) -> None:
         given = {**options_from_environment(), **_options}

@@ -14,7 +14,7 @@ WHOLE_ROWS = False
 
 
 def hooks() -> list[Hook]:
-    """The client's methods, by which the functions of `mlflow` log too, each time with another client."""
+    """The client's methods. The functions of `mlflow` use them too, each time with another client."""
     place = "mlflow.tracking.client"
     return [
         Hook(place, "MlflowClient.log_metric", _metric, run=lambda call: str(call["run_id"])),

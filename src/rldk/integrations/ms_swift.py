@@ -2,7 +2,7 @@
 
     swift rlhf … --external_plugins "$(python -m rldk.integrations.ms_swift)" --callbacks rldk
 
-`report_to="rldk"` (`rldk.integrations.huggingface`) is equivalent where Python code is at hand.
+`report_to="rldk"` (`rldk.integrations.huggingface`) is equivalent if you start the training from Python.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from rldk.integrations.hooks import need
+from rldk.core.errors import need
 
 __all__ = ["register"]
 
@@ -22,7 +22,7 @@ def register() -> None:
     from rldk.integrations.huggingface import NAME, RLDKReporter
 
     class SwiftReporter(RLDKReporter):
-        """Made by ms-swift with its arguments and its trainer, of which nothing is needed here."""
+        """ms-swift passes its arguments and its trainer, which are not needed here."""
 
         def __init__(self, args: Any, trainer: Any) -> None:
             super().__init__()

@@ -1,6 +1,6 @@
-"""NeMo-RL: `rldk.attach("nemo_rl")` in the driver, for all that its `Logger` gets.
+"""NeMo-RL: `rldk.attach("nemo_rl")` in the driver, for everything that its `Logger` receives.
 
-It is not in the package registry: this is tested against the documented interface (0.6), not against the package.
+NeMo-RL is not on PyPI: this is tested against the documented interface (0.6), not against the package.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _PLACE = "openrlhf.utils.logging_utils"
 
 
 def hooks() -> list[Hook]:
-    """What is trained and what is evaluated, by both loggers. With both enabled, each is a run of its own."""
+    """Training and evaluation rows of both loggers. If both are enabled, each is a run of its own."""
     return [hook for logger in ("WandbLogger", "TensorboardLogger") for hook in _of(logger)]
 
 

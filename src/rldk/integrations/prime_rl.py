@@ -1,7 +1,7 @@
-"""prime-rl: `rldk.attach("prime_rl")` in the trainer or the orchestrator, for all that its monitors get.
+"""prime-rl: `rldk.attach("prime_rl")` in the trainer or the orchestrator, for everything that its monitors receive.
 
-It is not in the package registry: this is tested against the documented interface (0.8), not against the package. Its file
-monitor drops values that are not finite; here they are seen.
+prime-rl is not on PyPI: this is tested against the documented interface (0.8), not against the package. Its file monitor drops
+values that are not finite; rldk sees them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WHOLE_ROWS = False
 
 
 def hooks() -> list[Hook]:
-    """`Monitor.log` of every monitor: metrics are seen, episodes are not."""
+    """`Monitor.log` of every monitor, for metrics but not for episodes."""
     return [Hook("prime_rl.monitors.base", "Monitor.log", _rows), Hook("prime_rl.monitors.base", "Monitor.finalize", ends=True)]
 
 

@@ -1,4 +1,4 @@
-"""The rows that a framework logs become events of a monitor: one event per step, and no error reaches the training."""
+"""Turns the rows that a framework logs into events for a monitor: one event per step. No error reaches the training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from rldk.core.catalog import identify
 from rldk.core.catalog.axes import STEP_KEYS
 from rldk.core.event import Event
-from rldk.core.jsonio import to_number, to_step
+from rldk.core.jsonio import plain, to_number, to_step
 from rldk.monitor import Monitor, TrainingStopped
 from rldk.monitor.outputs import Output, Terminal
 from rldk.monitor.run_id import new_run_id
@@ -34,10 +34,10 @@ class RowLog:
     another step arrives, or at the end. With `whole_rows` each row is one step, and is judged at once.
 
     Args:
-        framework: whose keys the rows have; `None` finds out by the keys.
+        framework: the framework whose keys the rows have; `None`: recognised by the keys.
         output_dir: where the files of the run go.
-        run_id: the name of the run; by default made of the framework's name and the time.
-        stop_on: `critical` or `warning`: `log` then raises `TrainingStopped` after such an anomaly, when all is written.
+        run_id: the name of the run; default: the framework's name and the time.
+        stop_on: `critical` or `warning`: after such an anomaly `log` raises `TrainingStopped`, once everything is written.
         terminal: print alerts to stderr as they are raised.
         options: further options of `rldk.monitor.Monitor` (`limits`, `config`, `confirm`, `dry_run`, `run_config` …).
     """
@@ -70,10 +70,10 @@ class RowLog:
         _open.add(self)
 
     def log(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        """Take a row. Without a step, its own keys are searched for one, and else it belongs to the step before it.
+        """Take a row. Without `step`, its keys are searched for a step; if there is none, the row belongs to the previous step.
 
         Raises:
-            TrainingStopped: only if `stop_on` was given, and the decision has been taken.
+            TrainingStopped: only if `stop_on` was given and the monitor has decided to stop.
         """
         with self._lock:
             self._guard.attempt("a row", self._take, metrics, step)
@@ -110,7 +110,7 @@ class RowLog:
             self._observe()
 
     def _next_step(self, row: Mapping[str, float]) -> int:
-        """The step of a row that names none: the one before it; where no row has named one, another when a key comes again."""
+        """The step of a row without one: the previous step. If no row has named a step, a repeated key begins the next one."""
         now = max(self._last, 0) if self._step is None else self._step
         return now + 1 if self._counts and (self._step is None or not row.keys().isdisjoint(self._row)) else now
 
@@ -126,7 +126,7 @@ class RowLog:
             self.monitor.observe(_with_notes(event, notes), canonical=True)
 
     def _know(self, row: Mapping[str, Any]) -> None:
-        """New keys may tell which framework it is, if nobody has said so."""
+        """Recognise the framework by new keys, if it was not given."""
         new = [key for key in row if key not in self._keys]
         if new and self._framework is None and len(self._keys) < _MAX_KEYS:
             self._keys.update(dict.fromkeys(new))
@@ -144,7 +144,7 @@ def is_main_process() -> bool:
 
 
 def run_name(*parts: object) -> str:
-    """A run id of these parts, without what a file name may not have."""
+    """A run id of these parts, without characters that are not allowed in file names."""
     name = _BAD.sub("_", "_".join(str(part) for part in parts if part))
     return (name.strip(" .-+=@") or "run")[:100]
 
@@ -163,14 +163,11 @@ def _step_of(row: Mapping[str, Any], step: Any) -> int | None:
 
 def _number(value: Any) -> float | None:
     """A number, a numpy scalar or a tensor of one element as a number; `None` for everything else."""
-    if hasattr(value, "item"):
-        count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 1)
-        value = value.item() if count == 1 else None
-    return None if value is None or isinstance(value, str) else to_number(value)
+    return None if isinstance(value, str) else to_number(plain(value))
 
 
 @atexit.register
 def _close_all() -> None:
-    """The last step of a program that ends without closing is judged too."""
+    """Judge the last step of a program that ends without closing."""
     for log in list(_open):
         log.close()

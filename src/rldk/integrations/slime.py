@@ -2,9 +2,9 @@
 
     --custom-rollout-log-function-path rldk.integrations.slime.log_rollout
 
-The rollouts are seen: rewards, lengths, truncation, and slime's extra metrics. Losses, KL and gradients are logged by the trainer
-process, through W&B or TensorBoard: `rldk.integrations.ray_worker` with `RLDK_ATTACH=wandb` sees those. slime is not in the
-package registry: this is tested against the documented interface (0.3), not against the package.
+It sees the rollouts: rewards, lengths, truncation, and slime's extra metrics. Losses, KL and gradients are logged by the trainer
+process, through W&B or TensorBoard: `rldk.integrations.ray_worker` with `RLDK_ATTACH=wandb` sees those. slime is not on PyPI:
+this is tested against the documented interface (0.3), not against the package.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _logs: list[RowLog] = []
 def log_rollout(
     rollout_id: int, args: Any, samples: Iterable[Any], rollout_extra_metrics: Mapping[str, Any] | None, rollout_time: float
 ) -> bool:
-    """Take a rollout. Returns false, by which slime logs it itself too."""
+    """Take a rollout. Returns false, so that slime logs it as well."""
     if not _logs:
         _logs.append(RowLog("slime", whole_rows=True, **options_from_environment()))
     log = _logs[0]
@@ -36,7 +36,7 @@ def log_rollout(
 
 
 def _flat(samples: Iterable[Any]) -> Iterable[Any]:
-    """Samples, also where they come in groups."""
+    """The samples, without their groups."""
     for one in samples:
         if isinstance(one, (list, tuple)):
             yield from _flat(one)
@@ -45,7 +45,7 @@ def _flat(samples: Iterable[Any]) -> Iterable[Any]:
 
 
 def _row(samples: list[Any], reward_key: str | None) -> dict[str, float]:
-    """What slime itself computes of a rollout, under its keys."""
+    """The statistics that slime computes of a rollout, under slime's keys."""
     rewards = [reward for sample in samples if (reward := to_number(_reward(sample, reward_key))) is not None]
     lengths = [float(sample.response_length) for sample in samples if getattr(sample, "response_length", None) is not None]
     cut = [str(getattr(sample.status, "value", sample.status)) == "truncated" for sample in samples if hasattr(sample, "status")]

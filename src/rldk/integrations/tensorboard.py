@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rldk.core.errors import MissingDependencyError
+from rldk.core.errors import MissingDependencyError, is_installed
 from rldk.integrations.hooks import Hook, Row
 
 __all__ = ["FRAMEWORK", "WHOLE_ROWS", "hooks"]
@@ -19,9 +18,9 @@ WHOLE_ROWS = False
 def hooks() -> list[Hook]:
     """`SummaryWriter.add_scalar` and `add_scalars` of the packages that are installed."""
     found = []
-    if find_spec("torch") is not None and find_spec("tensorboard") is not None:
+    if is_installed("torch") and is_installed("tensorboard"):
         found += _of("torch.utils.tensorboard.writer")
-    if find_spec("tensorboardX") is not None:
+    if is_installed("tensorboardX"):
         found += _of("tensorboardX.writer")
     if not found:
         needed = "torch with tensorboard, or tensorboardX"

@@ -1,4 +1,4 @@
-"""Tinker cookbook: `rldk.attach("tinker")` before training, for all that its loggers get; or its logger object.
+"""Tinker cookbook: `rldk.attach("tinker")` before training, for everything that its loggers receive.
 
     ml_logger = ml_log.setup_logging(log_dir)
     rldk.attach("tinker")

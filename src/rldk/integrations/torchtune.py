@@ -1,4 +1,4 @@
-"""torchtune: a metric logger to name in a configuration. It needs nothing of torchtune.
+"""torchtune: a metric logger for its configuration. It does not import torchtune.
 
     tune run … metric_logger._component_=rldk.integrations.torchtune.RLDKLogger metric_logger.output_dir=rldk_logs
 """
@@ -28,15 +28,15 @@ class RLDKLogger:
         self.rows = RowLog("torchtune", output_dir=output_dir or log_dir or "./rldk_logs", **options)
 
     def log(self, name: str, data: Any, step: int) -> None:
-        """Take one number."""
+        """Log one metric."""
         self.rows.log({name: data}, step)
 
     def log_dict(self, payload: Mapping[str, Any], step: int) -> None:
-        """Take several numbers of a step."""
+        """Log several metrics of a step."""
         self.rows.log(payload, step)
 
     def log_config(self, config: Any) -> None:
-        """Nothing: torchtune saves its configuration itself."""
+        """Does nothing: torchtune saves its configuration itself."""
 
     def close(self) -> None:
         """Judge what is waiting, and complete the files."""

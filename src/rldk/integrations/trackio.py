@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rldk.core.catalog.axes import STEP_KEYS
 from rldk.integrations.hooks import Hook, Row
+from rldk.integrations.step_count import StepCount
 
 __all__ = ["FRAMEWORK", "WHOLE_ROWS", "hooks"]
 
 FRAMEWORK = None
 WHOLE_ROWS = False
 
-_counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_count = StepCount()
 
 
 def hooks() -> list[Hook]:
@@ -23,9 +22,5 @@ def hooks() -> list[Hook]:
 
 
 def _rows(call: Mapping[str, Any]) -> Iterator[Row]:
-    """A row with the step that it was given or names; otherwise with trackio's own count of calls."""
-    data, step, run = call["metrics"], call["step"], call["self"]
-    if step is None and not any(key in data for key in STEP_KEYS):
-        step = _counts.get(run, 0)
-        _counts[run] = step + 1
-    yield data, step
+    """A row with its step: given, among its keys, or trackio's count of calls."""
+    yield call["metrics"], _count.step(call["self"], call["metrics"], call["step"])

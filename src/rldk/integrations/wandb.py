@@ -1,24 +1,23 @@
 """Anything that logs to Weights & Biases: `rldk.attach("wandb")`, before or after `wandb.init`.
 
-A run with `mode="disabled"` logs nothing that could be seen; use `mode="offline"` instead.
+A run with `mode="disabled"` logs nothing that rldk could see; use `mode="offline"` instead.
 """
 
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rldk.core.catalog.axes import STEP_KEYS
 from rldk.integrations.hooks import Hook, Row
+from rldk.integrations.step_count import StepCount
 
 __all__ = ["FRAMEWORK", "WHOLE_ROWS", "hooks", "refresh"]
 
 FRAMEWORK = None
 WHOLE_ROWS = False
 
-_counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+_count = StepCount()
 
 
 def hooks() -> list[Hook]:
@@ -35,9 +34,5 @@ def refresh() -> None:
 
 
 def _rows(call: Mapping[str, Any]) -> Iterator[Row]:
-    """A row with the step that it was given or names; otherwise with W&B's own count of calls."""
-    data, step, run = call["data"], call["step"], call["self"]
-    if step is None and not any(key in data for key in STEP_KEYS):
-        step = _counts.get(run, getattr(run, "starting_step", 0))
-        _counts[run] = step + (call["commit"] is not False)
-    yield data, step
+    """A row with its step: given, among its keys, or W&B's count of calls."""
+    yield call["data"], _count.step(call["self"], call["data"], call["step"], call["commit"] is not False)

@@ -1,4 +1,4 @@
-"""Attaching to what has not been imported yet: the hooks are set at the end of the import, and nothing is imported for them."""
+"""Attaches to modules that are not imported yet: the hooks are set at the end of the import."""
 
 from __future__ import annotations
 
@@ -7,52 +7,47 @@ import importlib.machinery
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from rldk.core.errors import UsageError
+from rldk.core.errors import MissingDependencyError, UsageError
 from rldk.integrations.attach import TARGETS, attach
 
 __all__ = ["attach_when_imported", "options_from_environment"]
 
 _log = logging.getLogger("rldk")
 _OPTIONS = {"RLDK_OUTPUT_DIR": "output_dir", "RLDK_RUN_ID": "run_id", "RLDK_STOP_ON": "stop_on"}
-_LOGGERS = {
-    "wandb": "wandb.sdk.wandb_run", "mlflow": "mlflow.tracking.client",
-    "tensorboard": "torch.utils.tensorboard.writer tensorboardX.writer", "trackio": "trackio.run", "verl": "verl.utils.tracking",
-    "skyrl": "skyrl.train.utils.tracking", "openrlhf": "openrlhf.utils.logging_utils", "areal": "areal.utils.stats_logger",
-    "tinker": "tinker_cookbook.utils.ml_log", "art": "art.model", "nemo_rl": "nemo_rl.utils.logger",
-    "prime_rl": "prime_rl.monitors.base",
-}  # fmt: skip
-"""The module after whose import the hooks can be set, or several of which one is enough."""
 
 
 def options_from_environment() -> dict[str, Any]:
-    """Options of an attachment, where only the environment reaches the process that logs."""
+    """Options from the environment, for processes that can be configured in no other way."""
     return {option: value for name, option in _OPTIONS.items() if (value := os.environ.get(name))}
 
 
-def attach_when_imported(name: str, **options: Any) -> None:
-    """Attach now if the logger is imported, otherwise as soon as it is; where it never is, nothing happens."""
+def attach_when_imported(name: str) -> None:
+    """Attach now if the logger is imported, otherwise as soon as it is; if it never is, nothing happens."""
     if name not in TARGETS:
         raise UsageError(f"Expected one of {sorted(TARGETS)}, got {name!r}.")
-    given = {**options_from_environment(), **options}
-    modules = _LOGGERS[name].split()
+    try:
+        modules = {hook.module for hook in import_module(f"rldk.integrations.{name}").hooks()}
+    except MissingDependencyError:
+        return
     if any(map(_is_imported, modules)):
-        _attach(name, given)
+        _attach(name)
     else:
-        sys.meta_path.insert(0, _AfterImport(modules, lambda: _attach(name, given)))
+        sys.meta_path.insert(0, _AfterImport(modules, lambda: _attach(name)))
 
 
 def _is_imported(module: str) -> bool:
     return module in sys.modules and not getattr(getattr(sys.modules[module], "__spec__", None), "_initializing", False)
 
 
-def _attach(name: str, options: dict[str, Any]) -> None:
+def _attach(name: str) -> None:
     try:
-        attach(name, **options)
+        attach(name, **options_from_environment())
     except Exception as error:  # noqa: BLE001  in the middle of somebody's import: nothing of ours may break it
         _log.warning("rldk could not attach to %s; training continues: %s", name, error, exc_info=error)
 
@@ -60,7 +55,7 @@ def _attach(name: str, options: dict[str, Any]) -> None:
 class _AfterImport(importlib.abc.MetaPathFinder):
     """Finds the first of some modules that is imported as usual, and calls back when it has been executed."""
 
-    def __init__(self, modules: Sequence[str], call: Callable[[], None]) -> None:
+    def __init__(self, modules: Set[str], call: Callable[[], None]) -> None:
         self._modules, self._call, self._searching = modules, call, False
 
     def find_spec(

@@ -1,4 +1,4 @@
-"""A training loop of one's own, watched: `rldk.start` gives a live run, and `log` takes what each step has measured."""
+"""Watches your own training loop: `rldk.start` returns a live run, and `log` takes the metrics of each step."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rldk.core.errors import UsageError
+from rldk.core.jsonio import plain
 from rldk.judge.result import Result
 from rldk.monitor.monitor import Monitor
 from rldk.monitor.stopping import Stop
@@ -16,7 +17,7 @@ __all__ = ["LiveRun"]
 class LiveRun:
     """A run that is being trained. It is closed by `close`, at the end of a `with` block, or when the program ends.
 
-    `monitor` is what does the work, for everything that is not here.
+    `monitor` does the work; use it for everything that has no method here.
     """
 
     def __init__(self, monitor: Monitor) -> None:
@@ -27,7 +28,7 @@ class LiveRun:
         return self.monitor.run_id
 
     def log(self, step: int, metrics: Mapping[str, Any] | None = None, /, **more: Any) -> Stop | None:
-        """Log and judge one step: `run.log(step, kl=0.02, reward=0.7)`, or a mapping for keys that are no Python names.
+        """Log and judge one step: `run.log(step, kl=0.02, reward=0.7)`, or a mapping for keys that are not Python names.
 
         Names may be canonical or short (`kl`, `reward`, `entropy`), and unknown ones are kept. Values may be numbers, numpy
         scalars or tensors of one element. Nothing that goes wrong here reaches the training: a value that is not a number is
@@ -40,7 +41,7 @@ class LiveRun:
     def _log(self, step: int, given: dict[str, Any]) -> None:
         if not given:
             raise UsageError(f"Expected metrics for step {step}, as in run.log(step, kl=0.02, reward=0.7), got none.")
-        self.monitor.observe({**{name: _number(value) for name, value in given.items()}, "step": _number(step)})
+        self.monitor.observe({**{name: plain(value) for name, value in given.items()}, "step": plain(step)})
 
     @property
     def stop(self) -> Stop | None:
@@ -74,11 +75,3 @@ class LiveRun:
     def __repr__(self) -> str:
         result = self.result()
         return f"<LiveRun {self.run_id}: {result.verdict}, {result.reason}>"
-
-
-def _number(value: Any) -> Any:
-    """A tensor or a numpy array of one element as a number; anything else as it is."""
-    if not hasattr(value, "item"):
-        return value
-    count = value.numel() if hasattr(value, "numel") else getattr(value, "size", 1)
-    return value.item() if count == 1 else value

@@ -1,4 +1,4 @@
-"""The files of a run in its folder: what writes them, and what becomes of those of an earlier run of the same id.
+"""The files of a run in its folder: what writes them, and where those of an earlier run with the same id are moved.
 
 The earlier ones are kept under a numbered id, so that no file mixes two runs.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from rldk.core.files import RUN_FILES
@@ -17,19 +18,24 @@ from rldk.monitor.run_id import file_of
 __all__ = ["set_aside", "writers_of"]
 
 _log = logging.getLogger("rldk")
+WRITTEN = ("metrics", "alerts", "final_report")
 _ENDINGS = re.compile("|".join((r"events\.jsonl", *RUN_FILES)))
 
 
-def writers_of(folder: str | os.PathLike[str] | None, run_id: str) -> list[Output]:
-    """The outputs that write the files of a run besides its event log; none without a folder."""
+def writers_of(
+    folder: str | os.PathLike[str] | None, run_id: str, files: Container[str] = WRITTEN, columns: Sequence[str] = ()
+) -> list[Output]:
+    """The outputs that write these files of a run besides its event log; none without a folder."""
     if folder is None:
         return []
-    return [
-        MetricsCsv(file_of(folder, run_id, "metrics.csv")),
-        Alerts(file_of(folder, run_id, "alerts.json")),
-        FinalReport(file_of(folder, run_id, "final_report.json")),
-        ConfigFile(file_of(folder, run_id, "config.json")),
-    ]
+    writers: dict[str, list[Output]] = {
+        "metrics": [MetricsCsv(file_of(folder, run_id, "metrics.csv"), columns)],
+        "alerts": [Alerts(file_of(folder, run_id, "alerts.json"))],
+        "final_report": [
+            FinalReport(file_of(folder, run_id, "final_report.json")), ConfigFile(file_of(folder, run_id, "config.json")),
+        ],
+    }  # fmt: skip
+    return [writer for name, own in writers.items() if name in files for writer in own]
 
 
 def set_aside(folder: str | os.PathLike[str], run_id: str) -> str | None:

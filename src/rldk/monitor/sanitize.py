@@ -90,7 +90,7 @@ class Sanitizer:
         metrics: dict[str, float] = {}
         handed: Any = given.metrics
         if not isinstance(handed, Mapping):
-            found["(metrics)"] = f"The metrics are {_shown(handed)}, and not a mapping: they are left out."
+            found["(metrics)"] = f"The metrics are {_shown(handed)}, not a mapping: they are left out."
             handed = {}
         nulls = [name for name in _sequence(given.nulls) if isinstance(name, str)]
         for key, value in handed.items():
@@ -145,7 +145,7 @@ def _is_metric(key: Any) -> bool:
 
 
 def _not_a_number(name: Any, value: Any) -> str:
-    return f"The metric {clean(name, 80)} is {_shown(value)}, and not a number: it is left out."
+    return f"The metric {clean(name, 80)} is {_shown(value)}, not a number: it is left out."
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from rldk.present.plots.panel import Panel
 from rldk.present.plots.source import RunSource
 from rldk.report.checkpoints import checkpoint_rows
 
-__all__ = ["BUCKETS", "Case", "Passed"]
+__all__ = ["BUCKETS", "Case", "NotJudged"]
 
 BUCKETS = 300
-Passed = tuple[str, str]
+NotJudged = tuple[str, str]
 """A file that was not judged, and why."""
 
 _PARTS_OF = {"training_stability": "training_stability_overall"}

@@ -17,7 +17,7 @@ from rldk.ingest.read import LogFile, logs_at, read_log
 from rldk.judge.acknowledgements import acknowledgements_of
 from rldk.judge.result import Result
 from rldk.judge.results import Results, judge_report
-from rldk.report.case import Passed
+from rldk.report.case import NotJudged
 from rldk.report.entry import Row, rank
 from rldk.report.page import MAX_DETAILED
 
@@ -36,7 +36,7 @@ class Gathered:
 
     results: list[Result] = field(default_factory=list)
     others: list[Row] = field(default_factory=list)
-    passed_over: list[Passed] = field(default_factory=list)
+    passed_over: list[NotJudged] = field(default_factory=list)
     judged: int = 0
     unchanged: int = 0
 
@@ -99,11 +99,11 @@ def gather_many(paths: Sequence[Path], reading: Reading, jobs: int | None = None
 def _from_index(
     store: Path, reading: Reading, jobs: int | None, on_log: OnLog | None, found: Gathered
 ) -> list[dict[str, Any]]:
-    def told(path: Path, _size: int, _rows: object) -> None:
+    def count_log(path: Path, _size: int, _rows: object) -> None:
         if on_log is not None:
             on_log(path.name)
 
-    rows, done = current_rows(store, reading, jobs=jobs, on_log=told)
+    rows, done = current_rows(store, reading, jobs=jobs, on_log=count_log)
     found.judged += done.judged
     found.unchanged += done.unchanged
     return rows

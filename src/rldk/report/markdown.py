@@ -10,7 +10,7 @@ from rldk.judge.verdict import worst_of
 from rldk.present.html import TICKS
 from rldk.present.incidents import accepted, last_good, may_also_be, recovered
 from rldk.present.verdicts import MAIN_SCORES, counts_in_words, verdict_words
-from rldk.report.case import Case, Passed
+from rldk.report.case import Case, NotJudged
 from rldk.report.entry import Row
 
 __all__ = ["markdown"]
@@ -19,7 +19,7 @@ _VALUES = ("reward_mean", "kl_mean", "entropy_mean", "rollout_length_mean")
 
 
 def markdown(
-    cases: Sequence[Case], passed_over: Sequence[Passed] = (), pictures: Sequence[str] = (), others: Sequence[Row] = ()
+    cases: Sequence[Case], passed_over: Sequence[NotJudged] = (), pictures: Sequence[str] = (), others: Sequence[Row] = ()
 ) -> str:
     """A table of the runs, and one paragraph per incident. `pictures` are paths of images to show at the end.
 

@@ -22,7 +22,7 @@ from rldk.present.palette import CSS, DARK, LIGHT
 from rldk.present.plots.svg import DASHES, legend
 from rldk.present.verdicts import MAIN_SCORES, at_worst, counts_in_words, verdict_words
 from rldk.report import tables
-from rldk.report.case import BUCKETS, Case, Passed
+from rldk.report.case import BUCKETS, Case, NotJudged
 from rldk.report.entry import Entry, Row, entries_of
 from rldk.report.figures import overlay_points, picture, points, to_json
 from rldk.report.overlay import SHOWN_FIRST, grouping_choices, overlays_of
@@ -36,7 +36,7 @@ MAX_DETAILED = 24
 
 
 def page(
-    cases: Sequence[Case], passed_over: Sequence[Passed] = (), *, title: str = "",
+    cases: Sequence[Case], passed_over: Sequence[NotJudged] = (), *, title: str = "",
     others: Sequence[Row] = (), group_by: str | None = None,
 ) -> str:  # fmt: skip
     """A report as one HTML document, the worst run first. It loads nothing, and no script but its own can run.
@@ -87,7 +87,7 @@ def _compared(cases: Sequence[Case], runs: int) -> Markup:
     return comparison_pieces(compare_results([case.judgement for case in reversed(cases)]))
 
 
-def _links(entries: Sequence[Entry], passed_over: Sequence[Passed]) -> list[tuple[str, str]]:
+def _links(entries: Sequence[Entry], passed_over: Sequence[NotJudged]) -> list[tuple[str, str]]:
     """The parts of the page that the bar at its top links to."""
     if not entries:
         return []

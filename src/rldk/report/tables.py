@@ -9,7 +9,7 @@ from markupsafe import Markup
 from rldk.core.text import clean, short_number
 from rldk.present.checkpoints import SHOWN, shown_cell
 from rldk.present.html import Table, badge, code
-from rldk.report.case import Case, Passed
+from rldk.report.case import Case, NotJudged
 
 __all__ = ["anomalies", "checkpoints", "inactive", "metrics", "settings", "unread"]
 
@@ -59,6 +59,6 @@ def settings(case: Case) -> Table:
     return Table("Configuration", ("setting", "value"), [(clean(name, 80), clean(value, 300)) for name, value in case.settings()])
 
 
-def unread(passed_over: Sequence[Passed]) -> Table:
+def unread(passed_over: Sequence[NotJudged]) -> Table:
     """The files that were not judged, with the reason for each."""
     return Table("Not judged", ("file", "why"), [(code(path, 300), clean(reason, 400)) for path, reason in passed_over[:200]])

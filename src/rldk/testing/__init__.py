@@ -1,7 +1,7 @@
-"""What a user needs to test detectors and adapters of their own: the checks that rldk's own pass, simulated runs, and a scorer.
+"""Tests for your own detectors and adapters: the checks that rldk's own pass, simulated runs, and a scorer.
 
 `rldk.testing.streams` has the runs, healthy and sick; docs/extending.md shows how the checks are run. `rldk.testing.scoring`
-says how right a judge is on runs whose outcome is known; docs/benchmark.md shows what it gives for rldk and its peers.
+measures how accurate a judge is on runs with a known outcome; docs/benchmark.md shows what it gives for rldk and its peers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when asked for: whoever wants simulated runs needs neither engine nor adapters."""
+    """Imports a name when it is used: simulated runs need neither engine nor adapters."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

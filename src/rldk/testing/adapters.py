@@ -1,4 +1,4 @@
-"""What every adapter promises, as checks that can be run over one: over each of rldk's, and over yours.
+"""What every adapter promises, as checks: for each of rldk's adapters, and for yours.
 
     def write(folder, rows):
         path = folder / "log.txt"
@@ -50,8 +50,8 @@ def yield_adapter_checks(
     Args:
         kind: the adapter's class.
         write: writes a sample of what it reads.
-        others: write what it must leave to other adapters.
-        text: whether it reads a file of text; those of binary files and folders have fewer ways to be damaged.
+        others: functions that write logs of other adapters, which it must refuse.
+        text: whether it reads a text file; some kinds of damage do not exist for binary files and folders.
     """
     for check in (*_CHECKS, *(_TEXT_CHECKS if text else ())):
         yield name_of(check), partial(_in_a_folder, check, kind, write)

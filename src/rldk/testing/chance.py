@@ -1,11 +1,11 @@
-"""Runs in which nothing happens but chance, and late learners: what a judge must hardly ever call critical.
+"""Runs in which only chance acts, and runs that learn late: a judge must hardly ever call them critical.
 
     for kind in CHANCE:
         share = share_of_criticals(judge, kind, streams=1000)      # at most 0.01
 
-White noise; noise with a memory of ten rows (AR 0.9); white noise on a random walk whose steps are a tenth of its spread; and a
-reward that is noise for a third to five sixths of the run and rises then. Reward, KL, entropy, length and gradient norm are all
-of the kind, except for the late learner, whose reward alone is.
+The kinds: white noise; autocorrelated noise (AR 0.9); white noise on a random walk whose steps are a tenth of its spread; and a
+reward that is noise for a third to five sixths of the run and then rises. Reward, KL, entropy, length and gradient norm are all
+of one kind; for the late learner only the reward is.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CHANCE: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
     "random walk": _walk,
     "late learner": _late,
 }
-"""Kinds of chance: how a series of spread 1 is drawn."""
+"""The kinds of chance: functions that draw a series with standard deviation 1."""
 
 
 def chance_stream(kind: str, seed: int, rows: int = ROWS) -> list[Event]:
@@ -77,7 +77,7 @@ def chance_stream(kind: str, seed: int, rows: int = ROWS) -> list[Event]:
 
 
 def chance_streams(kind: str, streams: int, first: int = 0) -> Iterator[list[Event]]:
-    """So many runs of a kind, from a seed on."""
+    """`streams` runs of a kind, with consecutive seeds from `first` on."""
     return (chance_stream(kind, seed) for seed in range(first, first + streams))
 
 

@@ -1,37 +1,17 @@
-"""Checkpoints of a small model that moves evenly, for tests of whatever reads checkpoints; written with numpy alone."""
+"""Checkpoints of a small model that moves evenly, for tests of code that reads checkpoints; written with numpy only."""
 
 from __future__ import annotations
 
-import json
-import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from rldk.checkpoints.dtypes import Array
+from rldk.checkpoints.safetensors_file import Weights, write_safetensors
 
 __all__ = ["Weights", "moved", "small_model", "write_course", "write_safetensors"]
 
-Weights = Mapping[str, Array]
-_NAMES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
-
-
-def write_safetensors(path: str | Path, weights: Weights, *, bfloat16: bool = False) -> Path:
-    """Write a file in the safetensors format, float32 cut to BF16 if asked; its folder is made."""
-    header, parts, offset = {}, [], 0
-    for name, values in weights.items():
-        short = bfloat16 and values.dtype == np.float32
-        parts.append((values.view(np.uint32) >> 16).astype(np.uint16).tobytes() if short else values.tobytes())
-        place = [offset, offset + len(parts[-1])]
-        header[name] = {"dtype": "BF16" if short else _NAMES[str(values.dtype)], "shape": values.shape, "data_offsets": place}
-        offset = place[1]
-    text = json.dumps(header).encode()
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as file:
-        file.writelines((struct.pack("<Q", len(text)), text, *parts))
-    return target
 
 
 def small_model(seed: int = 0, layers: int = 3, width: int = 40) -> dict[str, Array]:
@@ -46,7 +26,7 @@ def small_model(seed: int = 0, layers: int = 3, width: int = 40) -> dict[str, Ar
 
 
 def moved(weights: Weights, by: float, seed: int) -> dict[str, Array]:
-    """All weights moved at random, by a share of their size."""
+    """The weights after a random change, relative to their size."""
     draw = np.random.default_rng(seed)
     return {
         name: (values + by * np.abs(values).mean() * draw.standard_normal(values.shape)).astype(values.dtype)
@@ -57,10 +37,7 @@ def moved(weights: Weights, by: float, seed: int) -> dict[str, Array]:
 def write_course(
     folder: str | Path, count: int = 6, damage: Callable[[int, dict[str, Array]], object] = lambda number, weights: None
 ) -> list[Path]:
-    """Write `checkpoint-10`, `checkpoint-20` …, each moved on from the last; `damage` may spoil any from number 1 on.
-
-    What it changes stays changed in the checkpoints after it.
-    """
+    """Write `checkpoint-10`, `checkpoint-20` …, each changed from the last; what `damage` changes stays changed."""
     weights, folders = small_model(), []
     for number in range(1, count + 1):
         weights = moved(weights, 0.001, number)

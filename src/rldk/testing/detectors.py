@@ -1,4 +1,4 @@
-"""What every detector promises, as checks that can be run over one: over each of rldk's, and over yours.
+"""What every detector promises, as checks: for each of rldk's detectors, and for yours.
 
     for name, check in yield_detector_checks(MyDetector):
         check()
@@ -47,7 +47,7 @@ def yield_detector_checks(make: Make, sick: Sequence[Event] | None = None) -> It
 
     Args:
         make: the detector's class, or anything that builds one when it is called.
-        sick: a stream on which it must raise; without one, that it raises at all is not checked.
+        sick: a stream on which it must raise; without one, this is not checked.
     """
     for check in _CHECKS:
         yield name_of(check), partial(quietly, check, make)

@@ -1,9 +1,9 @@
-"""Changes of a log that must not change the verdict: another zero or scale of the reward, fewer rows, other units, fewer metrics.
+"""Changes of a log that must not change the verdict: another zero or scale of the reward, fewer rows, other units.
 
     for name, relation in relations(healthy_rows).items():
         difference = compare(judge, events, relation)      # None where the verdict stands
 
-A judge is a function of events and of the reductions of their metrics that gives anomalies. What a relation may change is when
+A judge is a function of events and of the reductions of their metrics that returns anomalies. A relation may only change when
 something is raised, and by no more than one row of the changed log.
 """
 
@@ -38,12 +38,12 @@ _LEVELS = frozenset(
         "return_max",
     ]
 )
-"""What moves when a constant is added to every reward: levels, and neither spreads nor advantages."""
+"""The metrics that change when a constant is added to every reward: levels, but not spreads and advantages."""
 
 
 @dataclass(frozen=True)
 class Related:
-    """A changed log. `rows[i]` is the last row of the original that row `i` stands for; -1 for rows that were put before."""
+    """A changed log. `rows[i]` is the last row of the original that row `i` stands for; -1 for rows that were added before."""
 
     events: list[Event]
     rows: list[int]
@@ -55,7 +55,7 @@ Relation = Callable[[Sequence[Event], Reductions], Related]
 
 
 def relations(healthy: Sequence[Event] = ()) -> dict[str, Relation]:
-    """All relations by name. With rows of a healthy run, also the one that puts them before."""
+    """All relations by name. With rows of a healthy run, also the one that adds them before."""
     found: dict[str, Relation] = {
         "the reward minus 40": lambda events, how: shift_reward(events, how, -40.0),
         "the reward plus 100": lambda events, how: shift_reward(events, how, 100.0),
@@ -105,13 +105,13 @@ def scale_reward(events: Sequence[Event], how: Reductions, by: float) -> Related
 
 
 def keep_rows(events: Sequence[Event], how: Reductions, every: int) -> Related:
-    """A log of which only every so many-th row was written."""
+    """A log that has only every n-th row."""
     rows = list(range(every - 1, len(events), every))
     return Related([events[row] for row in rows], rows, dict(how), every)
 
 
 def average_rows(events: Sequence[Event], how: Reductions, every: int) -> Related:
-    """A log whose rows are means over so many of the original: what a trainer writes that logs every so many steps."""
+    """A log whose rows are means over n of the original: what a trainer that logs every n steps writes."""
     made, rows = [], []
     for first in range(0, len(events) - every + 1, every):
         part = events[first : first + every]
@@ -144,17 +144,11 @@ def change_kl_unit(events: Sequence[Event], how: Reductions) -> Related:
 
 
 def put_before(events: Sequence[Event], how: Reductions, healthy: Sequence[Event]) -> Related:
-    """A run that was healthy for longer before it became what it is."""
+    """The run with a longer healthy phase before it."""
     first = healthy[-1].step + 1 if healthy else 0
     offset = first - (events[0].step if events else 0)
     moved = [replace(event, step=event.step + offset) for event in events]
     return Related([*healthy, *moved], [-1] * len(healthy) + list(range(len(events))), dict(how))
-
-
-def keep_metrics(events: Sequence[Event], how: Reductions, names: frozenset[str]) -> Related:
-    """A log with these metrics only."""
-    kept = [replace(event, metrics={name: value for name, value in event.metrics.items() if name in names}) for event in events]
-    return Related(kept, list(range(len(kept))), dict(how))
 
 
 def worst(anomalies: Sequence[Anomaly]) -> str:

@@ -1,9 +1,9 @@
-"""How right a judge is on runs whose outcome is known: what it told, how late, which cause it named, and its false alarms.
+"""How accurate a judge is on runs with a known outcome: what it detected, how late, which cause it named, and its false alarms.
 
     score = score_run(label, Judged(alarms, causes))
     totals = total_scores([score, ...])
 
-A judge is anything that gives alarms: rldk, a peer, a rule of yours. Times are in updates (the step of an event).
+A judge is anything that raises alarms: rldk, a peer, a rule of yours. Times are in updates (the step of an event).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 VERDICTS = ("HEALTHY", "HARMLESS", "DEGRADED", "FAILING")
-"""What a run came to: without a fault; with one that had no effect; worse than it should be; one that should be stopped."""
+"""The outcome of a run: no fault; a fault without effect; worse than it should be; one that should be stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Label:
         run: its name.
         verdict: one of `VERDICTS`.
         kind: the kind of fault; empty for a healthy run.
-        families: the families of anomaly that may name it. An alarm of another family is not counted as told.
+        families: the accepted families of anomalies. An alarm of another family does not count as a detection.
         cause: its cause; empty for a healthy run.
         injected: the first update that the fault acted on.
         onset: the first update at which the outcome left the healthy range.
         updates: how many updates the run has.
         log_every: updates between two rows of the log.
-        hidden: whether the log looks like that of a healthy run, so that metrics alone cannot tell.
+        hidden: whether the log looks like that of a healthy run, so that metrics alone cannot show the fault.
     """
 
     run: str
@@ -59,7 +59,7 @@ class Label:
 
     @property
     def is_sick(self) -> bool:
-        """Whether something should be said about the run."""
+        """Whether the run should be detected."""
         return self.verdict in ("FAILING", "DEGRADED")
 
 
@@ -75,10 +75,10 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a judge said of a run: its alarms, and for its worst incident the causes it gives, the likeliest first.
+    """What a judge said about a run: its alarms, and the causes of its worst incident, the likeliest first.
 
-    `causes` is `None` for a judge that names no causes. `misleading` says whether following its advice would do harm, and is
-    `None` for one that gives none: the caller knows, since advice is words.
+    `causes` is `None` for a judge that names no causes. `misleading` says whether following its advice would do harm, `None`
+    without advice; the caller decides, since advice is text.
     """
 
     alarms: Sequence[Alarm]
@@ -88,11 +88,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """One run, scored. What does not apply to it is `None`: a healthy run is not told, a silent judge has no delay.
+    """The scores of one run. What does not apply is `None`: a healthy run has no detection, a silent judge no delay.
 
-    `early` says that it was told between the injection and the onset: by the cause, before there was an effect.
-    `told_after_onset` and `alarm_before_onset` hold to the onset alone: what is said before the effect is false, even if it
-    names the cause.
+    `early`: detected between the injection and the onset, by the cause and before there was an effect.
+    `told_after_onset` and `alarm_before_onset` go by the onset alone: an alarm before the effect is false.
     """
 
     label: Label
@@ -116,8 +115,8 @@ class RunScore:
 def score_run(label: Label, judged: Judged) -> RunScore:
     """Score what a judge said of one run.
 
-    An alarm of an accepted family counts from the update that the fault was injected at: who sees the cause before its
-    effect is right, and early. Delays count from the onset of the effect, and are never negative. Before the injection, and
+    An alarm of an accepted family counts from the injection of the fault on: seeing the cause before its effect is right, and
+        early. Delays count from the onset of the effect, and are never negative. Before the injection, and
     anywhere in a healthy or harmless run, every alarm is false.
     """
     alarms = tuple(sorted(judged.alarms, key=lambda alarm: alarm.step))
@@ -151,13 +150,13 @@ def score_run(label: Label, judged: Judged) -> RunScore:
 
 
 def _saved(label: Label, grave: Sequence[Alarm]) -> float:
-    """The share of the run that stopping at the first critical would have saved; 0 without one."""
+    """The share of the run that a stop at the first critical anomaly would have saved; 0 without one."""
     return max(0.0, 1.0 - grave[0].step / label.updates) if grave and label.updates else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many of so many, with Wilson's interval at 95 %."""
+    """A share as count of total, with Wilson's 95 % interval."""
 
     count: int
     of: int
@@ -181,9 +180,9 @@ class Share:
 class Totals:
     """The scores of many runs together.
 
-    Shares are over the runs they can be said of: `told` over the FAILING ones, `family` over those with an alarm after the
-    injection, `cause` over those that were told by a judge that names causes, `false` over healthy and harmless runs, `early`
-    over those that were told, `visible_told` over the FAILING ones whose fault is not hidden.
+    Shares are over the runs they apply to: `told` over the FAILING ones, `family` over those with an alarm after the
+    injection, `cause` over those detected by a judge that names causes, `false` over healthy and harmless runs, `early` over
+    those detected, `visible_told` over the FAILING ones whose fault is not hidden.
     `early_false` counts sick runs with an alarm before the injection. `told_after_onset` is over the FAILING runs and
     `alarm_before_onset` over the sick ones.
     """
@@ -207,7 +206,7 @@ class Totals:
     critical_delays: list[int] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """The totals as JSON holds them: each share as count, number of runs, value and interval."""
+        """The totals as JSON: each share as count, number of runs, value and interval."""
         found: dict[str, Any] = {}
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
@@ -224,7 +223,7 @@ class Totals:
 
 
 def delay_quantiles(delays: Sequence[int]) -> tuple[float | None, float | None]:
-    """The median of the delays, and the one that 90 % of them do not exceed."""
+    """The median and the 90th percentile of the delays."""
     if not delays:
         return None, None
     ordered = sorted(delays)

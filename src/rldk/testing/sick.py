@@ -1,4 +1,4 @@
-"""A sick stream for every detector of the table: a simulated fault if it exists, else columns made by hand."""
+"""A sick stream for every detector of the table: a simulated fault if there is one, else columns made by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAULT = {
     "exploding_gradient_anomaly": "exploding_gradients", "vanishing_gradient_anomaly": "vanishing_gradients",
     "gradient_imbalance_anomaly": "gradient_imbalance", "advantage_bias_anomaly": "advantage_bias",
 }  # fmt: skip
-"""The simulated fault on which a detector raises, where its name is not that of the detector."""
+"""The simulated fault on which a detector raises, if their names differ."""
 
 ROWS = 300
 AT = np.arange(ROWS)
@@ -127,7 +127,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 }
 
 SETTINGS = {"settings_unsound": {"gamma": 0.5, "response_length": 100}}
-"""What the run was started with, where the detector judges that."""
+"""The settings of the run, if the detector judges them."""
 
 
 def sick(kind: type[Detector]) -> list[Event]:

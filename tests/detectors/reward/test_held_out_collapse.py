@@ -9,7 +9,7 @@ from rldk.detectors.reward.held_out_collapse import HeldOutCollapse
 
 
 def every(rows: int, values: list[float]) -> list[float | None]:
-    """Measured once in so many rows."""
+    """Measured in every n-th row."""
     return [values[row // rows] if row % rows == 0 else None for row in range(rows * len(values))]
 
 

@@ -113,6 +113,7 @@ def _checkpoints(folder: Path, name: str) -> None:
     import numpy as np
 
     from rldk.checkpoints import CheckpointHistory, add_to_summary
+    from rldk.checkpoints.safetensors_file import write_safetensors
 
     rng = np.random.default_rng(SEED)
     weights = {f"layers.{number}.weight": rng.normal(0, 0.1, (16, 16)).astype("float32") for number in range(3)}
@@ -123,22 +124,9 @@ def _checkpoints(folder: Path, name: str) -> None:
         size = 0.05 if name == "broken" and step > ONSET else 0.001
         weights = {key: (value + rng.normal(0, size, value.shape)).astype("float32") for key, value in weights.items()}
         path = folder / f"{name}_checkpoints" / f"checkpoint-{step}"
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "model.safetensors").write_bytes(_safetensors(weights))
+        write_safetensors(path / "model.safetensors", weights)
         add_to_summary(summary, history.add(path, step))
     history.close()
-
-
-def _safetensors(weights: dict[str, Any]) -> bytes:
-    """The format of safetensors: the length of a JSON header, the header, and the numbers."""
-    import json
-
-    header, start = {}, 0
-    for name, value in weights.items():
-        header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [start, start + value.nbytes]}
-        start += value.nbytes
-    text = json.dumps(header).encode()
-    return len(text).to_bytes(8, "little") + text + b"".join(value.tobytes() for value in weights.values())
 
 
 def _train() -> int:

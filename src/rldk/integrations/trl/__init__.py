@@ -9,10 +9,9 @@ The names are looked up when they are first used, so that this package can be im
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import Any
 
-from rldk.core.errors import MissingDependencyError
+from rldk.core.errors import need
 
 _MODULES = {
     "RLDKCallback": "callbacks",
@@ -54,8 +53,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES[name]
     if module not in _NEEDS_NOTHING:
         for package in ("transformers", "trl"):
-            if importlib.util.find_spec(package) is None:
-                raise MissingDependencyError(f"{name} needs {package}: pip install 'rldk[trl]'")
+            need(package, "'rldk[trl]'", name)
     found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     globals()[name] = found
     return found

@@ -1,4 +1,4 @@
-"""What all callbacks share: they join the session of their trainer and pass on what the trainer calls them with."""
+"""What all callbacks share: they join the session of their trainer and pass its calls on."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from rldk.monitor.guard import PASSING
 __all__ = ["KEPT", "WatchingCallback"]
 
 KEPT = 1000
-"""Steps that `metrics_history` goes back."""
+"""The number of steps in `metrics_history`."""
 
 
 def _guarded(entry: Callable[..., None]) -> Callable[..., None]:
-    """An entry point of a callback: whatever goes wrong in it stays in it, except for a stop that was asked for."""
+    """An entry point of a callback: no error leaves it, except for a stop that was asked for."""
 
     @functools.wraps(entry)
     def called(self: WatchingCallback, *args: Any, **kwargs: Any) -> None:
@@ -55,7 +55,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
 
     @property
     def current_metrics(self) -> Any:
-        """What is known of the last step: the last of `metrics_history`; `None` before the first."""
+        """The metrics of the last step, the last of `metrics_history`; `None` before the first."""
         return self.metrics_history[-1] if self.metrics_history else None
 
     @property
@@ -79,7 +79,7 @@ class WatchingCallback(TrainerCallback):  # type: ignore[misc, unused-ignore]
         return [] if self.monitor is None else self.monitor.anomalies
 
     def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
-        """Called after each event, in every process; only the main one's monitor has judged it. Keeps its metrics."""
+        """Called after each event, in every process; only the monitor of the main one has judged it. Keeps the metrics."""
         if event.phase == "train":
             self.metrics_history.append(dict(event.metrics))
 

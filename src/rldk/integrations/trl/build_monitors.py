@@ -9,18 +9,8 @@ from typing import Any
 from rldk.integrations.trl.checkpoints import CheckpointSummary, LiveFacts
 from rldk.integrations.trl.options import CallbackOptions, merged
 from rldk.monitor import Monitor
-from rldk.monitor.outputs import (
-    Alerts,
-    Analysis,
-    AnalysisCsv,
-    ConfigFile,
-    EventLog,
-    FinalReport,
-    MetricsCsv,
-    Output,
-    Terminal,
-    tracker_outputs,
-)
+from rldk.monitor.outputs import Analysis, AnalysisCsv, EventLog, Output, Terminal, tracker_outputs
+from rldk.monitor.run_files import writers_of
 from rldk.monitor.run_id import file_of, new_run_id
 from rldk.monitor.runner import key_of
 
@@ -32,7 +22,7 @@ def build_monitors(
 ) -> list[tuple[Any, Monitor]]:
     """Each callback with its monitor. Callbacks with the same folder share one, unless they name different runs.
 
-    `live` gives what is known of the training beside the weights when a checkpoint is saved.
+    `live` returns facts about the training that are recorded with each checkpoint.
     """
     groups: dict[tuple[Path | None, str | None], list[Any]] = {}
     for member in sorted(members, key=lambda one: (one.options.output_dir is None, one.options.run_id is None)):
@@ -74,7 +64,7 @@ def _monitor(
 
 
 def _logs(every: list[CallbackOptions], options: CallbackOptions, run_id: str, resume_step: int | None) -> list[EventLog]:
-    """The event logs, each path once; the first is the one that a resumed run is judged from."""
+    """The event logs, each path once; a resumed run is judged from the first."""
     paths = []
     for one in every:
         if one.event_log_path is not None:
@@ -90,16 +80,10 @@ def _outputs(options: CallbackOptions, run_id: str, args: Any, live: LiveFacts) 
     folder = options.output_dir
     if folder is None:
         return found
-    if "metrics" in options.files:
-        found.append(MetricsCsv(file_of(folder, run_id, "metrics.csv"), options.columns))
-    if "alerts" in options.files:
-        found.append(Alerts(file_of(folder, run_id, "alerts.json")))
+    found += writers_of(folder, run_id, options.files, options.columns)
     if "analysis" in options.files:
         found.append(AnalysisCsv(file_of(folder, run_id, "comprehensive_metrics.csv")))
         found.append(Analysis(folder))
     if "checkpoints" in options.files:
         found.append(CheckpointSummary(folder, args.output_dir, live))
-    if "final_report" in options.files:
-        found.append(FinalReport(file_of(folder, run_id, "final_report.json")))
-        found.append(ConfigFile(file_of(folder, run_id, "config.json")))
     return found

@@ -26,7 +26,7 @@ class RLDKCallback(WatchingCallback):
     Args:
         output_dir: where the files go, each with the run id before its name.
         log_interval: events between two lines in the terminal, and between two records of samples.
-        jsonl_log_interval: write one event in so many to the event log.
+        jsonl_log_interval: write every n-th event to the event log.
         enable_jsonl_logging: false for no event log.
         alert_thresholds: hard limits by metric: maxima (`kl_divergence`, `clip_fraction`, `gradient_norm`, `memory_usage` …).
             `kl_divergence` counts in the unit of the trainer (PPO: per response, GRPO: per token), `kl_per_token` and
@@ -96,7 +96,7 @@ class RLDKCallback(WatchingCallback):
 
     @property
     def current_metrics(self) -> RLDKMetrics:
-        """The record of the last step, as `metrics`."""
+        """The `metrics` of the last step."""
         return self.metrics
 
     def on_event(self, event: Event, raised: list[Anomaly], monitor: Monitor) -> None:
@@ -109,7 +109,7 @@ class RLDKCallback(WatchingCallback):
 
 
 class RLDKMonitor(RLDKCallback):
-    """`RLDKCallback` with no options to think about."""
+    """`RLDKCallback` without options."""
 
     def __init__(self, output_dir: str | os.PathLike[str] = "./rldk_logs", run_id: str | None = None, **options: Any) -> None:
         super().__init__(output_dir=output_dir, run_id=run_id, **options)

@@ -24,12 +24,12 @@ LiveFacts = Callable[[], dict[str, Any]]
 class CheckpointSummary(FileOutput):
     """Writes `R_checkpoint_summary.csv`, one row per checkpoint, and raises an alert for a damaged one.
 
-    `latest` is the last row as a record, and `facts` what is known of the training beside the weights.
+    `latest` is the last row as a record, and `facts` what the training reported at that checkpoint.
 
     Args:
         folder: where the summary goes.
         saved_in: where the trainer saves, as `checkpoint-N`.
-        live: gives gradient flow and memory at a save.
+        live: returns gradient flow and memory use when a checkpoint is saved.
     """
 
     name: ClassVar[str] = "checkpoint summary"
@@ -43,7 +43,7 @@ class CheckpointSummary(FileOutput):
 
     @cached_property
     def history(self) -> CheckpointHistory:
-        """The checkpoints so far; imported with the first one, since many runs save none."""
+        """The checkpoints so far. The module is imported with the first one, since many runs save none."""
         from rldk.checkpoints import CheckpointHistory
 
         return CheckpointHistory()
@@ -66,7 +66,6 @@ class CheckpointSummary(FileOutput):
         self.facts = self._monitor.guard.call("the probe of gradient flow and memory", self.live) or {}
         report.live = self.facts
         self.latest = fill(CheckpointMetrics, report.row())
-        self.summary.parent.mkdir(parents=True, exist_ok=True)
         add_to_summary(self.summary, report)
         for problem in report.problems:
             if problem.severity == "critical":

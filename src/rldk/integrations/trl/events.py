@@ -1,4 +1,4 @@
-"""One event from what a trainer logs and what the probes find."""
+"""Makes an event from what a trainer logs and what the probes find."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rldk.functional.preflight import DistinctCount, has_dropout
 from rldk.functional.responses import describe_responses
 from rldk.integrations.trl import processes
 from rldk.integrations.trl.probes import (
+    ModelParts,
     completion_lengths,
     digests_of_group,
     digests_of_rollout,
@@ -156,16 +157,15 @@ class EventMaker:
         model = getattr(self.session.trainer(), "model", None)
         if model is None:
             return {}
-        inner = getattr(model, "module", model)
         alone = processes.world_size() == 1  # a sharded model can only run in all processes together
-        return {"dropout_active": float(has_dropout(getattr(inner, "policy", inner), try_it=alone))}
+        return {"dropout_active": float(has_dropout(ModelParts.of(model).policy, try_it=alone))}
 
     def _count_prompts(self, digests: list[int]) -> dict[str, float]:
-        """How many different prompts were seen so far."""
+        """The number of different prompts so far."""
         return {"distinct_prompts": float(self._prompts.add(digests))} if digests else {}
 
     def _rollout(self, event: Event, wanted: int) -> dict[str, float]:
-        """The statistics of a PPO rollout, of all processes: each sends its part, even where its probe has failed."""
+        """The statistics of a PPO rollout in all processes: each sends its part, even if its probe has failed."""
         guard = self.session.guard
         local = guard.call("the probe of the rollout", rollout_of)
         part = guard.call("the probe of the rollout", rollout_sample, local) if local else None
@@ -202,7 +202,7 @@ class EventMaker:
         return found
 
     def _completions(self) -> dict[str, float]:
-        """Lengths and variety of all processes' completions: each sends its own, even where its probe has failed."""
+        """Lengths and variety of the completions of all processes: each sends its own, even if its probe has failed."""
         guard, trainer = self.session.guard, self.session.trainer()
         lengths = guard.call("the probe of lengths", completion_lengths, trainer) or []
         own = guard.call("the probe of responses", responses_of_group, trainer) or ([], [])
@@ -212,7 +212,7 @@ class EventMaker:
         return found | describe_responses(sample for _, sample in parts)
 
     def step_ended(self) -> None:
-        """A trainer that reports its steps has ended one: what it does between steps does not belong to them."""
+        """The trainer has ended a step; the time between steps does not count."""
         self._steps.append(time.perf_counter() - self._began)
 
     def step_began(self) -> None:
@@ -220,7 +220,7 @@ class EventMaker:
         self._began = time.perf_counter()
 
     def _times(self, event: Event) -> dict[str, float]:
-        """The time of a step, and in PPO where it went: the first optimizer step ends the generation, less its own share."""
+        """The time of a step. In PPO also that of the updates, extrapolated from the optimizer steps; the rest is generation."""
         steps, self._steps = self._steps, []
         before, self._before = self._before, time.perf_counter()
         took = sum(steps) / len(steps) if steps else self._before - before

@@ -51,7 +51,7 @@ class _PPOFields:
 
 @dataclass(slots=True)
 class PPOMetrics(_PPOFields):
-    """What PPO is judged by, of one step, and what follows from it.
+    """The metrics of a step by which PPO is judged, and values derived from them.
 
     `reward_per_token` is the mean reward for each token of a response, and `reward_per_token_trend` its relative change over
     the last twenty steps. `collapse_risk` and `hacking_risk` are in [0, 1]; NaN until there is evidence.
@@ -147,7 +147,7 @@ class CheckpointMetrics:
 
 
 def fill(kind: type[Record], *sources: Mapping[str, Any]) -> Record:
-    """A record with those of its fields that the mappings hold, the first that has one; each in the field's own type."""
+    """A record filled from the mappings: each field has the first value found, in the field's own type."""
     types = _types(kind)  # type: ignore[arg-type]
     given: dict[str, Any] = {}
     for source in reversed(sources):

@@ -64,7 +64,7 @@ class PPOMonitor(RLDKCallback):
             self.ppo_metrics_history.append(self.ppo_metrics)
 
     def _derived(self, event: Event, monitor: Monitor) -> dict[str, float]:
-        """Reward per token with its course, and the risks, after this event."""
+        """Add reward per token, its trend and the risks after this event."""
         reward, length = event.metrics.get("reward_mean", nan), event.metrics.get("rollout_length_mean", nan)
         per_token = reward / length if length > 0.0 else nan
         earlier = self.ppo_metrics_history[-_COURSE].reward_per_token if len(self.ppo_metrics_history) >= _COURSE else nan
@@ -99,7 +99,7 @@ class PPOMonitor(RLDKCallback):
         return learning_rate_impact([one.global_step for one in records], rates, [one.reward_mean for one in records])
 
     def get_convergence_analysis(self) -> dict[str, Any]:
-        """Where the reward is going: the level at which it settles, at which step, and with what confidence."""
+        """Where the reward will settle: at which level, at which step, and with what confidence."""
         records = list(self.ppo_metrics_history)
         found = predict_convergence([one.global_step for one in records], [one.reward_mean for one in records])
         return {"metric": "reward_mean", **found.to_dict()}
@@ -164,7 +164,7 @@ class ComprehensivePPOMonitor(WatchingCallback):
 
     Args:
         output_dir: where they go.
-        kl_target: the KL that is aimed at; without it no anomaly rests on a target.
+        kl_target: the target of the KL; without it, no anomaly depends on a target.
         options: `kl_target_tolerance`, `window_size`, and the switches of `ComprehensivePPOForensics`; and those of
             `RLDKCallback` for stopping, samples, trackers and the terminal.
     """
@@ -207,7 +207,7 @@ class ComprehensivePPOMonitor(WatchingCallback):
             self.metrics_history.append(monitor.record())
 
     def get_comprehensive_analysis(self) -> dict[str, Any]:
-        """The analysis as it stands; empty before training begins."""
+        """The analysis so far; empty before training begins."""
         return {} if self.monitor is None else self.monitor.forensics.get_comprehensive_analysis()
 
     def get_health_summary(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ RISKS = ("collapse_risk", "hacking_risk")
 
 @dataclass(slots=True)
 class CallbackOptions:
-    """What one callback asks of the monitor. Wrong options are reported when it is made, before any training."""
+    """The options of one callback. Invalid ones raise an error here, before any training."""
 
     output_dir: Path | None = None
     run_id: str | None = None
@@ -124,7 +124,7 @@ def merged(every: Iterable[CallbackOptions]) -> CallbackOptions:
 
 
 def _soonest_stop(every: Iterable[CallbackOptions]) -> dict[str, Any]:
-    """The soonest stop that is asked for; one that is obeyed comes before one that is only recorded."""
+    """The strictest stop; one that ends the run takes precedence over a dry run."""
     asked = [(one.dry_run, SEVERITIES.index(one.stop_on), one.confirm) for one in every if one.stop_on is not None]
     if not asked:
         return {}

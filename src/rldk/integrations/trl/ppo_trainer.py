@@ -1,4 +1,4 @@
-"""A PPO trainer of TRL from one model, wherever this TRL has it."""
+"""Builds TRL's PPO trainer from one model, wherever the installed TRL has it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def create_ppo_trainer(
         options: passed on to `PPOTrainer`.
 
     Raises:
-        RLDKError: this TRL has no PPO; the message says the two ways out.
+        RLDKError: this version of TRL has no PPO; the message names two alternatives.
     """
     trainer_kind, config_kind = find_ppo()
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer

@@ -10,12 +10,12 @@ __all__ = ["any_of", "from_main", "gathered", "world_size"]
 
 def world_size() -> int:
     """How many processes train together."""
-    dist = sys.modules.get("torch.distributed")  # what nobody has imported, nobody has begun
+    dist = sys.modules.get("torch.distributed")  # not imported, so not initialised
     return int(dist.get_world_size()) if dist is not None and dist.is_available() and dist.is_initialized() else 1
 
 
 def gathered(value: Any) -> list[Any]:
-    """What each process has, on all of them. Every process must call it, at the same moment."""
+    """The values of all processes, in all of them. Every process must call this at the same point."""
     size = world_size()
     if size == 1:
         return [value]
@@ -27,7 +27,7 @@ def gathered(value: Any) -> list[Any]:
 
 
 def from_main(value: Any) -> Any:
-    """What the main process has, on all of them. Every process must call it, at the same moment."""
+    """The value of the main process, in all of them. Every process must call this at the same point."""
     if world_size() == 1:
         return value
     import torch.distributed as dist
@@ -38,5 +38,5 @@ def from_main(value: Any) -> Any:
 
 
 def any_of(flag: bool) -> bool:
-    """Whether it is so in any process. Every process must call it, at the same moment."""
+    """Whether this is true in any process. Every process must call this at the same point."""
     return any(gathered(flag))

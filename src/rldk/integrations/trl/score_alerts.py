@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_MAX_RISKS", "DEFAULT_MIN_SCORES", "ScoreAlerts"]
 
 DEFAULT_MIN_SCORES = {"training_stability": 0.3}
-"""A run of which this score is lower has a critical anomaly, or several others: on 120 sound runs it never is for long."""
+"""A run with a lower score has a critical anomaly, or several others: none of 120 sound runs stayed below it for long."""
 DEFAULT_MAX_RISKS = {"collapse_risk": 0.6}
-"""The least risk while an anomaly of a collapse stands."""
-_PERSIST = 5  # events for which a limit that nobody has set must be crossed
+"""The lowest risk while an anomaly of a collapse is active."""
+_PERSIST = 5  # events for which a default limit must be crossed
 _ADVICE = {
-    "training_stability": "See which anomalies stand, and the parts of the score in the final report; lower the learning rate.",
+    "training_stability": "Look at the active anomalies and the parts of the score in the final report; lower the learning rate.",
     "collapse_risk": "Look at samples, the entropy and the reward; go back to the last good checkpoint and raise the KL penalty.",
     "hacking_risk": "Read samples: the reward rises while other measures of the policy leave their range.",
 }
@@ -30,7 +30,7 @@ _PARTS = "See the parts of the score in the final report."
 
 @dataclass(slots=True)
 class ScoreAlerts:
-    """Watches the scores and risks of one run; each alert is raised once, and again after it was over.
+    """Watches the scores and risks of one run; each alert is raised once, and again if it recurs.
 
     A limit of the user fires at once. Without one, a low stability and a high risk of collapse must last for five events.
     """

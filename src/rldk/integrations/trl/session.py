@@ -16,11 +16,13 @@ from rldk.integrations.trl.options import merged
 from rldk.integrations.trl.probes import (
     EndingProbe,
     GradientProbe,
+    ModelParts,
     WeightProbe,
     describe_run,
     describe_settings,
     end_tokens,
     find_trainer,
+    is_ppo,
     memory_use,
     savings,
 )
@@ -32,18 +34,18 @@ __all__ = ["Session"]
 
 _log = logging.getLogger("rldk")
 _ATTRIBUTE = "_rldk_session"
-_FLOW_EVERY = 10  # steps between two looks at the gradient flow where it is not known when checkpoints are saved
+_FLOW_EVERY = 10  # steps between two looks at the gradient flow, if it is unknown when checkpoints are saved
 _ADVICE = (
     "Look at the reward and the loss of this batch, skip such steps (`skip_nonfinite_steps=True`), and lower the learning rate."
 )
 _UNHELD = "The KL coefficient is 0: nothing keeps the policy near its reference"
-_UNSEEN = ", and the trainer computes no KL from it by which a drift could be seen"
+_UNSEEN = ", and the trainer does not compute the KL, so that a drift would not be seen"
 
 
 class Session:
     """One training, watched by any number of callbacks.
 
-    It is found by the trainer's state, which all callbacks of a trainer receive. Each `on_log` adds the logs of its callback,
+    It is attached to the trainer's state, which all callbacks of a trainer receive. Each `on_log` adds the logs of its callback,
     and after the last one the event is made: in all processes of a distributed run, since statistics are gathered. The main
     process then passes it to the monitors.
     """
@@ -51,7 +53,7 @@ class Session:
     def __init__(self, state: Any, args: Any) -> None:
         self.args = args
         self.main = bool(state.is_world_process_zero)
-        self.is_ppo = hasattr(args, "num_ppo_epochs") and hasattr(args, "vf_coef")  # the first RLOO of today has the former, too
+        self.is_ppo = is_ppo(args)
         self.resume_step = int(state.global_step) or None
         self.guard = Guard(level=logging.WARNING)
         self.members: list[Any] = []
@@ -72,7 +74,7 @@ class Session:
         self._step = 0
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
-        """A copy of a trainer's state, pickled or not, is not watched: threads and open files cannot be copied."""
+        """A copy of a trainer's state has no session: threads and open files cannot be copied."""
         return type(None), ()
 
     @classmethod
@@ -102,7 +104,7 @@ class Session:
         handler = getattr(self.trainer(), "callback_handler", None)
         if handler is not None and sum(isinstance(one, kind) for one in handler.callbacks) == len(self.members):
             self.begin()
-            self.updated()  # nothing is trained yet: this is what the first update is compared with
+            self.updated()  # the first update is compared with these weights
 
     def begin(self) -> None:
         """Build the monitors and set the probes."""
@@ -121,7 +123,7 @@ class Session:
             own = merged(member.options for member, other in pairs if other is monitor)
             if "scores" in own.files:
                 self._score_alerts[monitor] = ScoreAlerts(own.min_scores, own.max_risks)
-        found = type(trainer).__name__ if trainer is not None else "no trainer: what needs one is not probed"
+        found = type(trainer).__name__ if trainer is not None else "no trainer found, so probes that need one are off"
         _log.debug("rldk attached to %s; monitors: %s", found, [f"{one.run_id} in {one.output_dir}" for one in self.monitors])
         guard.call("the probe of gradients", self._watch_gradients)
         self.weights = guard.call("the probe of weights", WeightProbe, self._model, self.optimizer) if self.main else None
@@ -142,18 +144,17 @@ class Session:
         self.gradients.attach(self.optimizer)
 
     def _watch_endings(self, tokenizer: Any, limit: int) -> EndingProbe:
-        inner = getattr(self._model, "module", self._model)
-        policy = getattr(inner, "policy", inner)
+        policy = ModelParts.of(self._model).policy
         return EndingProbe(policy, end_tokens(policy, tokenizer), limit, self.guard)
 
     def _flow_due(self) -> bool:
-        """Whether the step being made is one after which a checkpoint is saved, as far as that is known beforehand."""
+        """Whether a checkpoint is saved after the current step, as far as this is known in advance."""
         state = self.trainer().state
         step, every = int(state.global_step) + 1, getattr(self.args, "save_steps", 0)
         return step % int(every if every >= 1 else _FLOW_EVERY) == 0 or step == state.max_steps
 
     def _checkpoint_facts(self) -> dict[str, Any]:
-        """What a checkpoint's row says beside its weights: gradient flow and memory, where they are asked for."""
+        """What a checkpoint's row says besides its weights: gradient flow and memory, if they are wanted."""
         if not self.options.gradient_flow:
             return {}
         trainer = self.trainer()
@@ -189,7 +190,7 @@ class Session:
         return self._monitor_of.get(id(member))
 
     def logged(self, member: Any, state: Any, logs: Mapping[str, Any]) -> None:
-        """A callback's `on_log`: its logs count, and with the last callback's the event is made."""
+        """A callback's `on_log`: collect its logs, and make the event with the last callback's."""
         self.begin()
         if any(one is member for one in self._called):
             self.flush()  # a callback that did not call `super().on_log` is not waited for
@@ -243,7 +244,7 @@ class Session:
         self.guard.each(ends)
 
     def raise_stop(self, step: int) -> None:
-        """Stop a trainer that has no other way: everything is written, then `TrainingStopped` is raised."""
+        """Stop a trainer that cannot be stopped otherwise: write everything, then raise `TrainingStopped`."""
         if self.stop is not None:
             folder = Path(self.args.output_dir) / f"checkpoint-{step}"
             self.close()

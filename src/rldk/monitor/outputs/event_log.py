@@ -24,7 +24,7 @@ class EventLog(FileOutput):
     Args:
         path: the log; missing folders are made when the first event comes.
         resume_step: the last step of the checkpoint that the run resumes from; later rows are removed.
-        every: write one event in so many, and each with a note or an alert. A scan of the log then sees less than the monitor.
+        every: write every n-th event, and each with a note or an alert. A scan of the log then sees less than the monitor.
     """
 
     name: ClassVar[str] = "event log"

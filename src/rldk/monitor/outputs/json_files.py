@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.core.files import strict, write_json
+from rldk.core.files import write_json
 from rldk.core.run_config import RunConfig
 from rldk.core.stats.moments import RunningMoments
 from rldk.monitor.outputs.base import FileOutput
@@ -25,7 +25,7 @@ _MIN_SECONDS = 0.5  # between two writings of the alerts
 
 
 class Alerts(FileOutput):
-    """Writes every anomaly, those of the machine too, to a list of alerts.
+    """Writes every anomaly, including those of the machine, to a list of alerts.
 
     The file exists from the start, so that an empty list means that nothing was found. It is written again when there is
     something new, at most twice per second, and in full at the end. An empty list that is no longer true and cannot be
@@ -61,7 +61,7 @@ class Alerts(FileOutput):
             alert["alert"] = f"{alert['severity']} at step {alert['step']}: {alert['message']}"
         self._dirty = True
         try:
-            write_json(self.path, strict(found))
+            write_json(self.path, found)
         except OSError:
             if not self._held and found:
                 self._withdraw()
@@ -167,7 +167,7 @@ class Analysis(FileOutput):
         folder: where they go.
         keep: how many events the file of metrics holds at most, each with the trackers' values and the scores; the CSV
             beside it has them all.
-        every: keep one event in so many for it.
+        every: keep every n-th event for it.
     """
 
     name: ClassVar[str] = "analysis"

@@ -39,7 +39,7 @@ class MetricsCsv(FileOutput):
     Args:
         path: the file. A run that resumes keeps its rows up to the checkpoint; any other starts a new file.
         columns: those in the header from the start; others are added when they first appear, up to a thousand.
-        every: one row in so many events.
+        every: write every n-th event.
     """
 
     name: ClassVar[str] = "metrics"

@@ -27,7 +27,7 @@ class Terminal(Output):
 
     Args:
         coverage_after: after how many events to print which checks can run.
-        every: print the main metrics every so many events; 0 never.
+        every: print the main metrics of every n-th event; 0 never.
         stream: where to print; by default stderr, apart from what the training prints.
     """
 
@@ -89,7 +89,7 @@ class Terminal(Output):
         summary, worst = self._monitor.summary(), self._monitor.result().worst
         line = f"rldk: {summary['verdict']}, {summary['reason']}, after {summary['events']} events"
         if summary["status"] == "degraded":
-            line += f"; health {summary['scores']['overall_health']:.2f}, so that the health summary says degraded"
+            line += f"; health {summary['scores']['overall_health']:.2f}, which the health summary calls degraded"
         self._console().print(clean(line), style=STYLES[summary["verdict"]])
         if worst is not None:
             self._console().print(f"rldk: {in_brief(worst)}")

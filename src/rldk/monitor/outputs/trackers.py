@@ -63,7 +63,7 @@ class TrackerOutput(Output):
 
 
 class WandbOutput(TrackerOutput):
-    """Weights & Biases; alerts are sent as its own alerts too. `WANDB_MODE=offline` is obeyed."""
+    """Weights & Biases; alerts are sent as its own alerts too. `WANDB_MODE=offline` is respected."""
 
     name: ClassVar[str] = "wandb"
 

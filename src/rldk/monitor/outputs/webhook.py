@@ -1,4 +1,4 @@
-"""A web address of one's own that gets incidents as JSON."""
+"""Posts incidents as JSON to a web address of yours."""
 
 from __future__ import annotations
 

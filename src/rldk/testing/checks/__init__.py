@@ -1,1 +1,1 @@
-"""The checks, by what they look at."""
+"""The checks, one module per subject."""

@@ -1,4 +1,4 @@
-"""How an adapter reads files, whole and damaged: never a number that is not there, and losses are reported."""
+"""How an adapter reads whole and damaged files: it never invents a number, and reports losses."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ODD_FILES = {
     "a JSON number": b"7\n",
     "null": b"null\n",
 }
-"""Files that are no log, by what they are."""
+"""Files that are not logs, by description."""
 
 GARBAGE = (
     b"",
@@ -73,18 +73,18 @@ GARBAGE = (
     b"x" * 5000,
     b"nothing to see here, move along",
 )
-"""Lines that find their way into a log and say nothing."""
+"""Lines without content that occur in logs."""
 
 
 def cuts(content: bytes) -> list[int]:
-    """Where to cut a file off: everywhere if it is short, else in some sixty places, and everywhere near its ends."""
+    """Where to cut a file off: everywhere if it is short, else at some sixty places and everywhere near its ends."""
     size = len(content)
     near = {*range(min(_ENDS, size)), *range(max(0, size - _ENDS), size)}
     return sorted(near | set(range(0, size, max(1, size // _MOST_CUTS))))
 
 
 Writer = Callable[[Path, int], Path]
-"""Writes a log of about so many rows into a folder; gives the path that the adapter is to read."""
+"""Writes a log of about the given number of rows into a folder; returns the path that the adapter is to read."""
 
 Cells = set[tuple[int, str, str]]
 
@@ -93,7 +93,7 @@ ROWS = 6
 
 @dataclass(slots=True)
 class Reading:
-    """What an adapter made of a file; no cells where it refused it, with the reason in `said`."""
+    """What an adapter read from a file; if it refused it, no cells, and the reason in `said`."""
 
     cells: Cells
     said: str
@@ -106,7 +106,7 @@ class Reading:
 
 
 def read(kind: type[Adapter], path: Path) -> Reading:
-    """Read a file as rldk would; `RLDKError` is the one error by which an adapter may refuse it."""
+    """Read a file as rldk does; the only error an adapter may raise is `RLDKError`."""
     try:
         adapter = kind(path)
         if not adapter.can_handle():
@@ -165,16 +165,16 @@ def check_refuses_what_is_no_log(kind: type[Adapter], write: Writer, folder: Pat
     for word, content in ODD_FILES.items():
         path.write_bytes(content)
         adapter = kind(path)
-        assert adapter.can_handle() is False, f"it takes {word} for a log: {adapter.why}"
+        assert adapter.can_handle() is False, f"it accepts {word} as a log: {adapter.why}"
         assert adapter.why, f"`why` does not state why it refuses {word}"
         read(kind, path)
     (folder / "empty").mkdir()
-    assert kind(folder / "empty").can_handle() is False, "it takes an empty folder for a log"
+    assert kind(folder / "empty").can_handle() is False, "it accepts an empty folder as a log"
 
 
 def check_leaves_to_others(kind: type[Adapter], write: Writer, folder: Path) -> None:
     adapter = kind(write(folder, ROWS))
-    assert adapter.can_handle() is False, f"it takes another's log for its own: {adapter.why}"
+    assert adapter.can_handle() is False, f"it accepts another adapter's log: {adapter.why}"
 
 
 def check_takes_either_line_ending(kind: type[Adapter], write: Writer, folder: Path) -> None:
@@ -216,7 +216,7 @@ def check_says_that_the_last_line_is_torn(kind: type[Adapter], write: Writer, fo
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
     before = read(kind, path)
-    for share in (0.75, 0.9):  # a line of free text of which less is left may not be known for a row
+    for share in (0.75, 0.9):  # a free-text line with less than that may not be recognised as a row
         torn = lines[-1][: int(share * len(lines[-1]))]
         path.write_bytes(b"".join([*lines[:-1], torn]))
         after = read(kind, path)

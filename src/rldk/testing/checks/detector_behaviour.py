@@ -1,4 +1,4 @@
-"""How a detector judges and what it keeps: silent on healthy runs, safe on odd values, complete reports, a state to resume."""
+"""How a detector judges: no alarm on healthy runs, robust to odd values, complete reports, a state to resume."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.event import Event
 from rldk.detectors.base import Detector
 from rldk.judge.engine import Engine
-from rldk.testing.checks.trial_runs import WILD_ROWS, Make, odd_streams, run, told, wild, wild_streams
+from rldk.testing.checks.trial_runs import WILD_ROWS, Make, findings_of, odd_streams, run, wild, wild_streams
 from rldk.testing.streams import PROFILES, healthy
 
 __all__ = [
@@ -51,7 +51,7 @@ def check_reports_are_complete(make: Make) -> None:
 
 @lru_cache(maxsize=8)
 def _unbroken(make: Make, seed: int) -> Engine:
-    """A detector after one of its wild streams, which several checks compare with."""
+    """A detector after one of its wild streams, for several checks."""
     *_, stream = wild_streams(make(), seed + 1)
     return run(make(), stream)
 
@@ -95,10 +95,10 @@ def _healthy(profile: str, seed: int) -> tuple[Event, ...]:
 def check_is_deterministic(make: Make) -> None:
     detector = make()
     for seed, stream in enumerate(wild_streams(detector)):
-        first = told(_unbroken(make, seed))
+        first = findings_of(_unbroken(make, seed))
         detector.reset()
-        if told(run(detector, stream)) != first:
-            assert told(run(make(), stream)) == first, "the same events gave another result the second time"
+        if findings_of(run(detector, stream)) != first:
+            assert findings_of(run(make(), stream)) == first, "the same events gave another result the second time"
             raise AssertionError("after `reset` the same events gave another result")
 
 
@@ -111,12 +111,12 @@ def check_does_not_change_events(make: Make) -> None:
 
 def check_raises_on_its_sick_stream(make: Make, sick: Sequence[Event]) -> None:
     engine = run(make(), sick)
-    assert engine.anomalies, "it does not raise on the stream that was given as sick"
+    assert engine.anomalies, "it raises nothing on the sick stream"
     _check_anomalies(engine, sick, "on its sick stream")
 
 
 _FEW, _MANY = 4 * WILD_ROWS, 6 * WILD_ROWS
-"""Events after which the memory is measured: at the same row of the stream, which is repeated."""
+"""Numbers of events after which the memory is measured, at the same row of the repeated stream."""
 
 
 def check_goes_on_from_a_saved_state(make: Make) -> None:
@@ -129,7 +129,7 @@ def check_goes_on_from_a_saved_state_when_sick(make: Make, sick: Sequence[Event]
 
 
 def _check_breaks(make: Make, stream: Sequence[Event], unbroken: Engine) -> None:
-    """Save and restore after every single event: the end must be the same as without a break."""
+    """Save and restore after every event: the result must be the same as without."""
     detector = make()
     engine = Engine([detector])
     for event in stream:
@@ -138,23 +138,23 @@ def _check_breaks(make: Make, stream: Sequence[Event], unbroken: Engine) -> None
         other.load_state_dict(json.loads(json.dumps(detector.state_dict())))
         detector.reset()
         detector.load_state_dict(other.state_dict())
-    assert told(engine) == told(unbroken), "saved and restored in between, it ends elsewhere than unbroken"
+    assert findings_of(engine) == findings_of(unbroken), "saved and restored in between, it gives another result"
 
 
 def check_can_be_pickled_and_copied(make: Make) -> None:
     (stream,) = wild_streams(make(), 1)
-    whole = told(_unbroken(make, 0))
+    whole = findings_of(_unbroken(make, 0))
     copies: tuple[Callable[[Detector], Detector], ...] = (copy.deepcopy, _through_pickle)
     for copied in copies:
         half = len(stream) // 2
         engine = run(make(), stream[:half])
-        before = told(engine)
+        before = findings_of(engine)
         twin = Engine([copied(engine.detectors[0])])
         twin.load_state_dict({**engine.state_dict(), "detectors": {}})
         for event in stream[half:]:
             twin.observe(event)
-        assert told(twin) == whole, "a copy in the middle of a stream ends elsewhere than the original"
-        assert told(engine) == before, "what a copy is given changes the original"
+        assert findings_of(twin) == whole, "a copy made in the middle of a stream gives another result than the original"
+        assert findings_of(engine) == before, "events given to a copy change the original"
 
 
 def _through_pickle(detector: Detector) -> Detector:

@@ -1,4 +1,4 @@
-"""What a detector says of itself: name, documentation, settings, state, and the metrics it looks at."""
+"""What a detector declares: name, documentation, settings, state, and the metrics it uses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_documentation_is_complete(make: Make) -> None:
 def check_clauses_have_a_basis(make: Make) -> None:
     for name, clause in make().clauses.items():
         assert name.isidentifier() and name.islower(), f"clause {name!r} is not a lower-case name"
-        assert clause.says.strip() and not clause.says.endswith("."), f"clause {name!r} says nothing, or ends with a full stop"
+        assert clause.says.strip() and not clause.says.endswith("."), f"clause {name!r} has no text, or ends with a full stop"
         assert clause.severity in (NOTE, *SEVERITIES), f"clause {name!r} has the severity {clause.severity!r}"
         assert clause.basis.strip(), f"clause {name!r} has no basis: say where its numbers come from"
         assert clause.persist >= 1 and clause.min_rows >= 1, f"clause {name!r} holds for no row"
@@ -53,7 +53,7 @@ def check_settings_are_validated(make: Make) -> None:
     if kind.__init__ is not Detector.__init__:
         return  # it takes something else than settings
     for name, setting in {**kind.settings, **COMMON_SETTINGS}.items():
-        assert setting.meaning, f"setting {name!r} does not state its meaning"
+        assert setting.meaning, f"setting {name!r} has no description"
         default = setting.default if name in kind.settings else float(getattr(kind, name))
         kind(**{name: default})
         wrong: list[Any] = ["much", None, True, nan, [1.0]]
@@ -77,11 +77,11 @@ def _refuses(kind: type[Detector], **given: Any) -> bool:
 
 
 def check_keeps_everything_in_slots(make: Make) -> None:
-    assert not hasattr(make(), "__dict__"), "it has a `__dict__`: put all state in `__slots__`, that it is saved with the run"
+    assert not hasattr(make(), "__dict__"), "it has a `__dict__`: put all state in `__slots__`, so that it is saved with the run"
 
 
 class _Recording(SeriesByName):
-    """The series of a run, and which of them were asked for."""
+    """The series of a run; records which of them are used."""
 
     __slots__ = ("asked",)
 
@@ -102,15 +102,15 @@ def check_declares_what_it_reads(make: Make) -> None:
                 series.setdefault(name, Series()).update(value, index)
             detector.update(View(event, index, event.step, series))
         hidden = series.asked - {*detector.all_metrics(), *KNOBS}
-        assert not hidden, f"it looks at {sorted(hidden)}, which it names neither in `needs` nor in `watches` nor in `reads`"
+        assert not hidden, f"it looks at {sorted(hidden)}, which are in none of `needs`, `watches` and `reads`"
 
 
 def check_is_inactive_without_its_metrics(make: Make) -> None:
     detector = make()
     lacking = ["|".join(group) for group in detector.needs]
     assert detector.lacks(set()) == lacking, f"without any metric it says to lack {detector.lacks(set())}, not {lacking}"
-    assert not detector.lacks(set(detector.all_metrics())), "with all of its metrics it says to lack some"
+    assert not detector.lacks(set(detector.all_metrics())), "with all of its metrics it reports missing ones"
     if detector.needs:
         engine = run(detector, [Event(step, {"some/other": float(step % 7)}) for step in range(100)])
-        assert not engine.anomalies, f"without its metrics it says: {engine.anomalies[0].message}"
+        assert not engine.anomalies, f"without its metrics it raises: {engine.anomalies[0].message}"
         assert engine.inactive() == [(detector.type, lacking + ["config"] * detector.of_settings)]

@@ -1,4 +1,4 @@
-"""Streams to try a detector on, odd and wild, and how a detector is run over them."""
+"""Odd and wild streams to test a detector with, and how a detector is run over them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rldk.core.event import Event
 from rldk.detectors.base import Detector
 from rldk.judge.engine import Engine
 
-__all__ = ["WILD_ROWS", "Make", "constant", "name_of", "odd_streams", "quietly", "run", "told", "wild", "wild_streams"]
+__all__ = ["WILD_ROWS", "Make", "constant", "findings_of", "name_of", "odd_streams", "quietly", "run", "wild", "wild_streams"]
 
 ROWS = 120
 WILD_ROWS = 300
@@ -43,7 +43,7 @@ def constant(names: Iterable[str], value: float, rows: int = ROWS) -> list[Event
 
 
 def odd_streams(names: Sequence[str]) -> Iterator[tuple[str, list[Event]]]:
-    """Streams of these metrics that are odd in one way each, by what is odd about them."""
+    """Streams of these metrics that are each odd in one way, by description."""
     for word, value in _CONSTANTS.items():
         yield f"every value is {word}", constant(names, value)
     yield "nothing is logged", [Event(step) for step in range(ROWS)]
@@ -65,10 +65,9 @@ def odd_streams(names: Sequence[str]) -> Iterator[tuple[str, list[Event]]]:
 
 
 def wild(names: Sequence[str], seed: int, rows: int = WILD_ROWS) -> list[Event]:
-    """A stream in which each metric is calm at first and then changes: it jumps, dies, turns, or is not a number.
-
-    One value in twenty is not logged, one in fifty is `NaN`, one in fifty `None`. Most detectors find something in one or
-    another of these streams, which is what makes them fit to compare an unbroken run with a broken one.
+    """A stream in which each metric is calm at first and then jumps, dies, turns, or is not a number. One value in twenty is not
+    logged, one in fifty is `NaN`, one in fifty `None`. Most detectors raise something in one of these streams, so that they can
+    show whether an interrupted run gives the same result as an uninterrupted one.
     """
     rng = np.random.default_rng([seed, len(names)])
     columns = {}
@@ -95,7 +94,7 @@ Make = Callable[[], Detector]
 
 
 def quietly(check: Callable[..., None], *arguments: Any) -> None:
-    """Run a check; a warning, such as numpy's of an overflow, fails it, and so does any exception."""
+    """Run a check; any exception fails it, and so does a warning, such as numpy's about an overflow."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -107,7 +106,7 @@ def quietly(check: Callable[..., None], *arguments: Any) -> None:
 
 
 def name_of(check: Callable[..., None]) -> str:
-    """What a check is called."""
+    """The name of a check."""
     return check.__name__.removeprefix("check_")
 
 
@@ -119,8 +118,8 @@ def run(detector: Detector, events: Iterable[Event]) -> Engine:
     return engine
 
 
-def told(engine: Engine) -> str:
-    """All that an engine has found and knows, to compare by."""
+def findings_of(engine: Engine) -> str:
+    """Everything that an engine has found and remembers, as text that can be compared."""
     return json.dumps([[anomaly.to_dict() for anomaly in engine.anomalies], engine.state_dict()])
 
 

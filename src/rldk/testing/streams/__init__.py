@@ -1,9 +1,9 @@
 """Simulated runs, healthy and sick, to judge detectors by.
 
 A run is simulated from its causes: skill, distance from the reference, entropy, length and the size of updates make a
-state; responses are drawn from it one by one; the metrics are computed from them as a trainer would. Therefore they
-agree with each other, and a fault moves all that it would move. Everything is fixed by the seed, and a sick run is its
-healthy twin, event for event, until the fault begins.
+state; responses are drawn from it one by one; the metrics are computed from them as a trainer would. Therefore they agree with
+each other, and a fault moves every metric that it would really move. The seed determines everything, and a sick run is identical
+to its healthy twin until the fault begins.
 
     from rldk.testing.streams import FAULTS, faulty, healthy, twin
 

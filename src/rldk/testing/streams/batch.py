@@ -17,7 +17,7 @@ from rldk.testing.streams.traits import Traits
 __all__ = ["Batch", "rank_correlation", "sample"]
 
 _HARDNESS = 0.8
-"""How much prompts differ in difficulty, beside responses to one prompt."""
+"""How much prompts differ in difficulty, relative to responses to one prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Batch:
 
     @property
     def grouped(self) -> FloatArray:
-        """The rewards with an axis of its own for the responses to one prompt."""
+        """The rewards with a separate axis for the responses to one prompt."""
         return self.rewards.reshape(len(self.rewards), self.groups, -1)
 
 
@@ -42,7 +42,7 @@ def _probit(share: float) -> float:
 
 
 def _ability(traits: Traits, latent: Latent) -> FloatArray:
-    """How good the answers are, in spreads above where half of them would be right."""
+    """How good the answers are, in standard deviations above the point where half of them are right."""
     stretch = math.sqrt(1.0 + _HARDNESS**2)
     start, end = stretch * _probit(traits.reward_start), stretch * _probit(traits.reward_end)
     up, down = np.maximum(latent.skill, 0.0), np.minimum(latent.skill, 0.0)
@@ -51,7 +51,7 @@ def _ability(traits: Traits, latent: Latent) -> FloatArray:
 
 
 def _scores(traits: Traits, latent: Latent) -> FloatArray:
-    """The mean of a reward model's scores; without skill it falls to some spreads below the start."""
+    """The mean of a reward model's scores; without skill it falls some standard deviations below the start."""
     floor = traits.reward_start - 4.0 * traits.reward_spread
     up, down = np.maximum(latent.skill, 0.0), np.minimum(latent.skill, 0.0)
     good = traits.reward_start + (traits.reward_end - traits.reward_start) * up + 4.0 * traits.reward_spread * down
@@ -59,7 +59,7 @@ def _scores(traits: Traits, latent: Latent) -> FloatArray:
 
 
 def _grade(kind: str, ability: FloatArray) -> FloatArray:
-    """From ability to what the reward function says."""
+    """The rewards that follow from ability."""
     smooth = 1.0 / (1.0 + np.exp(-np.clip(2.2 * ability, -40.0, 40.0))) if kind != "binary" else 0.0
     right = (ability > 0.0).astype(np.float64) if kind != "graded" else 0.0
     return np.asarray({"binary": right, "graded": smooth, "mixed": 0.8 * right + 0.2 * smooth}[kind])
@@ -119,8 +119,10 @@ def _ranks(values: FloatArray) -> FloatArray:
 
 
 def rank_correlation(lengths: FloatArray, rewards: FloatArray, tied: bool) -> FloatArray:
-    """Rank correlation of each row; `NaN` where one of the two does not vary. With rewards of two values (`tied`) the
-    ranks are a straight function of the rewards and need not be taken."""
+    """Rank correlation of each row; `NaN` where one of the two does not vary.
+
+    With rewards of two values (`tied`) the ranks are a linear function of the rewards and are not computed.
+    """
     first = _ranks(lengths)
     second = rewards if tied else _ranks(rewards)
     first = first - first.mean(axis=1, keepdims=True)

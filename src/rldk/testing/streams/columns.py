@@ -20,10 +20,10 @@ Columns = dict[str, FloatArray]
 _LAST = frozenset(
     {"lr", "grad_norm", "policy_grad_norm", "value_grad_norm", "kl_coef", "num_tokens", "gpu_memory_gb", "memory_usage"}
 )
-"""What a row that stands for several steps takes from the last of them; the rest is averaged."""
+"""The metrics of which a row for several steps has the last value; the others are averaged."""
 
 _GENERATION = ("reward_", "rollout_length", "length_", "truncated_", "eos_", "num_tokens")
-"""What is known only when new responses were generated."""
+"""The metrics that are known only when new responses were generated."""
 
 _START = 1_700_000_000.0
 _MEMORY = 80.0
@@ -44,13 +44,13 @@ def responses(traits: Traits, batch: Batch) -> Columns:
 
 
 def spikes(traits: Traits, noise: Noise) -> FloatArray:
-    """Lone bad batches, more of them while the run warms up; the loss and the gradients share them."""
+    """Single bad batches, more of them during warm-up, with an effect on the loss and the gradients."""
     early = np.exp(-np.arange(noise.steps) / (0.01 * noise.steps))
     return noise.spikes("bad batches", traits.grad_spikes * (1.0 + 8.0 * early), 3.0, 20.0)
 
 
 def gradient(traits: Traits, latent: Latent, forces: Forces, noise: Noise, name: str) -> FloatArray:
-    """A gradient norm: noise in proportion, lone spikes, a slow drift, smaller where the policy hardly samples."""
+    """A gradient norm: proportional noise, single spikes, a slow drift, and smaller values where the policy hardly explores."""
     done = np.arange(noise.steps) / noise.steps
     sway = np.exp(
         0.2 * noise.wander(f"{name} drift", 0.1 * noise.steps) + math.log(traits.grad_end) * (1.0 - np.exp(-3.0 * done))
@@ -86,7 +86,7 @@ def machine(traits: Traits, forces: Forces, noise: Noise, tokens: FloatArray, lo
 
 
 def _thin(columns: Columns, every: int) -> Columns:
-    """One row for every so many steps: averages, or the last value."""
+    """One row for every n steps: averages, or the last value."""
     if every == 1:
         return columns
     rows = len(next(iter(columns.values()))) // every
@@ -100,14 +100,14 @@ def _thin(columns: Columns, every: int) -> Columns:
 
 
 def _mean_of_known(blocks: FloatArray) -> FloatArray:
-    """The mean of each row without its `NaN`s; `NaN` where there is nothing else."""
+    """The mean of each row without its `NaN`s; `NaN` if there are no other values."""
     known = np.isfinite(blocks)
     count = known.sum(axis=1)
     return np.where(count > 0, np.where(known, blocks, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
 
 
 def to_events(traits: Traits, columns: Columns, forces: Forces, run_id: str, reduction: str) -> list[Event]:
-    """The rows as a log would hold them; `length_reward_corr` is left out where it is not defined."""
+    """The rows as a log holds them, without an undefined `length_reward_corr`."""
     every = traits.log_every
     clock = (_START + np.cumsum(columns["step_time"]))[every - 1 :: every].tolist()
     steps = np.arange(1, len(forces.lr) + 1) - forces.rewind.astype(np.int64)

@@ -1,4 +1,4 @@
-"""How a fault acts on a run: on what drives it, step by step, never on its past."""
+"""How a fault acts on a run: through the forces that drive it, step by step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Forces", "Phase"]
 
 
 class Forces:
-    """What pushes a run away from health, one value per step. By default nothing does.
+    """What pushes a run away from health, one value per step; by default nothing.
 
     The first group multiplies, the second adds. `x_pull` draws the state `x` towards `x_goal` by that share each step;
     the goals of entropy and length are logarithms of the factor by which they leave the healthy course.
@@ -40,7 +40,7 @@ class Forces:
         self.length_pull, self.length_goal = zeros(), zeros()
         self.drift_pull, self.drift_goal = zeros(), zeros()  # the KL itself, as a multiple of its level
         self.value = zeros()  # growth of the value error's logarithm in a step
-        self.hack = zeros()  # reward that is not earned, in spreads
+        self.hack = zeros()  # unearned reward, in standard deviations
         self.endless = zeros()  # share of responses that do not end
         self.corr = zeros()  # of length with reward
         self.advantage = zeros()  # bias, in spreads
@@ -57,7 +57,7 @@ class Forces:
 
 
 class Phase:
-    """The time of a fault: since when it acts, how hard, and its own chance."""
+    """The time course of a fault: its onset, its strength, and its random numbers."""
 
     def __init__(self, noise: Noise, name: str, onset: int, severity: float, traits: Traits) -> None:
         self.on = np.arange(1, noise.steps + 1) >= onset

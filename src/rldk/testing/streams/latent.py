@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rldk.functional.kl import AdaptiveKL
 from rldk.testing.streams.forces import Forces
 from rldk.testing.streams.noise import FloatArray, Noise
 from rldk.testing.streams.traits import Traits
 
-__all__ = ["Latent", "adapt_coefficient", "evolve"]
+__all__ = ["Latent", "evolve"]
 
 _SPAN = 60.0
-"""How many times its usual level the distance from the reference can reach; a policy can be only so different."""
+"""The largest distance from the reference, as a multiple of its usual level: it cannot grow without bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,8 @@ class Latent:
     coef: FloatArray
     entropy: FloatArray
     coherence: FloatArray  # 1 where the text makes sense, 0 where it is noise
-    activity: FloatArray  # how freely the policy still samples, 1 as in health
+    activity: FloatArray  # how much the policy still explores, 1 if healthy
     length: FloatArray
-
-
-def adapt_coefficient(coef: float, kl: float, target: float, rate: float) -> float:
-    """One step of the adaptive KL controller (Ziegler et al. 2019); `rate` is batch over horizon."""
-    return coef * (1.0 + min(max(kl / target - 1.0, -0.2), 0.2) * rate)
 
 
 def _schedule(traits: Traits, steps: int) -> FloatArray:
@@ -67,19 +63,19 @@ def _drift(traits: Traits, forces: Forces, noise: Noise, pace: FloatArray) -> tu
     rate = (traits.controller_rate * forces.control).tolist()
     frozen, delay = forces.frozen.tolist(), forces.delay.astype(int).tolist()
     drag, goal, speed = forces.drift_pull.tolist(), (level * forces.drift_goal).tolist(), pace.tolist()
-    distance, coef = traits.kl_start * level, traits.kl_coef
+    distance, controller = traits.kl_start * level, AdaptiveKL(traits.kl_coef, target=level, horizon=1.0)
     estimates: list[float] = []
     coefs: list[float] = []
     for step in range(steps):
-        late = coefs[max(step - delay[step], 0)] if delay[step] and coefs else coef
+        late = coefs[max(step - delay[step], 0)] if delay[step] and coefs else controller.coef
         kl = distance * read[step] + offset[step]
         estimates.append(kl)
-        coefs.append(coef)
+        coefs.append(controller.coef)
         distance += push[step] * (1.0 - distance / (_SPAN * level))
         distance -= min(pull * late * speed[step], 0.3) * distance
         distance = max(distance + drag[step] * (goal[step] - distance), 0.0)
         if traits.adaptive and not frozen[step]:
-            coef = min(max(adapt_coefficient(coef, kl, level, rate[step]), 1e-6), 1e6)
+            controller.coef = min(max(controller.update(kl, rate[step]), 1e-6), 1e6)
     return np.array(estimates), np.array(coefs)
 
 
@@ -95,7 +91,7 @@ def _drawn(pull: FloatArray, goal: FloatArray) -> FloatArray:
 
 
 def _skill(traits: Traits, forces: Forces, noise: Noise, pace: FloatArray) -> FloatArray:
-    """What has been learnt, with the flat stretches and the dips that learning has."""
+    """What has been learnt, with the plateaus and dips of real learning."""
     steps = noise.steps
     gain = forces.learn * np.minimum(pace, 2.0) * noise.factor("learning", 0.8, 0.97) / (traits.learn_time * steps)
     late = traits.curve == "late"
@@ -114,7 +110,7 @@ def _skill(traits: Traits, forces: Forces, noise: Noise, pace: FloatArray) -> Fl
 
 
 def evolve(traits: Traits, forces: Forces, noise: Noise) -> Latent:
-    """Let a run take its course."""
+    """Simulate the course of a run."""
     steps = noise.steps
     share = _schedule(traits, steps) * forces.lr
     kl, coef = _drift(traits, forces, noise, share)

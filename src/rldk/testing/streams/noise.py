@@ -1,4 +1,4 @@
-"""Where all chance of a simulated run comes from: named, so that a new metric or a fault changes no other draw."""
+"""The random numbers of a simulated run: streams with names, so that a new metric or fault changes no other draw."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FloatArray", "Noise", "autoregress", "follow"]
 FloatArray = npt.NDArray[np.float64]
 
 _LIMIT = 9.0
-"""Unit noise beyond this is cut: a student-t of 3 degrees in an exponent would otherwise draw 1e40 once in a lifetime."""
+"""Unit noise beyond this is cut: the exponential of a student-t with 3 degrees of freedom could otherwise be 1e40."""
 
 
 def autoregress(shocks: FloatArray, rho: float) -> FloatArray:
@@ -26,20 +26,20 @@ def autoregress(shocks: FloatArray, rho: float) -> FloatArray:
 
 
 def follow(goal: FloatArray, rate: float, start: float) -> FloatArray:
-    """What runs after `goal`, a share of `rate` of the way each step."""
+    """A series that follows `goal`, by a share `rate` of the distance each step."""
     levels = accumulate(goal.tolist(), lambda level, wanted: level + rate * (wanted - level), initial=start)
     return np.array(list(levels)[1:])
 
 
 class Noise:
-    """The draws of one run. Each name is a stream of its own, fixed by the seed; each is meant to be asked for once."""
+    """The draws of one run. Each name is a separate stream, determined by the seed, and should be used once."""
 
     def __init__(self, seed: int, steps: int) -> None:
         self.seed = seed
         self.steps = steps
 
     def rng(self, name: str) -> np.random.Generator:
-        """The generator behind a name."""
+        """The generator of a name."""
         return np.random.Generator(np.random.SFC64([self.seed, zlib.crc32(name.encode())]))
 
     def normal(self, name: str, *shape: int) -> FloatArray:
@@ -56,7 +56,7 @@ class Noise:
         return np.clip(autoregress(shocks, rho), -_LIMIT, _LIMIT)
 
     def wander(self, name: str, time: float) -> FloatArray:
-        """Slow unit noise that forgets itself within about `time` steps."""
+        """Slow unit noise with a correlation time of about `time` steps."""
         return self.series(name, rho=math.exp(-1.0 / max(time, 1.0)))
 
     def factor(self, name: str, sigma: float, rho: float = 0.0, tail: float = 30.0) -> FloatArray:
@@ -64,14 +64,14 @@ class Noise:
         return np.asarray(np.exp(np.clip(sigma * self.series(name, rho, tail), -6.0, 3.0) - 0.5 * sigma * sigma))
 
     def spikes(self, name: str, rate: float | FloatArray, low: float, high: float) -> FloatArray:
-        """1 nearly everywhere; in a share `rate` of the steps, each by itself, a factor between `low` and `high`."""
+        """1 nearly everywhere; in a share `rate` of the steps, independently, a factor between `low` and `high`."""
         rng = self.rng(name)
         hit = rng.random(self.steps) < rate
         height = np.exp(rng.uniform(math.log(low), math.log(high), self.steps))
         return np.where(hit, height, 1.0)
 
     def bumps(self, name: str, count: int, width: tuple[float, float], height: tuple[float, float]) -> FloatArray:
-        """0, and `count` passing episodes: a quick rise, a slower way back. What a run goes through and recovers from."""
+        """0, and `count` passing episodes: a quick rise, a slower way back. A run recovers from them."""
         rng = self.rng(name)
         time = np.arange(self.steps, dtype=np.float64)
         total = np.zeros(self.steps)

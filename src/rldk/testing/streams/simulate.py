@@ -1,4 +1,4 @@
-"""From a profile, a seed and perhaps a fault to a run."""
+"""Simulates a run of a profile from a seed, with or without a fault."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SURVIVES = (
     "reward_",
     "eval_",
 )
-"""What stays a number when the weights are none."""
+"""The metrics that stay finite when the weights are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def _find(fault: str) -> Fault:
 
 
 def _break(columns: Columns, broken: FloatArray) -> None:
-    """Put what is not finite where the weights are not; a filter may hide the loss behind 0."""
+    """Insert non-finite values where the weights are not finite; a filter may replace the loss by 0."""
     for name, values in columns.items():
         if name in ("grad_norm", "policy_grad_norm"):
             columns[name] = np.where(broken > 0, np.nan, values)
@@ -128,6 +128,6 @@ def faulty(
 
 
 def twin(fault: str, profile: str | None = None, steps: int = 1000, seed: int = 0, **traits: Any) -> list[Event]:
-    """The healthy run with the same chance and the same traits as `faulty(fault, …)`."""
+    """The healthy run with the same random numbers and traits as `faulty(fault, …)`."""
     chosen = _find(fault)
     return healthy(profile or chosen.profile, steps, seed, **{**chosen.traits, **traits})

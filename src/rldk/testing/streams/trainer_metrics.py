@@ -17,7 +17,7 @@ _CLIP = 0.2
 
 
 def update_columns(traits: Traits, latent: Latent, forces: Forces, noise: Noise) -> Columns:
-    """What an update does to the ratio: its KL, its spread, and the share of tokens clipped follow from one step size.
+    """The effect of an update on the ratio: KL, spread and the share of clipped tokens follow from one step size.
 
     Most tokens do not move at all; the log-ratio of the `active` ones has a heavy tail, and clipped ones are counted.
     """
@@ -111,7 +111,7 @@ def ppo_columns(traits: Traits, latent: Latent, batch: Batch, forces: Forces, no
 
 
 def grpo_columns(traits: Traits, latent: Latent, batch: Batch, forces: Forces, noise: Noise) -> Columns:
-    """All metrics of a GRPO run; gradients vanish with the spread of the groups, as they do in truth."""
+    """All metrics of a GRPO run; gradients vanish with the spread of the groups, as in reality."""
     spreads = batch.grouped.std(axis=2, ddof=1)
     useful = spreads > 1e-9
     columns = responses(traits, batch)
@@ -154,7 +154,7 @@ def _updates(traits: Traits, latent: Latent, forces: Forces, noise: Noise) -> Co
 
 
 def dpo_columns(traits: Traits, latent: Latent, forces: Forces, noise: Noise) -> Columns:
-    """All metrics of a DPO run. Both log-probabilities may fall a little in health; only a plunge is a sign."""
+    """All metrics of a DPO run. In a healthy run both log-probabilities may fall a little; only a plunge is a symptom."""
     steps, count, beta = noise.steps, traits.batch, traits.kl_coef
     growth = np.exp(np.minimum(np.cumsum(forces.margin), 3.5))
     centre = traits.reward_end * latent.skill * growth

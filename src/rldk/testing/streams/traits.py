@@ -1,6 +1,6 @@
 """What distinguishes one healthy run from another: drawn by the seed, or pinned by the caller.
 
-The ranges are wide on purpose and come from what the quantities mean and from many real runs; no single run is imitated.
+The ranges are wide on purpose. They come from the meaning of the quantities and from many real runs; no single run is copied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Draw:
         return float(self._rng.uniform(low, high))
 
     def scale(self, low: float, high: float) -> float:
-        """Between two orders of magnitude, each as likely as the next."""
+        """Log-uniform between two values."""
         return math.exp(self.between(math.log(low), math.log(high)))
 
     def chance(self, probability: float) -> bool:
@@ -72,7 +72,7 @@ def _common(draw: Draw) -> dict[str, Any]:
 
 
 def _shares(draw: Draw, traits: dict[str, Any]) -> None:
-    """Rewards that are shares of right answers: from where to where they go."""
+    """Rewards that are shares of right answers: where they start and where they end."""
     start = draw.between(0.08, 0.6)
     traits["reward_start"] = start
     traits["reward_end"] = start + (0.97 - start) * draw.between(0.3, 0.95)
@@ -145,11 +145,11 @@ PROFILES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The character of a healthy run. Times are shares of the run, rates shares of its steps."""
+    """The traits of a healthy run. Times are shares of the run, rates are shares of its steps."""
 
     groups: int  # prompts in a batch
     group_size: int  # responses to each
-    reward_kind: str  # score: a reward model's; binary: right or wrong; graded: between 0 and 1; mixed: both
+    reward_kind: str  # score: of a reward model; binary: right or wrong; graded: between 0 and 1; mixed: both
     reward_start: float  # a mean score, or for the other kinds the share of right answers
     reward_end: float
     reward_spread: float
@@ -161,7 +161,7 @@ class Traits:
     dips: int  # deep falls of the reward that recover
     rho: float  # autocorrelation of the noise
     tail: float  # degrees of freedom of the noise
-    wander: float  # how far slow drifts go
+    wander: float  # the size of slow drifts
     entropy_start: float
     entropy_end: float
     entropy_noise: float
@@ -171,7 +171,7 @@ class Traits:
     length_spread: float
     length_cap: int
     length_corr: float  # of length with reward, where nothing is wrong
-    excursions: int  # times when lengths shoot up and come back
+    excursions: int  # how often lengths shoot up and come back
     at_cap: bool  # every response is cut off, and the reward is fine
     kl_logged: bool
     kl_level: float  # where the KL settles; the target of an adaptive coefficient
@@ -197,8 +197,8 @@ class Traits:
     value_floor: float
     whiten: bool
     log_every: int
-    gen_every: int  # generation metrics in every so-manieth row
-    held_out: int  # a held-out reward in every so-manieth row, 0 for none
+    gen_every: int  # generation metrics in every n-th row
+    held_out: int  # a held-out reward in every n-th row, 0 for none
     seconds: float
     time_noise: float
     time_spikes: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rldk.integrations.trl.probes.ending import EndingProbe
 from rldk.integrations.trl.probes.group import completion_lengths, digests_of_group, group_statistics, responses_of_group
 from rldk.integrations.trl.probes.memory import memory_use, savings
+from rldk.integrations.trl.probes.models import ModelParts
 from rldk.integrations.trl.probes.optimizer import GradientProbe, WeightProbe
 from rldk.integrations.trl.probes.rollout import (
     digests_of_rollout,
@@ -15,13 +16,14 @@ from rldk.integrations.trl.probes.rollout import (
     texts_of,
     thinned,
 )
-from rldk.integrations.trl.probes.settings import describe_run, describe_settings, end_tokens, kl_coefficient
+from rldk.integrations.trl.probes.settings import describe_run, describe_settings, end_tokens, is_ppo, kl_coefficient
 from rldk.integrations.trl.probes.slots import filled_share, undiluted
 from rldk.integrations.trl.probes.stack import find_trainer, rollout_of
 
 __all__ = [
     "EndingProbe",
     "GradientProbe",
+    "ModelParts",
     "WeightProbe",
     "completion_lengths",
     "describe_run",
@@ -32,6 +34,7 @@ __all__ = [
     "filled_share",
     "find_trainer",
     "group_statistics",
+    "is_ppo",
     "kl_coefficient",
     "memory_use",
     "pairs_of",

@@ -1,4 +1,4 @@
-"""How often a response should end by the policy's own probabilities: none may end although many should."""
+"""How often responses should end by the policy's own probabilities, to be compared with how often they do."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from rldk.monitor.guard import Guard
 __all__ = ["EndingProbe"]
 
 UPDATES = 8
-"""Updates that are looked at: whether the model can end a response is known after a few, and later ones cost nothing."""
+"""The number of updates that are probed: a few show whether the model can end a response."""
 RESPONSES, POSITIONS = 4, 16
-"""Responses of an update, and positions of each, whose probabilities are taken: few, since each has a whole vocabulary."""
+"""The number of responses per update and of positions per response that are probed: each costs a whole vocabulary."""
 
 
 class EndingProbe:
     """A hook behind the policy's last layer, for the first few updates: the probability of an end token while it trains.
 
-    The sum over a response is how many end tokens sampling should give it. If that is far from 0 and no response ends, what
-    generates the responses does not let them end: a stop token that is suppressed, or one that is not the model's.
+    The sum over a response is the expected number of end tokens. If it is far from 0 and no response ends, the generation does
+    not let them end: the stop token is suppressed, or is not the model's.
 
     Args:
         policy: the model that is trained.
@@ -37,7 +37,7 @@ class EndingProbe:
             self._handle = head.register_forward_hook(guard.hook("the probe of endings", self._after_head))
 
     def _after_head(self, head: Any, given: Any, logits: Any) -> None:
-        """Look at the first training pass of an update; generation makes no gradients."""
+        """Look at the first training pass of an update; generation computes no gradients."""
         if self._found is not None or not getattr(logits, "requires_grad", False) or logits.ndim != 3:
             return
         length = min(self.limit, logits.shape[1])
@@ -57,7 +57,7 @@ class EndingProbe:
         return {"eos_expected": found}
 
     def detach(self) -> None:
-        """Leave the model as it was."""
+        """Remove the hook."""
         if self._handle is not None:
             self._handle.remove()
             self._handle = None

@@ -1,4 +1,4 @@
-"""What GRPO and RLOO hold of their last batch of completions: rewards by function, advantages, texts."""
+"""The last batch of completions of GRPO and RLOO: rewards by function, advantages, texts."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def completion_lengths(trainer: Any) -> list[int]:
 
 
 def responses_of_group(trainer: Any) -> ResponseSample:
-    """A sample of what the policy wrote in this process's last batch, all groups together."""
+    """A sample of the responses in this process's last batch, over all groups."""
     digests: list[int] = []
     repetition: list[float] = []
     for part in _parts(trainer):
         if len(digests) < MAX_RESPONSES:
             tokens, mask = (array_of(part[name][:MAX_RESPONSES]) for name in ("completion_ids", "completion_mask"))
             lengths = mask.sum(1)
-            lengths[lengths == 0] = mask.shape[1]  # cut off at the limit, and masked since the user wants it so
+            lengths[lengths == 0] = mask.shape[1]  # cut off at the limit, and masked by a setting
             found = sample_responses(tokens, lengths)
             digests += found[0]
             repetition += found[1]
@@ -67,7 +67,7 @@ def digests_of_group(trainer: Any) -> list[int]:
 
 
 def _parts(trainer: Any) -> list[Mapping[str, Any]]:
-    """The batches that the trainer has cut its last generation into."""
+    """The batches of the trainer's last generation."""
     held = getattr(trainer, "_buffered_inputs", None) or ()
     return [part for part in held if isinstance(part, Mapping) and "completion_mask" in part]
 

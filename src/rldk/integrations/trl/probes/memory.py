@@ -1,9 +1,11 @@
-"""What a training keeps in memory, and what would save some of it."""
+"""What a training keeps in memory, and how to save some of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from rldk.integrations.trl.probes.models import ModelParts, plain_optimizer
 
 __all__ = ["memory_use", "savings"]
 
@@ -14,29 +16,24 @@ _MODELS = {"reference_weights": "ref_model", "reward_weights": "reward_model"}
 def memory_use(trainer: Any, model: Any, optimizer: Any) -> dict[str, float]:
     """Gigabytes of each part of the training state in this process; a part that does not exist is absent.
 
-    Activations are not among them: they live for a moment, and their peak is in the event's `gpu_memory_gb`.
+    Activations are not included: they are short-lived, and their peak is part of the event's `gpu_memory_gb`.
     """
-    inner = getattr(model, "module", model)
-    policy = getattr(inner, "policy", inner)
-    value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
-    trained = [one for one in inner.parameters() if one.requires_grad]
-    while getattr(optimizer, "optimizer", None) is not None:
-        optimizer = optimizer.optimizer
-    states = [one for state in getattr(optimizer, "state", {}).values() for one in state.values() if hasattr(one, "numel")]
+    whole, policy, value = ModelParts.of(model)
+    trained = [one for one in whole.parameters() if one.requires_grad]
+    states = getattr(plain_optimizer(optimizer), "state", {}).values()
     found = {
         "policy_weights": _size(policy.parameters()),
         "value_weights": 0.0 if value is None else _size(value.parameters()),
         **{name: _size(model.parameters()) for name, model in _frozen(trainer).items()},
         "gradients": _size(trained),
-        "optimizer_state": _size(states),
+        "optimizer_state": _size(one for state in states for one in state.values() if hasattr(one, "numel")),
     }
     return {name: size for name, size in found.items() if size > 0.0}
 
 
 def savings(use: Mapping[str, float], trainer: Any, args: Any, model: Any) -> list[str]:
-    """What would save memory, with how much of it where that is known, the largest first."""
-    inner = getattr(model, "module", model)
-    adapted = hasattr(getattr(inner, "policy", inner), "peft_config")
+    """How to save memory, and how much each saves if that is known; the largest first."""
+    adapted = hasattr(ModelParts.of(model).policy, "peft_config")
     weights = [one for other in _frozen(trainer).values() for one in other.parameters()]
     full = _size(one for one in weights if one.element_size() > 2)
     state, gradients = use.get("optimizer_state", 0.0), use.get("gradients", 0.0)
@@ -57,7 +54,7 @@ def savings(use: Mapping[str, float], trainer: Any, args: Any, model: Any) -> li
 
 
 def _frozen(trainer: Any) -> dict[str, Any]:
-    """The models that are not trained, by the name of their part."""
+    """The models that are not trained, by name."""
     held = {name: getattr(trainer, attribute, None) for name, attribute in _MODELS.items()}
     return {name: model for name, model in held.items() if hasattr(model, "parameters")}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rldk.functional.gradients import combined_norm, gradient_norms
 from rldk.functional.weights import WeightSample
+from rldk.integrations.trl.probes.models import ModelParts, plain_optimizer
 from rldk.integrations.trl.probes.stack import array_of, ratio_of
 from rldk.monitor.guard import Guard
 
@@ -21,12 +22,12 @@ _SMALL = 16384
 
 
 class GradientProbe:
-    """A hook before each optimizer step: are the gradients finite, what are their norms, and what is the learning rate.
+    """A hook before each optimizer step: it checks that gradients are finite, and reads their norms and the learning rate.
 
     In PPO, norms are taken at every optimizer step of an update; `read` gives their mean and their maximum. Other trainers log
-    the norm: there a small parameter of the first and of the last layer shows whether gradients are finite, since what goes
-    wrong in the loss reaches the last, and what goes wrong on the way back comes through to the first. In PPO the ratio of
-    new to old probability is taken at the last step, too (`last_ratio`), of which TRL logs means of minibatches.
+    the norm: a small parameter of the first and of the last layer then shows whether gradients are finite, since an error in the
+    loss reaches the last layer, and one in the backward pass reaches the first. In PPO the ratio of new to old probability is
+    also taken at the last step (`last_ratio`), since TRL only logs its means over minibatches.
 
     Args:
         model: the policy, or TRL's wrapper of policy and value function, whose norms are then separate.
@@ -48,9 +49,8 @@ class GradientProbe:
         agree: Callable[[bool], bool] | None = None,
         flow_due: Callable[[], bool] | None = None,
     ) -> None:
-        inner = getattr(model, "module", model)
-        named = [(name, one) for name, one in inner.named_parameters() if one.requires_grad]
-        value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
+        whole, _, value = ModelParts.of(model)
+        named = [(name, one) for name, one in whole.named_parameters() if one.requires_grad]
         ours = {id(one) for one in value.parameters()} if value is not None else set()
         self.policy = [one for _, one in named if id(one) not in ours]
         self.value = [one for _, one in named if id(one) in ours]
@@ -73,12 +73,11 @@ class GradientProbe:
 
     def attach(self, optimizer: Any) -> None:
         """Hook into an optimizer; one that accelerate has wrapped is unwrapped."""
-        while getattr(optimizer, "optimizer", None) is not None:
-            optimizer = optimizer.optimizer
-        self._handle = optimizer.register_step_pre_hook(self.guard.hook("the probe of gradients", self._before_step))
+        hook = self.guard.hook("the probe of gradients", self._before_step)
+        self._handle = plain_optimizer(optimizer).register_step_pre_hook(hook)
 
     def detach(self) -> None:
-        """Leave the optimizer as it was."""
+        """Remove the hook."""
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
@@ -98,7 +97,7 @@ class GradientProbe:
         if self.flow_due is not None and self.flow_due():
             self.layer_norms = self._flow()
         if self.norms:
-            if self.steps >= self._usual:  # it may be the last one
+            if self.steps >= self._usual:  # this may be the last step
                 self._ratio = ratio_of()
             return not math.isfinite(self._measure())
         return any((grad := one.grad) is not None and not math.isfinite(grad.sum().item()) for one in self.watched)
@@ -141,7 +140,7 @@ class GradientProbe:
             self.skipped += 1
         if self.bad == 1:
             first = self.names.get(id(lost[0]), "a parameter") if lost else "one of another process"
-            done = "the step is skipped and the weights stay as they are" if self.skip else "the step destroys the weights"
+            done = "the step is skipped and the weights do not change" if self.skip else "the step destroys the weights"
             self.on_nonfinite(f"the gradients of {len(lost)} of {len(every)} parameters are not finite ({first} first): {done}")
 
     def read(self) -> dict[str, float]:
@@ -156,7 +155,7 @@ class GradientProbe:
             found["nonfinite_count"] = float(self.bad)
         if self.skip and self.steps:
             found["update_applied"] = 1.0 - self.skipped / self.steps
-        self._usual = min(self.steps, self._before)  # with some settings every other update has a step less
+        self._usual = min(self.steps, self._before)  # with some settings every other update has one step less
         self._before = self.steps
         self.steps = self.skipped = self.bad = 0
         self._norms, self.times, self._ratio = [], [], None
@@ -164,10 +163,10 @@ class GradientProbe:
 
 
 class _SmallGradients:
-    """The norms of gradients so small that a call for each costs more than the numbers: they are copied into one array first.
+    """The norms of small gradients, which are copied into one array first: a call for each would cost more than the arithmetic.
 
-    The array and its places are made once. Joining the gradients into a new array at each step would add 4 % to what the
-    callback costs, of which all gradient norms are a fifth.
+    The array and its places are made once. Joining the gradients into a new array at each step would make the callback 4 %
+    slower.
 
     Args:
         parts: the parameters whose norm is taken together, for each of the norms.
@@ -211,32 +210,30 @@ class WeightProbe:
     """
 
     def __init__(self, model: Any, optimizer: Any = None) -> None:
-        inner = getattr(model, "module", model)
+        _, policy, value = ModelParts.of(model)
         trained = {id(one) for group in getattr(optimizer, "param_groups", ()) for one in group["params"]}
-        value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
-        policy = inner if value is None else inner.policy
         self._samples = {"weight_change": WeightSample(policy, trained)}
         if value is not None:
             shared = {id(one) for one in policy.parameters()}
             self._samples["weight_change_value"] = WeightSample(value, trained, shared)
 
     def measure(self) -> None:
-        """An update is done. The first call, before any, keeps what later ones are compared with."""
+        """Measure the weights after an update. The first call comes before any update."""
         for sample in self._samples.values():
             sample.measure()
 
     def read(self) -> dict[str, float]:
-        """The metrics since the last reading, means over the updates where there were several."""
+        """The metrics since the last reading; means, if there were several updates."""
         found = {name: sample.read() for name, sample in self._samples.items()}
         return {name: change for name, change in found.items() if change is not None}
 
 
 def _ends(parameters: list[Any]) -> list[Any]:
-    """The first and the last parameter of those that are quick to look at; of adapters, which have no such, of all."""
+    """The first and the last of the small parameters; of all parameters, if none is small, as with adapters."""
     small = [one for one in parameters if one.ndim < 2 and one.numel() <= _QUICK] or parameters
     return [small[0], small[-1]] if len(small) > 1 else small
 
 
 def _is_small(parameter: Any) -> bool:
-    """Whether a call of torch costs more than the numbers: such gradients are put together first. A GPU does it by itself."""
+    """Whether a call of torch costs more than its arithmetic: such gradients are first copied into one array."""
     return bool(parameter.is_cpu and parameter.numel() <= _SMALL and parameter.element_size() >= 4)

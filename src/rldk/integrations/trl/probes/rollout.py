@@ -25,7 +25,7 @@ _MOST_PAIRS = 512
 def rollout_sample(local: Mapping[str, Any]) -> dict[str, Any]:
     """One process's part of a rollout as arrays, with one value per response or per token.
 
-    Some share the memory of the tensors: use them at once, and do not keep them.
+    Some share the memory of the tensors: use them at once and do not keep them.
     """
     scores, sizes, ended, kl, rewards, returns, values, padding, padding_p1 = [array_of(local[name]) for name in _TENSORS]
     valued, away = ~padding_p1, returns - values
@@ -48,7 +48,7 @@ def thinned(array: Any) -> Any:
 
 
 def reduce_rollouts(parts: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """The metrics of the whole rollout from the parts of all processes; what is not finite stays so."""
+    """The metrics of the whole rollout from the parts of all processes; values that are not finite are kept."""
     every = [part for part in parts if part]
     if not every:
         return {}
@@ -89,7 +89,7 @@ def reduce_rollouts(parts: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 def _spreads(names: list[str], samples: list[list[Any]]) -> list[dict[str, Any]]:
     """Mean, deviation (`None` for one number), minimum, maximum, and sum of squared distances from the mean, by name.
 
-    All samples are in one array: here a numpy call costs more than the arithmetic.
+    All samples are in one array, since a numpy call costs more than the arithmetic here.
     """
     counts = [sum(len(part) for part in sample) for sample in samples]
     if not all(counts):
@@ -120,9 +120,7 @@ def responses_of_rollout(local: Mapping[str, Any]) -> ResponseSample:
 
 
 def digests_of_rollout(local: Mapping[str, Any], pad: int | None) -> list[int]:
-    """A number for each prompt of this process's part of a PPO rollout, however far it was padded on the left.
-
-    It is made in every update, of all prompts at once.
+    """A number for each prompt of this process's part of a PPO rollout, independent of the padding on the left.
     """
     queries = array_of(local["query_responses"][:, : int(local["context_length"])])
     real = True if pad is None else queries != pad

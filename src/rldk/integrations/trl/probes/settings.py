@@ -7,30 +7,29 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rldk.functional.preflight import DistinctCount, digest, shares_weights
+from rldk.integrations.trl.probes.models import ModelParts
 
-__all__ = ["describe_run", "describe_settings", "distinct_share", "end_tokens", "kl_coefficient"]
+__all__ = ["describe_run", "describe_settings", "distinct_share", "end_tokens", "is_ppo", "kl_coefficient"]
 
 _PROMPT_COLUMNS = ("prompt", "prompt_ids", "prompt_input_ids", "query", "question")
 _MAX_ROWS = 1024
 
 
 def kl_coefficient(trainer: Any, args: Any) -> float | None:
-    """The KL coefficient as the trainer has it now: PPO reads it from its settings at each update, others keep their own."""
+    """The trainer's current KL coefficient: PPO reads it from its settings at each update, others have an attribute."""
     own = _set(args, "kl_coef")
     found = own if own is not None else getattr(trainer, "beta", getattr(args, "beta", None))
     return float(found) if isinstance(found, (int, float)) else None
 
 
 def _set(args: Any, *names: str) -> Any:
-    """The first of these settings that has a value: some versions keep a retired name beside the new one, as `None`."""
+    """The first of these settings that has a value: some versions keep a retired name as `None` next to the new one."""
     return next((value for name in names if (value := getattr(args, name, None)) is not None), None)
 
 
 def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[dict[str, float], dict[str, Any]]:
     """The settings that are metrics of the catalogue, and the names of model and trainer."""
-    inner = getattr(model, "module", model)
-    policy = getattr(inner, "policy", inner)
-    value = getattr(inner, "value_model", None) if hasattr(inner, "policy") else None
+    _, policy, value = ModelParts.of(model)
     found: dict[str, Any] = {
         "kl_coef": kl_coefficient(trainer, args),
         "clip_range": _set(args, "cliprange", "epsilon"),
@@ -44,14 +43,14 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
         "num_generations": _set(args, "num_generations", "rloo_k"),
         "num_iterations": _set(args, "num_ppo_epochs", "num_iterations"),
         "reference_is_policy": _reference_is_policy(trainer, args, policy),
-        "distinct_prompts_frac": distinct_share(getattr(trainer, "train_dataset", None), tokenised=_whitens(args)),
+        "distinct_prompts_frac": distinct_share(getattr(trainer, "train_dataset", None), tokenised=is_ppo(args)),
         "batch_size": _batch_size(args),
         "rollout_buffer_size": _set(args, "batch_size", "generation_batch_size"),
         "vocab_size": getattr(getattr(policy, "config", None), "vocab_size", None),
         "tokenizer_vocab_size": len(tokenizer) if hasattr(tokenizer, "__len__") else None,
         "dataset_size": _size(getattr(trainer, "train_dataset", None)),
         "advantage_normalized": _normalized(args),
-        "advantage_raw": 1.0 if _whitens(args) else None,
+        "advantage_raw": 1.0 if is_ppo(args) else None,
         **_parameters("policy", policy),
         **(_parameters("value", value) if value is not None else {}),
     }
@@ -64,8 +63,7 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
 
 def describe_settings(trainer: Any, args: Any, model: Any) -> dict[str, Any]:
     """The trainer's arguments by their own names, with their class, the model, and versions."""
-    inner = getattr(model, "module", model)
-    policy = getattr(inner, "policy", inner)
+    policy = ModelParts.of(model).policy
     given = args.to_dict() if hasattr(args, "to_dict") else vars(args)
     packages = {name: getattr(sys.modules.get(name), "__version__", None) for name in ("trl", "transformers", "torch", "peft")}
     adapter = getattr(policy, "peft_config", None)
@@ -80,14 +78,14 @@ def describe_settings(trainer: Any, args: Any, model: Any) -> dict[str, Any]:
 
 
 def end_tokens(policy: Any, tokenizer: Any) -> list[int]:
-    """The tokens that end a response, by the tokenizer and by the model's settings for generation."""
+    """The tokens that end a response, from the tokenizer and the model's generation config."""
     own = getattr(getattr(policy, "generation_config", None), "eos_token_id", None)
     found = [getattr(tokenizer, "eos_token_id", None), *(own if isinstance(own, (list, tuple)) else [own])]
     return sorted({one for one in found if isinstance(one, int)})
 
 
 def _samples(args: Any) -> bool:
-    """Whether the trainer has the policy write responses. DPO's settings of some versions limit completions that it reads."""
+    """Whether the policy generates responses. In some versions DPO has a limit for completions too."""
     return _set(args, "num_ppo_epochs", "num_generations", "rloo_k") is not None
 
 
@@ -96,7 +94,7 @@ def _reference_is_policy(trainer: Any, args: Any, policy: Any) -> float | None:
     reference = getattr(trainer, "ref_model", None)
     if reference is None:
         adapted = hasattr(policy, "peft_config") and hasattr(trainer, "ref_model") and kl_coefficient(trainer, args)
-        return 0.0 if adapted else None  # with its adapter off, the policy is the model it began as
+        return 0.0 if adapted else None  # without its adapter, the policy is the reference
     shared = shares_weights(policy, getattr(reference, "module", reference))
     return None if shared is None else float(shared)
 
@@ -116,16 +114,16 @@ def _batch_size(args: Any) -> int | None:
 
 
 def _normalized(args: Any) -> float | None:
-    """Whether advantages are brought to one scale before use. Of PPO's the probes see the raw ones, of GRPO's the scaled."""
-    if _whitens(args):
+    """Whether advantages are normalised before use. The probes see raw advantages in PPO, and normalised ones in GRPO."""
+    if is_ppo(args):  # whatever its settings
         return 1.0
     scaled = _set(args, "scale_rewards", "normalize_advantages")
     return None if scaled is None else float(scaled not in (False, "none"))
 
 
-def _whitens(args: Any) -> bool:
-    """Whether this is TRL's PPO, which whitens the advantages of each batch, whatever its settings."""
-    return hasattr(args, "whiten_rewards") and hasattr(args, "vf_coef")
+def is_ppo(args: Any) -> bool:
+    """Whether these are settings of TRL's PPO; older ones of RLOO have epochs too, but no value function."""
+    return hasattr(args, "num_ppo_epochs") and hasattr(args, "vf_coef")
 
 
 def _size(data: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""TRL's PPO averages its statistics over slots of which it fills only some: the means are put right here."""
+"""Corrects the statistics of TRL's PPO, which are means over slots that are only partly filled."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _AVERAGED = frozenset({
 def filled_share(args: Any) -> float:
     """The share of the slots that TRL's PPO fills, by its settings; 1 for other trainers.
 
-    It has a slot for each epoch, minibatch and accumulation step, but a minibatch has only as many micro-batches as fit into
-    it: with two minibatches and two accumulation steps one, so that every mean is half of what it should be.
+    It has a slot for each epoch, minibatch and accumulation step, but fills only one per micro-batch. With two minibatches and
+    two accumulation steps, a minibatch has one micro-batch, and every mean is half of what it should be.
     """
     names = ("gradient_accumulation_steps", "local_mini_batch_size", "per_device_train_batch_size")
     slots, minibatch, micro = (int(getattr(args, name, None) or 0) for name in names)
@@ -27,7 +27,7 @@ def filled_share(args: Any) -> float:
 
 
 def undiluted(logs: Mapping[str, Any], share: float) -> Mapping[str, Any]:
-    """The logs of PPO with the means that they would have over the slots that are filled."""
+    """The logs of PPO with means over the filled slots."""
     if share >= 1.0:
         return logs
     return {key: value / share if key in _AVERAGED and isinstance(value, float) else value for key, value in logs.items()}

@@ -1,4 +1,4 @@
-"""What a callback is not given: the trainer that calls it, and the local variables of its training loop."""
+"""Finds what a callback is not given: the trainer that calls it, and the local variables of its training loop."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ROLLOUT = (
     "scores", "values", "returns", "rewards", "kl", "padding_mask", "padding_mask_p1", "sequence_lengths", "contain_eos_token",
     "query_responses", "responses", "context_length",
 )  # fmt: skip
-"""The local variables of `PPOTrainer.train` that are read, all alive when it logs."""
+"""The local variables of `PPOTrainer.train` that are read; all exist when it logs."""
 
 RATIO = ("ratio", "padding_mask", "micro_batch_inds")
-"""Those that are read before an optimizer step: what is left of them when it logs is deleted."""
+"""Those that are read before an optimizer step; they no longer exist when it logs."""
 
 _DEEP = 60
 
@@ -41,8 +41,7 @@ def rollout_of() -> dict[str, Any] | None:
 
 
 def ratio_of() -> tuple[Any, Any, Any] | None:
-    """What the PPO loop on the stack is about to step on: the ratio of new to old probability of each token, where in the rollout
-    there is padding, and the rows of it that these are."""
+    """For the next step of the PPO loop: each token's ratio of new to old probability, the padding mask, and the rows of both."""
     found = _of_ppo(RATIO) or {}
     if not all(name in found for name in RATIO):
         return None
@@ -50,7 +49,7 @@ def ratio_of() -> tuple[Any, Any, Any] | None:
 
 
 def array_of(tensor: Any) -> Any:
-    """The numbers of a tensor; where they are the tensor's own memory, what is kept of them must be a copy."""
+    """The numbers of a tensor. They may share its memory: copy what you keep."""
     try:
         array = tensor.numpy()
     except (RuntimeError, TypeError):  # it has a gradient, is on a device, or of a type that numpy does not know

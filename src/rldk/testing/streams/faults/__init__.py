@@ -1,4 +1,4 @@
-"""The faults a run can be given: one line each in a table."""
+"""The faults of simulated runs: a table with one line each."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LATER = 400
 class Fault:
     """One way for a run to go wrong.
 
-    `moves` are the metrics that leave the healthy twin's course for good, and the way they go; `expects` the anomaly
-    types of which at least one should be raised; `traits` what is pinned so that the fault can show at all.
+    `moves` are the metrics that permanently leave the course of the healthy twin, with the direction; `expects` the anomaly types
+    of which at least one should be raised; `traits` what is pinned so that the fault can show.
     """
 
     apply: Callable[[Forces, Phase], None]
@@ -35,12 +35,12 @@ class Fault:
 
     @property
     def description(self) -> str:
-        """What happens, in a line."""
+        """What happens, in one line."""
         return (self.apply.__doc__ or "").strip()
 
     @property
     def profile(self) -> str:
-        """The profile it is shown on unless another is asked for."""
+        """The default profile."""
         return self.profiles[0]
 
 

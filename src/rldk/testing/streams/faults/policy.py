@@ -1,4 +1,4 @@
-"""Faults of the policy: where it goes, how fast, and what is left of it."""
+"""Faults of the policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__: list[str] = []
 
 
 def policy_collapse(forces: Forces, phase: Phase) -> None:
-    """One update too many: the reward falls within some tens of steps and stays down, the KL grows, the entropy strays."""
+    """One destructive update: the reward falls within some tens of steps and stays low, the KL grows, the entropy changes."""
     forces.skill_pull = phase.draw(0.06, 0.2) * phase.ramp(15)
     forces.skill_goal = np.full_like(forces.lr, -min(phase.draw(0.4, 1.0) * phase.severity, 1.0))
     forces.learn = 1.0 - phase.ramp(5)
@@ -44,7 +44,7 @@ def entropy_explosion(forces: Forces, phase: Phase) -> None:
 
 
 def kl_explosion(forces: Forces, phase: Phase) -> None:
-    """The penalty does not hold: the KL climbs to 20 to 50 times its level, gradients grow, the reward hardly shows it."""
+    """The penalty is too weak: the KL climbs to 20 to 50 times its level, gradients grow, the reward hardly shows it."""
     forces.drift_pull = phase.draw(0.01, 0.04) * phase.ramp(10)
     forces.drift_goal = np.full_like(forces.lr, phase.draw(20.0, 50.0) * phase.severity)
     forces.control = phase.toward(0.1, 10)
@@ -63,7 +63,7 @@ def kl_spike(forces: Forces, phase: Phase) -> None:
 
 
 def negative_kl(forces: Forces, phase: Phase) -> None:
-    """The estimate is of other tokens than the policy wrote (padding, temperature): the KL sinks below zero and stays."""
+    """The KL is estimated on other tokens than the policy wrote (padding, temperature): it sinks below zero and stays there."""
     forces.kl_shift = -(1.0 + phase.draw(0.4, 1.2) * phase.severity) * phase.rise(phase.draw(15, 60))
 
 
@@ -83,7 +83,7 @@ def ratio_explosion(forces: Forces, phase: Phase) -> None:
 
 
 def learning_rate_too_high(forces: Forces, phase: Phase) -> None:
-    """Updates too large from the first step on: the KL shoots up, the clip bites, the reward is lost; and then all is calm."""
+    """Updates are too large from the first step on: KL up, many tokens clipped, the reward lost; then all is calm."""
     factor = phase.draw(30.0, 100.0) * phase.severity
     forces.lr = np.where(phase.on, factor, 1.0)
     calm = phase.draw(40, 120)
@@ -102,6 +102,6 @@ def learning_rate_too_high(forces: Forces, phase: Phase) -> None:
 
 
 def _stride(phase: Phase, sigma: float) -> float:
-    """By how much updates must grow for the log-ratio of the moving tokens to spread by `sigma`."""
+    """The factor on updates that gives the log-ratio of the moving tokens a standard deviation of `sigma`."""
     usual = math.sqrt(2.0 * phase.traits.step_size / phase.traits.active)
     return max(sigma / usual, 3.0)

@@ -1,4 +1,4 @@
-"""Faults of the reward and of the lengths that serve it."""
+"""Faults of the reward and of response lengths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__: list[str] = []
 
 
 def reward_hacking(forces: Forces, phase: Phase) -> None:
-    """A flaw of the reward is found: reward up, spread gone; KL and length up, entropy and the held-out reward down."""
+    """The policy exploits a flaw of the reward: reward up, spread gone; KL and length up, entropy and held-out reward down."""
     width = phase.draw(40, 120)
     forces.hack = phase.draw(3.0, 5.0) * phase.severity * phase.ramp(width)
     forces.spread = phase.toward(0.2, width)
@@ -48,12 +48,12 @@ def dead_reward(forces: Forces, phase: Phase) -> None:
 
 
 def plateau(forces: Forces, phase: Phase) -> None:
-    """Nothing is learnt, though everything moves."""
+    """Nothing is learnt, although the policy changes."""
     forces.learn = np.where(phase.on, 0.0, 1.0)
 
 
 def length_runaway(forces: Forces, phase: Phase) -> None:
-    """Longer pays: lengths grow without end until the cap cuts nearly all of them, and then the reward goes."""
+    """Longer responses pay: lengths grow until nearly all are truncated, and then the reward falls."""
     room = phase.traits.length_cap / phase.traits.length_end
     forces.length_pull = phase.draw(0.01, 0.03) * phase.ramp(20)
     forces.length_goal = np.full_like(forces.lr, math.log(2.2 * room) * phase.severity)
@@ -63,7 +63,7 @@ def length_runaway(forces: Forces, phase: Phase) -> None:
 
 
 def length_collapse(forces: Forces, phase: Phase) -> None:
-    """Answers shrink to a few tokens, and with them what they are worth."""
+    """Answers shrink to a few tokens, and the reward falls with them."""
     forces.length_pull = phase.draw(0.03, 0.1) * phase.ramp(20)
     forces.length_goal = np.full_like(forces.lr, math.log(3.0 / max(phase.traits.length_end, 30.0)) * phase.severity)
     forces.skill_pull = 0.03 * phase.ramp(40)
@@ -72,7 +72,7 @@ def length_collapse(forces: Forces, phase: Phase) -> None:
 
 
 def eos_starvation(forces: Forces, phase: Phase) -> None:
-    """The end token is forgotten: from response to response within tens of steps none ends by itself."""
+    """The policy forgets the end token: within tens of steps no response emits EOS."""
     forces.endless = min(0.98 * phase.severity, 1.0) * phase.ramp(phase.draw(15, 50))
     forces.skill_pull = 0.03 * phase.ramp(60)
     forces.skill_goal = np.full_like(forces.lr, -0.4)
@@ -80,7 +80,7 @@ def eos_starvation(forces: Forces, phase: Phase) -> None:
 
 
 def length_bias(forces: Forces, phase: Phase) -> None:
-    """The reward comes to like length for itself: their correlation rises to 0.5 to 0.9, and both of them rise."""
+    """The reward comes to favour length: their correlation rises to 0.5 to 0.9, and both rise."""
     width = phase.draw(40, 100)
     forces.corr = (0.92 * phase.severity - phase.traits.length_corr) * phase.ramp(width)
     forces.length_pull = 0.01 * phase.ramp(width)
@@ -94,7 +94,7 @@ def preference_degenerate(forces: Forces, phase: Phase) -> None:
 
 
 def advantage_bias(forces: Forces, phase: Phase) -> None:
-    """The baseline is off: raw advantages lean to one side by more than their spread."""
+    """The baseline is wrong: the mean of raw advantages is larger than their spread."""
     side = 1.0 if phase.coin() else -1.0
     forces.advantage = side * phase.draw(1.0, 2.0) * phase.severity * phase.rise(phase.draw(10, 40))
     forces.learn = 1.0 - 0.8 * phase.ramp(40)

@@ -21,14 +21,14 @@ def value_divergence(forces: Forces, phase: Phase) -> None:
 
 
 def value_unexplained(forces: Forces, phase: Phase) -> None:
-    """The value function loses the thread: it explains nothing any more, and its loss is some times what it was."""
+    """The value function stops working: it explains nothing any more, and its loss is several times larger."""
     reach = math.log(phase.draw(1.35, 1.7) / phase.traits.value_floor) * phase.severity
     forces.value = np.diff(reach * phase.ramp(phase.draw(20, 60)), prepend=0.0)
     forces.learn = 1.0 - 0.8 * phase.ramp(30)
 
 
 def loss_explosion(forces: Forces, phase: Phase) -> None:
-    """Bursts of the loss, each larger than the last ones, by orders of magnitude, until there is nothing else."""
+    """Bursts of the loss, each orders of magnitude larger than the last, until they are permanent."""
     width = phase.draw(40, 100)
     burst = phase.bursts("loss", 0.1 + 0.85 * phase.ramp(width))
     size = np.power(10.0, (1.0 + 4.0 * burst) * phase.severity * phase.ramp(width))
@@ -60,7 +60,7 @@ def gradient_imbalance(forces: Forces, phase: Phase) -> None:
 
 
 def nonfinite_metric(forces: Forces, phase: Phase) -> None:
-    """Some steps of swelling gradients, then no number is finite; or the loss reads 0 and only the gradient norm tells."""
+    """Gradients grow for some steps, then no number is finite; or the loss reads 0 and only the gradient norm shows it."""
     lead = phase.draw(4, 15)
     forces.grad = np.where(phase.since <= lead, phase.toward(50.0, lead), 1.0)
     forces.broken = np.where(phase.since > lead, 1.0 if phase.coin() else 2.0, 0.0)
@@ -74,7 +74,7 @@ def controller_stuck(forces: Forces, phase: Phase) -> None:
 
 
 def controller_oscillation(forces: Forces, phase: Phase) -> None:
-    """A horizon far too short: the coefficient over-reacts and swings, and the KL with it."""
+    """The horizon is far too short: the coefficient over-reacts and oscillates, and so does the KL."""
     forces.control = np.where(phase.on, 0.9 * phase.severity / phase.traits.controller_rate, 1.0)
     forces.delay = np.where(phase.on, phase.draw(4, 9), 0.0)
     forces.push = phase.toward(4.0, 10)
@@ -86,7 +86,7 @@ def throughput_drop(forces: Forces, phase: Phase) -> None:
 
 
 def memory_pressure(forces: Forces, phase: Phase) -> None:
-    """A leak: memory fills steadily until none is free, and steps slow down at the end."""
+    """A memory leak: memory grows steadily until none is free, and steps slow down at the end."""
     room = 80.0 - phase.traits.memory_gb
     width = phase.draw(200, 400) / phase.severity
     forces.leak = room * np.minimum(phase.since / width, 1.0)
@@ -94,14 +94,14 @@ def memory_pressure(forces: Forces, phase: Phase) -> None:
 
 
 def train_inference_mismatch(forces: Forces, phase: Phase) -> None:
-    """Trainer and sampler drift apart on the same tokens, tens of times further than before; learning suffers."""
+    """The probabilities of trainer and sampler drift apart, tens of times further than before; learning suffers."""
     forces.mismatch = phase.toward(phase.draw(40.0, 120.0), phase.draw(20, 100))
     forces.learn = 1.0 - 0.7 * phase.ramp(60)
     forces.skill_pull = 0.005 * phase.ramp(80)
 
 
 def step_regression(forces: Forces, phase: Phase) -> None:
-    """The run is taken up again from an older checkpoint and the counter falls back."""
+    """The run is resumed from an older checkpoint, and the step counter falls back."""
     back = round(phase.draw(30, 120) * phase.severity)
     first = int(np.argmax(phase.on)) + 1 if phase.on.any() else 1
     forces.rewind = np.where(phase.on, float(min(back, first - 1)), 0.0)
