@@ -11,13 +11,14 @@ from rldk.core.catalog import is_measured
 from rldk.ingest.formats.table_header import header_of
 from rldk.ingest.source import Source
 
-__all__ = ["MAX_ROWS", "is_console", "iter_head", "split_stamp", "strip_colours"]
+__all__ = ["MAX_ROWS", "is_console", "iter_head", "plain_line", "split_stamp"]
 
 MAX_ROWS = 400_000
 """Rows that are read of a console: each takes several times as long as one of JSON, and no program prints so many."""
 
 _MAX_NAMES = 4096  # of a table: all readers of consoles ask, and a known name comes before that
 _COLOUR = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_MINUS = "\u2212".encode()
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
 _FRACTION = re.compile(r"[.,](\d+)")
 
@@ -44,12 +45,13 @@ def iter_head(source: Source, mark: re.Pattern[bytes]) -> Iterator[bytes]:
         end = text.find(b"\n", match.end())
         if end < 0:
             end = len(text)
-        yield strip_colours(text[start:end])
+        yield plain_line(text[start:end])
 
 
-def strip_colours(line: bytes) -> bytes:
-    """The line without the codes that colour it or move the cursor."""
-    return _COLOUR.sub(b"", line) if b"\x1b" in line else line
+def plain_line(line: bytes) -> bytes:
+    """The line without the codes that colour it or move the cursor, and with plain minus signs."""
+    line = _COLOUR.sub(b"", line) if b"\x1b" in line else line
+    return line.replace(_MINUS, b"-") if _MINUS in line else line
 
 
 def split_stamp(text: str) -> tuple[float | None, str]:

@@ -141,7 +141,7 @@ class HFConsoleAdapter(Adapter):
                 if b"/" in line or b" = " in line:
                     see(line)
                 continue
-            for piece in console.strip_colours(line).split(b"\r"):
+            for piece in console.plain_line(line).split(b"\r"):
                 at = piece.find(b"{")
                 if at < 0:
                     if piece:
