@@ -31,6 +31,7 @@ __all__ = [
 
 CATALOG: dict[str, Metric] = {entry.name: entry for entry in METRICS}
 """Every canonical metric by name."""
+assert len(CATALOG) == len(METRICS), "two metrics have one name"
 
 
 def entry_of(name: str) -> Metric | None:
