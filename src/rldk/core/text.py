@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 __all__ = [
-    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "escaped", "few", "in_words", "listed", "near_names",
-    "sentence", "short_number", "unescaped", "writable",
+    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "escaped", "few", "first_line", "in_words", "listed",
+    "near_names", "sentence", "short_number", "unescaped", "writable",
 ]  # fmt: skip
 
 _MAX_FLOAT = int(sys.float_info.max)
@@ -43,6 +43,11 @@ def clean(text: object, most: int = 200) -> str:
     given = given if len(given) <= 50 * most else given[: 50 * most]  # a megabyte is not searched for what is cut off anyway
     shown = _CONTROL.sub("", writable(given)).replace("\n", " ")
     return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def first_line(error: BaseException, most: int = 300) -> str:
+    """The first line of what an error says, without its full stop; the error's name where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:most].rstrip(".")
 
 
 def csv_cell(value: object) -> object:
