@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from rldk.core.catalog.axes import RUN_KEYS, STEP_KEYS, TIME_KEYS
 from rldk.core.jsonio import to_step
+from rldk.core.text import counted
 from rldk.runs.table import NUMBER, TEXT, Column, Rows, Table
 
 __all__ = ["find_runs", "find_steps", "find_times", "first_words", "parse_seconds"]
@@ -22,8 +23,10 @@ _STANDING = 16
 _MOST_RUN_IDS = 1000
 
 
-def find_steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Each row's step; a row without one has that of the row before it, and a table without any is numbered.
+def find_steps(
+    table: Table, given: str | None, kept: Rows
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], list[str]]:
+    """Each row's step, and which rows log it: the others have that of the row before, and a table without any is numbered.
 
     Of several keys that may hold the step, the first that half of the rows have is taken, or else the most frequent.
     """
@@ -45,12 +48,12 @@ def find_steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray
         why = "the step never changes"
         if not any(found[1][kept].any() for found in candidates):
             why = "no logged step is a whole number" if candidates else "no step is logged"
-        return steps, [f"{why}; rows are numbered from 1"] if len(kept) else []
+        return steps, np.zeros(table.rows, dtype=bool), [f"{why}; rows are numbered from 1"] if len(kept) else []
     seen = np.maximum.accumulate(np.where(whole, np.arange(table.rows), -1))
     first = int(np.flatnonzero(whole)[0])
     steps = np.where(whole, values, 0)[np.where(seen < 0, first, seen)].astype(np.int64)
     missing = int((~whole[kept]).sum())
-    return steps, [f"{missing} row(s) without a step took that of the row before"] if missing else []
+    return steps, whole, [f"{counted(missing, 'row')} without a step: the previous row's step is used"] if missing else []
 
 
 def _read_words(column: Column, parse: Callable[[str], float | None]) -> None:
