@@ -433,8 +433,7 @@ def test_names_that_may_mean_two_things_are_not(key: str) -> None:
 def test_a_share_that_is_the_other_way_round_is_turned() -> None:
     assert resolve({"effective_signal_fraction": 0.25}).metrics == {"reward_zero_std_frac": 0.75}
     both = resolve({"effective_signal_fraction": 0.25, "zero_std_group_ratio": 0.7})
-    assert both.metrics == {"reward_zero_std_frac": 0.7}
-    assert both.duplicates == {"effective_signal_fraction": "reward_zero_std_frac"}
+    assert both.metrics == {"reward_zero_std_frac": 0.7} and both.sources == {"reward_zero_std_frac": "zero_std_group_ratio"}
 
 
 def test_beside_margins_an_accuracy_of_rewards_is_that_of_pairs() -> None:

@@ -16,7 +16,8 @@ from rldk.core.catalog.lookup import (
     metric_named,
 )
 from rldk.core.catalog.metric import Framework, Key, Metric
-from rldk.core.catalog.resolve import AXIS_TARGETS, Plan, Resolution, Route, check_field_map, plan_for, resolve
+from rldk.core.catalog.plan import Plan, Route
+from rldk.core.catalog.resolve import AXIS_TARGETS, Resolution, check_field_map, plan_for, resolve
 
 __all__ = [
     "AXIS_TARGETS",

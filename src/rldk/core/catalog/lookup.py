@@ -47,6 +47,7 @@ def metric_named(name: str) -> str | None:
     return next((entry.name for entry in CATALOG.values() if name in entry.aliases), None)
 
 
+_PENALTY = Key("kl_penalty", "unless_negative", per="unstated")
 AMBIGUOUS: dict[str, tuple[str, Key]] = {
     "kl": ("kl_mean", Key("kl", per="unstated")),
     "entropy_loss": ("entropy_mean", Key("entropy_loss", "magnitude")),
@@ -54,13 +55,16 @@ AMBIGUOUS: dict[str, tuple[str, Key]] = {
     "train/kl": ("kl_mean", Key("train/kl", per="unstated")),
     "loss/entropy": ("entropy_mean", Key("loss/entropy", "magnitude")),
     "ent_loss": ("entropy_mean", Key("ent_loss", "magnitude")),
+    "kl_penalty": ("kl_mean", _PENALTY),
+    "train/kl_penalty": ("kl_mean", _PENALTY),
     "return": ("reward_mean", Key("return")),
     "accuracy": ("accuracy", Key("accuracy")),
     "train/accuracy": ("accuracy", Key("train/accuracy")),
 }
 """Keys that mean different things in different frameworks, and how they are read where the framework is not known.
 
-The entropy over tokens is never negative, so the magnitude of an entropy loss is the entropy, whichever its sign."""
+An entropy begins above 0, so the sign of the first value says whether an entropy loss is the entropy or minus the entropy. A
+`kl_penalty` is the KL, unless it begins below 0: then it is the penalty's part of the reward."""
 
 PREFIXES = ("train/", "train_", "training/", "trainer/", "metrics/", "global/", "mean ", "mean_")
 
@@ -143,6 +147,7 @@ def _aliases() -> dict[str, Place]:
             found.setdefault(alias, _place(entry, Key(alias, "complement"), 40))
     for alias in ("entropy_loss", "mean_entropy_loss", "policy_entropy_loss", "loss_entropy_loss", "losses_entropy_loss"):
         found[alias] = _place(CATALOG["entropy_mean"], AMBIGUOUS["entropy_loss"][1], 40)
+    found["kl_penalty"] = _place(CATALOG["kl_mean"], _PENALTY, 40)
     return found
 
 
