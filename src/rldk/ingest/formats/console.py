@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from functools import lru_cache
 
 from rldk.core.catalog import is_measured
 from rldk.ingest.formats.table_header import header_of
 from rldk.ingest.source import Source
+from rldk.runs.row_axes import parse_seconds
 
 __all__ = ["MAX_ROWS", "is_console", "iter_head", "plain_line", "split_stamp"]
 
@@ -65,17 +65,11 @@ def split_stamp(text: str) -> tuple[float | None, str]:
 def _seconds(stamp: str) -> float | None:
     fraction = _FRACTION.match(stamp, 19)
     zone = stamp[19:] if fraction is None else stamp[fraction.end() :]
-    minute = _minute(stamp[:16].replace("T", " "), zone)
+    minute = _minute(f"{stamp[:16]}:00{zone}")
     if minute is None:
         return None
     return minute + int(stamp[17:19]) + (0.0 if fraction is None else float(f"0.{fraction.group(1)}"))
 
 
-@lru_cache(maxsize=256)
-def _minute(text: str, zone: str) -> float | None:
-    """The beginning of a minute; remembered, since rows of one minute follow each other."""
-    try:
-        moment = datetime.fromisoformat(f"{text}:00{zone.replace('Z', '+00:00')}")
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+_minute = lru_cache(maxsize=256)(parse_seconds)
+"""The beginning of a minute; remembered, since rows of one minute follow each other."""
