@@ -56,7 +56,7 @@ def test_a_binary_file_is_clearly_none(tmp_path):
     path.write_bytes(bytes(range(256)) * 500)
     steps, reader = read(path)
     assert steps == [] and reader.skipped_total == 501 and len(reader.skipped) == 100
-    assert reader.summary().startswith(f"No event in {path}, which may be no event log: 501 lines skipped (line 1: ")
+    assert reader.summary().startswith(f"{path} has no event and may not be an event log: 501 lines skipped (line 1: ")
 
 
 def test_each_pass_counts_anew(tmp_path):

@@ -79,7 +79,7 @@ class EventReader:
         """One sentence about the skipped lines; empty if there are none."""
         said = self.problems.summary()
         if said and not self.events:
-            return f"No event in {self.path}, which may be no event log: {said}"
+            return f"{self.path} has no event and may not be an event log: {said}"
         return f"{self.path}: {said}" if said else ""
 
 

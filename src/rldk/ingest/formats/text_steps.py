@@ -85,7 +85,7 @@ class Banner:
             self._again = True
 
     def began_again(self) -> bool:
-        """Take a row: whether the program was started again since the last one."""
+        """Take a row. Returns whether the program was started again since the last one."""
         again, self._again = self._again and self._rows_seen, False
         self._rows_seen = self._complete = True
         self._recent = []
