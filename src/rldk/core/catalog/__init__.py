@@ -5,7 +5,6 @@ from __future__ import annotations
 from rldk.core.catalog.frameworks import FRAMEWORKS
 from rldk.core.catalog.lookup import (
     CATALOG,
-    ambiguous_keys,
     entry_of,
     identify,
     is_known,
@@ -29,7 +28,6 @@ __all__ = [
     "Plan",
     "Resolution",
     "Route",
-    "ambiguous_keys",
     "check_field_map",
     "entry_of",
     "identify",

@@ -18,12 +18,12 @@ __all__ = [
     "AMBIGUOUS",
     "CATALOG",
     "Place",
-    "ambiguous_keys",
     "entry_of",
     "identify",
     "is_known",
     "is_measured",
     "is_not_judged",
+    "keys_by_framework",
     "keys_of",
     "locate",
     "metric_named",
@@ -97,7 +97,7 @@ def keys_of(metric: str) -> dict[str, tuple[Key, ...]]:
 
 
 @cache
-def _exact() -> dict[str, dict[str, Place]]:
+def keys_by_framework() -> dict[str, dict[str, Place]]:
     """Framework -> raw key -> place, for keys that are neither patterns nor sums."""
     tables: dict[str, dict[str, Place]] = {framework: {} for framework in FRAMEWORKS}
     for framework, entry, key, rank in _all_keys():
@@ -113,24 +113,13 @@ def _exact() -> dict[str, dict[str, Place]]:
 def _anywhere() -> dict[str, Place]:
     """Raw key -> place, for the keys on which all frameworks agree, and for the ambiguous ones as stated above."""
     agreed: dict[str, Place] = {}
-    for table in _exact().values():
+    for table in keys_by_framework().values():
         for key, place in table.items():
             if "/" in key or len(key) > 3 or key == "lr":  # `eps` and `wd` say too little by themselves
                 agreed.setdefault(key, place)
     for key, (name, how) in AMBIGUOUS.items():
         agreed[key] = _place(CATALOG[name], how, 0)
     return agreed
-
-
-def ambiguous_keys() -> list[str]:
-    """Keys that two frameworks use for different quantities; each must have its line in `AMBIGUOUS`."""
-    meanings: dict[str, set[tuple[str, str, str]]] = {}
-    for framework, table in _exact().items():
-        for key, place in table.items():
-            if framework != "rldk":
-                for name in (key, f"train/{key}"):
-                    meanings.setdefault(name, set()).add((place.metric, place.key.transform, place.per))
-    return sorted(key for key, found in meanings.items() if len(found) > 1)
 
 
 @cache
@@ -204,7 +193,7 @@ def locate(key: str, framework: str | None = None) -> Place | None:
     if family is not None and len(key) > len(family.name) - 1:
         return Place(key, Key(key), family.reduction, 0)
     if framework is not None:
-        table = _exact()[framework]
+        table = keys_by_framework()[framework]
         for variant in variants:
             if (place := table.get(variant)) or (place := _match_pattern(variant, framework)):
                 return place
@@ -237,7 +226,7 @@ def _part_of_reward(key: str) -> Place | None:
 def _owners() -> dict[str, tuple[str, ...]]:
     """Raw key -> the frameworks that log it."""
     owners: dict[str, list[str]] = {}
-    for framework, table in _exact().items():
+    for framework, table in keys_by_framework().items():
         if framework == "rldk":
             continue
         for key in (*table, *FRAMEWORKS[framework].signature):
