@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rldk.core.catalog import plan_for
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.runs.build import build_runs
 from rldk.runs.canonical import Canonicaliser, canonical_columns, prefix_held_out, read_events
-from rldk.runs.table import TableBuilder
+from rldk.runs.percentages import Percentages, percent_to_fraction
+from rldk.runs.table import NUMBER, Column, TableBuilder
 
 ROW = {"actor/kl_loss": 0.01, "critic/score/mean": 0.5, "perf/mfu/actor": 0.3, "actor/entropy": 1.5, "my_own": 2}
 
@@ -65,8 +70,17 @@ def test_percentages_are_known_live_from_the_first_that_is_above_1() -> None:
     live, table = by_both_ways([{"step": step, "reward": 1.0, "truncated": value} for step, value in enumerate((0.5, 20.0, 1.0))])
     assert [event["truncated_frac"] for event in live] == [0.5, 0.2, 0.01]
     assert [event["truncated_frac"] for event in table] == [0.005, 0.2, 0.01]
-    again = Canonicaliser()  # what was written live is not divided again
-    assert [again.event(Event(1, metrics)).metrics for metrics in live] == live  # type: ignore[union-attr]
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.2, 1.5, 1.6, 20.0, 100.0, 101.0, 150.0, -1.0, math.nan, math.inf]), min_size=1))
+def test_what_a_live_run_wrote_is_not_divided_again(logged: list[float]) -> None:
+    live = Percentages()
+    written = [live.to_fractions({"truncated_frac": value})["truncated_frac"] for value in logged]
+    again = Percentages()
+    assert repr([again.to_fractions({"truncated_frac": value})["truncated_frac"] for value in written]) == repr(written)
+    columns = {"truncated_frac": Column(np.array(written), np.full(len(written), NUMBER, dtype=np.uint8))}
+    percent_to_fraction(columns)
+    assert repr(columns["truncated_frac"].values.tolist()) == repr(written)
 
 
 @pytest.mark.parametrize(
