@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rldk.core.catalog.axes import STEP_KEYS
+from rldk.core.catalog.axes import has_step
 from rldk.integrations.hooks import Hook, Row
 
 __all__ = ["FRAMEWORK", "WHOLE_ROWS", "hooks", "refresh"]
@@ -37,7 +37,7 @@ def refresh() -> None:
 def _rows(call: Mapping[str, Any]) -> Iterator[Row]:
     """A row with the step that it was given or names; otherwise with W&B's own count of calls."""
     data, step, run = call["data"], call["step"], call["self"]
-    if step is None and not any(key in data for key in STEP_KEYS):
+    if step is None and not has_step(data):
         step = _counts.get(run, getattr(run, "starting_step", 0))
         _counts[run] = step + (call["commit"] is not False)
     yield data, step
