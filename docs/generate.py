@@ -93,7 +93,8 @@ def _row(entry: Metric) -> str:
 def _how(key: Key) -> str:
     transforms = {
         "negate": "minus its value",
-        "magnitude": "its magnitude",
+        "magnitude": "minus it where it begins below 0",
+        "unless_negative": "unless it begins below 0",
         "percent": "divided by 100",
         "complement": "1 minus its value",
         "root": "its square root",

@@ -96,4 +96,4 @@ def test_from_python(runs: list[str]) -> None:
 def test_an_unknown_baseline_is_refused_with_the_names_that_exist(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *runs[:3], "--baseline", "zz"]) == 2
     said = capsys.readouterr().err
-    assert "No run 'zz'. There is a, b, c" in said and "unexpected" not in said
+    assert "No run 'zz'. Known are a, b and c." in said and "unexpected" not in said

@@ -140,9 +140,9 @@ def test_what_rldk_was_told_is_kept_apart_and_fits_a_scan() -> None:
 
 def test_what_one_place_does_not_say_another_may() -> None:
     events, beside = RunConfig.of({"beta": 0.1}, "the log"), RunConfig.of({"beta": 0.9, "learning_rate": 1.0}, "config.json")
-    both = events.filled(beside)
+    both = events.with_defaults(beside)
     assert dict(both) == {"kl_coef": 0.1, "learning_rate": 1.0} and both.source == "the log, config.json"
-    assert RunConfig().filled(beside) is beside and beside.filled(RunConfig()) is beside
+    assert RunConfig().with_defaults(beside) is beside and beside.with_defaults(RunConfig()) is beside
 
 
 def test_an_empty_config_says_nothing() -> None:

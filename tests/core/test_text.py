@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rldk.core.text import ago, clean, counted, duration, in_words, listed, near_names, sentence, short_number
+from rldk.core.text import ago, clean, counted, duration, first_line, in_words, listed, near_names, sentence, short_number
+
+
+@pytest.mark.parametrize(
+    ("error", "line"), [(ValueError(), "ValueError"), (OSError("\n"), "OSError"), (OSError("No route.\nTry again."), "No route")]
+)
+def test_the_first_line_of_an_error(error: Exception, line: str) -> None:
+    assert first_line(error) == line
 
 
 @given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(1, 50))

@@ -95,7 +95,7 @@ WHOLE = "to be a whole number of at least 1, got"
         ([], "Expected a mapping with detectors, limits, kl_target, kl_target_tolerance, sensitivity, got list."),
         ("kl", "Expected a mapping with detectors, limits, kl_target, kl_target_tolerance, sensitivity, got str."),
         ({"detector": {}}, "Unknown key 'detector'. Did you mean detectors?"),
-        ({"zzz": 1}, "Unknown key 'zzz'. Known are detectors, limits, kl_target, kl_target_tolerance, sensitivity."),
+        ({"zzz": 1}, "Unknown key 'zzz'. Known are detectors, limits, kl_target, kl_target_tolerance and sensitivity."),
         ({7: 1}, "Unknown key 7. Known are"),
         ({"detectors": []}, "Expected `detectors` to be a mapping, got list."),
         ({"limits": "kl"}, "Expected `limits` to be a mapping, got str."),

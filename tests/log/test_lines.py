@@ -157,4 +157,4 @@ def test_only_the_first_problems_are_kept():
         problems.add(line, "bad")
     assert problems.total == 5
     assert [line for line, _ in problems.skipped] == [2, 5, 9]
-    assert problems.summary(shown=2) == "5 lines skipped (line 2: bad; line 5: bad; and 3 more)"
+    assert problems.summary() == "5 lines skipped (line 2: bad; line 5: bad; line 9: bad; and 2 more)"

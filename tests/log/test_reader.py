@@ -26,9 +26,9 @@ def test_what_is_no_event_is_counted_and_located(tmp_path):
     )
     steps, reader = read(path)
     assert steps == [1, 2, 3, 5]
-    assert reader.events == 4 and reader.skipped_total == 5 and not reader.torn
-    assert [line for line, _ in reader.skipped] == [3, 5, 7, 8, 9]
-    reasons = [reason for _, reason in reader.skipped]
+    assert reader.events == 4 and reader.problems.total == 5 and not reader.problems.torn
+    assert [line for line, _ in reader.problems.skipped] == [3, 5, 7, 8, 9]
+    reasons = [reason for _, reason in reader.problems.skipped]
     assert reasons[0].startswith("not JSON: ")
     assert reasons[1] == "Expected a JSON object, got list."
     assert reasons[2] == "Expected `step` to be a whole number, got None."
@@ -41,22 +41,22 @@ def test_a_torn_last_line_is_told_from_a_whole_one(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_bytes(b'{"step": 1}\n{"step": 2}')
     steps, reader = read(path)
-    assert (steps, reader.torn, reader.skipped) == ([1, 2], False, [])
+    assert (steps, reader.problems.torn, reader.problems.skipped) == ([1, 2], False, [])
     path.write_bytes(b'{"step": 1}\n{"step": 2')
     steps, reader = read(path)
-    assert (steps, reader.torn, reader.skipped_total) == ([1], True, 1)
-    assert reader.skipped[0][0] == 2 and reader.skipped[0][1].startswith("torn: the last line has no newline")
+    assert (steps, reader.problems.torn, reader.problems.total) == ([1], True, 1)
+    assert reader.problems.skipped[0][0] == 2 and reader.problems.skipped[0][1].startswith("torn: the last line has no newline")
     path.write_bytes(b'{"step": 1}\n{"step": 2\n')
     steps, reader = read(path)
-    assert (steps, reader.torn, reader.skipped_total) == ([1], False, 1)
+    assert (steps, reader.problems.torn, reader.problems.total) == ([1], False, 1)
 
 
 def test_a_binary_file_is_clearly_none(tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(bytes(range(256)) * 500)
     steps, reader = read(path)
-    assert steps == [] and reader.skipped_total == 501 and len(reader.skipped) == 100
-    assert reader.summary().startswith(f"No event in {path}, which may be no event log: 501 lines skipped (line 1: ")
+    assert steps == [] and reader.problems.total == 501 and len(reader.problems.skipped) == 100
+    assert reader.summary().startswith(f"{path} has no event and may not be an event log: 501 lines skipped (line 1: ")
 
 
 def test_each_pass_counts_anew(tmp_path):
@@ -65,7 +65,7 @@ def test_each_pass_counts_anew(tmp_path):
     reader = EventReader(path)
     for _ in range(2):
         assert [event.step for event in reader] == [1]
-        assert (reader.events, reader.skipped_total) == (1, 1)
+        assert (reader.events, reader.problems.total) == (1, 1)
 
 
 def test_what_cannot_be_read_is_refused_at_once(tmp_path):
@@ -127,7 +127,7 @@ def test_deep_nesting_is_at_worst_a_bad_line(tmp_path, depth, shape):
     path.write_text(f'{{"step": 1}}\n{deep}\n{{"step": 3}}\n')
     steps, reader = read(path)
     assert [step for step in steps if step != 2] == [1, 3]
-    assert len(steps) + reader.skipped_total == 3
+    assert len(steps) + reader.problems.total == 3
 
 
 LONG_LINES = """
@@ -173,4 +173,4 @@ def test_a_line_within_the_limit_of_the_caller_is_read(tmp_path):
     assert [event.step for event in EventReader(path, max_line_bytes=1000)] == [1, 2]
     reader = EventReader(path, max_line_bytes=100)
     assert [event.step for event in reader] == [2]
-    assert reader.skipped == [(1, "longer than 100 bytes")]
+    assert reader.problems.skipped == [(1, "longer than 100 bytes")]

@@ -29,7 +29,7 @@ def test_it_is_recognised_by_its_content(tmp_path, compress, name):
     path.write_bytes(compress(lines(0, 3000)))
     reader = EventReader(path)
     assert [event.step for event in reader] == list(range(3000))
-    assert reader.damage is None and reader.summary() == ""
+    assert reader.problems.damage is None and reader.summary() == ""
 
 
 def test_a_plain_file_with_a_lying_name(tmp_path):
@@ -43,17 +43,17 @@ def test_several_in_a_row_are_one(tmp_path, compress):
     path.write_bytes(compress(lines(0, 10)) + compress(b"") + compress(lines(10, 10)))
     reader = EventReader(path)
     assert [event.step for event in reader] == list(range(20))
-    assert reader.damage is None
+    assert reader.problems.damage is None
 
 
 def test_padding_after_gzip_and_a_skippable_frame_before_zstd(tmp_path):
     path = tmp_path / "events"
     path.write_bytes(gzip.compress(lines(0, 10)) + b"\0" * 512)
     reader = EventReader(path)
-    assert [event.step for event in reader] == list(range(10)) and reader.damage is None
+    assert [event.step for event in reader] == list(range(10)) and reader.problems.damage is None
     path.write_bytes(b"\x50\x2a\x4d\x18\x03\0\0\0abc" + COMPRESS["zstd"](lines(0, 10)))
     reader = EventReader(path)
-    assert [event.step for event in reader] == list(range(10)) and reader.damage is None
+    assert [event.step for event in reader] == list(range(10)) and reader.problems.damage is None
 
 
 def test_one_that_was_cut_off_gives_what_can_be_had(tmp_path, compress):
@@ -65,8 +65,8 @@ def test_one_that_was_cut_off_gives_what_can_be_had(tmp_path, compress):
         reader = EventReader(path)
         steps = [event.step for event in reader]
         assert steps == list(range(len(steps)))
-        assert reader.damage is not None and "ends too early" in reader.damage
-        assert reader.skipped_total <= 1
+        assert reader.problems.damage is not None and "ends too early" in reader.problems.damage
+        assert reader.problems.total <= 1
         assert "ends too early" in reader.summary()
         counts.append(len(steps))
     assert counts[0] == 0
@@ -83,7 +83,7 @@ def test_one_that_is_damaged_gives_what_is_before(tmp_path, compress):
     reader = EventReader(path)
     steps = [event.step for event in reader]
     assert steps[:1000] == list(range(1000))
-    assert reader.damage is not None and "damaged" in reader.damage
+    assert reader.problems.damage is not None and "damaged" in reader.problems.damage
 
 
 def test_what_only_begins_like_compressed_data(tmp_path):
@@ -92,4 +92,4 @@ def test_what_only_begins_like_compressed_data(tmp_path):
         path.write_bytes(head + lines(0, 3))
         reader = EventReader(path)
         assert list(reader) == []
-        assert reader.damage is not None
+        assert reader.problems.damage is not None

@@ -59,7 +59,7 @@ def test_random_bytes(tmp_path_factory, content):
     reader = EventReader(path)
     found = list(reader)
     assert len(found) == reader.events
-    assert all(1 <= line <= content.count(b"\n") + 1 for line, _ in reader.skipped)
+    assert all(1 <= line <= content.count(b"\n") + 1 for line, _ in reader.problems.skipped)
 
 
 mixed = st.lists(st.one_of(events, garbage, likely, values), max_size=12)
@@ -86,7 +86,7 @@ def test_every_intact_event_is_found_and_everything_else_located(tmp_path_factor
         if isinstance(item, Event):
             assert repr(item) in found, line
     bad = [n for n, line in enumerate(lines, 1) if line.strip() and not is_event(line.strip(b"\0"))]
-    assert [line for line, _ in reader.skipped] == bad
+    assert [line for line, _ in reader.problems.skipped] == bad
 
 
 @settings(deadline=None)
@@ -105,4 +105,4 @@ def test_a_mutation_costs_no_line_but_its_own(tmp_path_factory, given_events, da
     others = [repr(event) for n, event in enumerate(given_events) if n != hit]
     assert found[:hit] == others[:hit]
     assert found[len(found) - len(others[hit:]) :] == others[hit:]
-    assert [line for line, _ in reader.skipped] in ([], [hit + 1])
+    assert [line for line, _ in reader.problems.skipped] in ([], [hit + 1])

@@ -91,7 +91,7 @@ def test_an_event_that_a_reader_would_skip_is_not_written_as_it_is(tmp_path: Pat
             writer.write(Event(3, {"k" * (17 << 20): 1.0}))
     reader = EventReader(path)
     found = list(reader)
-    assert [one.step for one in found] == [1, 2] and reader.skipped_total == 0
+    assert [one.step for one in found] == [1, 2] and reader.problems.total == 0
     assert found[0].run_id == "r" and found[0].metrics == {"loss": 1.0} and "left out: extra" in found[0].notes[0]
 
 

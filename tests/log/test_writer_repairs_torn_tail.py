@@ -85,4 +85,4 @@ def test_nul_bytes_in_the_middle_stay_where_they_are(tmp_path):
     assert path.read_bytes() == content
     reader = EventReader(path)
     assert [event.step for event in reader] == [1, 2, 3]
-    assert [line for line, _ in reader.skipped] == [3]
+    assert [line for line, _ in reader.problems.skipped] == [3]

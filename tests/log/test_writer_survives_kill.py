@@ -61,7 +61,7 @@ for n in range(files):
     steps = [event.step for event in reader]
     totals["acknowledged"] += len(acknowledged)
     totals["missing"] += len(set(acknowledged) - set(steps))
-    totals["malformed"] += reader.skipped_total
+    totals["malformed"] += reader.problems.total
     totals["disorder"] += sum(a >= b for a, b in zip(steps, steps[1:]))
     totals["ends_badly"] += not open(path, "rb").read().endswith(b"\\n")
     os.unlink(path)

@@ -64,7 +64,7 @@ def test_a_step_that_is_none_is_that_of_the_event_before(step: Any, tmp_path: Pa
         monitor.observe(Event(step, {"reward_mean": 2.0}))
         monitor.observe(Event(8, {"reward_mean": 3.0}))
     reader = EventReader(tmp_path / "run_events.jsonl")
-    assert [event.step for event in reader] == [7, 7, 8] and reader.skipped_total == 0
+    assert [event.step for event in reader] == [7, 7, 8] and reader.problems.total == 0
     assert monitor.forensics.engine.last_step == 8 and monitor.forensics.engine.events == 2
 
 
@@ -82,7 +82,7 @@ def test_an_event_of_odd_parts_is_logged_and_judged(odd: dict[str, Any], tmp_pat
     with Monitor(tmp_path, run_id="run", limits={"kl_mean": 1.0}) as monitor:
         watched(monitor, [Event(1, {"kl_mean": 0.0}), Event(**given), Event(3, {"kl_mean": 2.0})])
     reader = EventReader(tmp_path / "run_events.jsonl")
-    assert [event.step for event in reader] == [1, 2, 3] and reader.skipped_total == 0
+    assert [event.step for event in reader] == [1, 2, 3] and reader.problems.total == 0
     assert [one.type for one in monitor.anomalies] == ["user_limit_exceeded"] and monitor.guard.broken == {}
 
 

@@ -46,7 +46,7 @@ def test_the_step_is_the_first_key_that_half_of_the_rows_have() -> None:
 def test_a_row_without_a_step_has_that_of_the_row_before() -> None:
     run = one([{"step": 1, "loss": 1.0}, {"reward": 0.5}, {"step": 2, "loss": 2.0}])
     assert run.steps.tolist() == [1, 2] and values(run, "reward_mean") == [0.5, None]
-    assert "1 row(s) without a step took that of the row before" in run.notes
+    assert "1 row without a step: the previous row's step is used" in run.notes
 
 
 def test_the_first_rows_without_a_step_take_the_first_there_is() -> None:
@@ -76,6 +76,39 @@ def test_a_step_of_a_total(key: str) -> None:
     assert one([{key: f"{n}/547", "loss": 1.0} for n in (10, 20, 30)]).steps.tolist() == [10, 20, 30]
 
 
+def of_epochs(epochs: list[float], steps: list[int]) -> list[dict[str, Any]]:
+    return [{"epoch": epoch, "step": step, "loss": 1.0} for epoch in epochs for step in steps]
+
+
+@pytest.mark.parametrize(("first", "epochs"), [(0, [0.0, 1.0, 2.0]), (1, [1.0, 2.0, 3.0]), (1, [0.0, 1.0, 2.0])])
+def test_steps_that_start_over_with_each_epoch_are_counted_on(first: int, epochs: list[float]) -> None:
+    run = one(of_epochs(epochs, list(range(first, first + 20))))
+    assert run.steps.tolist() == list(range(first, first + 60))
+    assert "the step starts over with each epoch; steps are counted on" in run.notes
+
+
+def test_a_run_that_begins_again_in_its_first_epoch_is_another_run() -> None:
+    rows = of_epochs([1.0, 2.0], [10, 20, 30])
+    assert [run.steps.tolist() for run in build(rows + rows)] == [[10, 20, 30, 40, 50, 60]] * 2
+
+
+def test_a_run_that_is_resumed_in_a_later_epoch_is_one_run() -> None:
+    rows = of_epochs([0.0, 1.0], [1, 2, 3])
+    assert one(rows[:5] + rows[3:]).steps.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_row_without_a_step_is_not_counted_on() -> None:
+    rows = of_epochs([0.0, 1.0], [1, 2, 3])
+    rows.insert(3, {"epoch": 1.0, "eval_reward": 0.5})
+    assert one(rows).steps.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("epochs", [[0.5, 0.5, 1.0, 1.0], [0.0, 0.0, 2.0, 2.0], [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0]])
+def test_steps_that_start_over_for_another_reason_are_another_run(epochs: list[float]) -> None:
+    rows = [{"epoch": epoch, "step": step, "loss": 1.0} for epoch, step in zip(epochs, (1, 2, 1, 2), strict=True)]
+    assert [run.steps.tolist() for run in build(rows)] == [[1, 2], [1, 2]]
+
+
 def test_steps_that_are_no_whole_numbers_do_not_count() -> None:
     run = one([{"step": 1, "loss": 1.0}, {"step": 1.5, "reward": 2.0}, {"step": math.inf, "kl": 3.0}, {"step": 1e300, "lr": 1.0}])
     assert run.steps.tolist() == [1]
@@ -92,7 +125,7 @@ def test_summary_rows_are_left_out_and_said() -> None:
     ]
     rows.append({"step": 2, "train_runtime": 9.0, "train_loss": 0.75, "total_flos": 1e9, "epoch": 1.0})
     run = one(rows)
-    assert values(run, "loss") == [1.0, 0.5] and "1 summary row(s) of the whole run left out" in run.notes
+    assert values(run, "loss") == [1.0, 0.5] and "1 summary row of the whole run left out" in run.notes
 
 
 def test_a_row_that_measures_a_step_is_one_whatever_else_it_holds() -> None:
@@ -102,7 +135,7 @@ def test_a_row_that_measures_a_step_is_one_whatever_else_it_holds() -> None:
 
 def test_rows_without_a_metric_are_left_out_and_said() -> None:
     run = one([{"step": 1, "loss": 1.0}, {"step": 2, "message": "saved"}, {"step": 3, "epoch": 1.0}, {"step": 4, "loss": 2.0}])
-    assert run.steps.tolist() == [1, 4] and "2 row(s) without a metric left out" in run.notes
+    assert run.steps.tolist() == [1, 4] and "2 rows without a metric left out" in run.notes
 
 
 def test_a_table_without_metrics_has_no_runs() -> None:

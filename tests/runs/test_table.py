@@ -124,8 +124,9 @@ def test_a_number_beside_a_list_or_an_object_under_the_same_key_is_kept() -> Non
     assert [cell[1] for cell in cells(table.column("loss/total"))] == [None, None, 3.0, None]
 
 
-def test_past_the_most_columns_new_keys_are_counted_and_left_out() -> None:
-    builder = TableBuilder(max_columns=3)
+def test_past_the_most_columns_new_keys_are_counted_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rldk.runs.table.MAX_COLUMNS", 3)
+    builder = TableBuilder()
     builder.add_all([{"a": 1, "b": 2}, {"c": 3, "d": 4}, {"e": 5, "a": 6, "step": 7}])
     table = builder.finish()
     assert table.names == ("a", "b", "c", "step") and table.dropped_columns == 2

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -163,6 +164,16 @@ def test_a_run_of_an_mlflow_server(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         client.log_batch(other.info.run_id, [Metric("reward", number + 0.1 * step, 0, step) for step in range(20)])
     assert main(["scan", "mlflow://tuning", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 5
+
+
+def test_an_error_of_a_tracker_without_a_text_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError
+
+    wandb = SimpleNamespace(Api=fail, errors=SimpleNamespace(Error=KeyError))
+    monkeypatch.setattr(tracked, "require", lambda *given, **options: wandb)
+    with pytest.raises(ReadError, match=r"wandb://entity/project cannot be read: OSError\."):
+        local_copies("wandb://entity/project")
 
 
 def test_an_address_without_a_run_of_wandb() -> None:

@@ -12,6 +12,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from rldk.core.jsonio import plain
+
 __all__ = ["RUN_FILES", "file_name", "replacing", "strict", "write_json", "write_text"]
 
 RUN_FILES = (
@@ -34,7 +36,7 @@ def strict(value: Any) -> Any:
         return {str(key): strict(inner) for key, inner in value.items()}
     if hasattr(value, "to_dict"):
         return strict(value.to_dict())
-    return strict(value.tolist()) if hasattr(value, "tolist") else str(value)
+    return strict(plain(value))
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> Path:

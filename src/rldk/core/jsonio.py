@@ -13,7 +13,7 @@ __all__ = ["MAX_STEP", "dumps", "loads", "plain", "to_number", "to_step"]
 MAX_STEP = 2**63 - 1
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A numpy scalar or array as an encoder can write it; anything else as text."""
     if hasattr(value, "tolist"):
         return value.tolist()
@@ -21,7 +21,7 @@ def _plain(value: Any) -> Any:
 
 
 _decode = msgspec.json.Decoder().decode
-_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+_encode = msgspec.json.Encoder(enc_hook=plain).encode
 
 
 def loads(line: bytes | bytearray) -> Any:
@@ -53,9 +53,9 @@ def dumps(value: Any) -> bytes:
 
 def _encode_slowly(value: Any) -> bytes:
     try:
-        return json.dumps(value, default=_plain).encode()
+        return json.dumps(value, default=plain).encode()
     except TypeError:  # keys that JSON does not have
-        return json.dumps(_with_text_keys(value), default=_plain).encode()
+        return json.dumps(_with_text_keys(value), default=plain).encode()
 
 
 def _with_text_keys(value: Any) -> Any:

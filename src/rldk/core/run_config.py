@@ -63,7 +63,7 @@ class RunConfig(Mapping[str, Any]):
         """What a scan needs to judge as the live run did, for `ScanConfig.from_dict`; empty where nothing was told."""
         return {key: self.rldk[key] for key in SCAN_KEYS if key in self.rldk}
 
-    def filled(self, other: RunConfig) -> RunConfig:
+    def with_defaults(self, other: RunConfig) -> RunConfig:
         """These settings, and those of another place that they do not have."""
         if not other.raw and not other.rldk:
             return self

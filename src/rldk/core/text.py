@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 __all__ = [
-    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "escaped", "few", "in_words", "listed", "near_names",
-    "sentence", "short_number", "unescaped", "writable",
+    "ago", "clean", "counted", "csv_cell", "did_you_mean", "duration", "escaped", "few", "first_line", "in_words",
+    "known_names", "listed", "near_names", "sentence", "short_number", "unescaped", "writable",
 ]  # fmt: skip
 
 _MAX_FLOAT = int(sys.float_info.max)
@@ -45,6 +45,11 @@ def clean(text: object, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
+def first_line(error: BaseException, most: int = 300) -> str:
+    """The first line of what an error says, without its full stop; the error's name where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:most].rstrip(".")
+
+
 def csv_cell(value: object) -> object:
     """A value as a cell of a table: text that a spreadsheet would run as a formula gets an apostrophe before it."""
     if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r")):
@@ -60,6 +65,13 @@ def did_you_mean(name: object, known: Iterable[str], most: int = 3, cutoff: floa
     """` Did you mean a or b?` of the known names that a wrong one is near to; nothing where it is near to none."""
     near = near_names(name, known, most, cutoff)
     return f" Did you mean {' or '.join(near)}?" if near else ""
+
+
+def known_names(name: object, known: Iterable[str], most: int = 8) -> str:
+    """` Did you mean a or b?` of the known names that a wrong one is near to, or else ` Known are a, b and 3 more.`"""
+    names = list(known)
+    shown = names if len(names) <= most + 1 else [*names[:most], f"{len(names) - most} more"]
+    return did_you_mean(name, names, 2) or (f" Known are {listed(shown)}." if names else "")
 
 
 def near_names(name: object, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> list[str]:

@@ -98,12 +98,12 @@ class Adapter(ABC):
             field_map=self.field_map,
         )
         if table.dropped_columns:
-            self.notes.append(f"more than {len(table.names)} different keys: {table.dropped_columns} or more were left out")
+            self.notes.append(f"the log has more than {len(table.names):,} keys; at least {table.dropped_columns:,} were ignored")
         if absent := [key for key in self.field_map if key not in table.names]:
             self.notes.append(f"the field map names {', '.join(map(repr, absent))}, which no row has")
         beside = RunConfig() if self.source.is_folder else settings_beside(self.source.path)
         for run in runs:
-            run.config = run.config.filled(self._config_of(run.run_id)).filled(beside)
+            run.config = run.config.with_defaults(self._config_of(run.run_id)).with_defaults(beside)
             run.notes[:0] = [*_each_once(self.notes), *guesses_of(run)]
             if run.kind == "supervised":
                 run.notes.append("no RL metrics: this is a log of supervised training")

@@ -84,6 +84,8 @@ class EventLog(GrowingLog):
         events = self._tail.read_new()
         restarted = self._tail.generation != self._generation
         self._generation = self._tail.generation
+        if restarted:
+            self._canonicaliser = Canonicaliser()
         self.has_more = self._tail.position - position > BLOCK_BYTES // 2  # a tail reads a block at a time
         self.skipped = self._tail.problems.summary() if self._tail.problems.total else ""
         if not events and not restarted:

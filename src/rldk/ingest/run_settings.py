@@ -53,7 +53,7 @@ def settings_beside(log: Path) -> RunConfig:
     found = RunConfig()
     for path in own:
         if path.name != log.name and (given := read_settings(path)):
-            found = found.filled(RunConfig.of(given, path.name))
+            found = found.with_defaults(RunConfig.of(given, path.name))
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rldk.core.catalog import identify
-from rldk.core.catalog.axes import STEP_KEYS
+from rldk.core.catalog.axes import STEP_KEYS, step_of
 from rldk.core.event import Event
 from rldk.core.jsonio import plain, to_number, to_step
 from rldk.monitor import Monitor, TrainingStopped
@@ -132,7 +132,7 @@ class RowLog:
             self._keys.update(dict.fromkeys(new))
             found = identify(self._keys)
             if found != self._canonicaliser.framework:
-                self._canonicaliser = Canonicaliser(found)
+                self._canonicaliser.recognise(found)
 
 
 def is_main_process() -> bool:
@@ -158,7 +158,7 @@ def _with_notes(event: Event, notes: list[str]) -> Event:
 def _step_of(row: Mapping[str, Any], step: Any) -> int | None:
     if step is not None:
         return to_step(_number(step))
-    return next((found for key in STEP_KEYS if (found := to_step(_number(row.get(key)))) is not None), None)
+    return step_of({key: row[key] if isinstance(row[key], str) else _number(row[key]) for key in STEP_KEYS if key in row})
 
 
 def _number(value: Any) -> float | None:

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from rldk.core.catalog.axes import STEP_KEYS
+from rldk.core.catalog.axes import has_step
 
 __all__ = ["StepCount"]
 
@@ -22,7 +22,7 @@ class StepCount:
 
         With `commit`, the next call is another step.
         """
-        if given is not None or any(key in row for key in STEP_KEYS):
+        if given is not None or has_step(row):
             return given
         step = self._next.get(run, getattr(run, "starting_step", 0))
         self._next[run] = step + commit

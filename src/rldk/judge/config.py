@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rldk.core.catalog import CATALOG, metric_named
 from rldk.core.errors import UsageError
 from rldk.core.run_config import SCAN_KEYS
-from rldk.core.text import did_you_mean, few
+from rldk.core.text import known_names
 from rldk.detectors.base import SENSITIVITIES, Detector
 from rldk.detectors.run.user_limit import KL_UNITS, UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
@@ -74,7 +74,7 @@ class ScanConfig:
             raise UsageError(f"Expected a mapping with {', '.join(SCAN_KEYS)}, got {type(given).__name__}.")
         for key in given:
             if key not in SCAN_KEYS:
-                raise UsageError(f"Unknown key {key!r}{_near(key, SCAN_KEYS)}")
+                raise UsageError(f"Unknown key {key!r}.{known_names(key, SCAN_KEYS)}")
         parts = {}
         for key in ("detectors", "limits"):
             part = {} if given.get(key) is None else given[key]
@@ -98,7 +98,7 @@ class ScanConfig:
         """The detectors that these settings ask for."""
         for name in self.detectors:
             if name not in BY_TYPE:
-                raise UsageError(f"There is no detector {name!r}{_near(name, BY_TYPE)}")
+                raise UsageError(f"There is no detector {name!r}.{known_names(name, BY_TYPE)}")
         made: list[Detector] = []
         for kind in DETECTORS:
             given = {"sensitivity": self.sensitivity or "normal", **self.detectors.get(kind.type, {})}
@@ -144,7 +144,7 @@ def bounds_of(limits: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _limit(name: str, given: dict[str, Any]) -> UserLimit:
     metric = name if "/" in name or name in KL_UNITS else metric_named(name)  # `kl` is `kl_mean`, as in a log
     if metric is None:
-        raise UsageError(f"Cannot limit {name!r}: no metric has that name{_near(name, CATALOG)}")
+        raise UsageError(f"Cannot limit {name!r}: no metric has that name.{known_names(name, CATALOG)}")
     unknown = sorted(set(given) - {"max", "min", "severity"})
     if unknown or not {"max", "min"} & set(given):
         raise UsageError(f"Expected the limit of {metric!r} to have `max` or `min`, got {sorted(given)}.")
@@ -178,10 +178,3 @@ def _number(name: str, value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise UsageError(f"Expected `{name}` to be a number, got {value!r}.")
     return float(value)
-
-
-def _near(name: str, known: Any) -> str:
-    names = list(known)
-    if near := did_you_mean(name, names, 2):
-        return f".{near}"
-    return f". Known are {few(names, 8)}{'' if len(names) > 8 else '.'}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from rldk.core.errors import UsageError
 from rldk.core.run_config import SCAN_KEYS
-from rldk.core.text import did_you_mean
+from rldk.core.text import known_names
 from rldk.judge.config import ScanConfig
 
 __all__ = ["ENVIRONMENT", "OPTIONS", "ProjectSettings", "project_settings", "read_toml", "template"]
@@ -69,7 +69,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     own: dict[str, Any] = given.get("tool", {}).get("rldk", {}) if path.name == "pyproject.toml" else given
     for key in own:
         if key not in _KEYS:
-            raise UsageError(f"{path}: unknown key {key!r}.{did_you_mean(key, _KEYS) or ' Known are ' + ', '.join(_KEYS) + '.'}")
+            raise UsageError(f"{path}: unknown key {key!r}.{known_names(key, _KEYS, len(_KEYS))}")
     return own
 
 

@@ -20,7 +20,7 @@ from rldk.judge.result import Result
 from rldk.judge.scan import judge_run
 from rldk.judge.verdict import counts_of, ranking
 from rldk.log.problems import LineProblems
-from rldk.runs.run import Run, unknown_run
+from rldk.runs.run import Run, by_number_or_id
 from rldk.storage.places import shown, shown_in
 
 __all__ = ["Results", "judge_paths", "judge_report", "judge_runs"]
@@ -44,12 +44,7 @@ class Results(Sequence[Result]):
     @overload
     def __getitem__(self, which: slice) -> list[Result]: ...
     def __getitem__(self, which: int | str | slice) -> Result | list[Result]:
-        if not isinstance(which, str):
-            return self.results[which]
-        for result in self.results:
-            if result.run.run_id == which:
-                return result
-        raise unknown_run(which, [result.run.run_id for result in self.results])
+        return by_number_or_id(self.results, [result.run.run_id for result in self.results], which)
 
     def __len__(self) -> int:
         return len(self.results)

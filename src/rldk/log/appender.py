@@ -120,7 +120,7 @@ class Appender:
             raise
         release(self.fd)
         self.fd, self._size = fd, os.fstat(fd).st_size
-        self._say("The event log %s was deleted while it was written: a new one is begun.", self.path)
+        self._say("The event log %s was deleted while it was written: a new one has been started.", self.path)
 
     def _write(self, line: bytes) -> None:
         """Write the whole line or nothing of it."""

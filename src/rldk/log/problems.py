@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 __all__ = ["LineProblems", "TooManyProblems"]
 
+_SHOWN = 3
+
 
 class TooManyProblems(Exception):
     """So many lines could not be used that reading on is not worth the time."""
@@ -45,11 +47,11 @@ class LineProblems:
         if self.most is not None and self.total > self.most:
             raise TooManyProblems
 
-    def summary(self, shown: int = 3) -> str:
+    def summary(self) -> str:
         """One sentence for people, naming the first few lines; empty where there is nothing to say."""
         parts = [self.damage] if self.damage else []
         if self.total:
-            first = "; ".join(f"line {line}: {reason}" for line, reason in self.skipped[:shown])
-            more = f"; and {self.total - shown} more" if self.total > shown else ""
+            first = "; ".join(f"line {line}: {reason}" for line, reason in self.skipped[:_SHOWN])
+            more = f"; and {self.total - _SHOWN} more" if self.total > _SHOWN else ""
             parts.append(f"{self.total} {'line' if self.total == 1 else 'lines'} skipped ({first}{more})")
         return ". ".join(parts)

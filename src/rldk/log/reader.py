@@ -18,9 +18,9 @@ __all__ = ["EventReader", "parse_event"]
 class EventReader:
     """The events of one log file, in the order of its lines.
 
-    Lines that are not events are skipped, counted and located: see `problems`, `skipped` and `skipped_total`, which are complete
-    once the reader is exhausted, and start again with each pass. A last line without its newline counts if it is a whole
-    event; otherwise `torn` is true. The file is read in blocks, so that neither its size nor a line of many megabytes
+    Lines that are not events are skipped, counted and located in `problems`, which are complete once the reader is exhausted,
+    and start again with each pass. A last line without its newline counts if it is a whole event; otherwise `problems.torn` is
+    true. The file is read in blocks, so that neither its size nor a line of many megabytes
     costs memory; compressed data is recognised by its first bytes.
 
     Args:
@@ -55,31 +55,11 @@ class EventReader:
                 self.events += 1
                 yield event
 
-    @property
-    def skipped(self) -> list[tuple[int, str]]:
-        """The first 100 skipped lines: number and reason."""
-        return self.problems.skipped
-
-    @property
-    def skipped_total(self) -> int:
-        """How many lines were skipped."""
-        return self.problems.total
-
-    @property
-    def torn(self) -> bool:
-        """Whether the last line is half an event."""
-        return self.problems.torn
-
-    @property
-    def damage(self) -> str | None:
-        """What is wrong with the file as a whole, such as compressed data that ends too early."""
-        return self.problems.damage
-
     def summary(self) -> str:
         """One sentence about the skipped lines; empty if there are none."""
         said = self.problems.summary()
         if said and not self.events:
-            return f"No event in {self.path}, which may be no event log: {said}"
+            return f"{self.path} has no event and may not be an event log: {said}"
         return f"{self.path}: {said}" if said else ""
 
 

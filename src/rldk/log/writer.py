@@ -32,9 +32,9 @@ class EventWriter:
     Opening repairs the end that a crash left, and with `resume_step` takes out the rows of later steps, which the
     resumed run will write again. While it is open no other writer may have the file.
 
-    A full disk, a quota or an I/O error never reaches the training loop: it is said once through the `rldk` logger
+    A full disk, a quota or an I/O error never reaches the training loop: it is reported once through the `rldk` logger
     (which prints to stderr unless the program has set up logging), no half line is left behind, and the events wait in
-    memory, in order, until writing works again, which is said too. Beyond `max_pending_bytes` they are dropped and
+    memory, in order, until writing works again, which is reported too. Beyond `max_pending_bytes` they are dropped and
     counted. A process forked from the one that opened the log never writes to it.
 
     Args:

@@ -35,7 +35,7 @@ class Intake:
         read: Event | None
         if isinstance(given, Event):
             read = self._sanitizer.event(given)
-            read = read if canonical else self._canonicaliser.event(read)
+            read = self._canonicaliser.to_fractions(read) if canonical else self._canonicaliser.event(read)
         else:
             read = self._of_mapping(given)
         return None if read is None else self.complete(read)

@@ -13,8 +13,11 @@ from rldk.core.catalog.axes import LABEL_KEYS, PHASE_KEYS, REDUCTION_KEY, SUMMAR
 from rldk.core.catalog.metric import REDUCTIONS
 from rldk.core.jsonio import loads
 from rldk.core.run_config import CONFIG_KEY, RunConfig
-from rldk.runs.canonical import POSITIONS, canonical_columns, fullest, held_out_rows, percent_to_fraction, prefix_held_out_rows
+from rldk.core.text import counted
+from rldk.runs.canonical import POSITIONS, canonical_columns, fullest, held_out_rows, prefix_held_out_rows
+from rldk.runs.epoch_steps import count_over_epochs
 from rldk.runs.merge import merge_rows_of_a_step
+from rldk.runs.percentages import percent_to_fraction
 from rldk.runs.row_axes import find_runs, find_steps, find_times, first_words
 from rldk.runs.run import Coverage, Run
 from rldk.runs.split import split_runs
@@ -53,11 +56,13 @@ def build_runs(
     notes += percentages
     if left_out:
         notes.append(f"{left_out} unrecognised keys that few rows have are left out: there are too many of them")
-    steps, counted = find_steps(table, targets.get("step"), kept)
-    notes += counted
+    steps, own, said = find_steps(table, targets.get("step"), kept)
+    notes += said
     times = find_times(table, targets.get("wall_time"))
-    named, counted = find_runs(table, targets.get("run_id"), kept)
-    notes += counted
+    named, said = find_runs(table, targets.get("run_id"), kept)
+    notes += said
+    if "epoch" in columns:
+        notes += count_over_epochs(steps, own, columns["epoch"], [rows for _, rows in named])
     shapes = table.shapes * 2 + held_out.astype(np.int32)
     runs = []
     for name, rows in named:
@@ -154,10 +159,10 @@ def _rows_with_metrics(table: Table, columns: Mapping[str, Column]) -> tuple[Row
             summary &= column.state == ABSENT
     notes = []
     if summary.any():
-        notes.append(f"{int(summary.sum())} summary row(s) of the whole run left out")
+        notes.append(f"{counted(int(summary.sum()), 'summary row')} of the whole run left out")
     bare = ~measured & ~summary
     if bare.any() and measured.any():
-        notes.append(f"{int(bare.sum())} row(s) without a metric left out")
+        notes.append(f"{counted(int(bare.sum()), 'row')} without a metric left out")
     return np.flatnonzero(measured & ~summary).astype(np.intp), notes
 
 

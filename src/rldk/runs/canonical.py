@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rldk.core.catalog import CATALOG, Plan, Route, entry_of, identify, is_known, locate, plan_for
-from rldk.core.catalog.axes import HELD_OUT, STEP_KEYS, TIME_KEYS
-from rldk.core.catalog.metric import TRANSFORMS
+from rldk.core.catalog import CATALOG, Plan, Route, identify, is_known, locate, plan_for
+from rldk.core.catalog.axes import HELD_OUT, STEP_KEYS, TIME_KEYS, step_of
+from rldk.core.catalog.metric import BY_SIGN, TRANSFORMS
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.core.jsonio import to_number, to_step
+from rldk.core.jsonio import to_number
 from rldk.core.text import did_you_mean
+from rldk.runs.percentages import Percentages
+from rldk.runs.row_axes import find_step_keys
 from rldk.runs.run import Coverage
 from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Table
 
@@ -32,7 +34,6 @@ __all__ = [
     "canonical_columns",
     "fullest",
     "held_out_rows",
-    "percent_to_fraction",
     "prefix_held_out",
     "prefix_held_out_rows",
     "read_events",
@@ -51,13 +52,26 @@ _STATED = ("token", "sequence")
 
 
 class Canonicaliser:
-    """Puts rows and events into canonical terms, one at a time."""
+    """Puts the rows and events of one run into canonical terms, one at a time.
 
-    def __init__(self, framework: str | None = "rldk") -> None:
+    Args:
+        framework: whose keys they have.
+        step_keys: the keys that may hold a row's step, best first; without any, rows are numbered.
+    """
+
+    def __init__(self, framework: str | None = "rldk", step_keys: Sequence[str] = STEP_KEYS) -> None:
         self.framework = framework
+        self._step_keys = step_keys
         self._plans: dict[tuple[str, ...], Plan] = {}
+        self._signs: dict[str, float] = {}
+        self._percentages = Percentages()
         self._step = 0
         self._numbered = True
+
+    def recognise(self, framework: str | None) -> None:
+        """Read the keys from here on as those of another framework."""
+        self.framework = framework
+        self._plans.clear()
 
     def _plan(self, keys: tuple[str, ...]) -> Plan:
         found = self._plans.get(keys)
@@ -76,7 +90,7 @@ class Canonicaliser:
         for key, value in metrics.items():
             if type(value) is not float and value is not None and to_number(value) is None:
                 raise UsageError(f"Expected `{key}` to be a number, got {value!r:.80}.")
-        return plan.values(metrics)[0]
+        return self._percentages.to_fractions(plan.values(metrics, self._signs)[0])
 
     def event(self, raw: Event | Mapping[str, Any]) -> Event | None:
         """One event in canonical terms; `None` for a row that describes the whole run and not a step."""
@@ -93,9 +107,9 @@ class Canonicaliser:
         plan = self._plan(tuple(key for key in raw if key != RESPONSES and isinstance(key, str)))
         if plan.kind == "summary":
             return None
-        metrics, nulls = plan.values(raw)
+        metrics, nulls = plan.values(raw, self._signs)
         time = next((time for key in TIME_KEYS if (time := to_number(raw.get(key))) is not None), None)
-        event = Event(step, metrics, time, nulls=tuple(nulls))
+        event = Event(step, self._percentages.to_fractions(metrics), time, nulls=tuple(nulls))
         if (per := _reduction_of_kl(plan)) in _STATED:
             event.model_info["reductions"] = {"kl_mean": per}
         if RESPONSES in raw:
@@ -104,7 +118,7 @@ class Canonicaliser:
 
     def _step_of(self, raw: Mapping[str, Any]) -> int:
         """The row's step; that of the row before where it has none; its number where no row has had one."""
-        step = next((found for key in STEP_KEYS if (found := to_step(raw.get(key))) is not None), None)
+        step = step_of(raw, self._step_keys)
         if step is not None:
             self._step, self._numbered = step, False
         elif self._numbered:
@@ -115,12 +129,18 @@ class Canonicaliser:
         plan = self._plan(tuple(event.metrics))
         nulls = tuple(map(self._name, event.nulls)) if event.nulls else ()
         if plan.changes_nothing and nulls == event.nulls:
-            return event
-        metrics, _ = plan.values(event.metrics)
+            return self.to_fractions(event)
+        metrics, _ = plan.values(event.metrics, self._signs)
         info = event.model_info
         if (per := _reduction_of_kl(plan)) in _STATED and "reductions" not in info:
             info = {**info, "reductions": {"kl_mean": per}}
-        return replace(event, metrics=metrics, nulls=tuple(name for name in nulls if name not in metrics), model_info=info)
+        nulls = tuple(name for name in nulls if name not in metrics)
+        return self.to_fractions(replace(event, metrics=metrics, nulls=nulls, model_info=info))
+
+    def to_fractions(self, event: Event) -> Event:
+        """An event in canonical terms, with the shares that this run logs in percent as fractions."""
+        metrics = self._percentages.to_fractions(event.metrics)
+        return event if metrics is event.metrics else replace(event, metrics=metrics)
 
     def _name(self, key: str) -> str:
         place = locate(key, self.framework)
@@ -141,7 +161,8 @@ def read_events(events: Iterable[Event | Mapping[str, Any]]) -> Iterator[Event]:
     first = list(islice(source, PEEK))
     flat = [row for row in first if isinstance(row, Mapping) and not isinstance(row.get("metrics"), Mapping)]
     telling = dict.fromkeys(key for row in flat for key in row if isinstance(key, str) and key not in CATALOG)
-    canonicaliser = Canonicaliser(identify(telling) if flat else "rldk")
+    step_keys = find_step_keys([row for row in first if isinstance(row, Mapping)])
+    canonicaliser = Canonicaliser(identify(telling) if flat else "rldk", step_keys)
     for raw in chain(first, source):
         event = canonicaliser.event(raw)
         if event is not None:
@@ -196,8 +217,8 @@ def _follow(table: Table, route: Route) -> Column:
         null = ~both & (made.state != ABSENT) & (other.state != ABSENT)
         made.values = np.where(both, made.values + sign * other.values, np.nan)
         made.state = np.where(both, NUMBER, np.where(null, NULL, ABSENT)).astype(np.uint8)
-    if route.transform == "magnitude":
-        made.values = _sign_of_course(made.values) * made.values
+    if route.transform in BY_SIGN:
+        made = _follow_sign(made, route.transform)
     elif route.transform == "root":
         made.values = np.sqrt(np.where(made.values >= 0, made.values, np.nan))
     elif route.transform != "same":
@@ -205,20 +226,18 @@ def _follow(table: Table, route: Route) -> Column:
     return made
 
 
-def _sign_of_course(values: npt.NDArray[np.float64]) -> float:
-    """The sign that makes a course begin above 0: an entropy loss is minus the entropy in some programs, which begins above 0.
-
-    Unlike a magnitude of each value, it leaves the differential entropy of continuous actions below 0 once it falls there.
-    """
-    there = values[np.isfinite(values) & (values != 0.0)]
-    return -1.0 if len(there) and there[0] < 0.0 else 1.0
+def _follow_sign(column: Column, transform: str) -> Column:
+    """A column by the sign of its first value that is not 0."""
+    there = column.values[np.isfinite(column.values) & (column.values != 0.0)]
+    factor = BY_SIGN[transform][int(bool(len(there)) and there[0] < 0.0)]
+    if factor is None:
+        return Column(np.full_like(column.values, np.nan), np.full_like(column.state, ABSENT))
+    return replace(column, values=factor * column.values)
 
 
 def _held_out_name(name: str) -> str:
-    """What a metric is called where it was measured on held-out data; what describes the run keeps its name."""
-    if name.startswith("eval_") or ((entry := entry_of(name)) is not None and entry.group == "settings"):
-        return name
-    return f"eval_{name}"
+    """What a metric is called where it was measured on held-out data; what says how far the run is keeps its name."""
+    return name if name.startswith("eval_") or name in POSITIONS else f"eval_{name}"
 
 
 def prefix_held_out(event: Event) -> Event:
@@ -250,23 +269,3 @@ def prefix_held_out_rows(columns: dict[str, Column], coverage: Coverage, held_ou
             coverage.reductions.setdefault(own_name, coverage.reductions[name])
         else:
             (coverage.not_judged if name in coverage.not_judged else coverage.unmapped).append(own_name)
-
-
-_UNBOUNDED = frozenset({"explained_variance", "mfu"})
-"""Fractions that may be outside of 0 to 1, or whose unit each framework states."""
-_SLACK = 1.5
-"""A share may be a little above 1 by rounding or by its weights; a percentage soon is far above it."""
-
-
-def percent_to_fraction(columns: dict[str, Column]) -> list[str]:
-    """Divide shares between 0 and 100 of which some are far above 1; a note for each of them."""
-    notes = []
-    for name, column in columns.items():
-        entry = entry_of(name)
-        if entry is None or entry.unit != "fraction" or entry.name in _UNBOUNDED:
-            continue
-        values = column.values[(column.state == NUMBER) & np.isfinite(column.values)]
-        if len(values) and values.min() >= 0.0 and _SLACK < values.max() <= 100.0:
-            column.values = column.values / 100.0
-            notes.append(f"{name} is logged in percent, and was divided by 100")
-    return notes

@@ -6,51 +6,78 @@ Times are seconds, ISO dates, `5m 18s` or `1:02:03`; a step may be written as `1
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rldk.core.catalog.axes import RUN_KEYS, STEP_KEYS, TIME_KEYS
-from rldk.core.jsonio import to_step
-from rldk.runs.table import NUMBER, TEXT, Column, Rows, Table
+from rldk.core.catalog.axes import RUN_KEYS, STEP_KEYS, TIME_KEYS, parse_step
+from rldk.core.text import counted
+from rldk.runs.table import NUMBER, TEXT, Column, Rows, Table, TableBuilder
 
-__all__ = ["find_runs", "find_steps", "find_times", "first_words", "parse_seconds"]
+__all__ = ["find_runs", "find_step_keys", "find_steps", "find_times", "first_words", "parse_seconds"]
 
 _STANDING = 16
 _MOST_RUN_IDS = 1000
 
 
-def find_steps(table: Table, given: str | None, kept: Rows) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """Each row's step; a row without one has that of the row before it, and a table without any is numbered.
+@dataclass(frozen=True, slots=True)
+class _StepColumn:
+    """A key that may hold the step: the rows in which it does, its values, and how good it is, 0 for not at all."""
 
-    Of several keys that may hold the step, the first that half of the rows have is taken, or else the most frequent.
-    """
-    candidates: list[tuple[float, npt.NDArray[np.bool_], npt.NDArray[np.float64]]] = []
-    for name in [given] if given else STEP_KEYS:
-        if name in table.names:
-            column = table.column(name)
-            _read_words(column, parse_step)
-            whole = (column.state == NUMBER) & np.isfinite(column.values) & (np.abs(column.values) < 2**62)
-            whole[whole] = column.values[whole] == np.floor(column.values[whole])
-            share = float(whole[kept].mean()) if len(kept) else 0.0
-            if share and len(kept) >= _STANDING and np.ptp(column.values[kept][whole[kept]]) == 0:
-                share = 0.0  # it does not move, and cannot say where a row belongs
-            candidates.append((min(share, 0.5), whole, column.values))
-    share, whole, values = max(candidates, key=lambda found: found[0], default=(0.0, np.zeros(0, dtype=bool), np.zeros(0)))
-    if not share:
+    name: str
+    own: npt.NDArray[np.bool_]
+    values: npt.NDArray[np.float64]
+    worth: float
+
+
+def find_steps(
+    table: Table, given: str | None, kept: Rows
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], list[str]]:
+    """Each row's step, and which rows log it: the others have that of the row before, and a table without any is numbered."""
+    candidates = _step_columns(table, [given] if given else STEP_KEYS, kept)
+    best = max(candidates, key=lambda column: column.worth, default=None)
+    if best is None or not best.worth:
         steps = np.zeros(table.rows, dtype=np.int64)
         steps[kept] = np.arange(1, len(kept) + 1)
         why = "the step never changes"
-        if not any(found[1][kept].any() for found in candidates):
+        if not any(column.own[kept].any() for column in candidates):
             why = "no logged step is a whole number" if candidates else "no step is logged"
-        return steps, [f"{why}; rows are numbered from 1"] if len(kept) else []
-    seen = np.maximum.accumulate(np.where(whole, np.arange(table.rows), -1))
-    first = int(np.flatnonzero(whole)[0])
-    steps = np.where(whole, values, 0)[np.where(seen < 0, first, seen)].astype(np.int64)
-    missing = int((~whole[kept]).sum())
-    return steps, [f"{missing} row(s) without a step took that of the row before"] if missing else []
+        return steps, np.zeros(table.rows, dtype=bool), [f"{why}; rows are numbered from 1"] if len(kept) else []
+    seen = np.maximum.accumulate(np.where(best.own, np.arange(table.rows), -1))
+    first = int(np.flatnonzero(best.own)[0])
+    steps = np.where(best.own, best.values, 0)[np.where(seen < 0, first, seen)].astype(np.int64)
+    missing = int((~best.own[kept]).sum())
+    return steps, best.own, [f"{counted(missing, 'row')} without a step: the previous row's step is used"] if missing else []
+
+
+def find_step_keys(rows: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """The key that holds the step of rows that are not in a table; none where they have to be numbered."""
+    builder = TableBuilder()
+    builder.add_all({key: row[key] for key in STEP_KEYS if key in row} for row in rows)
+    table = builder.finish()
+    candidates = _step_columns(table, STEP_KEYS, np.arange(table.rows, dtype=np.intp))
+    best = max(candidates, key=lambda column: column.worth, default=None)
+    return STEP_KEYS if best is None else (best.name,) if best.worth else ()
+
+
+def _step_columns(table: Table, names: Sequence[str], kept: Rows) -> list[_StepColumn]:
+    """The keys that may hold the step. The first that half of the rows have is worth most, or else the most frequent."""
+    found = []
+    for name in names:
+        if name in table.names:
+            column = table.column(name)
+            _read_words(column, parse_step)
+            own = (column.state == NUMBER) & np.isfinite(column.values) & (np.abs(column.values) < 2**62)
+            own[own] = column.values[own] == np.floor(column.values[own])
+            share = float(own[kept].mean()) if len(kept) else 0.0
+            if share and len(kept) >= _STANDING and np.ptp(column.values[kept][own[kept]]) == 0:
+                share = 0.0  # it does not move, and cannot say where a row belongs
+            found.append(_StepColumn(name, own, column.values, min(share, 0.5)))
+    return found
 
 
 def _read_words(column: Column, parse: Callable[[str], float | None]) -> None:
@@ -135,8 +162,3 @@ def parse_seconds(text: str) -> float | None:
     except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-
-
-def parse_step(text: str) -> int | None:
-    """The step that a text stands for; of `10/547` it is the 10."""
-    return to_step(text.split("/", 1)[0])

@@ -8,7 +8,7 @@ from importlib import import_module
 from itertools import compress
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from zlib import crc32
 
 import numpy as np
@@ -19,14 +19,15 @@ from rldk.core.catalog.axes import LABEL_KEYS
 from rldk.core.errors import UnknownRunError
 from rldk.core.event import Event
 from rldk.core.run_config import RunConfig
-from rldk.core.text import counted, did_you_mean
+from rldk.core.text import counted, known_names
 from rldk.runs.table import ABSENT, NULL, NUMBER, Column
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Coverage", "Run", "Runs", "frame_of", "unknown_run"]
+__all__ = ["Coverage", "Run", "Runs", "by_number_or_id", "frame_of"]
 
+Item = TypeVar("Item")
 _RL_GROUPS = frozenset({"kl", "reward", "advantage", "value", "mismatch"})
 _AT_ONCE = 4096  # rows that are made into events together: as objects they take many times the memory of the arrays
 
@@ -197,6 +198,15 @@ class Run:
         return import_module("rldk.plots").plot(self, *names, **options)
 
 
+def by_number_or_id(items: list[Item], ids: Sequence[str], which: int | str | slice) -> Item | list[Item]:
+    """The item of a number or of a run id, or those of a slice; an error names the runs that there are."""
+    if not isinstance(which, str):
+        return items[which]
+    if which in ids:
+        return items[ids.index(which)]
+    raise UnknownRunError(f"No run {which!r}.{known_names(which, ids)}")
+
+
 @dataclass(slots=True, repr=False)
 class Runs(Sequence[Run]):
     """The runs of a path, by number or by run id; `frame` and `plot` take all of them."""
@@ -208,12 +218,7 @@ class Runs(Sequence[Run]):
     @overload
     def __getitem__(self, which: slice) -> list[Run]: ...
     def __getitem__(self, which: int | str | slice) -> Run | list[Run]:
-        if not isinstance(which, str):
-            return self.runs[which]
-        for run in self.runs:
-            if run.run_id == which:
-                return run
-        raise unknown_run(which, [run.run_id for run in self.runs])
+        return by_number_or_id(self.runs, [run.run_id for run in self.runs], which)
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -231,11 +236,6 @@ class Runs(Sequence[Run]):
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.runs))
-
-
-def unknown_run(which: str, names: Sequence[str]) -> UnknownRunError:
-    """The error for a run id that is not among these."""
-    return UnknownRunError(f"No run {which!r}.{did_you_mean(which, names) or ' There is ' + ', '.join(names[:8])}")
 
 
 def _put(event: Event, key: str, value: float | str) -> None:

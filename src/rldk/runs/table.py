@@ -37,20 +37,19 @@ class TableBuilder:
 
     Rows with the same keys are collected and turned into arrays together. Nested objects become columns by their path:
     `{"train": {"loss": 1}}` is `train/loss`; those in the object under `lift` go without its name. Words are kept under
-    the keys that place a row, and under those in `words`. Past `max_columns` different keys, new ones are counted and
+    the keys that place a row, and under those in `words`. Past `MAX_COLUMNS` different keys, new ones are counted and
     left out: a log that writes values into its keys must not fill the memory. `TableFull` says that there is no room for more.
     """
 
     def __init__(
         self,
-        max_columns: int = MAX_COLUMNS,
         lift: str | None = None,
         words: Collection[str] = (),
         max_rows: int = MAX_ROWS,
     ) -> None:
         self.lift = lift
         self.max_rows = max_rows
-        self._store = ColumnStore(max_columns, words)
+        self._store = ColumnStore(MAX_COLUMNS, words)
         self._rows = 0
         self._flushed = self._waiting = self._open_keys = 0
         self._open: dict[tuple[tuple[str, ...], tuple[str, ...]], Shape] = {}

@@ -72,7 +72,7 @@ def use(base: Path) -> None:
         handle = os.open(folder / f"{os.getpid()}.held", os.O_CREAT | os.O_RDWR)
         lock(handle)
         _held[folder] = handle
-    with _alone():
+    with _cache_lock():
         pass  # whoever removes copies now has not seen that these are in use: wait until it is done
 
 
@@ -82,7 +82,7 @@ def make_room(needed: int = 0) -> int:
     What is in use stays, even if it takes more than the limit.
     """
     limit, removed = cache_limit(), 0
-    with _alone() as alone:
+    with _cache_lock() as alone:
         if not alone:
             return 0
         over = _size(cache_folder()) + needed - limit
@@ -198,7 +198,7 @@ def _size(folder: Path) -> int:
 
 
 @contextmanager
-def _alone() -> Iterator[bool]:
+def _cache_lock() -> Iterator[bool]:
     """Hold the lock of the folder; `False` where another process does not give it back within a minute."""
     _uses().mkdir(parents=True, exist_ok=True)
     handle = os.open(_uses() / "lock", os.O_CREAT | os.O_RDWR)

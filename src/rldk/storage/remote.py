@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rldk.core.errors import MissingDependencyError, ReadError, require
+from rldk.core.text import first_line
 from rldk.storage.cache import make_room, use
 from rldk.storage.places import OnBytes, local_path
 from rldk.storage.versions import known_versions, remember_versions, target_of
@@ -192,15 +193,11 @@ def _retried(action: Callable[[], Any], url: str) -> Any:
         try:
             return action()
         except _FINAL as error:
-            raise ReadError(f"{url} cannot be read: {_first_line(error)}.") from error
+            raise ReadError(f"{url} cannot be read: {first_line(error)}.") from error
         except (ReadError, MissingDependencyError):
             raise
         except Exception as error:
             if attempt + 1 == ATTEMPTS:
-                raise ReadError(f"{url} cannot be read, after {ATTEMPTS} attempts: {_first_line(error)}.") from error
+                raise ReadError(f"{url} cannot be read, after {ATTEMPTS} attempts: {first_line(error)}.") from error
             time.sleep(FIRST_WAIT * 2**attempt * random.uniform(0.5, 1.0))
     raise AssertionError
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).split("\n")[0][:300].rstrip(".")

@@ -10,6 +10,7 @@ from typing import Any
 from rldk.core.errors import ReadError, UsageError, require
 from rldk.core.files import replacing, strict, write_json
 from rldk.core.jsonio import dumps
+from rldk.core.text import first_line
 from rldk.storage.places import local_path
 
 __all__ = ["fetch_mlflow", "fetch_wandb"]
@@ -30,7 +31,7 @@ def fetch_wandb(url: str) -> Path:
             folder = local_path(f"wandb://{parts[0]}/{parts[1]}/{run.id}")
             _write(folder, ({"run_id": run.name or run.id, **row} for row in run.scan_history()), dict(run.config))
     except (OSError, ValueError, wandb.errors.Error) as error:
-        raise ReadError(f"{url} cannot be read: {str(error).splitlines()[0]}") from error
+        raise ReadError(f"{url} cannot be read: {first_line(error)}.") from error
     if not runs:
         raise ReadError(f"{url} holds no run.")
     return local_path(url)
@@ -49,7 +50,7 @@ def fetch_mlflow(url: str) -> Path:
         for run in runs:
             _write(base / run.info.run_id, _mlflow_rows(client, run), dict(run.data.params))
     except errors.MlflowException as error:
-        raise ReadError(f"{url} cannot be read: {str(error).splitlines()[0]}") from error
+        raise ReadError(f"{url} cannot be read: {first_line(error)}.") from error
     if not runs:
         raise ReadError(f"{url} holds no run.")
     return base

@@ -27,7 +27,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "RunLength": stats.RunLength,
     "RollingShare": lambda: stats.RollingShare(7),
 }
-NUMBERS = ["RunningMoments", "RollingSlope", "RollingPairs", "RunLength"]  # the share is of conditions, which are always known
+NUMBERS = ["RunningMoments", "RollingSlope", "RollingPairs"]  # the others are of conditions, which are always known
 ROLLING = ["RollingSlope", "RollingPairs"]
 EXTREMES = [
     sys.float_info.max,
@@ -51,9 +51,7 @@ anything = finite | st.sampled_from([math.nan, math.inf, -math.inf, *EXTREMES])
 def feed(statistic: Any, values: list[Any], start: int = 0) -> Any:
     """Update with `values`, of which the first is number `start` of its stream."""
     for position, value in enumerate(values, start):
-        if isinstance(statistic, stats.RunLength):
-            statistic.update(None if not math.isfinite(value) else value > 0)
-        elif isinstance(statistic, stats.RollingShare):
+        if isinstance(statistic, (stats.RunLength, stats.RollingShare)):
             statistic.update(bool(value > 0))
         elif isinstance(statistic, stats.RollingPairs):
             statistic.update(math.sin(position), value)
@@ -123,8 +121,6 @@ def test_missing_and_infinite_values_are_counted_and_change_nothing_else(name: s
             feed(clean, [value], position)
     infinite = sum(map(math.isinf, values))
     unknown = sum(map(math.isnan, values))
-    if name == "RunLength":  # its `None` stands for both
-        infinite, unknown = 0, infinite + unknown
     assert (statistic.missing, statistic.nonfinite) == (unknown, infinite)
     ignored = {"missing", "nonfinite"}
     got, expected = readings(statistic), readings(clean)

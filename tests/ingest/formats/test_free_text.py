@@ -84,6 +84,22 @@ def test_steps_that_start_over_with_each_epoch_count_on(text_log: Any) -> None:
     assert text_log.run(text, "keyvalue").steps.tolist() == [1, 2, 3, 4, 5, 6]
 
 
+def test_steps_that_start_over_at_0_keep_every_row(text_log: Any) -> None:
+    text = "".join(f"epoch {epoch} batch {step}: loss: 0.5 reward: 1.0\n" for epoch in (0, 1, 2) for step in range(20))
+    assert text_log.run(text, "keyvalue").steps.tolist() == list(range(60))
+
+
+@pytest.mark.parametrize("odd", ["nan", "inf"])
+def test_an_epoch_that_is_not_finite_is_passed_over(text_log: Any, odd: str) -> None:
+    text = "".join(f"epoch: {odd if n == 2 else n} loss: 0.5 reward: 1.0\n" for n in (1, 2, 3))
+    assert text_log.run(text, "keyvalue").steps.tolist() == [1, 2, 3]
+
+
+def test_a_minus_sign_of_its_own_is_a_minus(text_log: Any) -> None:
+    run = text_log.run("".join(f"step {n}: loss: 0.5 reward: \u22120.{n}\n" for n in range(1, 20)), "keyvalue")
+    assert text_log.values(run, "reward_mean")[:3] == [-0.1, -0.2, -0.3]
+
+
 def test_epochs_are_steps_where_there_is_nothing_else(text_log: Any) -> None:
     run = text_log.run("".join(f"epoch={10 * n} loss=0.5 reward=1.0\n" for n in (1, 2, 3)), "keyvalue")
     assert run.steps.tolist() == [10, 20, 30]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rldk.core.catalog.frameworks import FRAMEWORKS
 from rldk.core.catalog.lookup import (
     CATALOG,
-    ambiguous_keys,
     entry_of,
     identify,
     is_known,
@@ -16,7 +15,8 @@ from rldk.core.catalog.lookup import (
     metric_named,
 )
 from rldk.core.catalog.metric import Framework, Key, Metric
-from rldk.core.catalog.resolve import AXIS_TARGETS, Plan, Resolution, Route, check_field_map, plan_for, resolve
+from rldk.core.catalog.plan import Plan, Route
+from rldk.core.catalog.resolve import AXIS_TARGETS, Resolution, check_field_map, plan_for, resolve
 
 __all__ = [
     "AXIS_TARGETS",
@@ -28,7 +28,6 @@ __all__ = [
     "Plan",
     "Resolution",
     "Route",
-    "ambiguous_keys",
     "check_field_map",
     "entry_of",
     "identify",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from rldk.core.catalog.metric import without_blanks
+from rldk.core.jsonio import to_step
 
 __all__ = [
     "EVAL_PREFIXES",
@@ -14,7 +18,10 @@ __all__ = [
     "STEP_KEYS",
     "SUMMARY_KEYS",
     "TIME_KEYS",
+    "has_step",
     "is_axis",
+    "parse_step",
+    "step_of",
     "strip_eval",
 ]
 
@@ -85,6 +92,21 @@ _AXES = frozenset((*STEP_KEYS, *TIME_KEYS, *RUN_KEYS, *PHASE_KEYS, *_LABELS, *_M
 def is_axis(key: str) -> bool:
     """Whether a key places a row rather than measures something."""
     return key in _AXES
+
+
+def has_step(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a key that holds the step."""
+    return any(key in row for key in STEP_KEYS)
+
+
+def parse_step(value: object) -> int | None:
+    """The step that a value stands for; of `10/547` it is the 10."""
+    return to_step(value.split("/", 1)[0] if isinstance(value, str) else value)
+
+
+def step_of(row: Mapping[str, Any], keys: Iterable[str] = STEP_KEYS) -> int | None:
+    """The step of a row by the first of these keys that holds one."""
+    return next((step for key in keys if (step := parse_step(row.get(key))) is not None), None)
 
 
 def strip_eval(key: str) -> str | None:

@@ -18,12 +18,12 @@ __all__ = [
     "AMBIGUOUS",
     "CATALOG",
     "Place",
-    "ambiguous_keys",
     "entry_of",
     "identify",
     "is_known",
     "is_measured",
     "is_not_judged",
+    "keys_by_framework",
     "keys_of",
     "locate",
     "metric_named",
@@ -31,6 +31,7 @@ __all__ = [
 
 CATALOG: dict[str, Metric] = {entry.name: entry for entry in METRICS}
 """Every canonical metric by name."""
+assert len(CATALOG) == len(METRICS), "two metrics have one name"
 
 
 def entry_of(name: str) -> Metric | None:
@@ -46,6 +47,7 @@ def metric_named(name: str) -> str | None:
     return next((entry.name for entry in CATALOG.values() if name in entry.aliases), None)
 
 
+_PENALTY = Key("kl_penalty", "unless_negative", per="unstated")
 AMBIGUOUS: dict[str, tuple[str, Key]] = {
     "kl": ("kl_mean", Key("kl", per="unstated")),
     "entropy_loss": ("entropy_mean", Key("entropy_loss", "magnitude")),
@@ -53,13 +55,16 @@ AMBIGUOUS: dict[str, tuple[str, Key]] = {
     "train/kl": ("kl_mean", Key("train/kl", per="unstated")),
     "loss/entropy": ("entropy_mean", Key("loss/entropy", "magnitude")),
     "ent_loss": ("entropy_mean", Key("ent_loss", "magnitude")),
+    "kl_penalty": ("kl_mean", _PENALTY),
+    "train/kl_penalty": ("kl_mean", _PENALTY),
     "return": ("reward_mean", Key("return")),
     "accuracy": ("accuracy", Key("accuracy")),
     "train/accuracy": ("accuracy", Key("train/accuracy")),
 }
 """Keys that mean different things in different frameworks, and how they are read where the framework is not known.
 
-The entropy over tokens is never negative, so the magnitude of an entropy loss is the entropy, whichever its sign."""
+An entropy begins above 0, so the sign of the first value says whether an entropy loss is the entropy or minus the entropy. A
+`kl_penalty` is the KL, unless it begins below 0: then it is the penalty's part of the reward."""
 
 PREFIXES = ("train/", "train_", "training/", "trainer/", "metrics/", "global/", "mean ", "mean_")
 
@@ -92,7 +97,7 @@ def keys_of(metric: str) -> dict[str, tuple[Key, ...]]:
 
 
 @cache
-def _exact() -> dict[str, dict[str, Place]]:
+def keys_by_framework() -> dict[str, dict[str, Place]]:
     """Framework -> raw key -> place, for keys that are neither patterns nor sums."""
     tables: dict[str, dict[str, Place]] = {framework: {} for framework in FRAMEWORKS}
     for framework, entry, key, rank in _all_keys():
@@ -108,24 +113,13 @@ def _exact() -> dict[str, dict[str, Place]]:
 def _anywhere() -> dict[str, Place]:
     """Raw key -> place, for the keys on which all frameworks agree, and for the ambiguous ones as stated above."""
     agreed: dict[str, Place] = {}
-    for table in _exact().values():
+    for table in keys_by_framework().values():
         for key, place in table.items():
             if "/" in key or len(key) > 3 or key == "lr":  # `eps` and `wd` say too little by themselves
                 agreed.setdefault(key, place)
     for key, (name, how) in AMBIGUOUS.items():
         agreed[key] = _place(CATALOG[name], how, 0)
     return agreed
-
-
-def ambiguous_keys() -> list[str]:
-    """Keys that two frameworks use for different quantities; each must have its line in `AMBIGUOUS`."""
-    meanings: dict[str, set[tuple[str, str, str]]] = {}
-    for framework, table in _exact().items():
-        for key, place in table.items():
-            if framework != "rldk":
-                for name in (key, f"train/{key}"):
-                    meanings.setdefault(name, set()).add((place.metric, place.key.transform, place.per))
-    return sorted(key for key, found in meanings.items() if len(found) > 1)
 
 
 @cache
@@ -142,6 +136,7 @@ def _aliases() -> dict[str, Place]:
             found.setdefault(alias, _place(entry, Key(alias, "complement"), 40))
     for alias in ("entropy_loss", "mean_entropy_loss", "policy_entropy_loss", "loss_entropy_loss", "losses_entropy_loss"):
         found[alias] = _place(CATALOG["entropy_mean"], AMBIGUOUS["entropy_loss"][1], 40)
+    found["kl_penalty"] = _place(CATALOG["kl_mean"], _PENALTY, 40)
     return found
 
 
@@ -198,7 +193,7 @@ def locate(key: str, framework: str | None = None) -> Place | None:
     if family is not None and len(key) > len(family.name) - 1:
         return Place(key, Key(key), family.reduction, 0)
     if framework is not None:
-        table = _exact()[framework]
+        table = keys_by_framework()[framework]
         for variant in variants:
             if (place := table.get(variant)) or (place := _match_pattern(variant, framework)):
                 return place
@@ -231,7 +226,7 @@ def _part_of_reward(key: str) -> Place | None:
 def _owners() -> dict[str, tuple[str, ...]]:
     """Raw key -> the frameworks that log it."""
     owners: dict[str, list[str]] = {}
-    for framework, table in _exact().items():
+    for framework, table in keys_by_framework().items():
         if framework == "rldk":
             continue
         for key in (*table, *FRAMEWORKS[framework].signature):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 __all__ = [
+    "BY_SIGN",
     "REDUCTIONS",
     "TRANSFORMS",
     "TROUBLE",
@@ -33,7 +34,6 @@ def _root(value: float) -> float:
 TRANSFORMS: dict[str, Callable[[float], float]] = {
     "same": lambda value: value,
     "negate": lambda value: -value,
-    "magnitude": abs,
     "percent": lambda value: value / 100.0,
     "complement": lambda value: 1.0 - value,
     "root": _root,
@@ -41,6 +41,17 @@ TRANSFORMS: dict[str, Callable[[float], float]] = {
     "ten_thousandth": lambda value: value / 1e4,
 }
 """What a framework's value may need to become ours: SB3's entropy loss is minus the entropy, a variance has to be rooted."""
+
+BY_SIGN: dict[str, tuple[float | None, float | None]] = {
+    "magnitude": (1.0, -1.0),
+    "unless_negative": (1.0, None),
+    "if_negative": (None, 1.0),
+}
+"""What the sign of a key's first value that is not 0 decides: the factor of all its values where it is above 0, and where below.
+
+An entropy loss is minus the entropy in some programs. Unlike a magnitude of each value, this leaves the differential entropy of
+continuous actions below 0 once it falls there. Where there is no factor, the key is not this metric.
+"""
 
 REDUCTIONS = ("token", "sequence", "batch", "run", "unstated")
 TROUBLE = ("high", "low", "both", "none")
@@ -59,8 +70,8 @@ class Key(Struct, frozen=True, gc=False):
     estimator: str = ""
 
     def __post_init__(self) -> None:
-        if self.transform not in TRANSFORMS:
-            raise ValueError(f"Expected `transform` to be one of {sorted(TRANSFORMS)}, got {self.transform!r}.")
+        if self.transform not in TRANSFORMS and self.transform not in BY_SIGN:
+            raise ValueError(f"Expected `transform` to be one of {sorted((*TRANSFORMS, *BY_SIGN))}, got {self.transform!r}.")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
-
-from msgspec import Struct
 
 from rldk.core.catalog.axes import SUMMARY_KEYS, is_axis, strip_eval
 from rldk.core.catalog.frameworks import FRAMEWORKS
 from rldk.core.catalog.frameworks.trl import reward_model_keys
 from rldk.core.catalog.guess import guess
 from rldk.core.catalog.lookup import CATALOG, Place, entry_of, identify, is_not_judged, locate, sums
-from rldk.core.catalog.metric import TRANSFORMS, Key, normalise
+from rldk.core.catalog.metric import Key, normalise
+from rldk.core.catalog.plan import Plan, Route
 from rldk.core.errors import UsageError
-from rldk.core.jsonio import to_number
 from rldk.core.text import did_you_mean
 
-__all__ = ["AXIS_TARGETS", "Plan", "Resolution", "Route", "check_field_map", "plan_for", "resolve"]
+__all__ = ["AXIS_TARGETS", "Resolution", "check_field_map", "plan_for", "resolve"]
 
 AXIS_TARGETS = ("step", "wall_time", "run_id", "phase")
 """What a field map may name beside the metrics: where a row belongs."""
@@ -27,144 +25,47 @@ _RIVALS = {"token": "kl_mean_per_token", "sequence": "kl_mean_per_sequence"}
 _OF_PAIRS = frozenset({"reward_acc", "reward_accuracy", "reward_accuracies", "acc", "accuracy"})
 
 
-class Route(Struct, frozen=True, gc=False):
-    """How one canonical metric is made of a row: which raw keys are added or subtracted, and what is done to the sum."""
-
-    metric: str
-    parts: tuple[str, ...]
-    transform: str
-    per: str
-    signs: tuple[float, ...] = (1.0,)
-
-    @property
-    def source(self) -> str:
-        first, *others = self.parts
-        if not others:
-            return first
-        return first + "".join(f" {'+' if sign > 0 else '-'} {part}" for part, sign in zip(others, self.signs[1:], strict=True))
-
-    def value(self, row: Mapping[str, Any]) -> float | None:
-        """The metric's value in a row; `None` where a part of it is not a number."""
-        total = to_number(row.get(self.parts[0]))
-        for part, sign in zip(self.parts[1:], self.signs[1:], strict=True):
-            number = to_number(row.get(part))
-            total = None if total is None or number is None else total + sign * number
-        return None if total is None else TRANSFORMS[self.transform](total)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What becomes of the rows that have a given set of keys. Each metric has its routes in order of priority.
-
-    Rows are read by `values`; the columns of a table by `rldk.runs.canonical.canonical_columns`.
-    """
-
-    routes: Mapping[str, tuple[Route, ...]]
-    unmapped: tuple[str, ...]
-    kind: str
-    not_judged: tuple[str, ...] = ()
-    """The keys that the framework is known to log and that carry no judgement; like unknown ones, they keep their name."""
-    guessed: tuple[str, ...] = ()
-    """The keys whose metric was guessed by the parts of their name."""
-
-    @cached_property
-    def copied(self) -> tuple[tuple[str, str], ...]:
-        """The keys whose values are taken as they are, each with its metric; those of no metric keep their name."""
-        alone = ((ways[0].parts[0], name) for name, ways in self.routes.items() if _is_copy(ways))
-        return (*((key, key) for key in (*self.unmapped, *self.not_judged)), *alone)
-
-    @cached_property
-    def made(self) -> tuple[tuple[str, tuple[Route, ...]], ...]:
-        """The other metrics, with their routes."""
-        return tuple((name, ways) for name, ways in self.routes.items() if not _is_copy(ways))
-
-    @cached_property
-    def sources(self) -> dict[str, str]:
-        """The raw key of each metric, that of its first route."""
-        return {name: ways[0].source for name, ways in self.routes.items()}
-
-    @cached_property
-    def reductions(self) -> dict[str, str]:
-        """Over what each metric is reduced, that of its first route."""
-        return {name: ways[0].per for name, ways in self.routes.items()}
-
-    @cached_property
-    def contested(self) -> tuple[str, ...]:
-        """The metrics that several keys of a row say."""
-        return tuple(name for name, ways in self.routes.items() if len(ways) > 1)
-
-    @cached_property
-    def changes_nothing(self) -> bool:
-        """Whether every key is kept as it is."""
-        return not self.made and all(key == name for key, name in self.copied)
-
-    def values(self, row: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
-        """The numbers of a row by canonical name, or by their own where they have none; and the metrics logged as `null`."""
-        found: dict[str, float] = {}
-        nulls = []
-        for key, name in self.copied:
-            value = row[key]
-            if type(value) is not float:
-                if value is None:
-                    nulls.append(name)
-                if (value := to_number(value)) is None:
-                    continue
-            found[name] = value
-        for name, ways in self.made:
-            number = next((made for way in ways if (made := way.value(row)) is not None), None)
-            if number is not None:
-                found[name] = number
-            elif any(part in row and row[part] is None for way in ways for part in way.parts):
-                nulls.append(name)
-        return found, nulls
-
-
-def _is_copy(ways: tuple[Route, ...]) -> bool:
-    return len(ways) == 1 and ways[0].transform == "same" and len(ways[0].parts) == 1
-
-
 @dataclass(slots=True)
 class Resolution:
     """A row in canonical terms.
 
     `sources` says which raw key each metric came from, `reductions` over what it was reduced (`token`, `sequence`,
-    `batch`, `run`, or `unstated`), `duplicates` which raw keys say the same as one that was taken, `nulls` which
-    metrics were logged without a value, `not_judged` which keys the framework is known to log, and `kind` whether this is
-    a row of `train`, `eval`, a `summary`, or `other`.
+    `batch`, `run`, or `unstated`), `nulls` which metrics were logged without a value, `not_judged` which keys the framework
+    is known to log, and `kind` whether this is a row of `train`, `eval`, a `summary`, or `other`.
     """
 
-    metrics: dict[str, float] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)
-    unmapped: list[str] = field(default_factory=list)
-    reductions: dict[str, str] = field(default_factory=dict)
-    duplicates: dict[str, str] = field(default_factory=dict)
-    nulls: list[str] = field(default_factory=list)
-    not_judged: list[str] = field(default_factory=list)
-    kind: str = "other"
-    framework: str | None = None
+    metrics: dict[str, float]
+    sources: dict[str, str]
+    reductions: dict[str, str]
+    nulls: list[str]
+    unmapped: list[str]
+    not_judged: list[str]
+    kind: str
 
 
-def resolve(raw: Mapping[str, Any], *, framework: str | None = None, field_map: Mapping[str, str] | None = None) -> Resolution:
-    """Put a logged row into canonical terms. Without `framework` it is recognised by the row's keys."""
+def resolve(raw: Mapping[str, Any], *, framework: str | None = None, signs: dict[str, float] | None = None) -> Resolution:
+    """Put a logged row into canonical terms. Without `framework` it is recognised by the row's keys.
+
+    `signs` is what the rows before it have left there: see `Route.value`.
+    """
     if framework is not None and framework not in FRAMEWORKS:
         raise UsageError(f"Expected `framework` to be one of {list(FRAMEWORKS)}, got {framework!r}.")
-    keys = tuple(raw)
-    framework = framework or identify(keys)
-    plan = plan_for(keys, framework, tuple(sorted((field_map or {}).items())))
-    values, nulls = plan.values(raw)
-    result = Resolution(kind=plan.kind, framework=framework)
-    result.metrics = {name: values[name] for name in plan.routes if name in values}
-    result.sources = {name: plan.sources[name] for name in result.metrics}
-    result.reductions = {name: plan.reductions[name] for name in result.metrics}
-    for name in plan.contested:
-        if name in values:
-            taken, *others = (route for route in plan.routes[name] if route.value(raw) is not None)
-            result.sources[name], result.reductions[name] = taken.source, taken.per
-            result.duplicates.update((route.source, name) for route in others)
-    result.nulls = [name for name in plan.routes if name in nulls] if nulls else []
-    result.unmapped = [key for key in plan.unmapped if key in values]
-    result.not_judged = [key for key in plan.not_judged if key in values]
-    return result
+    keys, signs = tuple(raw), {} if signs is None else signs
+    plan = plan_for(keys, framework or identify(keys))
+    values, nulls = plan.values(raw, signs)
+    taken = {
+        name: next(way for way in ways if way.value(raw, signs) is not None)
+        for name, ways in plan.routes.items() if name in values
+    }  # fmt: skip
+    return Resolution(
+        metrics={name: values[name] for name in taken},
+        sources={name: way.source for name, way in taken.items()},
+        reductions={name: way.per for name, way in taken.items()},
+        nulls=[name for name in nulls if name in plan.routes],
+        unmapped=[key for key in plan.unmapped if key in values],
+        not_judged=[key for key in plan.not_judged if key in values],
+        kind=plan.kind,
+    )
 
 
 def check_field_map(field_map: Mapping[str, str]) -> None:
@@ -208,6 +109,9 @@ def plan_for(
             place = _held_out(bare, framework)
         if place is not None:
             found.setdefault(place.metric, []).append((place.rank, _route(place.metric, place.key, (key,), place.per)))
+            if place.key.transform == "unless_negative":
+                name = place.metric.replace("kl_mean", "kl_penalty_reward")
+                found.setdefault(name, []).append((place.rank, _route(name, Key(key, "if_negative"), (key,), "")))
         elif not is_axis(key):
             unmapped.append(key)
     _add_sums(found, unmapped, present, framework)

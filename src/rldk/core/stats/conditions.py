@@ -11,10 +11,7 @@ __all__ = ["RollingShare", "RunLength"]
 
 
 class RunLength(Statistic):
-    """Length of the current run of a condition, and the history of its runs.
-
-    `None` is unknown: it neither extends nor breaks a run, and does not count in `share`.
-    """
+    """Length of the current run of a condition, and the history of its runs."""
 
     __slots__ = ("count", "length", "longest", "runs", "true_count")
     count: int
@@ -30,11 +27,8 @@ class RunLength(Statistic):
         super().reset()
         self.count = self.true_count = self.length = self.longest = self.runs = 0
 
-    def update(self, condition: bool | None) -> None:
+    def update(self, condition: bool) -> None:
         """Take whether the condition holds now."""
-        if condition is None:
-            self.missing += 1
-            return
         if condition:
             if not self.length:
                 self.runs += 1
@@ -47,7 +41,7 @@ class RunLength(Statistic):
 
     @property
     def share(self) -> float:
-        """Share of the known updates in which the condition held."""
+        """Share of the updates in which the condition held."""
         return self.true_count / self.count if self.count else nan
 
 

@@ -92,7 +92,7 @@ class TableRun(FollowedRun):
             "kl": self._last.get("kl_mean"),
             "reward_curve": [] if reward is None else self._curves[reward].values(),
             "cause_title": worst.title if worst else None,
-            "config": plain_settings(self._run_config.filled(self.settings).filled(beside)),
+            "config": plain_settings(self._run_config.with_defaults(self.settings).with_defaults(beside)),
         }
 
 

@@ -52,7 +52,7 @@ class BoxTableAdapter(Adapter):
         step: int | None = None
         last, opened = -1, 0
         for number, raw in self.source.lines(self.problems, self.progress):
-            text = console.strip_colours(raw).decode("utf-8", "replace")
+            text = console.plain_line(raw).decode("utf-8", "replace")
             drawn = _DRAWN.search(text)
             if drawn is None:
                 step = _step_of(text, step)

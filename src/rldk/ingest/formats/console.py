@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from functools import lru_cache
 
 from rldk.core.catalog import is_measured
 from rldk.ingest.formats.table_header import header_of
 from rldk.ingest.source import Source
+from rldk.runs.row_axes import parse_seconds
 
-__all__ = ["MAX_ROWS", "is_console", "iter_head", "split_stamp", "strip_colours"]
+__all__ = ["MAX_ROWS", "is_console", "iter_head", "plain_line", "split_stamp"]
 
 MAX_ROWS = 400_000
 """Rows that are read of a console: each takes several times as long as one of JSON, and no program prints so many."""
 
 _MAX_NAMES = 4096  # of a table: all readers of consoles ask, and a known name comes before that
 _COLOUR = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_MINUS = "\u2212".encode()
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:\d\d)?", re.ASCII)
 _FRACTION = re.compile(r"[.,](\d+)")
 
@@ -44,12 +45,13 @@ def iter_head(source: Source, mark: re.Pattern[bytes]) -> Iterator[bytes]:
         end = text.find(b"\n", match.end())
         if end < 0:
             end = len(text)
-        yield strip_colours(text[start:end])
+        yield plain_line(text[start:end])
 
 
-def strip_colours(line: bytes) -> bytes:
-    """The line without the codes that colour it or move the cursor."""
-    return _COLOUR.sub(b"", line) if b"\x1b" in line else line
+def plain_line(line: bytes) -> bytes:
+    """The line without the codes that colour it or move the cursor, and with plain minus signs."""
+    line = _COLOUR.sub(b"", line) if b"\x1b" in line else line
+    return line.replace(_MINUS, b"-") if _MINUS in line else line
 
 
 def split_stamp(text: str) -> tuple[float | None, str]:
@@ -63,17 +65,11 @@ def split_stamp(text: str) -> tuple[float | None, str]:
 def _seconds(stamp: str) -> float | None:
     fraction = _FRACTION.match(stamp, 19)
     zone = stamp[19:] if fraction is None else stamp[fraction.end() :]
-    minute = _minute(stamp[:16].replace("T", " "), zone)
+    minute = _minute(f"{stamp[:16]}:00{zone}")
     if minute is None:
         return None
     return minute + int(stamp[17:19]) + (0.0 if fraction is None else float(f"0.{fraction.group(1)}"))
 
 
-@lru_cache(maxsize=256)
-def _minute(text: str, zone: str) -> float | None:
-    """The beginning of a minute; remembered, since rows of one minute follow each other."""
-    try:
-        moment = datetime.fromisoformat(f"{text}:00{zone.replace('Z', '+00:00')}")
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
+_minute = lru_cache(maxsize=256)(parse_seconds)
+"""The beginning of a minute; remembered, since rows of one minute follow each other."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import console
-from rldk.ingest.formats.console import split_stamp, strip_colours
+from rldk.ingest.formats.console import plain_line, split_stamp
 from rldk.ingest.formats.number_lines import (
     Forms,
     Line,
@@ -87,7 +87,7 @@ def lines_of(
 
 def _narrow(line: bytes) -> str:
     """The line without colours, its full-width punctuation made plain, and only what was last written into it."""
-    text = strip_colours(line).rstrip(b"\r").rsplit(b"\r", 1)[-1][:_MAX_BYTES].decode("utf-8", "replace")
+    text = plain_line(line).rstrip(b"\r").rsplit(b"\r", 1)[-1][:_MAX_BYTES].decode("utf-8", "replace")
     return text if text.isascii() else text.translate(_WIDE)
 
 

@@ -146,7 +146,7 @@ def _texts(line: bytes) -> list[str]:
 
     A bar is read only if it is closed, so nothing in it is cut off.
     """
-    text = console.strip_colours(line).decode("utf-8", "replace")
+    text = console.plain_line(line).decode("utf-8", "replace")
     pieces = [piece for piece in text.split("\r") if len(piece) <= _MAX_CHARS]
     if "%|" not in text and "it [" not in text:
         return pieces

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Any, ClassVar
 
 from rldk.core.catalog import identify, is_measured, locate
-from rldk.core.catalog.axes import STEP_KEYS, SUMMARY_KEYS, strip_eval
+from rldk.core.catalog.axes import SUMMARY_KEYS, has_step, strip_eval
 from rldk.core.errors import ReadError
 from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
@@ -141,7 +141,7 @@ class HFConsoleAdapter(Adapter):
                 if b"/" in line or b" = " in line:
                     see(line)
                 continue
-            for piece in console.strip_colours(line).split(b"\r"):
+            for piece in console.plain_line(line).split(b"\r"):
                 at = piece.find(b"{")
                 if at < 0:
                     if piece:
@@ -182,7 +182,7 @@ class HFConsoleAdapter(Adapter):
         """Steps are filled in after the last row is read: only then it is sure that the bar's steps are theirs."""
         rows = self.read()
         first = list(islice(rows, _LOOKED_AT))
-        if not first or any(map(_has_step, first)):
+        if not first or any(map(has_step, first)):
             builder.add_all(chain(first, rows))
             return
         try:
@@ -210,14 +210,10 @@ def _rows(line: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
             position, failures = match.end(), failures + 1
             continue
         row, position = parsed
-        if (said := _SAID.search(line, max(0, match.start() - 64), match.start())) and not _has_step(row):
+        if (said := _SAID.search(line, max(0, match.start() - 64), match.start())) and not has_step(row):
             row = {"step": int(said[1]), **row}
         if _kind_of(row, shapes) is not None:
             yield row
-
-
-def _has_step(row: Mapping[str, Any]) -> bool:
-    return any(key in row for key in STEP_KEYS)
 
 
 def _kind_of(row: Mapping[str, Any], shapes: Shapes) -> int | None:
@@ -240,7 +236,7 @@ def _kind(row: Mapping[str, Any]) -> int | None:
         return SUMMARY
     held_out = [key for key in numbers if strip_eval(key) is not None and locate(key) is None]
     measured = [key for key in numbers if is_measured(key) and key not in held_out]
-    placed = "epoch" in row or _has_step(row)
+    placed = "epoch" in row or has_step(row)
     if len(measured) + (1 if placed else 0) >= 2:
         return TRAIN
     return HELD_OUT if held_out and placed else None

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from rldk.core.catalog import FRAMEWORKS, identify, is_measured
-from rldk.core.catalog.axes import HELD_OUT, PHASE_KEYS, STEP_KEYS
+from rldk.core.catalog.axes import HELD_OUT, PHASE_KEYS, has_step
 from rldk.core.jsonio import loads
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats.event_log import is_event
@@ -85,11 +85,6 @@ def _parse(number: int, line: bytes, problems: LineProblems) -> Mapping[str, Any
 
 LINE_TYPE_KEYS = ("type", "event", "kind", *PHASE_KEYS[1:])
 """Keys that say what a line is: a row of training, one of evaluation, or not a step at all."""
-
-
-def has_step(row: Mapping[str, Any]) -> bool:
-    """Whether a row says its step."""
-    return any(name in row for name in STEP_KEYS)
 
 
 def line_type_key(rows: Sequence[Mapping[str, Any]]) -> str | None:

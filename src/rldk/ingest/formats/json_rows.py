@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from rldk.core.catalog import is_measured
-from rldk.core.catalog.axes import HELD_OUT, RUN_KEYS, STEP_KEYS, is_axis
+from rldk.core.catalog.axes import HELD_OUT, RUN_KEYS, STEP_KEYS, has_step, is_axis
 from rldk.core.catalog.guess import guess
 from rldk.core.catalog.metric import normalise
 from rldk.core.jsonio import to_number
@@ -45,7 +45,7 @@ def rows_anywhere(document: Any) -> Rows | None:
     for name, (_, rows) in zip(names, train, strict=True):
         labelled += rows if len(train) == 1 else [row if "run" in row else {**row, "run": name} for row in rows]
     if len(train) == 1:
-        labelled += [{**row, "phase": "eval"} for path, rows in found if _is_held_out(path) for row in rows if _has_step(row)]
+        labelled += [{**row, "phase": "eval"} for path, rows in found if _is_held_out(path) for row in rows if has_step(row)]
     return labelled
 
 
@@ -141,10 +141,6 @@ def _by_metric(document: Mapping[str, Mapping[str, Any]]) -> Rows:
                 if step is not None:
                     rows.setdefault(int(step[1]), {})[str(key)] = cell
     return [{"step": step, **rows[step]} for step in sorted(rows)]
-
-
-def _has_step(row: Mapping[str, Any]) -> bool:
-    return any(key in row for key in STEP_KEYS)
 
 
 def _steps_grow(rows: Rows) -> bool:

@@ -14,6 +14,7 @@ from rldk.core.catalog import is_known
 from rldk.core.catalog.axes import TIME_KEYS, is_axis
 from rldk.core.errors import ReadError, require
 from rldk.core.jsonio import to_number
+from rldk.core.text import first_line
 from rldk.ingest.adapter import Adapter
 from rldk.runs.row_axes import parse_seconds
 from rldk.runs.table import TableBuilder
@@ -152,7 +153,7 @@ class ParquetAdapter(Adapter):
                 options = {"buffer_size": 1 << 20, "pre_buffer": False, "read_dictionary": texts}
                 file = stack.enter_context(parquet.ParquetFile(path, **options))
             except damage as error:
-                raise ReadError(f"{path} is not a complete parquet file ({_first_line(error)}): it may be cut off.") from None
+                raise ReadError(f"{path} is not a complete parquet file ({first_line(error)}): it may be cut off.") from None
             total, done, size = file.metadata.num_rows, 0, path.stat().st_size
             columns = self._columns_of_use(pyarrow, file, damage)
             if not columns:
@@ -166,7 +167,7 @@ class ParquetAdapter(Adapter):
                         if self.progress is not None:
                             self.progress(size * done // total, size)
                 except damage as error:
-                    self.problems.damage = f"row group {group + 1} is damaged ({_first_line(error)})"
+                    self.problems.damage = f"row group {group + 1} is damaged ({first_line(error)})"
 
     def _columns_of_use(self, pyarrow: Any, file: Any, damage: tuple[type[Exception], ...]) -> list[str]:
         """The names of the columns to read; the rest is never taken from the disk."""
@@ -209,7 +210,3 @@ def _rows_at_once(file: Any) -> int:
     metadata = file.metadata
     size = sum(int(metadata.row_group(group).total_byte_size) for group in range(metadata.num_row_groups))
     return max(_FEWEST_ROWS, min(_MOST_ROWS, _BATCH_BYTES * int(metadata.num_rows) // max(size, 1)))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0][:200]

@@ -40,7 +40,7 @@ class ProgressBar:
     _row: int = -1
 
     def see(self, piece: bytes) -> bool:
-        """Take a piece of a line, as the carriage returns cut it; whether it was of a bar."""
+        """Take a piece of a line, as the carriage returns cut it. Returns whether it was of a bar."""
         if len(piece) >= 8 and piece.isspace():
             self._wiped = True
             return True

@@ -54,7 +54,7 @@ class SB3ConsoleAdapter(Adapter):
         read_table = _Tables()
         self.problems.last_row = 0
         for number, raw in self.source.lines(self.problems, self.progress):
-            line = console.strip_colours(raw).rstrip(b"\r")
+            line = console.plain_line(raw).rstrip(b"\r")
             whole = number != self.problems.unterminated
             if line[:1] == b"|" and opened and whole:
                 table.append(line)

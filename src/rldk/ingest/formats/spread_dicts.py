@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from rldk.ingest.formats.console import strip_colours
+from rldk.ingest.formats.console import plain_line
 
 __all__ = ["has_spread_dicts", "joined"]
 
@@ -32,7 +32,7 @@ def joined(lines: Lines) -> Iterator[tuple[int, bytes]]:
     """
     held: list[tuple[int, bytes]] = []
     for number, raw in lines:
-        line = strip_colours(raw)
+        line = plain_line(raw)
         part = _PREFIX.sub(b"", line).strip() if len(line) <= _MOST_BYTES else b""
         if held and part and len(held) < _MOST_LINES and (match := _GOES_ON.fullmatch(part)):
             held.append((number, part))

@@ -41,7 +41,7 @@ class TableConsoleAdapter(Adapter):
         table: dict[str, Any] | None = None
         opened = self.problems.last_row = 0
         for number, raw in self.source.lines(self.problems, self.progress):
-            line = console.strip_colours(raw).strip()
+            line = console.plain_line(raw).strip()
             if number == self.problems.unterminated:
                 self.problems.add(number, "a line that may be cut off")
                 table = None

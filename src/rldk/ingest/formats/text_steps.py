@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 __all__ = ["Banner", "StepCounter"]
@@ -26,9 +27,10 @@ class StepCounter:
 
     def next(self, step: int | None, total: int | None, epoch: float | None, form: int) -> int:
         """The step of the next row; `form` distinguishes rows that are printed for the same step."""
+        epoch = epoch if epoch is not None and math.isfinite(epoch) else None
         if step is not None:
             self._by_step(step, total, epoch)
-        elif epoch is not None and epoch == int(epoch) and self.by in ("", "epoch"):
+        elif epoch is not None and epoch.is_integer() and self.by in ("", "epoch"):
             self._by_epoch(int(epoch), form)
         else:
             self.by = "number"
@@ -38,7 +40,7 @@ class StepCounter:
 
     def _by_step(self, step: int, total: int | None, epoch: float | None) -> None:
         if epoch is not None and epoch > self._epoch >= 0 and step <= self._last:
-            self._offset += max(total or 0, self._last)
+            self._offset += max(total or 0, self._last + (step == 0))
         elif epoch is not None and epoch < self._epoch:
             self._offset = 0
         self.by, self._last = "step", step
@@ -83,7 +85,7 @@ class Banner:
             self._again = True
 
     def began_again(self) -> bool:
-        """Take a row: whether the program was started again since the last one."""
+        """Take a row. Returns whether the program was started again since the last one."""
         again, self._again = self._again and self._rows_seen, False
         self._rows_seen = self._complete = True
         self._recent = []

@@ -108,7 +108,7 @@ class VerlAdapter(Adapter):
         for number, line in self.source.lines(self.problems, self.progress):
             if b"step:" not in line or len(line) > _MAX_BYTES:
                 continue
-            values, _, form = forms.read(console.strip_colours(line).decode("utf-8", "replace"))
+            values, _, form = forms.read(console.plain_line(line).decode("utf-8", "replace"))
             if form is None:
                 continue
             self.problems.last_row = number

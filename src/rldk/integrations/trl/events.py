@@ -71,6 +71,7 @@ class EventMaker:
         self._before = self._began = time.perf_counter()
         self._steps: list[float] = []
         self._tokens = math.nan
+        self._signs: dict[str, float] = {}
         self._frameworks: dict[tuple[str, ...], str | None] = {}
         self._prompts = DistinctCount()
         self._shared = processes.world_size() > 1
@@ -84,7 +85,7 @@ class EventMaker:
         """The event of a step; `None` for a row that describes the whole run and not a step."""
         if self.session.is_ppo:
             logs = undiluted(logs, self._filled)
-        found = resolve(logs, framework=self._framework(logs))
+        found = resolve(logs, framework=self._framework(logs), signs=self._signs)
         own = {key: number for key in (*found.unmapped, *found.not_judged) if (number := to_number(logs[key])) is not None}
         if found.kind == "summary" or not (found.metrics or found.nulls or own):
             return None

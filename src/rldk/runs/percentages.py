@@ -1,0 +1,65 @@
+"""Shares that are logged in percent, read as fractions.
+
+A share that is far above 1 shows that its key is in percent. All values of a table are known, and are divided alike. While a run
+works only those so far are known: its values are divided from the first such one on.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from rldk.core.catalog import entry_of
+from rldk.runs.table import NUMBER, Column
+
+__all__ = ["Percentages", "percent_to_fraction"]
+
+_UNBOUNDED = frozenset({"explained_variance", "mfu"})
+"""Fractions that may be outside of 0 to 1, or whose unit each framework states."""
+_SLACK = 1.5
+"""A share may be a little above 1 by rounding or by its weights; a percentage soon is far above it."""
+
+
+@lru_cache(maxsize=8192)
+def _is_share(name: str) -> bool:
+    entry = entry_of(name)
+    return entry is not None and entry.unit == "fraction" and entry.name not in _UNBOUNDED
+
+
+class Percentages:
+    """The metrics of one run that are logged in percent, by the values seen so far. Fractions that it made stay as they are."""
+
+    def __init__(self) -> None:
+        self._percent: set[str] = set()
+        self._others: set[str] = set()
+
+    def to_fractions(self, metrics: dict[str, float]) -> dict[str, float]:
+        """The metrics with percentages divided by 100; the same object where there are none."""
+        for name, value in metrics.items():
+            if (value > _SLACK or value < 0.0) and _is_share(name) and name not in self._others and math.isfinite(value):
+                self._decide(name, value)
+        if self._percent.isdisjoint(metrics):
+            return metrics
+        return {name: value / 100.0 if name in self._percent else value for name, value in metrics.items()}
+
+    def _decide(self, name: str, value: float) -> None:
+        if 0.0 <= value <= 100.0:
+            self._percent.add(name)
+        else:
+            self._percent.discard(name)
+            self._others.add(name)
+
+
+def percent_to_fraction(columns: dict[str, Column]) -> list[str]:
+    """Divide shares between 0 and 100 of which some are far above 1; a note for each of them."""
+    notes = []
+    for name, column in columns.items():
+        if not _is_share(name):
+            continue
+        values = column.values[(column.state == NUMBER) & np.isfinite(column.values)]
+        if len(values) and values.min() >= 0.0 and _SLACK < values.max() <= 100.0:
+            column.values = column.values / 100.0
+            notes.append(f"{name} is logged in percent, and was divided by 100")
+    return notes
