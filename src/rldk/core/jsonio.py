@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["MAX_STEP", "dumps", "loads", "plain", "to_number", "to_step"]
+__all__ = ["MAX_STEP", "dumps", "loads", "number_in", "plain", "to_number", "to_step"]
 
 MAX_STEP = 2**63 - 1
 
@@ -64,7 +64,7 @@ def _with_text_keys(value: Any) -> Any:
     return [_with_text_keys(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
-def plain(value: Any) -> Any:
+def number_in(value: Any) -> Any:
     """A tensor or a numpy array of one element as its number; anything else as it is."""
     if not hasattr(value, "item"):
         return value

@@ -14,7 +14,7 @@ from typing import Any
 from rldk.core.catalog import identify
 from rldk.core.catalog.axes import STEP_KEYS, step_of
 from rldk.core.event import Event
-from rldk.core.jsonio import plain, to_number, to_step
+from rldk.core.jsonio import number_in, to_number, to_step
 from rldk.monitor import Monitor, TrainingStopped
 from rldk.monitor.outputs import Output, Terminal
 from rldk.monitor.run_id import new_run_id
@@ -163,7 +163,7 @@ def _step_of(row: Mapping[str, Any], step: Any) -> int | None:
 
 def _number(value: Any) -> float | None:
     """A number, a numpy scalar or a tensor of one element as a number; `None` for everything else."""
-    return None if isinstance(value, str) else to_number(plain(value))
+    return None if isinstance(value, str) else to_number(number_in(value))
 
 
 @atexit.register

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rldk.core.errors import UsageError
-from rldk.core.jsonio import plain
+from rldk.core.jsonio import number_in
 from rldk.judge.result import Result
 from rldk.monitor.monitor import Monitor
 from rldk.monitor.stopping import Stop
@@ -41,7 +41,7 @@ class LiveRun:
     def _log(self, step: int, given: dict[str, Any]) -> None:
         if not given:
             raise UsageError(f"Expected metrics for step {step}, as in run.log(step, kl=0.02, reward=0.7), got none.")
-        self.monitor.observe({**{name: plain(value) for name, value in given.items()}, "step": plain(step)})
+        self.monitor.observe({**{name: number_in(value) for name, value in given.items()}, "step": number_in(step)})
 
     @property
     def stop(self) -> Stop | None:
