@@ -72,7 +72,8 @@ def test_what_rose_clearly_may_rest(where):
 def test_no_trend_in_a_log_without_a_kl_is_a_note(told):
     flat = {"reward_mean": (-3.0 + noise(0.5))[:150]}
     assert [(severity, clause) for _, severity, clause in told(Plateau(), flat)] == [("note", "no_trend")]
-    assert told(Plateau(), {**flat, "kl_mean": np.full(150, 0.01)}) == []  # it moves a little: it has time
+    little = {name: values[:60] for name, values in {**flat, "kl_mean": np.full(150, 0.01)}.items()}
+    assert told(Plateau(), little) == []  # it moves a little: it has time
     assert told(Plateau(), {"reward_mean": (-3.0 + AT / 50.0 + noise(0.5))[:150]}) == []
 
 
@@ -88,11 +89,11 @@ def test_a_policy_that_has_left_its_reference_for_a_better_reward_is_silent(wher
     assert where(Plateau(), {"reward_mean": STILL + 0.002 * AT, "kl_mean": np.minimum(0.02 * AT, 1.0)}, TOKEN) == []
 
 
-def test_a_policy_that_has_hardly_left_it_has_time(clauses):
+def test_a_policy_that_has_hardly_left_it_has_sixty_updates(clauses):
     grown = {"reward_mean": STILL, "kl_mean": np.minimum(0.02 * AT, 0.25)}
     assert clauses(Plateau(), grown, TOKEN) == [(26, "warning", "wanders"), (53, "critical", "wanders_on")]
     assert clauses(Plateau(), {**grown, "kl_mean": np.full(ROWS, 0.25)}, TOKEN) == [(26, "warning", "wanders")]
-    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.02)}, TOKEN) == [(208, "warning", "no_rise")]
+    assert clauses(Plateau(), {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.02)}, TOKEN) == [(74, "warning", "no_gain")]
 
 
 def test_sooner_where_the_policy_has_not_moved(clauses):
@@ -110,7 +111,7 @@ def test_returns_that_are_known_before_the_response(clauses, explained, found):
     assert clauses(Plateau(), {"reward_mean": STILL, "explained_variance": np.full(ROWS, explained)}) == found
 
 
-@pytest.mark.parametrize(("per", "row"), [("token", 208), ("sequence", 53)])
+@pytest.mark.parametrize(("per", "row"), [("token", 74), ("sequence", 53)])
 def test_whether_the_policy_has_moved_is_a_matter_of_the_kls_unit(judge, per, row):
     columns = {"reward_mean": STILL, "kl_mean": np.full(ROWS, 0.1), "rollout_length_mean": np.full(ROWS, 300.0)}
     (anomaly,) = judge(Plateau(), columns, {"kl_mean": per})

@@ -28,8 +28,9 @@ FALLEN = 3.0  # times its noise by which the reward is below its start if it has
 AT_ONCE = 4.0  # times its noise by which the reward is above its first row if that is what was learnt
 NOT_EARLY, NO_RISE, ROSE = 200, 0.5, 3.0
 """Updates after which a reward should have risen, the t value of a trend that has not begun, and that of one that was clear."""
-SURELY, LATE = 1.5, 2.25
-"""Times the updates before it is judged at all: after which it may be critical, and after which a policy should have moved."""
+SURELY, LATE, QUITE_LATE = 1.5, 2.25, 3.0
+"""Times the updates before it is judged at all: after which it may be critical, after which a policy should have moved, and after
+which it should have learnt."""
 SURE = 5.0  # t value from which a rise is not questioned, however small
 RULED_OUT, FALL = 0.33, 2.0
 """Shares of the spread between responses: a rise that would be worth having, and a fall that is more than standing still."""
@@ -51,10 +52,11 @@ class Plateau(Detector):
 
     What it catches: a linear trend over all rewards that rises no more than chance explains (t below 2): after twenty updates
         if the policy has left its reference (it moves, but not towards the reward), after 45 if it has not moved at all, after
-        two hundred if the reward has not risen at all (t below 0.5), and after four hundred in any case. It is critical if the
-        policy is far away, if a rise worth having can be ruled out, if it has hardly risen after 45 updates, or if the weights
-        have hardly moved. A trend beyond chance that is next to nothing counts as none. A reward that rises by its smaller parts
-        alone, while the reward function that sets the responses apart is where it started, is a warning.
+        sixty if a rise worth having can be ruled out, after two hundred if the reward has not risen at all (t below 0.5), and
+        after four hundred in any case. It is critical if the policy is far away, if it has moved and a rise worth having can be
+        ruled out, if it has hardly risen after 45 updates, or if the weights have hardly moved. A trend beyond chance that is
+        next to nothing counts as none. A reward that rises by its smaller parts alone, while the reward function that sets the
+        responses apart is where it started, is a warning.
     Why it matters: a run that changes nothing wastes its compute.
     When it misfires: a reward that is high from the start has little to gain and is not judged. Slow tasks learn late: the
         anomaly is withdrawn as soon as the reward rises.
@@ -109,6 +111,11 @@ class Plateau(Detector):
             "the policy has moved, and a rise of a third of the rewards' spread can be ruled out", "critical",
             "two standard errors of the trend; corpus: random, noisy and shuffled rewards, and no sound run",
             persist=8, min_rows=4,
+        ),
+        "no_gain": Clause(
+            "after sixty updates a rise of a third of the rewards' spread can be ruled out", "warning",
+            "as `gains_nothing`, however far the policy has moved; of 268 sound runs, own and public, none keeps it",
+            persist=10, min_rows=4,
         ),
         "hardly_moves": Clause(
             "the weights have moved by less than a thousandth, or far less than the learning rate implies, and the reward has no "
@@ -194,6 +201,9 @@ class Plateau(Detector):
             found += ["wanders", *(["wanders_on"] if left > WANDERS and lasts else [])]
             if moved > AWAY and rows >= view.rows(SURELY * self.rows, 10) and self._is_ruled_out(view):
                 found.append("gains_nothing")
+        late = rows >= view.rows(QUITE_LATE * self.rows, 25)
+        if late and view.get("kl_mean").n and rise > -FALL and not lost and view.reward.trend < self.t and self._is_ruled_out(view):
+            found.append("no_gain")
         explained = view.get("explained_variance")
         if explained.n >= 20 and explained.slow > PREDICTED:
             found.append("predictable")
@@ -218,7 +228,7 @@ class Plateau(Detector):
         """Whether a trend beyond chance is next to nothing: over hundreds of rows, or while the policy has moved."""
         if self._is_long(view, rows) and abs(view.reward.rise) < SMALL * view.get("reward_std").level:
             return True
-        if view.reward.trend > SURE or rows < view.rows(3.0 * self.rows, 25):
+        if view.reward.trend > SURE or rows < view.rows(QUITE_LATE * self.rows, 25):
             return False
         return self._moved(view) > WANDERS and self._is_ruled_out(view)
 
