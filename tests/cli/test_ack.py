@@ -116,4 +116,4 @@ def test_a_damaged_file_is_reported_once_and_acknowledges_nothing(
 
 def test_an_unknown_run_is_refused_with_the_names_that_exist(make_log: Make, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ack", make_log("warning"), "clip_saturation", "--reason", "fine", "--run-id", "zz"]) == 2
-    assert capsys.readouterr().err == "rldk: error: No run 'zz'. There is warning\n"
+    assert capsys.readouterr().err == "rldk: error: No run 'zz'. Known are warning.\n"
