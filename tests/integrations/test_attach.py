@@ -108,7 +108,7 @@ whole = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in ("torch", "tensorboard") else whole(name, *rest)
 if sys.argv[1] == "later":
     from rldk.integrations.when_imported import attach_when_imported
-    attach_when_imported("tensorboard", terminal=False)
+    attach_when_imported("tensorboard")
     from tensorboardX import SummaryWriter
 else:
     import rldk
@@ -132,7 +132,7 @@ def test_tensorboardx_alone_is_enough(when: str, tmp_path: Path) -> None:
     environment = {"PYTHONPATH": f"{tmp_path}:{Path(table.__file__).parents[2]}", "RLDK_OUTPUT_DIR": str(tmp_path / "logs")}
     command = [sys.executable, "-c", ONLY_X, when]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     assert list(events(tmp_path / "logs")) == [0, 1, 2, 3, 4]
 
 

@@ -134,5 +134,5 @@ def test_a_mean_outside_its_own_range_is_not_judged(tmp_path: Path) -> None:
     for bounds, found in (({}, True), ({"ratio_min": 0.6, **high}, False), ({"ratio_min": 0.1, **high}, True)):
         judge = Judge()
         for step in range(30):
-            judge.take(Event(step, {"ratio_mean": 0.4997, "ratio_std": 0.1, "reward_mean": 0.5, **bounds}))
+            judge.take(Event(step, {"ratio_mean": 0.4997 + 1e-4 * (step % 3), "ratio_std": 0.1, "reward_mean": 0.5, **bounds}))
         assert ("ratio_explosion" in {one.type for one in judge.anomalies}) == found

@@ -86,6 +86,7 @@ def _is_mean(view: View, level: float) -> bool:
     low, high, update = view.get("ratio_min"), view.get("ratio_max"), view.get("kl_update")
     if update.ready and 0.0 < level < 1.0 and 0.0 <= update.level < AGREES * 0.5 * log(level) ** 2:
         return False
-    if not update.n and view.get("ratio_mean").high == view.get("ratio_mean").low:
+    ratio = view.get("ratio_mean")
+    if not update.n and ratio.same == ratio.n:
         return False  # a setting: what is measured varies
     return not (low.ready and high.ready) or low.level <= level <= high.level

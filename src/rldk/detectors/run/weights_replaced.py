@@ -45,7 +45,7 @@ class WeightsReplaced(Detector):
     type: ClassVar[str] = "weights_replaced"
     family: ClassVar[str] = "run"
     needs: ClassVar = (("weight_change", "kl_mean", "preference_margin"),)
-    panels: ClassVar = ("kl", "reward", "preference")
+    panels: ClassVar = ("kl", "reward", "margin")
     reads: ClassVar = (*SCORES, *PREFERENCE_LOSSES, "policy_lr", "lr", "truncated_frac")
     advice: ClassVar[str] = (
         "Check what was loaded at that step (a resume, a sync, averaged weights), and resume from the newest checkpoint."
