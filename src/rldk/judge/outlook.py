@@ -13,11 +13,11 @@ from rldk.functional.learning_rate import learning_rate_impact
 from rldk.judge.result import Result
 from rldk.runs.run import Run
 from rldk.runs.table import NUMBER
+from rldk.signals.optimizer import RATES
 
 __all__ = ["outlook"]
 
 FOLLOWED = ("reward_mean", "eval_reward_mean", "accuracy", "preference_accuracy")
-RATES = ("policy_lr", "lr")
 MOST = 3  # changes of the learning rate that are listed
 
 

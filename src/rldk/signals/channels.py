@@ -10,6 +10,7 @@ from math import log
 
 from rldk.signals.held_out import HELD_OUT, held_out_fall
 from rldk.signals.kl import is_assumed, kl_level
+from rldk.signals.optimizer import NORMS, gradient_norm, learning_rate
 from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
@@ -21,8 +22,7 @@ __all__ = [
 
 CHANNEL_METRICS = (
     "entropy_mean", "vocab_size", "truncated_frac", "eos_frac", "eos_count", "rollout_length_mean", "reward_std", "kl_mean",
-    "kl_coef", "target_kl", "entropy_sequence", "eval_perplexity", *HELD_OUT, "grad_norm",
-    "policy_grad_norm", "chosen_logp_mean",
+    "kl_coef", "target_kl", "entropy_sequence", "eval_perplexity", *HELD_OUT, *NORMS, "chosen_logp_mean",
 )  # fmt: skip
 """All metrics that `damage` reads."""
 OF_LANGUAGE = ("kl_mean", "entropy_sequence", "eos_frac", "eos_count", "truncated_frac", "vocab_size")
@@ -128,10 +128,10 @@ def updates_are_undersized(view: View) -> bool:
     is ten times the rate or more, and a few times less where gradients are noisy. Where gradients have become small, as on a
     solved task, so do updates, and a rate that no optimizer survives says nothing.
     """
-    weights, rate = view.get("weight_change"), view.first("policy_lr", "lr")
+    weights, rate = view.get("weight_change"), learning_rate(view)
     if not (weights.ready and 0.0 < weights.slow < UNDERSIZED * rate.slow < UNDERSIZED * MAX_RATE):
         return False
-    gradient = view.first("grad_norm", "policy_grad_norm")
+    gradient = gradient_norm(view)
     return not gradient.n or gradient.level > 0.2 * gradient.start > 0.0
 
 
@@ -243,7 +243,7 @@ def _chosen(view: View) -> Sign | None:
 
 
 def _gradients(view: View) -> Sign | None:
-    grad = view.first("grad_norm", "policy_grad_norm")
+    grad = gradient_norm(view)
     if grad.n < 10 or not grad.base > 0.0:
         return None
     if grad.level > GRADIENT_FACTOR * max(grad.start, grad.base) and not grad.receded:

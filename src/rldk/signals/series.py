@@ -144,6 +144,13 @@ class Series(Statistic):
         """Whether the last value is far below the level: a spike of a few rows is over, which the median still shows."""
         return self.last < 0.25 * self.level
 
+    def stays_within(self, limit: float) -> bool:
+        """Whether the last value, the first one and all levels in between are no further from 0 than `limit`."""
+        if not abs(self.last) <= limit:
+            return False
+        high, low = (self.high, self.low) if self.ready else (self.level, self.level)
+        return max(abs(self.first), abs(high), abs(low)) <= limit
+
     @property
     def later(self) -> float:
         """The slow mean without the weight that the first value still has in it: of few rows that is most of it."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best, without_baseline
+from rldk.detectors.advantages.kind import KIND, at_its_best, without_baseline
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageDistribution"]
 
@@ -54,7 +55,7 @@ class AdvantageDistribution(Detector):
             return self._one_sign(view, low, high)
         top, bottom = view.get("advantage_p95"), view.get("advantage_p5")
         middle, span = top.level - bottom.level, high - low
-        if not 0.0 <= middle < self.share * span or top.n < BASELINE:
+        if not 0.0 <= middle < self.share * span or top.n < EARLY:
             return None
         whole = most.base - least.base
         began = (top.base - bottom.base) / whole if whole > 0.0 else 0.0
@@ -68,7 +69,7 @@ class AdvantageDistribution(Detector):
 
     def _one_sign(self, view: View, low: float, high: float) -> Finding | None:
         least, most = view.get("advantage_min"), view.get("advantage_max")
-        if least.n < BASELINE or not least.base < 0.0 < most.base or without_baseline(view):
+        if least.n < EARLY or not least.base < 0.0 < most.base or without_baseline(view):
             return None
         end = low if low > 0.0 else high
         message = f"All advantages have the same sign ({low:.3g} to {high:.3g}); at the start they had both."

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import BASELINE, KIND, whitened
+from rldk.detectors.advantages.kind import KIND, whitened
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageNormalization"]
 
@@ -52,7 +53,7 @@ class AdvantageNormalization(Detector):
         shifted = abs(mean.level) > self.off
         if not shifted and not std.level > self.wide:
             return None
-        if max(mean.n, std.n) < BASELINE or not whitened(view):
+        if max(mean.n, std.n) < EARLY or not whitened(view):
             return None
         began, normal = mean.base, std.base
         if shifted and not abs(began) > 0.5 * self.off:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from rldk.detectors.base import View
 
-__all__ = ["BASELINE", "KIND", "at_its_best", "judges_mean", "whitened", "without_baseline"]
-
-BASELINE = 20
-"""Values after which the run's own normal is fixed."""
+__all__ = ["KIND", "at_its_best", "judges_mean", "whitened", "without_baseline"]
 
 KIND = ("advantage_normalized", "advantage_raw", "advantage_mean", "advantage_std", "reward_mean")
 """The metrics that the functions here read."""

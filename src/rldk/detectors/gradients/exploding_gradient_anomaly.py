@@ -8,12 +8,12 @@ from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import own_norm
 from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.optimizer import ALL_NORMS, RATES, with_rate
 from rldk.signals.reward import SCORES
 from rldk.signals.series import Series
 
 __all__ = ["ExplodingGradient"]
 
-WATCHED = ("grad_norm", "policy_grad_norm", "value_grad_norm")
 ABSURD, ENORMOUS = 1e8, 1e6  # norms; in healthy public runs they reach 8 600, and a loss that is not divided by tokens adds zeros
 OUT_OF_LINE = 1e4  # times the run's own normal
 
@@ -37,9 +37,9 @@ class ExplodingGradient(Detector):
     __slots__ = ("beyond", "clip", "factor", "healthy", "lasting")
     type: ClassVar[str] = "exploding_gradient_anomaly"
     family: ClassVar[str] = "gradient_norms"
-    needs: ClassVar = (WATCHED,)
+    needs: ClassVar = (ALL_NORMS,)
     panels: ClassVar = ("gradients",)
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, *RATES)
     advice: ClassVar[str] = (
         "Lower the learning rate and clip the gradient norm at 1; look for outliers among rewards and advantages."
     )
@@ -82,7 +82,7 @@ class ExplodingGradient(Detector):
 
     def check(self, view: View) -> Finding | None:
         clip = self.clip
-        for name in WATCHED:
+        for name in ALL_NORMS:
             norm = view.series.get(name)
             if norm is None:
                 continue
@@ -111,8 +111,7 @@ class ExplodingGradient(Detector):
         return Finding("", level, limit, message, {"norm": level, "normal": own, "signs": float(len(signs))}, clause=clause)
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        lr = view.first("policy_lr", "lr")
-        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice
+        return with_rate(self.advice, view)
 
 
 def _single(name: str, norm: Series) -> Finding | None:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, unit_of
+from rldk.signals.series import EARLY
 
 __all__ = ["KlVolatilityAnomaly"]
 
@@ -54,7 +55,7 @@ class KlVolatilityAnomaly(Detector):
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
         swing = kl.roughness
-        if not swing > self.token or swing < self.relative * abs(kl.level) or kl.n < 20:
+        if not swing > self.token or swing < self.relative * abs(kl.level) or kl.n < EARLY:
             return None
         limit = self.token if unit_of(view) == "token" else self.sequence
         if not swing > max(limit, self.grown * kl.scale):

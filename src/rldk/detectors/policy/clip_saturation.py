@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, ON_POLICY, is_on_policy, works
+from rldk.signals.optimizer import RATES, with_rate
 from rldk.signals.reward import SCORES
 
 __all__ = ["ClipSaturation"]
@@ -37,7 +38,7 @@ class ClipSaturation(Detector):
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("clip_frac", "clip_range"),)
     panels: ClassVar = ("clip", "kl_update")
-    reads: ClassVar = ("policy_lr", "lr", *ON_POLICY, *SCORES, *CHANNEL_METRICS)
+    reads: ClassVar = (*RATES, *ON_POLICY, *SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Lower the learning rate, use fewer epochs per batch, or widen the clip range if it is very tight."
     clauses: ClassVar = {
         "saturated": Clause(
@@ -89,8 +90,7 @@ class ClipSaturation(Detector):
             return "Set the clip range (`cliprange`, `epsilon`) to 0.1 to 0.3."
         if finding.clause == "on_policy":
             return "Check where the old log-probabilities come from: the policy that sampled the batch, and not the reference."
-        lr = view.first("policy_lr", "lr")
-        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
+        return with_rate(self.advice, view)
 
 
 def _of_responses(view: View) -> bool:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
 from rldk.signals.channels import LN2, PREFERENCE_LOSSES
+from rldk.signals.optimizer import RATES, learning_rate
 from rldk.signals.reward import SLOW_NOISE
 from rldk.signals.series import EARLY, Series
 
@@ -50,7 +51,7 @@ class PreferenceUnlearnt(Detector):
     needs: ClassVar = (("chosen_logp_mean", "preference_accuracy", "preference_margin"),)
     panels: ClassVar = ("margin", "logps", "accuracy")
     reads: ClassVar = (
-        "policy_lr", "lr", "kl_coef", "eval_preference_accuracy", "eval_loss", *PREFERENCE_LOSSES,
+        *RATES, "kl_coef", "eval_preference_accuracy", "eval_loss", *PREFERENCE_LOSSES,
     )  # fmt: skip
     advice: ClassVar[str] = "Lower the learning rate, raise beta, or add a supervised term on the chosen answers; read pairs."
     clear: ClassVar[int] = 8
@@ -128,7 +129,7 @@ class PreferenceUnlearnt(Detector):
         chosen, accuracy = view.get("chosen_logp_mean"), view.get("preference_accuracy")
         if chosen.ready and chosen.start < 0.0:
             found += self._displaced(view, chosen)
-        rate = view.first("policy_lr", "lr")
+        rate = learning_rate(view)
         warm = not rate.last > 1.01 * rate.level  # in a warm-up little is learnt yet
         if warm and accuracy.n:
             found += self._undecided(view, accuracy.later, view.first(*PREFERENCE_LOSSES).later)

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.series import EARLY
 
 __all__ = ["RewardSaturation"]
 
@@ -70,7 +71,7 @@ class RewardSaturation(Detector):
         reward, spread, kl = view.get("reward_mean"), view.get("reward_std"), view.get("kl_mean")
         if TOP < reward.base < 1.0 and reward.high < 1.0 and reward.n >= view.rows(ROWS, 10):
             return self._pressed(view)
-        if not (spread.n >= 20 and spread.level < self.share * spread.base and reward.level > reward.start):
+        if not (spread.n >= EARLY and spread.level < self.share * spread.base and reward.level > reward.start):
             self.rows_full = self.rows_alike = 0
             return None
         self.rows_full += 1

@@ -61,11 +61,10 @@ class ValueFrozen(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         change = view.get("weight_change_value")
         frozen = view.get("value_trainable_params").last == 0.0
-        still = change.n >= 3 and change.first == change.last == 0.0 and (not change.ready or change.high == 0.0)
-        if frozen or still:
+        if frozen or (change.n >= 3 and change.stays_within(0.0)):
             return (Finding("", 0.0, 0.0, "The weights of the value function do not change.", clause="still"),)
         explained = view.get("explained_variance")
-        if explained.n >= 10 and max(abs(explained.first), abs(explained.high), abs(explained.low)) < CONSTANT:
+        if explained.n >= 10 and explained.stays_within(CONSTANT):
             message = f"The values explain {explained.last:.2g} of the returns' variance: they are the same for all responses."
             return (Finding("", explained.last, CONSTANT, message, {"explained": explained.last}, clause="constant"),)
         return self._by_loss(view)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.optimizer import VALUE_RATES, rate_in_brackets
 
 __all__ = ["ValueUnexplained"]
 
@@ -38,7 +39,7 @@ class ValueUnexplained(Detector):
     family: ClassVar[str] = "value"
     needs: ClassVar = (("explained_variance",),)
     panels: ClassVar = ("explained_variance", "value", "value_loss")
-    reads: ClassVar = ("value_loss", "value_lr", "lr")
+    reads: ClassVar = ("value_loss", *VALUE_RATES)
     advice: ClassVar[str] = (
         "Raise the value function's learning rate or epochs, start it from the reward model, or use a group baseline."
     )
@@ -104,6 +105,5 @@ class ValueUnexplained(Detector):
                 "Initialise the last layer of the value head with small weights or zeros, normalise returns, or train the "
                 "values alone for some updates before the policy."
             )
-        lr = view.first("value_lr", "lr")
-        rate = f" (now {lr.last:.3g})" if lr.n else ""
+        rate = rate_in_brackets(view.first(*VALUE_RATES))
         return self.advice.replace("learning rate", f"learning rate{rate}")

@@ -12,6 +12,7 @@ from rldk.core.run_config import RunConfig
 from rldk.core.text import short_number
 from rldk.judge.incidents.causes import Cause
 from rldk.runs.run import Run
+from rldk.signals.optimizer import RATES
 
 __all__ = ["Setup", "advice_for", "advice_in_general"]
 
@@ -30,7 +31,7 @@ class Knob:
 
 
 _KNOBS = {
-    "lr": Knob("the learning rate", "learning_rate", ("policy_lr", "lr"), scheduled=True),
+    "lr": Knob("the learning rate", "learning_rate", RATES, scheduled=True),
     "value_lr": Knob("the critic's learning rate", "value_learning_rate", ("value_lr",), scheduled=True),
     "kl_coef": Knob("the KL coefficient", "kl_coef", ("kl_coef",)),
     "epochs": Knob("the number of epochs", "num_iterations"),

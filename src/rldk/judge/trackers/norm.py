@@ -7,13 +7,13 @@ from math import inf, log, nan, sqrt
 from rldk.core.stats.base import Statistic, check_window
 from rldk.core.stats.slope import RollingSlope
 from rldk.judge.scores.formulas import clip
+from rldk.signals.series import EARLY
 
 __all__ = ["DECADE", "Norm"]
 
 DECADE = log(10.0)
 FACTOR_OF_TWO = log(2.0)
 MARGIN, USUAL = 3.0, 1.5  # early spreads that a level may be off, and that noise may have
-EARLY = 20
 NEW = 0.2  # weight of the latest value in the level: about the last five count
 QUIET, DEAD = 5, 20  # consecutive zeros that are normal, and that mean no gradient at all
 
