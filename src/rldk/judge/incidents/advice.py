@@ -12,9 +12,13 @@ from rldk.core.run_config import RunConfig
 from rldk.core.text import short_number
 from rldk.judge.incidents.causes import Cause
 from rldk.runs.run import Run
-from rldk.signals.optimizer import RATES
+from rldk.signals.optimizer import RATES, VALUE_RATES
+from rldk.signals.series import SeriesByName
 
-__all__ = ["Setup", "advice_for", "advice_in_general"]
+__all__ = ["LOGGED", "Setup", "advice_for", "advice_in_general", "logged_knobs"]
+
+LOGGED = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
+"""The metrics whose values advice may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,15 @@ class Setup:
         if own is not None:
             return f"{owner}.{own}" if owner else own
         return FRAMEWORK_KNOBS.get(self.framework or "", {}).get(name)
+
+
+def logged_knobs(series: SeriesByName) -> dict[str, float]:
+    """The settings as they were logged last; of a learning rate that was higher, also the highest so far (`lr_highest`)."""
+    found = {name: series[name].last for name in LOGGED if name in series and series[name].n}
+    for name in dict.fromkeys((*RATES, *VALUE_RATES)):
+        if name in found and (highest := max(series[name].first, series[name].high)) > found[name]:
+            found[f"{name}_highest"] = highest
+    return found
 
 
 def advice_for(cause: Cause, first: Anomaly, good: int | None, setup: Setup) -> str:

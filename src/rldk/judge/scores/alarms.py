@@ -24,7 +24,7 @@ _FAMILIES = {
     "advantage_health": frozenset({"advantage_statistics"}),
     "advantage_quality": frozenset({"advantage_statistics"}),
     "length_bias": frozenset({"length"}),
-    "convergence_quality": frozenset({"reward", "policy", "preference", "held_out"}),
+    "convergence_quality": frozenset({"reward", "policy", "preference"}),
 }
 _EVERY_FAMILY = frozenset({"overall_health", "training_stability"})
 _BROKEN = frozenset({"nonfinite_metric"})

@@ -55,14 +55,10 @@ class Norm(Statistic):
     def update(self, value: float) -> None:
         """Take the next value; a NaN was not logged."""
         if value != value:
-            self.missing += 1
             return
         self.last = value
         if not 0.0 < value < inf:
-            if value == 0.0:
-                self.zeros += 1
-            else:
-                self.nonfinite += 1
+            self.zeros += value == 0.0
             return
         self.zeros = 0
         size = log(value)
