@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rldk.core.stats.base import NOISE_PER_STEP
+
 __all__ = ["Convergence", "Forecast", "forecast", "predict_convergence"]
 
 LEAST = 20  # points below which no course is predicted
@@ -94,7 +96,7 @@ def _recent(y: Any) -> int:
 
 def _noise(y: Any) -> float:
     """The standard deviation of independent noise between rows."""
-    return 0.886 * float(np.abs(np.diff(y)).mean())
+    return NOISE_PER_STEP * float(np.abs(np.diff(y)).mean())
 
 
 def _is_share(y: Any) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import nan
 
-from rldk.core.anomaly import Anomaly
+from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.catalog import CATALOG
 from rldk.core.text import counted
 from rldk.judge.coverage import CheckCoverage
@@ -14,7 +14,7 @@ from rldk.judge.engine import Engine
 
 __all__ = ["DEGRADED", "VERDICTS", "counts_of", "ranking", "state_of", "status_of", "verdict_of", "worst_of"]
 
-VERDICTS = ("critical", "warning", "no_data", "healthy")
+VERDICTS = (*reversed(SEVERITIES), "no_data", "healthy")
 """All verdicts, the worst first."""
 
 DEGRADED = 0.7  # overall health below which a run is not called healthy; also the most that a standing warning leaves

@@ -15,9 +15,9 @@ from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "CHANNEL_METRICS", "LEARNS", "LN2", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "ailing", "damage",
-    "ending_share", "harm", "is_on_policy", "length_words", "policy_moves", "reward_has_fallen", "updates_are_undersized",
-    "weights_stayed", "works", "writes_text",
+    "CHANNEL_METRICS", "LEARNS", "LN2", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "VARIETY", "Sign", "ailing", "damage",
+    "ending_share", "harm", "is_alone", "is_on_policy", "length_words", "policy_moves", "reward_has_fallen",
+    "updates_are_undersized", "weights_stayed", "works", "writes_text",
 ]  # fmt: skip
 
 CHANNEL_METRICS = (
@@ -42,6 +42,8 @@ ENTROPY_LEFT, ENDING_LOST = 0.35, 0.35
 """Share of the entropy that is left, and share of the responses that no longer end, from which a channel is ailing."""
 LENGTH_FACTOR = 4.0
 GRADIENT_FACTOR = 10.0
+VARIETY = ("entropy", "gradients", "spread")
+"""The channels that depend on the variety of responses: they fade where a policy has found the one right answer."""
 UNDERSIZED = 0.1
 """Relative change of the weights beside the learning rate. The medians of 124 sound runs of the corpus are 0.9 to 43."""
 STAYED = 1e-3
@@ -144,6 +146,11 @@ def reward_has_fallen(view: View) -> bool:
     if score.n < 8 or not reward.lost(score) > max(0.5 * reward.gain, 4.0 * reward.noise) > 0.0:
         return False
     return score.n < 30 or reward.best - score.slow > 0.45 * reward.gain
+
+
+def is_alone(view: View, *channels: str) -> bool:
+    """Whether nothing has left its range besides these channels."""
+    return all(sign.channel in channels for sign in damage(view))
 
 
 def harm(view: View, besides: str = "") -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import inf, isfinite, nan
 from typing import Any
 
-from rldk.core.stats.base import Statistic
+from rldk.core.stats.base import NOISE_PER_STEP, Statistic
 
 __all__ = ["EARLY", "EMPTY", "RECENT", "Series", "SeriesByName", "update_all"]
 
@@ -136,8 +136,8 @@ class Series(Statistic):
 
     @property
     def noise(self) -> float:
-        """Standard deviation of a row about the trend: for independent rows, the mean change between neighbours times 0.886."""
-        return 0.886 * self.roughness
+        """Standard deviation of a row about the trend, from the mean change between neighbours."""
+        return NOISE_PER_STEP * self.roughness
 
     @property
     def receded(self) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import KIND, judges_mean
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, judges_mean
 from rldk.signals.channels import ON_POLICY, is_on_policy
 from rldk.signals.reward import SCORES
 from rldk.signals.series import EARLY

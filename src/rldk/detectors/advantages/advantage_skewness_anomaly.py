@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import KIND, at_its_best
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, at_its_best
 from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageSkewness"]

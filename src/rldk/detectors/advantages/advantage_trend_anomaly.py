@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import KIND, judges_mean
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, judges_mean
 from rldk.signals.drift import BLOCK, BlockDrift
 
 __all__ = ["AdvantageTrend"]

@@ -7,7 +7,7 @@ from math import exp
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, damage, ending_share
+from rldk.signals.channels import CHANNEL_METRICS, ending_share, is_alone
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EosStarvation"]
@@ -143,9 +143,8 @@ class EosStarvation(Detector):
         fewer = Finding("", now, 0.5 * best, message, evidence, clause="fewer")
         if now > self.share * best:
             return (fewer,)
-        thrives = view.reward.thrives(score_of(view))
-        others = [sign for sign in damage(view) if sign.channel not in ("ending", "length", "spread")]
-        severity = "warning" if thrives and not others and best < 0.8 else ""
+        seldom = best < 0.8 and view.reward.thrives(score_of(view)) and is_alone(view, "ending", "length", "spread")
+        severity = "warning" if seldom else ""
         clauses = ("stopped", "stopped_at_once") if self._at_once else ("stopped",)
         return (fewer, *(Finding(severity, now, self.share, message, evidence, clause=clause) for clause in clauses))
 

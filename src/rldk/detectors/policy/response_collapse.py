@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, damage, reward_has_fallen
+from rldk.signals.channels import CHANNEL_METRICS, VARIETY, damage, is_alone, reward_has_fallen
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["ResponseCollapse"]
@@ -157,9 +157,7 @@ class ResponseCollapse(Detector):
 def _is_excused(view: View) -> bool:
     """Whether the reward rises or the task is solved, and nothing else has left its range except what depends on variety."""
     score = score_of(view)
-    others = [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
-    solved = view.reward.is_solved(score)
-    return not others and (solved or view.reward.thrives(score))
+    return is_alone(view, *VARIETY) and (view.reward.is_solved(score) or view.reward.thrives(score))
 
 
 def _batch(view: View) -> float:
