@@ -13,7 +13,7 @@ from rldk.core.stats.base import NOISE_PER_STEP
 
 __all__ = ["Convergence", "Forecast", "forecast", "predict_convergence"]
 
-LEAST = 20  # points below which no course is predicted
+MIN_POINTS = 20  # points below which no course is predicted
 SHORTEST, LONGEST = 1 / 20, 20.0  # time constants that are tried, as shares of the span of the steps
 TRIED = 60
 SETTLED = 0.95  # share of the way to its level at which a curve counts as settled
@@ -118,9 +118,9 @@ def predict_convergence(steps: Sequence[float], values: Sequence[float]) -> Conv
 
 def _described(t: Any, y: Any) -> tuple[Convergence, Any]:
     """What the curve says that describes the last rows, and the values that it was fitted to."""
-    if len(t) < LEAST or not t[-1] > t[0]:
+    if len(t) < MIN_POINTS or not t[-1] > t[0]:
         return Convergence(), y
-    since = len(y) - max(LEAST, _recent(y))
+    since = len(y) - max(MIN_POINTS, _recent(y))
     if float(np.ptp(y[since:])) <= 1e-6 * float(np.abs(y[since:]).max()) + 1.0 / LARGEST:
         return Convergence("settled", float(y[-1]), float(t[since]), 0.0, 1.0), y[since:]
     found, curve = _predict(t, y)

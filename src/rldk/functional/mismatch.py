@@ -42,6 +42,6 @@ def mismatch_statistics(trainer_logp: Tensor, sampler_logp: Tensor, mask: Tensor
     return {name: float(value) for name, value in found.items() if not (name == "mismatch_prob_corr" and isnan(float(value)))}
 
 
-def truncated_importance(trainer_logp: Tensor, sampler_logp: Tensor, most: float) -> Tensor:
-    """How much more likely a token is for the trainer than for the sampler that drew it, at most `most`."""
-    return (trainer_logp - sampler_logp).exp().clamp(max=most)
+def truncated_importance(trainer_logp: Tensor, sampler_logp: Tensor, max_weight: float) -> Tensor:
+    """How much more likely a token is for the trainer than for the sampler that drew it, at most `max_weight`."""
+    return (trainer_logp - sampler_logp).exp().clamp(max=max_weight)

@@ -70,14 +70,14 @@ def digest(prompt: bytes) -> int:
 
 
 class DistinctCount:
-    """Counts different things by their digests, in bounded memory: beyond `most` it counts no further."""
+    """Counts different things by their digests, in bounded memory: beyond `max_count` it counts no further."""
 
-    def __init__(self, most: int = 65_536) -> None:
+    def __init__(self, max_count: int = 65_536) -> None:
         self._seen: set[int] = set()
-        self.most = most
+        self.max_count = max_count
 
     def add(self, digests: Iterable[int]) -> int:
         """How many there are with these."""
-        if len(self._seen) < self.most:
+        if len(self._seen) < self.max_count:
             self._seen.update(digests)
-        return min(len(self._seen), self.most)
+        return min(len(self._seen), self.max_count)

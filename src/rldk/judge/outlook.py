@@ -18,7 +18,7 @@ from rldk.signals.optimizer import RATES
 __all__ = ["outlook"]
 
 FOLLOWED = ("reward_mean", "eval_reward_mean", "accuracy", "preference_accuracy")
-MOST = 3  # changes of the learning rate that are listed
+MAX_CHANGES = 3  # changes of the learning rate that are listed
 
 
 def outlook(result: Result) -> list[str]:
@@ -76,7 +76,7 @@ def _rates(run: Run, steps: Any, values: Any) -> list[str]:
         return []
     rates = _numbers(run, name).tolist()
     changes = learning_rate_impact(steps.astype(int).tolist(), rates, values.tolist(), jumps_only=True)
-    if len(changes) > MOST:
+    if len(changes) > MAX_CHANGES:
         return []  # the effect of a single change cannot be separated
     return [
         f"The learning rate went from {short_number(one['from'])} to {short_number(one['to'])} at step {one['step']:,}; the mean "

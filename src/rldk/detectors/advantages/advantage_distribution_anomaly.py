@@ -49,15 +49,15 @@ class AdvantageDistribution(Detector):
     fall: float
 
     def check(self, view: View) -> Finding | None:
-        least, most = view.get("advantage_min"), view.get("advantage_max")
-        low, high = least.level, most.level
+        lowest, highest = view.get("advantage_min"), view.get("advantage_max")
+        low, high = lowest.level, highest.level
         if low > 0.0 or high < 0.0:
             return self._one_sign(view, low, high)
         top, bottom = view.get("advantage_p95"), view.get("advantage_p5")
         middle, span = top.level - bottom.level, high - low
         if not 0.0 <= middle < self.share * span or top.n < EARLY:
             return None
-        whole = most.base - least.base
+        whole = highest.base - lowest.base
         began = (top.base - bottom.base) / whole if whole > 0.0 else 0.0
         limit = min(self.share, began / self.fall)
         if not middle < limit * span or at_its_best(view):
@@ -68,8 +68,8 @@ class AdvantageDistribution(Detector):
         return Finding("", share, limit, message, evidence, clause="outliers")
 
     def _one_sign(self, view: View, low: float, high: float) -> Finding | None:
-        least, most = view.get("advantage_min"), view.get("advantage_max")
-        if least.n < EARLY or not least.base < 0.0 < most.base or without_baseline(view):
+        lowest, highest = view.get("advantage_min"), view.get("advantage_max")
+        if lowest.n < EARLY or not lowest.base < 0.0 < highest.base or without_baseline(view):
             return None
         end = low if low > 0.0 else high
         message = f"All advantages have the same sign ({low:.3g} to {high:.3g}); at the start they had both."

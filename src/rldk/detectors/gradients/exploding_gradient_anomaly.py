@@ -88,7 +88,7 @@ class ExplodingGradient(Detector):
                 continue
             if norm.last > ENORMOUS and norm.index == view.index and (single := _single(name, norm)) is not None:
                 return single
-            if norm.level > clip and norm.level > self.factor * own_norm(norm) and _told(norm):
+            if norm.level > clip and norm.level > self.factor * own_norm(norm) and _has_baseline(norm):
                 finding = self._judge(view, name, norm.level, own_norm(norm))
                 if finding is not None:
                     return finding
@@ -117,14 +117,14 @@ class ExplodingGradient(Detector):
 def _single(name: str, norm: Series) -> Finding | None:
     """Whether one norm alone is beyond any sane one."""
     own = own_norm(norm)
-    clause = "absurd" if norm.last > ABSURD else "enormous" if _told(norm) and norm.last > OUT_OF_LINE * own else ""
+    clause = "absurd" if norm.last > ABSURD else "enormous" if _has_baseline(norm) and norm.last > OUT_OF_LINE * own else ""
     if not clause or norm.nonfinite_run:
         return None
-    normal = f"; the run's own normal is {own:.3g}" if _told(norm) else ""
+    normal = f"; the run's own normal is {own:.3g}" if _has_baseline(norm) else ""
     limit = ABSURD if clause == "absurd" else ENORMOUS
     return Finding("", norm.last, limit, f"{name} is {norm.last:.3g}{normal}.", {"norm": norm.last}, True, clause)
 
 
-def _told(norm: Series) -> bool:
+def _has_baseline(norm: Series) -> bool:
     """Whether there is a baseline and the value is finite (`nonfinite_metric` judges the others)."""
     return norm.n >= 10 and not norm.nonfinite_run

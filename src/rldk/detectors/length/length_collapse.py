@@ -70,9 +70,9 @@ class LengthCollapse(Detector):
         if cut.first < 0.5 or ended.first > 0.5:
             limit = nan  # short answers that ended by themselves before anything was learnt
         if 0.0 < limit <= NOTHING or (cut.n >= 3 and cut.level > 0.9 and 0.0 < length.level <= NOTHING):
-            most = limit if 0.0 < limit <= NOTHING else length.level
-            message = f"Responses are cut off after {most:.3g} tokens."
-            return (Finding("", most, NOTHING, message, {"length": most}, clause="cut_short"),)
+            ceiling = limit if 0.0 < limit <= NOTHING else length.level
+            message = f"Responses are cut off after {ceiling:.3g} tokens."
+            return (Finding("", ceiling, NOTHING, message, {"length": ceiling}, clause="cut_short"),)
         start = max(length.start, length.first)  # the first update may be enough to lose it
         if not length.ready or not length.level < self.share * start:
             return ()

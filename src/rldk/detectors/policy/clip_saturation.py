@@ -16,7 +16,7 @@ __all__ = ["ClipSaturation"]
 NARROW, WIDE = 0.01, 5.0  # clip ranges that leave no room, and that clip nothing; recipes use 0.1 to 0.4
 NO_ROOM = 0.005
 ANY = 0.01  # share of clipped tokens that is more than rounding
-MOST = 0.5  # share of clipped tokens that is a defect whatever the reward does: most of the batch is wasted
+MANY = 0.5  # share of clipped tokens that is a defect whatever the reward does: most of the batch is wasted
 
 
 class ClipSaturation(Detector):
@@ -69,7 +69,7 @@ class ClipSaturation(Detector):
         found = []
         if clip.ready and clip.level >= self.share:
             message = f"{clip.level:.0%} of the tokens are clipped."
-            severity = NOTE if clip.level < MOST and works(view) else ""
+            severity = NOTE if clip.level < MANY and works(view) else ""
             found.append(Finding(severity, clip.level, self.share, message, {"clip_frac": clip.level}, clause="saturated"))
         if clip.ready and clip.level > ANY and is_on_policy(view):
             message = f"{clip.level:.1%} of the tokens are clipped in the only update of a batch, where the ratio should be 1."

@@ -79,8 +79,8 @@ class RewardSaturation(Detector):
             self.kl_then = kl.level if kl.ready else 0.0
         self.rows_alike = self.rows_alike + 1 if spread.level < 0.25 * self.share * spread.base else 0
         drifting = kl.ready and kl.level > self.drift * max(self.kl_then, 1e-3)
-        least = view.rows(self.rows)
-        if self.rows_full < least or not (drifting or self.rows_alike >= least):
+        min_rows = view.rows(self.rows)
+        if self.rows_full < min_rows or not (drifting or self.rows_alike >= min_rows):
             return None
         if not drifting and harm(view):
             return None  # a hacked reward is at its ceiling too

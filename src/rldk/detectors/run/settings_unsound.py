@@ -157,9 +157,9 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
     if 0.0 in weights and any(weights):
         message = "A reward function has the weight 0: nothing is learnt from it."
         yield Finding("", 0.0, 0.0, message, clause="weightless")
-    if weights and (least := min(weights)) < 0.0:
-        message = f"A reward function has the weight {least:g}: the policy unlearns what it rewards. Recipes use 0 or more."
-        yield Finding("", least, 0.0, message, {"reward_weight": least}, clause="reward_weight")
+    if weights and (lowest := min(weights)) < 0.0:
+        message = f"A reward function has the weight {lowest:g}: the policy unlearns what it rewards. Recipes use 0 or more."
+        yield Finding("", lowest, 0.0, message, {"reward_weight": lowest}, clause="reward_weight")
 
 
 def _clipped(view: View, given: Any) -> Sequence[Finding]:
