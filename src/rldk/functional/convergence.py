@@ -35,7 +35,7 @@ class Convergence:
 
     Attributes:
         course: `rising`, `falling`, `settled`, `flat` (no trend beyond chance), or `unknown` (too few points).
-        level: where it settles; NaN where that cannot be told.
+        level: where it settles; NaN where that cannot be predicted.
         plateau_step: the step at which 95 % of the way is done; infinite where the curve does not bend yet.
         remaining: the share of the way that is still to go.
         confidence: the share of the variance that the curve explains beyond a constant, in [0, 1].

@@ -35,7 +35,7 @@ def shares_weights(policy: Module, reference: Module) -> bool | None:
 def has_dropout(policy: Module, try_it: bool = True) -> bool:
     """Whether the policy, in the mode that it is in now, drops some of its activations at random.
 
-    It is told by the settings of its modules, and else, with `try_it`, by two answers to one short input: dropout may be in a
+    Detected from the settings of the modules or, with `try_it`, from two answers to one short input, since dropout may be in a
     function or a hook. The random numbers of training are left as they are.
     """
     training = [module for module in policy.modules() if module.training]

@@ -64,7 +64,7 @@ def _unfinished_note(run: Run) -> str:
     planned, last = run.config.get("max_steps"), int(run.steps[-1]) if len(run) else 0
     if run.config.owner is None or not isinstance(planned, int) or not 0 < last < planned:
         return ""
-    return f"the log ends at step {last} of {planned}: the training continues, or was ended there"
+    return f"the log ends at step {last} of {planned}: the run is still in progress or was stopped there"
 
 
 def _condensed_note(rows: int, judged: int) -> str:
@@ -73,7 +73,7 @@ def _condensed_note(rows: int, judged: int) -> str:
 
 
 def with_logged_settings(config: ScanConfig, logged: RunConfig) -> tuple[ScanConfig, str]:
-    """The settings of a scan, completed with those that the live run had; and why the latter cannot be used, if so."""
+    """Returns the settings of a scan, completed with those of the live run, and why the latter cannot be used, if so."""
     given = logged.scan_settings()
     if not given:
         return config, ""

@@ -36,7 +36,7 @@ class BlockDrift(Statistic):
         self._total = 0.0
 
     def add(self, value: float) -> bool:
-        """Take the next row; whether it ends a block."""
+        """Take the next row. Returns whether it ends a block."""
         self._total += value / BLOCK
         self._count += 1
         if self._count < BLOCK:

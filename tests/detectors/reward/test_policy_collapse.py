@@ -158,7 +158,7 @@ SHORT = np.array([0.9, 0.95, 0.17, 0.03, *[0.01] * 20])
 def test_all_that_is_lost_within_the_first_rows(judge):
     (anomaly,) = judge(PolicyCollapse(), {"reward_mean": SHORT, "entropy_mean": [0.2, 0.2, 3.0, *[7.0] * 21]})
     assert (anomaly.index, anomaly.severity, anomaly.clause) == (6, "critical", "few_rows_with_damage")
-    assert anomaly.message.startswith("The reward fell from 0.9 to 0.17 or less in the last 5 rows, while entropy rose")
+    assert anomaly.message.startswith("The reward fell from 0.9 to at most 0.17 in the last 5 rows, while entropy rose")
     assert anomaly.cleared_index is None
 
 

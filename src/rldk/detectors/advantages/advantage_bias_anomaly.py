@@ -94,5 +94,5 @@ def _off_centre(view: View) -> Finding | None:
         return None
     away = abs(loss.level - penalty) / std.level
     told = f"The loss is {loss.level:.3g} beside a KL penalty of {penalty:.2g}"
-    message = f"{told}: advantages have a mean of {away:.2g} spreads, where it should be 0."
+    message = f"{told}: the advantages have a mean of {away:.2g} spreads, which should be 0."
     return Finding("", away, OFF_CENTRE, message, {"loss": loss.level, "std": std.level}, clause="loss_off_centre")

@@ -16,7 +16,7 @@ class AdvantageDistribution(Detector):
 
     What it catches: the middle ninety percent of the advantages cover less than a fiftieth of their range, a tenth of their
         share at the start; or the lowest advantage is above 0 (the highest below), after a start with both signs.
-    Why it matters: in the first case a few outliers make the whole update; in the second the sign of the advantage no longer
+    Why it matters: in the first case a few outliers determine the whole update; in the second the sign of the advantage no longer
         separates good from bad samples, and all are pushed in the same direction.
     When it misfires: where nearly all samples succeed, most advantages are rightly 0: it is silent while the reward is at its
         best. An estimator without baseline may have one sign only, and is recognised. Whitening changes neither.
@@ -63,7 +63,7 @@ class AdvantageDistribution(Detector):
         if not middle < limit * span or at_its_best(view):
             return None
         share = middle / span
-        message = f"The middle ninety percent of the advantages cover {share:.2%} of their range, at first {began:.0%}."
+        message = f"The middle ninety percent of the advantages cover {share:.2%} of their range; at first it was {began:.0%}."
         evidence = {"share": share, "share_start": began, "min": low, "max": high}
         return Finding("", share, limit, message, evidence, clause="outliers")
 

@@ -12,7 +12,7 @@ __all__ = ["AdvantageNormalization"]
 
 
 class AdvantageNormalization(Detector):
-    """Advantages that should be whitened are no longer so.
+    """Advantages that should be whitened no longer are.
 
     What it catches: advantages that are logged as whitened, or had mean 0 and spread 1 from the start, and whose mean is now
         0.25 away from 0, or whose spread is 1.5 times its normal, for ten rows.

@@ -70,5 +70,6 @@ class GradientFlow(Detector):
                 return None
         else:
             return None
-        message = f"The gradient norm is {level:.3g}, outside {self.low:g} to {self.high:g}, where it started ({normal:.3g})."
+        outside = f"outside the range of {self.low:g} to {self.high:g}"
+        message = f"The gradient norm is {level:.3g}, {outside}; it started at {normal:.3g}."
         return Finding("warning", level, limit, message, {"norm": level, "normal": normal})

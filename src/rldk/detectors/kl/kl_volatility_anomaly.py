@@ -16,7 +16,7 @@ class KlVolatilityAnomaly(Detector):
 
     What it catches: a mean change between neighbouring rows above 0.3 nats per token or 15 per response, at least half of the
         KL's own level and five times its early spread, for thirty consecutive rows.
-    Why it matters: a KL that swings like this no longer describes the policy but which tokens were drawn: a few outliers
+    Why it matters: a KL that swings like this depends on the tokens that were drawn more than on the policy: a few outliers
         dominate the estimate, and with it the penalty.
     When it misfires: a single spike raises the mean change for a dozen rows, hence the wait of thirty. Small KLs swing by
         their own size and more in healthy runs, hence the absolute limit (the one per response where the unit is not known).

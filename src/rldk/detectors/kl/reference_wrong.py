@@ -90,7 +90,7 @@ class ReferenceWrong(Detector):
             unit = unit_of(view)
             length = 1.0 if unit == "token" else mean_length(view) if unit else inf
             if kl.first > UNRELATED * length > 0.0:
-                message = f"KL is {kl.first:.3g} in the first row: policy and reference do not belong together."
+                message = f"KL is {kl.first:.3g} in the first row: the reference is not related to the policy."
                 return (Finding("", kl.first, UNRELATED * length, message, {"kl": kl.first}, clause="is_unrelated"),)
             message = f"KL is {kl.first:.3g} in the first row: the reference is another model, or dropout is active."
             return (Finding("", kl.first, FIRST[unit], message, {"kl": kl.first}, clause="is_another"),)

@@ -166,7 +166,7 @@ class PolicyCollapse(Detector):
         best, now, lost = self._fall.best, self._fall.now, self._fall.lost
         strong = [sign.words for sign in damage(view) if sign.strong]
         also = f", while {listed(strong)}" if strong else ""
-        message = f"The reward fell from {best:.4g} to {now:.4g} or less in the last {last} rows{also}."
+        message = f"The reward fell from {best:.3g} to at most {now:.3g} in the last {last} rows{also}."
         evidence = {"best": best, "reward": now, "lost": lost}
         clauses = ("few_rows", "few_rows_with_damage") if strong else ("few_rows",)
         limit = best - SHARE_IN_FEW_ROWS * self._fall.gain

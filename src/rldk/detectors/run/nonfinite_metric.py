@@ -81,7 +81,7 @@ class NonfiniteMetric(Detector):
         if nulls and "loss" in nulls and not view.get("loss").n:
             self._empty += 1
             if self._empty >= EMPTY_ROWS:
-                message = f"The loss was logged in {self._empty} rows, and never had a value: is there any update?"
+                message = f"The loss was logged in {self._empty} rows and never had a value: there may be no update at all."
                 return (Finding("", float(self._empty), float(EMPTY_ROWS), message, clause="never"),)
         if -HUGE < sum(metrics.values()) < HUGE and -HUGE < metrics.get("reward_mean", 0.0) < HUGE:
             return ()  # if the sum is finite, so is each of them, unless two cancel out

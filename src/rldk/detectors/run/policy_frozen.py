@@ -143,7 +143,7 @@ class PolicyFrozen(Detector):
         return found
 
     def _by_precision(self, view: View) -> list[Finding]:
-        """Findings for gradient norms of 16 bits; a log that rounds to six digits hides some of them."""
+        """Findings for gradient norms of 16 bits. A log that rounds to six digits hides some of them."""
         norm = view.first(*GRADIENTS)
         value = norm.last if norm.index == view.index and self._norms < MAX_NORMS else 0.0
         if 0.0 < value < inf and float(f"{value:.3g}") != value:  # three digits say nothing

@@ -97,7 +97,7 @@ class ValueDivergence(Detector):
         lags = reward_outgrew_values(view)
         clause = "grown" if lags else "ruined" if times > self.ruin else "grown_with_damage" if signs else "grown"
         message = f"Value loss is {level:.3g}, {times:.3g} times what it was at the start" + (
-            ", as the reward grew faster than the values follow." if lags else f", and {', '.join(signs)}." if signs else "."
+            ", since the reward grows faster than the values follow." if lags else f", and {', '.join(signs)}." if signs else "."
         )
         evidence = {"value_loss": level, "value_loss_start": normal, "signs": float(len(signs))}
         return Finding(NOTE if lags else "", level, limit, message, evidence, clause=clause)

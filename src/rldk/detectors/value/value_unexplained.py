@@ -86,16 +86,16 @@ class ValueUnexplained(Detector):
         if explained.n <= view.rows(EARLY, 10):
             if explained.n <= FIRST or explained.level > FAR_AT_FIRST or explained.last > FINDS_IT * explained.level:
                 return ()
-            message = f"After {explained.n} rows the values still explain {explained.level:.3g} of the variance of returns."
+            still = f"the explained variance is still {explained.level:.3g}"
+            message = f"After {explained.n} rows {still}; a constant prediction has 0."
             return (Finding("", explained.level, FAR_AT_FIRST, message, evidence, clause="far_off_at_first"),)
         found = []
         loss = view.get("value_loss")
         if explained.level < FAR and explained.slow < FAR and not loss.level < loss.first:
-            message = f"The values explain {explained.level:.3g} of the variance of returns: a constant would explain 0."
+            message = f"The explained variance is {explained.level:.3g}; a constant prediction has 0."
             found.append(Finding("", explained.level, FAR, message, evidence, clause="far_worse"))
         if explained.n > view.rows(self.start_rows, 15) and explained.level <= self._earlier + self.rise:
-            explains = f"the values explain {explained.level:.3g} of the variance of returns (a constant: 0)"
-            message = f"After {explained.n} rows {explains}."
+            message = f"After {explained.n} rows the explained variance is {explained.level:.3g}; a constant prediction has 0."
             found.append(Finding("", explained.level, self.limit, message, evidence, clause="nothing_explained"))
         return found
 

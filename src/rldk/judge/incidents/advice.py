@@ -106,7 +106,7 @@ def _worded(name: str, then: Mapping[str, float], setup: Setup) -> str:
 
 
 def _values(knob: Knob, then: Mapping[str, float], setup: Setup) -> list[str]:
-    """What a setting was at that time; of one that is scheduled first what it was set to, or else the highest value so far."""
+    """What a setting was at that time. For one that is scheduled, first what it was set to, or else the highest value so far."""
     metric = next((metric for metric in knob.metrics if metric in then), "")
     given, now = _shown(setup.config.get(knob.config)), _shown(then.get(metric))
     highest = _shown(then.get(f"{metric}_highest"))

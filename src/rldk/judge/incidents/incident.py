@@ -96,7 +96,7 @@ def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping
 
 
 def _own_advice(first: Anomaly, members: Sequence[Anomaly]) -> str:
-    """The advice of what moved first; of several limits of the user, that of each."""
+    """The advice of what moved first, or of each of several limits of the user."""
     limits = [anomaly.advice for anomaly in members if limited_metric(first) and limited_metric(anomaly)]
     return " ".join(dict.fromkeys((first.advice, *limits)))
 

@@ -26,7 +26,7 @@ HACKS = frozenset({"reward_hacking", "length_bias", "reward_saturation"})
 
 
 def collapse_risk(view: View, standing: Iterable[Anomaly]) -> float:
-    """How much of the reward's gain, of the entropy and of the variety of responses is lost; NaN while none can be told."""
+    """How much of the reward's gain, of the entropy and of the variety of responses is lost; NaN while none is known."""
     reward, score, parts = view.reward, score_of(view), []
     if score.n >= 2 * RECENT:
         noise = reward.row_noise(score)

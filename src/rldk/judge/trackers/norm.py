@@ -53,7 +53,7 @@ class Norm(Statistic):
         self.trend = RollingSlope(self.window)
 
     def update(self, value: float) -> None:
-        """Take the next value; a NaN was not logged."""
+        """Take the next value. A NaN means that none was logged."""
         if value != value:
             return
         self.last = value

@@ -42,7 +42,7 @@ class Tracker(Statistic):
         self.step = self.values = 0
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> bool:
-        """Take what was logged at a step; returns whether any of it concerns this tracker."""
+        """Take what was logged at a step. Returns whether any of it concerns this tracker."""
         raise NotImplementedError
 
     def metrics(self) -> Snapshot:

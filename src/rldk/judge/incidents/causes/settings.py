@@ -113,7 +113,7 @@ SETTINGS: tuple[Cause, ...] = (
         "Set it to the value that recipes use: what was found names the setting and the value.", needs=("settings_unsound",),
     ),
     Cause(
-        "too_few_prompts", "the data has hardly any different prompts",
+        "too_few_prompts", "the data has very few distinct prompts",
         {"too_few_prompts": 10.0},
         "Check how the data set is built and shuffled, and that the right column is used as prompt.",
         needs=("too_few_prompts",),
