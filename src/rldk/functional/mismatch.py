@@ -1,7 +1,7 @@
 """How far the policy that samples is from the one that trains, on the same tokens, and the weights that correct for it.
 
 Two programs that run one model, or one program with and without a cache, round differently; in 16 bits that is enough to make
-training off-policy without anyone saying so (Yao et al. 2025, Your Efficient RL Framework Secretly Brings You Off-Policy RL
+training off-policy without a warning (Yao et al. 2025, Your Efficient RL Framework Secretly Brings You Off-Policy RL
 Training).
 """
 

@@ -54,7 +54,7 @@ def distinct_endings(tokens: Any, lengths: Any, size: int = 5) -> float:
 
 
 def describe_responses(samples: Iterable[ResponseSample]) -> dict[str, float]:
-    """The metrics of the samples of all processes together; each gives its share of the 64, and of the 32."""
+    """The metrics of the samples of all processes together, to which each contributes its share of the 64 and 32 responses."""
     every = [sample for sample in samples if sample[0]]
     if not every:
         return {}

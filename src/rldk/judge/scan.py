@@ -60,7 +60,7 @@ def _place(engine: Engine, rows: Sequence[int]) -> None:
 
 
 def _unfinished_note(run: Run) -> str:
-    """What to say of a log of a Hugging Face trainer, whose steps are those of `max_steps`, that ends before them."""
+    """A note on a log of a Hugging Face trainer that ends before its `max_steps`; else empty."""
     planned, last = run.config.get("max_steps"), int(run.steps[-1]) if len(run) else 0
     if run.config.owner is None or not isinstance(planned, int) or not 0 < last < planned:
         return ""

@@ -54,7 +54,7 @@ def verdict_of(engine: Engine, anomalies: Sequence[Anomaly], coverage: CheckCove
 
 
 def _over(engine: Engine, anomalies: Sequence[Anomaly]) -> str:
-    """Since when all of it is over; empty while something stands."""
+    """`, recovered at step 40` where all anomalies are over; empty while one stands."""
     cleared = [anomaly.cleared_index for anomaly in anomalies]
     ends = [index for index in cleared if index is not None]
     if len(ends) < len(cleared):

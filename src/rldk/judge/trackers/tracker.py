@@ -21,7 +21,7 @@ class Snapshot:
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as strict JSON holds it; what is not known is `None`."""
+        """The record as strict JSON; what is not known is `None`."""
         names = [one.name for one in fields(self) if not one.name.startswith("_")]  # type: ignore[arg-type]
         return {name: strict(getattr(self, name)) for name in names}
 
