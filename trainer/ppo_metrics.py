@@ -15,6 +15,7 @@ from data_order import Cut, batch_indices
 from models import count_parameters
 from ppo_models import Learners
 from rldk.core.stats.pairs import rank_correlation
+from rldk.functional.advantages import describe
 from rldk.functional.gradients import combined_norm
 from rldk.functional.kl import kl_per_sequence, kl_per_token
 from rldk.functional.masked import masked_mean, masked_var
@@ -22,7 +23,6 @@ from rldk.functional.mismatch import mismatch_statistics
 from rldk.functional.policy import explained_variance
 from rldk.functional.preflight import DistinctCount, digest, has_dropout, shares_weights
 from rldk.functional.responses import describe_responses, distinct_endings, sample_responses
-from rldk.functional.sample import describe
 from rldk.functional.throughput import rl_step_flops
 from rldk.functional.weights import WeightSample
 from rollout import Rollout

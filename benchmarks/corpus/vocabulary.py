@@ -66,7 +66,7 @@ CAUSES = {
 
 NAMES = {
     "one_update_too_far": ("learning_rate_too_high", "too_many_epochs", "weights_replaced", "clip_range_wrong"),
-    "critic_of_no_use": ("value_frozen",),
+    "values_uninformative": ("value_frozen",),
     "gradients_out_of_balance": ("value_diverged", "advantages_unscaled"),
     "nothing_learnt": ("learning_rate_too_low", "policy_frozen", "gradient_clip_too_tight", "precision_too_low"),
     "policy_degenerated": ("weights_replaced",),

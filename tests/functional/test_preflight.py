@@ -74,7 +74,7 @@ def test_the_look_for_dropout_leaves_random_numbers_gradients_and_weights_as_the
 
 
 def test_different_things_are_counted_once_and_up_to_a_bound() -> None:
-    count = DistinctCount(most=3)
+    count = DistinctCount(max_count=3)
     assert count.add([digest(b"a"), digest(b"b"), digest(b"a")]) == 2
     assert count.add([digest(b"b")]) == 2
     assert count.add(digest(bytes([n])) for n in range(10)) == 3

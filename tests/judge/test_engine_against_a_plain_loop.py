@@ -16,8 +16,8 @@ from rldk.core.event import Event
 from rldk.detectors.base import View
 from rldk.detectors.table import DETECTORS
 from rldk.judge.engine import Engine
+from rldk.judge.incidents.advice import LOGGED, logged_knobs
 from rldk.judge.incidents.onset import Recent
-from rldk.judge.logged_knobs import KNOBS, knobs_of
 from rldk.signals.reward import CHANNELS, COMPONENT, SCORES, RewardSignal
 from rldk.signals.series import ALIKE, EARLY, RECENT, Series, SeriesByName
 from rldk.signals.view import steps_per_row
@@ -61,7 +61,7 @@ class PlainSeries(Series):
 def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
     """Every event through every detector that it concerns, with a new view each time."""
     detectors, series, reductions = [kind() for kind in DETECTORS], SeriesByName(), {}
-    watched = {name for detector in detectors for name in detector.all_metrics()}.union(KNOBS, SCORES, CHANNELS)
+    watched = {name for detector in detectors for name in detector.all_metrics()}.union(LOGGED, SCORES, CHANNELS)
     steps: deque[int] = deque(maxlen=4)
     recent = Recent(detectors)
     reward = RewardSignal()
@@ -90,7 +90,7 @@ def plain_loop(events: Sequence[Event]) -> tuple[list[Anomaly], list[Note]]:
                 notes.append(anomaly)
             elif anomaly is not None:
                 anomaly.last_good_step = recent.last_good_step(anomaly)
-                anomaly.knobs = knobs_of(series)
+                anomaly.knobs = logged_knobs(series)
                 anomalies.append(anomaly)
                 standing.setdefault(detector.key, []).append(anomaly)
             elif detector.raised not in ("", was):  # it counts as what was raised before, which stands again

@@ -167,7 +167,7 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["plateau.drifts_far"], "reward_random"),
         (["entropy_explosion", "policy_collapse", "clip_saturation.saturated", "plateau.drifts_far"], "policy_degenerated"),
         (["learning_rate_too_high", "kl_explosion", "value_divergence", "reward_hacking"], "learning_rate_too_high"),
-        (["value_unexplained"], "critic_of_no_use"),
+        (["value_unexplained"], "values_uninformative"),
         (["coef_adaptation_anomaly", "target_range_anomaly", "kl_trend_anomaly"], "kl_controller_unstable"),
         (["exploding_gradient_anomaly", "gradient_imbalance_anomaly"], "gradients_out_of_balance"),
         (["length_bias", "length_runaway"], "reward_pays_for_length"),

@@ -33,7 +33,7 @@ def test_a_rising_reward_has_a_level_a_step_and_an_interval(tmp_path):
 
 def test_a_reward_without_a_trend_is_not_predicted(tmp_path):
     (sentence,) = told(tmp_path, 0.5 + NOISE)
-    assert "has no trend" in sentence and "cannot be told" in sentence
+    assert "has no trend" in sentence and "cannot be predicted" in sentence
 
 
 def test_a_change_of_the_learning_rate_is_told_with_what_the_reward_did(tmp_path):
@@ -44,7 +44,7 @@ def test_a_change_of_the_learning_rate_is_told_with_what_the_reward_did(tmp_path
 def test_a_schedule_is_not_told_as_changes_and_a_constant_end_is_expected_where_it_is(tmp_path):
     sentences = told(tmp_path, np.minimum(0.2 + STEPS / 100, 1.0), lr=1e-6 * (1 - STEPS / 400))
     assert sentences == [
-        "reward_mean has settled at 1. If the run went on to step 239, it is expected at 1 (80 % of healthy runs)."
+        "reward_mean has settled at 1. If the run went on to step 239, it is expected to be 1 (true of 80 % of healthy runs)."
     ]
 
 

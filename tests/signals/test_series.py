@@ -71,3 +71,14 @@ def test_level_start_and_extremes_against_the_whole_course(values):
     if levels:
         assert (series.level, series.start, series.high, series.low) == (levels[-1], levels[0], max(levels), min(levels))
     assert (series.n, series.first, series.last) == (len(values), values[0], values[-1])
+
+
+@given(VALUES, st.sampled_from([0.0, 1e-6, 0.5]))
+def test_a_series_that_stays_within_a_limit_has_no_level_beyond_it(values, limit):
+    levels = [sorted(values[max(end - 5, 0) : end])[len(values[max(end - 5, 0) : end]) // 2] for end in range(1, len(values) + 1)]
+    seen = [values[0], values[-1], *(levels[4:] or levels[-1:])]
+    assert series_of(values).stays_within(limit) == all(abs(value) <= limit for value in seen)
+
+
+def test_a_series_without_values_stays_nowhere():
+    assert not Series().stays_within(1.0)

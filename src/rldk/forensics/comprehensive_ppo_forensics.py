@@ -14,7 +14,7 @@ from rldk.core.jsonio import to_step
 from rldk.detectors.base import Detector
 from rldk.forensics.analysis import analysis, health_summary, length_bias_analysis
 from rldk.forensics.ppo_scan import scan
-from rldk.functional.sample import describe
+from rldk.functional.advantages import describe
 from rldk.judge.judge import Judge
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.trackers.kl_schedule import DEFAULT_KL_TARGET

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from rldk.core.stats.base import NOISE_PER_STEP
+
 __all__ = ["Convergence", "Forecast", "forecast", "predict_convergence"]
 
-LEAST = 20  # points below which no course is predicted
+MIN_POINTS = 20  # points below which no course is predicted
 SHORTEST, LONGEST = 1 / 20, 20.0  # time constants that are tried, as shares of the span of the steps
 TRIED = 60
 SETTLED = 0.95  # share of the way to its level at which a curve counts as settled
@@ -33,7 +35,7 @@ class Convergence:
 
     Attributes:
         course: `rising`, `falling`, `settled`, `flat` (no trend beyond chance), or `unknown` (too few points).
-        level: where it settles; NaN where that cannot be told.
+        level: where it settles; NaN where that cannot be predicted.
         plateau_step: the step at which 95 % of the way is done; infinite where the curve does not bend yet.
         remaining: the share of the way that is still to go.
         confidence: the share of the variance that the curve explains beyond a constant, in [0, 1].
@@ -94,7 +96,7 @@ def _recent(y: Any) -> int:
 
 def _noise(y: Any) -> float:
     """The standard deviation of independent noise between rows."""
-    return 0.886 * float(np.abs(np.diff(y)).mean())
+    return NOISE_PER_STEP * float(np.abs(np.diff(y)).mean())
 
 
 def _is_share(y: Any) -> bool:
@@ -116,9 +118,9 @@ def predict_convergence(steps: Sequence[float], values: Sequence[float]) -> Conv
 
 def _described(t: Any, y: Any) -> tuple[Convergence, Any]:
     """What the curve says that describes the last rows, and the values that it was fitted to."""
-    if len(t) < LEAST or not t[-1] > t[0]:
+    if len(t) < MIN_POINTS or not t[-1] > t[0]:
         return Convergence(), y
-    since = len(y) - max(LEAST, _recent(y))
+    since = len(y) - max(MIN_POINTS, _recent(y))
     if float(np.ptp(y[since:])) <= 1e-6 * float(np.abs(y[since:]).max()) + 1.0 / LARGEST:
         return Convergence("settled", float(y[-1]), float(t[since]), 0.0, 1.0), y[since:]
     found, curve = _predict(t, y)

@@ -1,16 +1,19 @@
-"""Norms of gradients."""
+"""Norms of gradients, and how gradients flow through the layers of a model."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
 
-__all__ = ["combined_norm", "gradient_norm", "gradient_norms"]
+__all__ = ["combined_norm", "describe_flow", "gradient_norm", "gradient_norms"]
+
+STARVED = 1e-4
+"""A layer is starved below this share of the median norm of all layers."""
 
 
 def _gradients(parameters: Iterable[Parameter]) -> list[Tensor]:
@@ -39,3 +42,26 @@ def gradient_norms(parameters: Iterable[Parameter]) -> list[float]:
 def combined_norm(*norms: float) -> float:
     """The norm of the whole from the norms of its parts."""
     return math.hypot(*norms)
+
+
+def describe_flow(norms: Mapping[str, float]) -> dict[str, Any]:
+    """The gradient flow of a model in a few numbers.
+
+    Returns `layers` (the norm of each), `gradient_norm` (of all), the weakest and the strongest layer with their norms,
+    `spread` (strongest / weakest), and `starved`: layers that get next to nothing while others learn.
+    """
+    if not norms:
+        return {}
+    ordered = sorted(norms, key=lambda name: norms[name] if math.isfinite(norms[name]) else float("inf"))
+    weakest, strongest = ordered[0], ordered[-1]
+    median = norms[ordered[len(ordered) // 2]]
+    return {
+        "layers": dict(norms),
+        "gradient_norm": sum(norm**2 for norm in norms.values()) ** 0.5,
+        "weakest_gradient_layer": weakest,
+        "weakest_gradient_norm": norms[weakest],
+        "strongest_gradient_layer": strongest,
+        "strongest_gradient_norm": norms[strongest],
+        "spread": norms[strongest] / norms[weakest] if norms[weakest] > 0.0 else math.nan,
+        "starved": [name for name in ordered if norms[name] < STARVED * median],
+    }

@@ -65,7 +65,7 @@ class FixedKL:
     coef: float
 
     def update(self, kl: float, n: float) -> float:
-        """Take the KL of `n` responses; the coefficient for the next ones."""
+        """Take the KL of `n` responses, and return the coefficient for the next ones."""
         return self.coef
 
     def state_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ __all__ = ["learning_rate_impact"]
 CHANGE = 0.2  # relative change of the rate that counts
 BEYOND_SCHEDULE = 2.0  # a jump is this many times the changes of the rows beside it: a schedule changes the rate in every row
 ROWS = 10  # rows on either side that are compared
-LEAST = 3
+MIN_ROWS = 3
 
 
 def learning_rate_impact(
@@ -28,7 +28,7 @@ def learning_rate_impact(
     for place, reference in (_jumps if jumps_only else _changes)(rates):
         before = [value for value in rewards[max(place - ROWS, 0) : place] if isfinite(value)]
         after = [value for value in rewards[place : place + ROWS] if isfinite(value)]
-        if len(before) >= LEAST and len(after) >= LEAST:
+        if len(before) >= MIN_ROWS and len(after) >= MIN_ROWS:
             change, spread = fmean(after) - fmean(before), stdev(before)
             found.append({
                 "step": steps[place], "from": reference, "to": rates[place], "reward_before": fmean(before),

@@ -11,7 +11,7 @@ __all__ = ["masked_mean", "masked_sum", "masked_var"]
 
 
 def masked_sum(values: Tensor, mask: Tensor) -> Tensor:
-    """The sum over tokens that count. What stands elsewhere is not touched, were it not finite."""
+    """The sum over tokens that count. Values outside the mask are ignored, even if they are not finite."""
     return values.where(mask.bool(), values.new_zeros(())).sum()
 
 

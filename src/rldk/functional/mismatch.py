@@ -1,7 +1,7 @@
 """How far the policy that samples is from the one that trains, on the same tokens, and the weights that correct for it.
 
 Two programs that run one model, or one program with and without a cache, round differently; in 16 bits that is enough to make
-training off-policy without anyone saying so (Yao et al. 2025, Your Efficient RL Framework Secretly Brings You Off-Policy RL
+training off-policy without a warning (Yao et al. 2025, Your Efficient RL Framework Secretly Brings You Off-Policy RL
 Training).
 """
 
@@ -42,6 +42,6 @@ def mismatch_statistics(trainer_logp: Tensor, sampler_logp: Tensor, mask: Tensor
     return {name: float(value) for name, value in found.items() if not (name == "mismatch_prob_corr" and isnan(float(value)))}
 
 
-def truncated_importance(trainer_logp: Tensor, sampler_logp: Tensor, most: float) -> Tensor:
-    """How much more likely a token is for the trainer than for the sampler that drew it, at most `most`."""
-    return (trainer_logp - sampler_logp).exp().clamp(max=most)
+def truncated_importance(trainer_logp: Tensor, sampler_logp: Tensor, max_weight: float) -> Tensor:
+    """How much more likely a token is for the trainer than for the sampler that drew it, at most `max_weight`."""
+    return (trainer_logp - sampler_logp).exp().clamp(max=max_weight)

@@ -35,7 +35,7 @@ def shares_weights(policy: Module, reference: Module) -> bool | None:
 def has_dropout(policy: Module, try_it: bool = True) -> bool:
     """Whether the policy, in the mode that it is in now, drops some of its activations at random.
 
-    It is told by the settings of its modules, and else, with `try_it`, by two answers to one short input: dropout may be in a
+    Detected from the settings of the modules or, with `try_it`, from two answers to one short input, since dropout may be in a
     function or a hook. The random numbers of training are left as they are.
     """
     training = [module for module in policy.modules() if module.training]
@@ -70,14 +70,14 @@ def digest(prompt: bytes) -> int:
 
 
 class DistinctCount:
-    """Counts different things by their digests, in bounded memory: beyond `most` it counts no further."""
+    """Counts different things by their digests, in bounded memory: beyond `max_count` it counts no further."""
 
-    def __init__(self, most: int = 65_536) -> None:
+    def __init__(self, max_count: int = 65_536) -> None:
         self._seen: set[int] = set()
-        self.most = most
+        self.max_count = max_count
 
     def add(self, digests: Iterable[int]) -> int:
         """How many there are with these."""
-        if len(self._seen) < self.most:
+        if len(self._seen) < self.max_count:
             self._seen.update(digests)
-        return min(len(self._seen), self.most)
+        return min(len(self._seen), self.max_count)

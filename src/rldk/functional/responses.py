@@ -54,11 +54,11 @@ def distinct_endings(tokens: Any, lengths: Any, size: int = 5) -> float:
 
 
 def describe_responses(samples: Iterable[ResponseSample]) -> dict[str, float]:
-    """The metrics of the samples of all processes together; each gives its share of the 64, and of the 32."""
+    """The metrics of the samples of all processes together, to which each contributes its share of the 64 and 32 responses."""
     every = [sample for sample in samples if sample[0]]
     if not every:
         return {}
-    share, few = (max(1, most // len(every)) for most in (MAX_RESPONSES, _MAX_REPETITION))
+    share, few = (max(1, limit // len(every)) for limit in (MAX_RESPONSES, _MAX_REPETITION))
     digests = [one for sample in every for one in sample[0][:share]][:MAX_RESPONSES]
     repetition = [one for sample in every for one in sample[1][:few]]
     found = {"distinct_responses_frac": len(set(digests)) / len(digests)}

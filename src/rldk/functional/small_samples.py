@@ -23,8 +23,8 @@ def chance_of_as_many(failed: int, runs: int, failed_others: int, others: int) -
     """How likely at least so many of these runs would fail if they were like the others (Fisher's exact test, one-sided)."""
     total, bad = runs + others, failed + failed_others
     ways = _log_ways(total, runs)
-    most = min(runs, bad)
-    return min(1.0, sum(exp(_log_ways(bad, k) + _log_ways(total - bad, runs - k) - ways) for k in range(failed, most + 1)
+    highest = min(runs, bad)
+    return min(1.0, sum(exp(_log_ways(bad, k) + _log_ways(total - bad, runs - k) - ways) for k in range(failed, highest + 1)
                         if runs - k <= total - bad))  # fmt: skip
 
 

@@ -26,7 +26,7 @@ class WeightSample:
 
     The first `measure` keeps a copy of the sample; each later one compares with the copy before it. The sample is taken
     from the tensors that are trained; where none is, from all, so that a frozen model reads exactly 0. Of a model that is
-    split over processes it is the part on this one.
+    split over processes, the part on this process is sampled.
 
     Args:
         model: what to sample.
@@ -97,7 +97,7 @@ class WeightSample:
 
 
 def _is_sampled(parameter: Parameter) -> bool:
-    """Whether its numbers are here and are numbers: not the bytes of a quantised weight, nor an empty shard."""
+    """Whether it holds floating-point values on this process: the bytes of a quantised weight and an empty shard do not."""
     return bool(parameter.is_floating_point() and parameter.numel() and not parameter.is_meta)
 
 

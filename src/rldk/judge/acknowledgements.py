@@ -88,7 +88,7 @@ def acknowledge(log: Path, ack: Acknowledgement) -> Path:
 
 
 def withdraw(log: Path, run_id: str, kind: str) -> bool:
-    """Remove an acknowledgement; whether there was one."""
+    """Remove an acknowledgement. Returns whether there was one."""
     path = log.parent / FILE
     known = _read(path) if path.is_file() else []
     kept = [one for one in known if not _about(one, log, run_id, kind)]

@@ -112,7 +112,7 @@ def coverage_of(
     unmapped: Sequence[str] | None = None,
     supervised: bool = False,
 ) -> CheckCoverage:
-    """The coverage of what an engine has seen; where nobody says from which key a metric came, it came under its own name."""
+    """The coverage of what an engine has seen. Without `metrics`, each metric counts as logged under its own name."""
     inactive = engine.inactive()
     lacking = {name for name, _ in inactive}
     active = [detector for detector in engine.detectors if detector.type not in lacking | _UNCOUNTED]

@@ -12,8 +12,8 @@ from rldk.core.run_config import RunConfig
 from rldk.detectors.base import Detector, Finding, View
 from rldk.detectors.table import DETECTORS
 from rldk.judge.alerts import ALERTS, PASSING, Alert, alerts_in
+from rldk.judge.incidents.advice import LOGGED, logged_knobs
 from rldk.judge.incidents.onset import Recent
-from rldk.judge.logged_knobs import KNOBS, knobs_of
 from rldk.runs.canonical import prefix_held_out
 from rldk.signals.reward import CHANNELS, COMPONENT, SCORES
 from rldk.signals.series import Series, SeriesByName, update_all
@@ -66,7 +66,7 @@ class Engine:
         self._over: dict[str, list[Anomaly]] = {}  # what each detector raised last and has cleared since
         self._passing: dict[str, int] = {}  # the event before which each standing alert came last
         read = (name for detector in self.detectors for name in detector.all_metrics())
-        watched = frozenset((*read, *KNOBS, *follow))
+        watched = frozenset((*read, *LOGGED, *follow))
         self._watched = watched if watched.isdisjoint(SCORES) else watched.union(SCORES, CHANNELS)
         self._keep_in(SeriesByName())
 
@@ -223,7 +223,7 @@ class Engine:
         self.anomalies += raised
         for anomaly in raised:
             anomaly.last_good_step = self._recent.last_good_step(anomaly)
-            anomaly.knobs = knobs_of(self.series)
+            anomaly.knobs = logged_knobs(self.series)
 
     def _plan(self, names: tuple[str, ...]) -> _Plan:
         """Which series such an event moves, and which detectors have something new to look at.

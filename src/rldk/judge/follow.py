@@ -48,7 +48,7 @@ class FollowedRun:
         self._source, self._result = run, None
 
     def take(self, event: Event) -> list[Anomaly]:
-        """Judge the next event, whose metrics have canonical names; the anomalies that it raises."""
+        """Judge the next event, whose metrics have canonical names. Returns the anomalies that it raises."""
         if not self.judge.engine.events and isinstance(logged := event.model_info.get("config"), Mapping):
             self._run_config = RunConfig.of(logged)
             settings, self._note = with_logged_settings(self._config, self._run_config)
@@ -146,7 +146,7 @@ class LogFollower(Generic[R]):
         return isinstance(self.log, RereadLog) and self.log.is_reading
 
     def read(self, limit: int | None = None) -> list[tuple[R, Anomaly]]:
-        """Judge what is new, at most `limit` events of it; the anomalies that were raised, with the run of each."""
+        """Judge what is new, at most `limit` events of it. Returns the anomalies that were raised, with the run of each."""
         if self._events is None:
             self._events = self._next_events()
         raised: list[tuple[R, Anomaly]] = []

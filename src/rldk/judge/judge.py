@@ -85,7 +85,7 @@ class Judge:
         self.engine = Engine(self._detectors, context=self._context, follow=FOLLOWED)
 
     def observe(self, event: Event) -> ComprehensivePPOMetrics:
-        """Take an event whose metrics have canonical names; the same as `update` with the same metrics."""
+        """Take an event whose metrics have canonical names, as `update` takes metrics."""
         raised = self.take(event)
         return self._record(event, tuple(strict(anomaly.to_dict()) for anomaly in raised) if raised else ())
 
@@ -98,7 +98,7 @@ class Judge:
         return self.engine.supplement(event, on_error)
 
     def measured(self, event: Event) -> Event:
-        """Pass an event through the trackers alone; the event as the engine takes it, with what they found in its responses."""
+        """Pass an event through the trackers alone. Returns it as the engine takes it, with what they found in its responses."""
         if event.model_info.get("phase", "train") != "train":
             event = prefix_held_out(event)
         correlation = self.trackers.take(event)

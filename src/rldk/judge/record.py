@@ -83,6 +83,6 @@ class ComprehensivePPOMetrics(Snapshot):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as strict JSON holds it, each tracker's record and its flat form; what is not known is `None`."""
+        """The record as strict JSON, each tracker's record and its flat form included; what is not known is `None`."""
         shown = {**Snapshot.to_dict(self), **self.flat()}
         return {**shown, "metrics": strict(self.metrics), "score_parts": strict(self.score_parts)}

@@ -15,7 +15,7 @@ from rldk.judge.engine import Engine
 from rldk.judge.incidents.advice import Setup
 from rldk.judge.incidents.incident import Incident, group_incidents, worst_incident
 from rldk.judge.scores.alarms import alarm
-from rldk.judge.scores.named_scores import named_scores
+from rldk.judge.scores.overall import named_scores
 from rldk.judge.verdict import state_of, status_of, verdict_of, worst_of
 from rldk.runs.run import Run
 from rldk.storage.places import shown

@@ -60,11 +60,11 @@ def _place(engine: Engine, rows: Sequence[int]) -> None:
 
 
 def _unfinished_note(run: Run) -> str:
-    """What to say of a log of a Hugging Face trainer, whose steps are those of `max_steps`, that ends before them."""
+    """A note on a log of a Hugging Face trainer that ends before its `max_steps`; else empty."""
     planned, last = run.config.get("max_steps"), int(run.steps[-1]) if len(run) else 0
     if run.config.owner is None or not isinstance(planned, int) or not 0 < last < planned:
         return ""
-    return f"the log ends at step {last} of {planned}: the training continues, or was ended there"
+    return f"the log ends at step {last} of {planned}: the run is still in progress or was stopped there"
 
 
 def _condensed_note(rows: int, judged: int) -> str:
@@ -73,7 +73,7 @@ def _condensed_note(rows: int, judged: int) -> str:
 
 
 def with_logged_settings(config: ScanConfig, logged: RunConfig) -> tuple[ScanConfig, str]:
-    """The settings of a scan, completed with those that the live run had; and why the latter cannot be used, if so."""
+    """Returns the settings of a scan, completed with those of the live run, and why the latter cannot be used, if so."""
     given = logged.scan_settings()
     if not given:
         return config, ""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import nan
 
-from rldk.core.anomaly import Anomaly
+from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.catalog import CATALOG
 from rldk.core.text import counted
 from rldk.judge.coverage import CheckCoverage
@@ -14,7 +14,7 @@ from rldk.judge.engine import Engine
 
 __all__ = ["DEGRADED", "VERDICTS", "counts_of", "ranking", "state_of", "status_of", "verdict_of", "worst_of"]
 
-VERDICTS = ("critical", "warning", "no_data", "healthy")
+VERDICTS = (*reversed(SEVERITIES), "no_data", "healthy")
 """All verdicts, the worst first."""
 
 DEGRADED = 0.7  # overall health below which a run is not called healthy; also the most that a standing warning leaves
@@ -54,7 +54,7 @@ def verdict_of(engine: Engine, anomalies: Sequence[Anomaly], coverage: CheckCove
 
 
 def _over(engine: Engine, anomalies: Sequence[Anomaly]) -> str:
-    """Since when all of it is over; empty while something stands."""
+    """`, recovered at step 40` where all anomalies are over; empty while one stands."""
     cleared = [anomaly.cleared_index for anomaly in anomalies]
     ends = [index for index in cleared if index is not None]
     if len(ends) < len(cleared):

@@ -10,19 +10,19 @@ from math import log
 
 from rldk.signals.held_out import HELD_OUT, held_out_fall
 from rldk.signals.kl import is_assumed, kl_level
+from rldk.signals.optimizer import NORMS, gradient_norm, learning_rate
 from rldk.signals.reward import score_of
 from rldk.signals.view import View, once_per_event
 
 __all__ = [
-    "CHANNEL_METRICS", "LEARNS", "LN2", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "Sign", "ailing", "damage",
-    "ending_share", "harm", "is_on_policy", "length_words", "policy_moves", "reward_has_fallen", "updates_are_undersized",
-    "weights_stayed", "works", "writes_text",
+    "CHANNEL_METRICS", "LEARNS", "LN2", "ON_POLICY", "PREFERENCE_LOSSES", "UNDERSIZED", "VARIETY", "Sign", "ailing", "damage",
+    "ending_share", "harm", "is_alone", "is_on_policy", "length_words", "policy_moves", "reward_has_fallen",
+    "updates_are_undersized", "weights_stayed", "works", "writes_text",
 ]  # fmt: skip
 
 CHANNEL_METRICS = (
     "entropy_mean", "vocab_size", "truncated_frac", "eos_frac", "eos_count", "rollout_length_mean", "reward_std", "kl_mean",
-    "kl_coef", "target_kl", "entropy_sequence", "eval_perplexity", *HELD_OUT, "grad_norm",
-    "policy_grad_norm", "chosen_logp_mean",
+    "kl_coef", "target_kl", "entropy_sequence", "eval_perplexity", *HELD_OUT, *NORMS, "chosen_logp_mean",
 )  # fmt: skip
 """All metrics that `damage` reads."""
 OF_LANGUAGE = ("kl_mean", "entropy_sequence", "eos_frac", "eos_count", "truncated_frac", "vocab_size")
@@ -42,6 +42,8 @@ ENTROPY_LEFT, ENDING_LOST = 0.35, 0.35
 """Share of the entropy that is left, and share of the responses that no longer end, from which a channel is ailing."""
 LENGTH_FACTOR = 4.0
 GRADIENT_FACTOR = 10.0
+VARIETY = ("entropy", "gradients", "spread")
+"""The channels that depend on the variety of responses: they fade where a policy has found the one right answer."""
 UNDERSIZED = 0.1
 """Relative change of the weights beside the learning rate. The medians of 124 sound runs of the corpus are 0.9 to 43."""
 STAYED = 1e-3
@@ -128,10 +130,10 @@ def updates_are_undersized(view: View) -> bool:
     is ten times the rate or more, and a few times less where gradients are noisy. Where gradients have become small, as on a
     solved task, so do updates, and a rate that no optimizer survives says nothing.
     """
-    weights, rate = view.get("weight_change"), view.first("policy_lr", "lr")
+    weights, rate = view.get("weight_change"), learning_rate(view)
     if not (weights.ready and 0.0 < weights.slow < UNDERSIZED * rate.slow < UNDERSIZED * MAX_RATE):
         return False
-    gradient = view.first("grad_norm", "policy_grad_norm")
+    gradient = gradient_norm(view)
     return not gradient.n or gradient.level > 0.2 * gradient.start > 0.0
 
 
@@ -144,6 +146,11 @@ def reward_has_fallen(view: View) -> bool:
     if score.n < 8 or not reward.lost(score) > max(0.5 * reward.gain, 4.0 * reward.noise) > 0.0:
         return False
     return score.n < 30 or reward.best - score.slow > 0.45 * reward.gain
+
+
+def is_alone(view: View, *channels: str) -> bool:
+    """Whether nothing has left its range besides these channels."""
+    return all(sign.channel in channels for sign in damage(view))
 
 
 def harm(view: View, besides: str = "") -> list[str]:
@@ -243,7 +250,7 @@ def _chosen(view: View) -> Sign | None:
 
 
 def _gradients(view: View) -> Sign | None:
-    grad = view.first("grad_norm", "policy_grad_norm")
+    grad = gradient_norm(view)
     if grad.n < 10 or not grad.base > 0.0:
         return None
     if grad.level > GRADIENT_FACTOR * max(grad.start, grad.base) and not grad.receded:

@@ -13,7 +13,7 @@ __all__ = ["BLOCK", "BlockDrift"]
 BLOCK = 25
 BLOCKS = 5
 EARLY = 2
-LEAST = 0.1
+MIN_STEP = 0.1
 
 
 class BlockDrift(Statistic):
@@ -36,7 +36,7 @@ class BlockDrift(Statistic):
         self._total = 0.0
 
     def add(self, value: float) -> bool:
-        """Take the next row; whether it ends a block."""
+        """Take the next row. Returns whether it ends a block."""
         self._total += value / BLOCK
         self._count += 1
         if self._count < BLOCK:
@@ -57,10 +57,10 @@ class BlockDrift(Statistic):
         """The mean of the latest block."""
         return self._means[-1]
 
-    def way(self, most: float = inf) -> float:
-        """From the oldest to the latest mean, if every step is a tenth of it or more, and at most `most` of it; else 0."""
+    def change(self, max_step: float = inf) -> float:
+        """The change from the oldest to the latest mean if each step is a tenth to `max_step` of it, else 0."""
         if len(self._means) < BLOCKS:
             return 0.0
-        way = self.after - self.before
-        steady = way and all(LEAST < (after - before) / way < most for before, after in pairwise(self._means))
-        return way if steady else 0.0
+        change = self.after - self.before
+        steady = change and all(MIN_STEP < (after - before) / change < max_step for before, after in pairwise(self._means))
+        return change if steady else 0.0

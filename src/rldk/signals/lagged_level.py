@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import nan
-
 from rldk.core.stats.base import Statistic
 
 __all__ = ["QUICK", "SLOW", "LaggedLevel"]
@@ -43,11 +41,3 @@ class LaggedLevel(Statistic):
             self.quick = [*self.quick[1 - KEPT :], level]
         if count % SLOW == 0:
             self.slow = [*self.slow[1 - KEPT :], level]
-
-    def levels(self) -> list[tuple[float, float]]:
-        """For each interval with enough readings, the lower and the higher of the two oldest; the slow interval first."""
-        return [(min(kept[:2]), max(kept[:2])) for kept in (self.slow, self.quick) if len(kept) == KEPT]
-
-    def before(self) -> float:
-        """The lower level a hundred values back, or in a shorter series thirty; `nan` where that is before its start."""
-        return next((low for low, _ in self.levels()), nan)

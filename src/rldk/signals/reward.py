@@ -6,7 +6,7 @@ from math import inf, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rldk.core.stats.base import Statistic
+from rldk.core.stats.base import NOISE_PER_STEP, Statistic
 from rldk.core.stats.slope import least_squares
 from rldk.signals.series import EARLY, RECENT, Series
 
@@ -151,7 +151,7 @@ class RewardSignal(Statistic):
 
     def noise_of(self, series: Series) -> float:
         """The noise of a row: from one to the next, or over five rows where neighbours are correlated."""
-        return max(series.noise, 0.886 * self.swing)
+        return max(series.noise, NOISE_PER_STEP * self.swing)
 
     def sure_trend(self, series: Series) -> float:
         """The trend, with correlated rows counted as fewer."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import inf, isfinite, nan
 from typing import Any
 
-from rldk.core.stats.base import Statistic
+from rldk.core.stats.base import NOISE_PER_STEP, Statistic
 
 __all__ = ["EARLY", "EMPTY", "RECENT", "Series", "SeriesByName", "update_all"]
 
@@ -136,13 +136,20 @@ class Series(Statistic):
 
     @property
     def noise(self) -> float:
-        """Standard deviation of a row about the trend: for independent rows, the mean change between neighbours times 0.886."""
-        return 0.886 * self.roughness
+        """Standard deviation of a row about the trend, from the mean change between neighbours."""
+        return NOISE_PER_STEP * self.roughness
 
     @property
     def receded(self) -> bool:
         """Whether the last value is far below the level: a spike of a few rows is over, which the median still shows."""
         return self.last < 0.25 * self.level
+
+    def stays_within(self, limit: float) -> bool:
+        """Whether the last value, the first one and all levels in between are no further from 0 than `limit`."""
+        if not abs(self.last) <= limit:
+            return False
+        high, low = (self.high, self.low) if self.ready else (self.level, self.level)
+        return max(abs(self.first), abs(high), abs(low)) <= limit
 
     @property
     def later(self) -> float:

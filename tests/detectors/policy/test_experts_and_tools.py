@@ -21,7 +21,7 @@ def test_a_busy_expert(told, judge):
     columns = {"expert_violation_max": noisy(np.where(LATE, 3.0, 0.5))}
     assert told(ExpertImbalance(), columns) == [(81, "warning", "uneven")]
     (anomaly,) = judge(ExpertImbalance(), columns)
-    assert anomaly.message.startswith("The busiest expert has 4 times its fair share; it began with 1.5")
+    assert anomaly.message.startswith("The busiest expert has 4 times its fair share; at the start it had 1.5")
 
 
 @pytest.mark.parametrize("level", [0.3, 2.0, 8.0])

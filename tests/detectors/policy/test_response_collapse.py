@@ -27,7 +27,7 @@ def test_one_text_is_critical_after_five_rows(judge, told):
     (anomaly,) = judge(ResponseCollapse(), {"distinct_responses_frac": np.where(LATE & (AT < 150), 1 / 16, 0.95)})
     assert (anomaly.index, anomaly.severity, anomaly.clause) == (106, "critical", "one_text")
     assert (anomaly.since, anomaly.cleared_index) == (102, 159)
-    assert anomaly.message == "The share of different responses fell from 95% to 6%."
+    assert anomaly.message == "The share of distinct responses fell from 95% to 6%."
     for few in (2, 4):
         passing = np.where(LATE & (AT - few < 100), 1 / 16, 0.95)
         assert told(ResponseCollapse(), {"distinct_responses_frac": passing}) == []
@@ -136,7 +136,7 @@ def test_groups_of_equal_responses_since_the_first_row_are_critical(judge, told)
     short = {**equal, "rollout_length_mean": np.full(ROWS, 4.0)}
     assert told(ResponseCollapse(), short) == [(7, "critical", "no_variety")]
     (anomaly,) = judge(ResponseCollapse(), {**short, "entropy_mean": np.full(ROWS, 1.2)})
-    assert "they are not sampled" in anomaly.message and "Turn sampling on" in anomaly.advice
+    assert "sampling seems to be off" in anomaly.message and "Turn sampling on" in anomaly.advice
     assert told(ResponseCollapse(), {**short, "num_generations": np.full(ROWS, 16.0)}) == []
     varied = {**short, "distinct_responses_frac": np.where(AT % 7 == 3, 0.2, 1 / 8)}
     assert told(ResponseCollapse(), varied) == []

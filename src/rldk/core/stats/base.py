@@ -11,7 +11,10 @@ from typing import Any, ClassVar
 
 from rldk.core.errors import UsageError
 
-__all__ = ["ScalarStatistic", "Statistic", "bounds_in_words", "check_number", "check_window"]
+__all__ = ["NOISE_PER_STEP", "ScalarStatistic", "Statistic", "bounds_in_words", "check_number", "check_window"]
+
+NOISE_PER_STEP = 0.886
+"""Standard deviation over the mean distance of two values of it (half the root of pi, for normal ones)."""
 
 
 class Statistic:

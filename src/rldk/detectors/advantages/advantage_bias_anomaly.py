@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import BASELINE, KIND, judges_mean
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, judges_mean
 from rldk.signals.channels import ON_POLICY, is_on_policy
 from rldk.signals.reward import SCORES
+from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageBias"]
 
@@ -65,7 +66,7 @@ class AdvantageBias(Detector):
     def _shifted(self, view: View) -> Finding | None:
         mean, std = view.get("advantage_mean"), view.get("advantage_std")
         bias = abs(mean.level)
-        if not bias > self.spreads * std.level or mean.n < BASELINE:
+        if not bias > self.spreads * std.level or mean.n < EARLY:
             return None
         began = abs(mean.base) / std.base if std.base > 0.0 else 0.0
         limit = max(self.spreads, self.moved * began)
@@ -85,7 +86,7 @@ class AdvantageBias(Detector):
 def _off_centre(view: View) -> Finding | None:
     """Whether the loss shows that what is optimised is not the advantages of the group."""
     loss, std = view.get("loss"), view.get("advantage_std")
-    if loss.n < BASELINE or not view.get("num_generations").n or not std.level > 0.05 or not is_on_policy(view):
+    if loss.n < EARLY or not view.get("num_generations").n or not std.level > 0.05 or not is_on_policy(view):
         return None
     kl, coefficient = view.get("kl_mean"), view.get("kl_coef")
     penalty = coefficient.last * kl.level if coefficient.n and kl.n else 0.0
@@ -93,5 +94,5 @@ def _off_centre(view: View) -> Finding | None:
         return None
     away = abs(loss.level - penalty) / std.level
     told = f"The loss is {loss.level:.3g} beside a KL penalty of {penalty:.2g}"
-    message = f"{told}: advantages have a mean of {away:.2g} spreads, where it should be 0."
+    message = f"{told}: the advantages have a mean of {away:.2g} spreads, which should be 0."
     return Finding("", away, OFF_CENTRE, message, {"loss": loss.level, "std": std.level}, clause="loss_off_centre")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best, without_baseline
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, at_its_best, without_baseline
+from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageDistribution"]
 
@@ -15,7 +16,7 @@ class AdvantageDistribution(Detector):
 
     What it catches: the middle ninety percent of the advantages cover less than a fiftieth of their range, a tenth of their
         share at the start; or the lowest advantage is above 0 (the highest below), after a start with both signs.
-    Why it matters: in the first case a few outliers make the whole update; in the second the sign of the advantage no longer
+    Why it matters: in the first case a few outliers determine the whole update; in the second the sign of the advantage no longer
         separates good from bad samples, and all are pushed in the same direction.
     When it misfires: where nearly all samples succeed, most advantages are rightly 0: it is silent while the reward is at its
         best. An estimator without baseline may have one sign only, and is recognised. Whitening changes neither.
@@ -48,27 +49,27 @@ class AdvantageDistribution(Detector):
     fall: float
 
     def check(self, view: View) -> Finding | None:
-        least, most = view.get("advantage_min"), view.get("advantage_max")
-        low, high = least.level, most.level
+        lowest, highest = view.get("advantage_min"), view.get("advantage_max")
+        low, high = lowest.level, highest.level
         if low > 0.0 or high < 0.0:
             return self._one_sign(view, low, high)
         top, bottom = view.get("advantage_p95"), view.get("advantage_p5")
         middle, span = top.level - bottom.level, high - low
-        if not 0.0 <= middle < self.share * span or top.n < BASELINE:
+        if not 0.0 <= middle < self.share * span or top.n < EARLY:
             return None
-        whole = most.base - least.base
+        whole = highest.base - lowest.base
         began = (top.base - bottom.base) / whole if whole > 0.0 else 0.0
         limit = min(self.share, began / self.fall)
         if not middle < limit * span or at_its_best(view):
             return None
         share = middle / span
-        message = f"The middle ninety percent of the advantages cover {share:.2%} of their range, at first {began:.0%}."
+        message = f"The middle ninety percent of the advantages cover {share:.2%} of their range; at first it was {began:.0%}."
         evidence = {"share": share, "share_start": began, "min": low, "max": high}
         return Finding("", share, limit, message, evidence, clause="outliers")
 
     def _one_sign(self, view: View, low: float, high: float) -> Finding | None:
-        least, most = view.get("advantage_min"), view.get("advantage_max")
-        if least.n < BASELINE or not least.base < 0.0 < most.base or without_baseline(view):
+        lowest, highest = view.get("advantage_min"), view.get("advantage_max")
+        if lowest.n < EARLY or not lowest.base < 0.0 < highest.base or without_baseline(view):
             return None
         end = low if low > 0.0 else high
         message = f"All advantages have the same sign ({low:.3g} to {high:.3g}); at the start they had both."

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, at_its_best
+from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageKurtosis"]
 
@@ -49,7 +50,7 @@ class AdvantageKurtosis(Detector):
     def check(self, view: View) -> Finding | None:
         kurtosis = view.get("advantage_kurtosis")
         level = kurtosis.level
-        if not level > self.limit or kurtosis.n < BASELINE:
+        if not level > self.limit or kurtosis.n < EARLY:
             return None
         limit = max(self.limit, self.moved * abs(kurtosis.base), kurtosis.base + 5.0 * kurtosis.scale)
         skewness = view.get("advantage_skewness").level

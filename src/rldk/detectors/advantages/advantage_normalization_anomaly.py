@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import BASELINE, KIND, whitened
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, whitened
+from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageNormalization"]
 
 
 class AdvantageNormalization(Detector):
-    """Advantages that should be whitened are no longer so.
+    """Advantages that should be whitened no longer are.
 
     What it catches: advantages that are logged as whitened, or had mean 0 and spread 1 from the start, and whose mean is now
         0.25 away from 0, or whose spread is 1.5 times its normal, for ten rows.
@@ -52,7 +53,7 @@ class AdvantageNormalization(Detector):
         shifted = abs(mean.level) > self.off
         if not shifted and not std.level > self.wide:
             return None
-        if max(mean.n, std.n) < BASELINE or not whitened(view):
+        if max(mean.n, std.n) < EARLY or not whitened(view):
             return None
         began, normal = mean.base, std.base
         if shifted and not abs(began) > 0.5 * self.off:

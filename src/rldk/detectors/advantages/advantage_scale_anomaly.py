@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import BASELINE, KIND, whitened
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, whitened
+from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageScale"]
 
@@ -50,7 +51,7 @@ class AdvantageScale(Detector):
     def check(self, view: View) -> Finding | None:
         std = view.get("advantage_std")
         normal, level = std.base, std.level
-        if (normal <= self.fall * level and level <= self.rise * normal) or std.n < BASELINE:
+        if (normal <= self.fall * level and level <= self.rise * normal) or std.n < EARLY:
             return None
         if view.reward.was_changed(view.index):
             return None  # the scale of the reward itself changed

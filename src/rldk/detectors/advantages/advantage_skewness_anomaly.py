@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import BASELINE, KIND, at_its_best
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, at_its_best
+from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageSkewness"]
 
@@ -44,7 +45,7 @@ class AdvantageSkewness(Detector):
     def check(self, view: View) -> Finding | None:
         skewness = view.get("advantage_skewness")
         level = skewness.level
-        if -self.limit <= level <= self.limit or skewness.n < BASELINE:
+        if -self.limit <= level <= self.limit or skewness.n < EARLY:
             return None
         limit = max(self.limit, self.moved * abs(skewness.base), abs(skewness.base) + 5.0 * skewness.scale)
         if not abs(level) > limit or view.get("advantage_kurtosis").level > 2.0 * level * level or at_its_best(view):

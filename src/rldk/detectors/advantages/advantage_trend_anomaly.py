@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import KIND, judges_mean
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, judges_mean
 from rldk.signals.drift import BLOCK, BlockDrift
 
 __all__ = ["AdvantageTrend"]
@@ -66,6 +66,6 @@ class AdvantageTrend(Detector):
     def _moved(self, view: View) -> float:
         """How many spreads the mean has moved away from 0, block by block; 0 if it has not."""
         drift, std = self._drift, view.get("advantage_std").level
-        way = abs(drift.way())
-        far = std > 0.0 and way > self.spreads * std and abs(drift.after) > abs(drift.before)
-        return way / std if far and judges_mean(view) else 0.0
+        change = abs(drift.change())
+        far = std > 0.0 and change > self.spreads * std and abs(drift.after) > abs(drift.before)
+        return change / std if far and judges_mean(view) else 0.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rldk.detectors.advantages.kind import BASELINE, KIND, judges_mean
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.advantages import KIND, judges_mean
+from rldk.signals.series import EARLY
 
 __all__ = ["AdvantageVolatility"]
 
@@ -47,7 +48,7 @@ class AdvantageVolatility(Detector):
     def check(self, view: View) -> Finding | None:
         mean, std = view.get("advantage_mean"), view.get("advantage_std")
         step = mean.roughness
-        if not step > self.spreads * std.level or mean.n < BASELINE:
+        if not step > self.spreads * std.level or mean.n < EARLY:
             return None
         limit = max(self.spreads * std.level, self.noise * mean.scale)
         if not step > limit or not judges_mean(view):

@@ -8,12 +8,12 @@ from rldk.core.text import listed
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.detectors.gradients.norms import own_norm
 from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.optimizer import ALL_NORMS, RATES, with_rate
 from rldk.signals.reward import SCORES
 from rldk.signals.series import Series
 
 __all__ = ["ExplodingGradient"]
 
-WATCHED = ("grad_norm", "policy_grad_norm", "value_grad_norm")
 ABSURD, ENORMOUS = 1e8, 1e6  # norms; in healthy public runs they reach 8 600, and a loss that is not divided by tokens adds zeros
 OUT_OF_LINE = 1e4  # times the run's own normal
 
@@ -37,9 +37,9 @@ class ExplodingGradient(Detector):
     __slots__ = ("beyond", "clip", "factor", "healthy", "lasting")
     type: ClassVar[str] = "exploding_gradient_anomaly"
     family: ClassVar[str] = "gradient_norms"
-    needs: ClassVar = (WATCHED,)
+    needs: ClassVar = (ALL_NORMS,)
     panels: ClassVar = ("gradients",)
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, *RATES)
     advice: ClassVar[str] = (
         "Lower the learning rate and clip the gradient norm at 1; look for outliers among rewards and advantages."
     )
@@ -82,13 +82,13 @@ class ExplodingGradient(Detector):
 
     def check(self, view: View) -> Finding | None:
         clip = self.clip
-        for name in WATCHED:
+        for name in ALL_NORMS:
             norm = view.series.get(name)
             if norm is None:
                 continue
             if norm.last > ENORMOUS and norm.index == view.index and (single := _single(name, norm)) is not None:
                 return single
-            if norm.level > clip and norm.level > self.factor * own_norm(norm) and _told(norm):
+            if norm.level > clip and norm.level > self.factor * own_norm(norm) and _has_baseline(norm):
                 finding = self._judge(view, name, norm.level, own_norm(norm))
                 if finding is not None:
                     return finding
@@ -111,21 +111,20 @@ class ExplodingGradient(Detector):
         return Finding("", level, limit, message, {"norm": level, "normal": own, "signs": float(len(signs))}, clause=clause)
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        lr = view.first("policy_lr", "lr")
-        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice
+        return with_rate(self.advice, view)
 
 
 def _single(name: str, norm: Series) -> Finding | None:
     """Whether one norm alone is beyond any sane one."""
     own = own_norm(norm)
-    clause = "absurd" if norm.last > ABSURD else "enormous" if _told(norm) and norm.last > OUT_OF_LINE * own else ""
+    clause = "absurd" if norm.last > ABSURD else "enormous" if _has_baseline(norm) and norm.last > OUT_OF_LINE * own else ""
     if not clause or norm.nonfinite_run:
         return None
-    normal = f"; the run's own normal is {own:.3g}" if _told(norm) else ""
+    normal = f"; the run's own normal is {own:.3g}" if _has_baseline(norm) else ""
     limit = ABSURD if clause == "absurd" else ENORMOUS
     return Finding("", norm.last, limit, f"{name} is {norm.last:.3g}{normal}.", {"norm": norm.last}, True, clause)
 
 
-def _told(norm: Series) -> bool:
+def _has_baseline(norm: Series) -> bool:
     """Whether there is a baseline and the value is finite (`nonfinite_metric` judges the others)."""
     return norm.n >= 10 and not norm.nonfinite_run

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.detectors.gradients.norms import BASELINE, NO_SIGNAL, NORMS, lacks_signal
+from rldk.detectors.gradients.norms import NO_SIGNAL, lacks_signal
+from rldk.signals.optimizer import NORMS, gradient_norm
+from rldk.signals.series import EARLY
 
 __all__ = ["GradientFlow"]
 
@@ -53,9 +55,9 @@ class GradientFlow(Detector):
     change: float
 
     def check(self, view: View) -> Finding | None:
-        norm = view.first(*NORMS)
+        norm = gradient_norm(view)
         normal = norm.base
-        if not self.low <= normal <= self.high or norm.n < BASELINE or norm.nonfinite_run:
+        if not self.low <= normal <= self.high or norm.n < EARLY or norm.nonfinite_run:
             return None
         level = norm.level
         if level > MARGIN * self.high:
@@ -68,5 +70,6 @@ class GradientFlow(Detector):
                 return None
         else:
             return None
-        message = f"The gradient norm is {level:.3g}, outside {self.low:g} to {self.high:g}, where it started ({normal:.3g})."
+        outside = f"outside the range of {self.low:g} to {self.high:g}"
+        message = f"The gradient norm is {level:.3g}, {outside}; it started at {normal:.3g}."
         return Finding("warning", level, limit, message, {"norm": level, "normal": normal})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.detectors.gradients.norms import BASELINE
+from rldk.signals.series import EARLY
 
 __all__ = ["GradientImbalance"]
 
@@ -51,7 +51,7 @@ class GradientImbalance(Detector):
         factor = self.factor
         if (p < factor * v and v < factor * p) or not (p > 0.0 < v):
             return None
-        if policy.n < BASELINE or value.n < BASELINE or policy.nonfinite_run or value.nonfinite_run:
+        if policy.n < EARLY or value.n < EARLY or policy.nonfinite_run or value.nonfinite_run:
             return None
         if not (policy.base > 0.0 < value.base):
             return None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
-from rldk.detectors.gradients.norms import BASELINE, NORMS, own_norm
+from rldk.detectors.gradients.norms import own_norm
 from rldk.signals.channels import CHANNEL_METRICS, works
+from rldk.signals.optimizer import NORMS, RATES, gradient_norm, with_rate
 from rldk.signals.reward import SCORES
+from rldk.signals.series import EARLY
 
 __all__ = ["GradientStability"]
 
@@ -33,7 +35,7 @@ class GradientStability(Detector):
     family: ClassVar[str] = "gradient_norms"
     needs: ClassVar = (NORMS,)
     panels: ClassVar = ("gradients",)
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, *RATES)
     advice: ClassVar[str] = (
         "Clip the gradient norm at 1, clip extreme rewards and advantages, use larger batches, lower the learning rate."
     )
@@ -60,8 +62,8 @@ class GradientStability(Detector):
         self.share = 0.0
 
     def check(self, view: View) -> Finding | None:
-        norm = view.first(*NORMS)
-        spike = norm.last > self.healthy and norm.n > BASELINE and norm.last > self.factor * own_norm(norm)
+        norm = gradient_norm(view)
+        spike = norm.last > self.healthy and norm.n > EARLY and norm.last > self.factor * own_norm(norm)
         spike = spike and not view.reward.was_changed(view.index)  # the value function learns the new scale
         self.share = share = self.share + MEMORY * (spike - self.share)
         if share < self.limit or norm.level > 2.0 * self.factor * own_norm(norm):
@@ -72,5 +74,4 @@ class GradientStability(Detector):
         return Finding(severity, share, self.limit, message, {"share": share, "normal": own, "norm": norm.last})
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        lr = view.first("policy_lr", "lr")
-        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice
+        return with_rate(self.advice, view)

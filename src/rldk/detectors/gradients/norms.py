@@ -6,16 +6,10 @@ from rldk.detectors.base import View
 from rldk.signals.reward import SCORES, rounding_of
 from rldk.signals.series import Series
 
-__all__ = ["BASELINE", "NORMS", "NO_SIGNAL", "lacks_signal", "own_norm"]
-
-NORMS = ("grad_norm", "policy_grad_norm")
-"""The norm of all gradients, or that of the policy if only that is logged."""
+__all__ = ["NO_SIGNAL", "lacks_signal", "own_norm"]
 
 NO_SIGNAL = ("reward_zero_std_frac", "reward_std", *SCORES)
 """The metrics that `lacks_signal` reads."""
-
-BASELINE = 20
-"""Values after which the run's own normal is fixed."""
 
 
 def own_norm(norm: Series) -> float:

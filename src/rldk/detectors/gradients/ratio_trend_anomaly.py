@@ -55,8 +55,8 @@ class RatioTrend(Detector):
         p, v = view.get("policy_grad_norm").level, view.get("value_grad_norm").level
         drift = self._drift
         if p > 0.0 < v and drift.add(log(p) - log(v)):
-            way = drift.way(EVEN)
-            self.trend = way if abs(way) > log(self.factor) and abs(drift.after) < log(EXTREME) else 0.0
+            change = drift.change(EVEN)
+            self.trend = change if abs(change) > log(self.factor) and abs(drift.after) < log(EXTREME) else 0.0
         if not self.trend:
             return None
         moved, before, after = (exp(min(power, 50.0)) for power in (self.trend, drift.before, drift.after))

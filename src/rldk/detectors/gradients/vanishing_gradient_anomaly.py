@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.detectors.gradients.norms import BASELINE, NO_SIGNAL, NORMS, lacks_signal
+from rldk.detectors.gradients.norms import NO_SIGNAL, lacks_signal
+from rldk.signals.optimizer import NORMS, gradient_norm
+from rldk.signals.series import EARLY
 
 __all__ = ["VanishingGradient"]
 
@@ -45,21 +47,21 @@ class VanishingGradient(Detector):
     share: float
 
     def check(self, view: View) -> Finding | None:
-        norm = view.first(*NORMS)
+        norm = gradient_norm(view)
         limit = self.share * norm.base
         if not norm.last <= limit:
             return None
         if limit == 0.0 and not self._frozen(view):
             return None
-        if norm.n < BASELINE or lacks_signal(view, 5.0 * self.share):
+        if norm.n < EARLY or lacks_signal(view, 5.0 * self.share):
             return None
         message = f"The gradient norm is {norm.last:.3g}; the run's own normal is {norm.base:.3g}."
         return Finding("warning", norm.last, limit, message, {"norm": norm.last, "normal": norm.base})
 
     def _frozen(self, view: View) -> bool:
         """Whether the gradient was 0 and nothing moved since the first row, although the rewards differ."""
-        norm, kl = view.first(*NORMS), view.get("kl_mean")
-        return norm.scale == 0.0 and kl.ready and max(abs(kl.high), abs(kl.low)) < 1e-6 and view.get("reward_std").level > 0.0
+        norm, kl = gradient_norm(view), view.get("kl_mean")
+        return norm.scale == 0.0 and kl.ready and kl.stays_within(1e-6) and view.get("reward_std").level > 0.0
 
     def advice_for(self, view: View, finding: Finding) -> str:
         entropy = view.get("entropy_mean")

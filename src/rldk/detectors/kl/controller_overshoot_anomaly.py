@@ -16,8 +16,8 @@ class ControllerOvershootAnomaly(Detector):
     What it catches: a KL that was above twice a known target for five rows or more and is now below half of it, with a
         coefficient at least 1.5 times what it was; or the reverse: a KL that was below half the target and is now above twice
         the target, with a coefficient that fell by a third. Both within a hundred rows.
-    Why it matters: above its target the policy is hardly held, below it learning is held back; the controller does both in
-        turn.
+    Why it matters: above its target the penalty hardly holds the policy, below it the penalty holds back learning. The
+        controller alternates between the two.
     When it misfires: the first rise of the KL from zero overshoots a little in many runs, but stays below twice the target.
     What to do: lengthen the controller's horizon, or start from the coefficient at which the KL last met its target.
     References: Ziegler et al. 2019, Fine-Tuning Language Models from Human Preferences.

@@ -11,6 +11,7 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm, works
 from rldk.signals.kl import LIMIT, USUAL_SEQUENCE, USUAL_TOKEN, KlLevel, coefficient, is_assumed, kl_level, target_of
 from rldk.signals.lagged_level import QUICK, SLOW, LaggedLevel
+from rldk.signals.optimizer import RATES, learning_rate, rate_in_brackets
 from rldk.signals.reward import SCORES
 
 __all__ = ["KlExplosion"]
@@ -41,7 +42,7 @@ class KlExplosion(Detector):
     family: ClassVar[str] = "kl_schedule"
     needs: ClassVar = (("kl_mean",),)
     panels: ClassVar = ("kl", "kl_coef", "kl_update")
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "policy_lr", "lr")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, *RATES)
     advice: ClassVar[str] = "Go back to the last good checkpoint, raise the KL coefficient and lower the learning rate."
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
@@ -149,8 +150,7 @@ class KlExplosion(Detector):
         return high if RESTED * level / kl.strain < high <= 2.0 * low else inf
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        lr = view.first("lr", "policy_lr")
-        rate = f" (now {lr.last:.3g})" if lr.n and lr.last > 0.0 else ""
+        rate = rate_in_brackets(learning_rate(view))
         return (
             f"Go back to the last good checkpoint, raise the KL coefficient{coefficient(view)} and lower the learning rate{rate}."
         )

@@ -15,7 +15,7 @@ MEASURABLE = 0.3  # smallest KL at which penalty / KL gives the coefficient
 
 
 class KlPenaltyOff(Detector):
-    """The KL coefficient is negative, dropped to 0 during the run, or is 0.
+    """The KL coefficient is negative or 0, or dropped to 0 during the run.
 
     What it catches: a coefficient below 0, as configured or as the penalty and the KL in the log imply; one that falls from a
         fifth or more of its highest value to 0 within one row. A coefficient that is 0 from the start is a note.

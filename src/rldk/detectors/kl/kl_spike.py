@@ -8,6 +8,7 @@ from typing import ClassVar
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm, works
 from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, unit_of
+from rldk.signals.optimizer import gradient_norm
 from rldk.signals.reward import SCORES
 
 __all__ = ["KlSpike"]
@@ -104,7 +105,7 @@ class KlSpike(Detector):
 
     def _spiked(self, view: View, value: float) -> Finding | None:
         """Whether a single value has jumped: it counts together with others, or alone if it is large enough."""
-        kl, grad = view.get("kl_mean"), view.first("grad_norm", "policy_grad_norm")
+        kl, grad = view.get("kl_mean"), gradient_norm(view)
         usual = USUAL_SEQUENCE if unit_of(view) == "sequence" else USUAL_TOKEN
         normal = max(kl.level, abs(kl.base), kl.scale, 0.4 * kl.roughness)
         limit = self.factor * normal

@@ -42,7 +42,7 @@ class KlTrendAnomaly(Detector):
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "gathers_pace": Clause(
-            "the KL is above the usual range and rises ever faster", "warning",
+            "the KL is above the usual range, and its rise accelerates", "warning",
             "a judgement about the shape (a rise that accelerates); by level alone, 5 % of the healthy runs of the tune "
             "split pass 1.8 nats per token",
         ),

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import USUAL_SEQUENCE, USUAL_TOKEN, unit_of
+from rldk.signals.series import EARLY
 
 __all__ = ["KlVolatilityAnomaly"]
 
@@ -15,7 +16,7 @@ class KlVolatilityAnomaly(Detector):
 
     What it catches: a mean change between neighbouring rows above 0.3 nats per token or 15 per response, at least half of the
         KL's own level and five times its early spread, for thirty consecutive rows.
-    Why it matters: a KL that swings like this no longer describes the policy but which tokens were drawn: a few outliers
+    Why it matters: a KL that swings like this depends on the tokens that were drawn more than on the policy: a few outliers
         dominate the estimate, and with it the penalty.
     When it misfires: a single spike raises the mean change for a dozen rows, hence the wait of thirty. Small KLs swing by
         their own size and more in healthy runs, hence the absolute limit (the one per response where the unit is not known).
@@ -54,7 +55,7 @@ class KlVolatilityAnomaly(Detector):
     def check(self, view: View) -> Finding | None:
         kl = view.get("kl_mean")
         swing = kl.roughness
-        if not swing > self.token or swing < self.relative * abs(kl.level) or kl.n < 20:
+        if not swing > self.token or swing < self.relative * abs(kl.level) or kl.n < EARLY:
             return None
         limit = self.token if unit_of(view) == "token" else self.sequence
         if not swing > max(limit, self.grown * kl.scale):

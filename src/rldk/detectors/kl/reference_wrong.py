@@ -9,6 +9,7 @@ from typing import ClassVar
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
 from rldk.signals.channels import policy_moves, weights_stayed
 from rldk.signals.kl import is_measured, mean_length, unit_of
+from rldk.signals.optimizer import NORMS, gradient_norm
 from rldk.signals.reward import SCORES
 
 __all__ = ["ReferenceWrong"]
@@ -41,8 +42,8 @@ class ReferenceWrong(Detector):
     needs: ClassVar = (("kl_mean", "reference_is_policy", "dropout_active", "chosen_reward_mean"),)
     panels: ClassVar = ("kl", "reward")
     reads: ClassVar = (
-        *SCORES, "kl_update", "weight_change", "kl_coef", "target_kl", "entropy_mean", "clip_frac", "grad_norm",
-        "policy_grad_norm", "rollout_length_mean", "entropy_sequence", "rejected_reward_mean",
+        *SCORES, "kl_update", "weight_change", "kl_coef", "target_kl", "entropy_mean", "clip_frac", *NORMS,
+        "rollout_length_mean", "entropy_sequence", "rejected_reward_mean",
     )  # fmt: skip
     advice: ClassVar[str] = "Load the reference as a separate model, from the weights that training starts from."
     clear: ClassVar[int] = 5
@@ -89,12 +90,12 @@ class ReferenceWrong(Detector):
             unit = unit_of(view)
             length = 1.0 if unit == "token" else mean_length(view) if unit else inf
             if kl.first > UNRELATED * length > 0.0:
-                message = f"KL is {kl.first:.3g} in the first row: policy and reference do not belong together."
+                message = f"KL is {kl.first:.3g} in the first row: the reference is not related to the policy."
                 return (Finding("", kl.first, UNRELATED * length, message, {"kl": kl.first}, clause="is_unrelated"),)
             message = f"KL is {kl.first:.3g} in the first row: the reference is another model, or dropout is active."
             return (Finding("", kl.first, FIRST[unit], message, {"kl": kl.first}, clause="is_another"),)
-        zero = kl.n >= 5 and max(abs(kl.high), abs(kl.low), abs(kl.last)) < ZERO
-        if zero and is_measured(view) and policy_moves(view) and not _is_empty(view) and not weights_stayed(view):
+        zero = kl.n >= 5 and kl.stays_within(ZERO) and is_measured(view)
+        if zero and policy_moves(view) and not _is_empty(view) and not weights_stayed(view):
             message = "KL stays zero although the policy moves: the reference is the policy itself."
             return (Finding("", kl.level, ZERO, message, {"kl": kl.level}, clause="is_the_policy"),)
         return ()
@@ -112,5 +113,5 @@ def _of_the_pairs(view: View) -> Sequence[Finding]:
 
 def _is_empty(view: View) -> bool:
     """Whether the gradient norm is 0 in every row as well, although the policy moves: then such columns are not filled in."""
-    grad = view.first("grad_norm", "policy_grad_norm")
+    grad = gradient_norm(view)
     return grad.last == 0.0 and grad.same == grad.n

@@ -63,7 +63,7 @@ class TargetRangeAnomaly(Detector):
         limit = high if above else low
         message = f"KL is {kl.level:.3g}, {'above' if above else 'below'} {limit:.3g}; its target is {target:.3g}."
         evidence = {"kl": kl.level, "target": target}
-        severity = NOTE if above and _answers(view) and works(view) else ""
+        severity = NOTE if above and _coefficient_rises(view) and works(view) else ""
         return Finding(severity, kl.level, limit, message, evidence, clause="above" if above else "below")
 
     def advice_for(self, view: View, finding: Finding) -> str:
@@ -72,7 +72,7 @@ class TargetRangeAnomaly(Detector):
         return f"Lower the KL coefficient{coefficient(view)}."
 
 
-def _answers(view: View) -> bool:
+def _coefficient_rises(view: View) -> bool:
     """Whether the controller has raised the coefficient since the start, and has not lowered it again."""
     coef = view.get("kl_coef")
     return coef.ready and coef.level > coef.start > 0.0 and coef.level >= coef.later

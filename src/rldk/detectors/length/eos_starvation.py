@@ -7,7 +7,7 @@ from math import exp
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, damage, ending_share
+from rldk.signals.channels import CHANNEL_METRICS, ending_share, is_alone
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EosStarvation"]
@@ -44,7 +44,7 @@ class EosStarvation(Detector):
     clear: ClassVar[int] = 8
     clauses: ClassVar = {
         "stopped": Clause(
-            "responses that ended no longer do", "critical",
+            "responses used to end and no longer do", "critical",
             "public and own runs: the end-token count fell below a tenth of its best in 6 failing runs and no healthy run, and "
             "nine in ten responses became truncated in 13 failing and 2 healthy runs", persist=10, min_rows=4,
         ),
@@ -54,11 +54,11 @@ class EosStarvation(Detector):
             persist=5, min_rows=3,
         ),
         "fewer": Clause(
-            "half of the responses that ended no longer do", "warning",
+            "half of the responses that used to end no longer do", "warning",
             "corpus: 95 % of 86 sound runs keep three quarters of their endings; the lowest keeps 31 %", persist=12, min_rows=3,
         ),
         "blocked": Clause(
-            "the policy would end its responses, but hardly any ends", "critical",
+            "the policy gives the end token enough probability, but hardly any response ends", "critical",
             "definition: of 64 responses with half an end token each, chance leaves a fifth of those that should end once in 1e8",
             persist=3, min_rows=2,
         ),
@@ -143,9 +143,8 @@ class EosStarvation(Detector):
         fewer = Finding("", now, 0.5 * best, message, evidence, clause="fewer")
         if now > self.share * best:
             return (fewer,)
-        thrives = view.reward.thrives(score_of(view))
-        others = [sign for sign in damage(view) if sign.channel not in ("ending", "length", "spread")]
-        severity = "warning" if thrives and not others and best < 0.8 else ""
+        seldom = best < 0.8 and view.reward.thrives(score_of(view)) and is_alone(view, "ending", "length", "spread")
+        severity = "warning" if seldom else ""
         clauses = ("stopped", "stopped_at_once") if self._at_once else ("stopped",)
         return (fewer, *(Finding(severity, now, self.share, message, evidence, clause=clause) for clause in clauses))
 

@@ -23,7 +23,7 @@ class LengthCollapse(Detector):
     What it catches: a mean length that has fallen to a fifth of its start and stays there. Critical if the reward has
         fallen since, or a strong channel (entropy, KL) has left its range. Also a limit that cuts off every response after
         four tokens or fewer.
-    Why it matters: a policy that answers with nothing has found the cheapest way to avoid a penalty; one that is cut off after
+    Why it matters: a policy that gives empty answers has found the cheapest way to avoid a penalty; one that is cut off after
         four tokens cannot learn to answer.
     When it misfires: a length penalty, or a task with short answers, is a good reason for shorter responses: with a
         reward near its best and nothing else out of range it is a note.
@@ -54,7 +54,7 @@ class LengthCollapse(Detector):
         "brief": Clause("responses shrank to a fifth while the reward rose", NOTE, "as above", persist=8, min_rows=3),
         "cut_short": Clause(
             "every response is cut off after four tokens or fewer", "critical",
-            "definition: no answer fits", persist=5, min_rows=3,
+            "definition: no answer fits into four tokens", persist=5, min_rows=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -70,9 +70,9 @@ class LengthCollapse(Detector):
         if cut.first < 0.5 or ended.first > 0.5:
             limit = nan  # short answers that ended by themselves before anything was learnt
         if 0.0 < limit <= NOTHING or (cut.n >= 3 and cut.level > 0.9 and 0.0 < length.level <= NOTHING):
-            most = limit if 0.0 < limit <= NOTHING else length.level
-            message = f"Responses are cut off after {most:.3g} tokens."
-            return (Finding("", most, NOTHING, message, {"length": most}, clause="cut_short"),)
+            ceiling = limit if 0.0 < limit <= NOTHING else length.level
+            message = f"Responses are cut off after {ceiling:.3g} tokens."
+            return (Finding("", ceiling, NOTHING, message, {"length": ceiling}, clause="cut_short"),)
         start = max(length.start, length.first)  # the first update may be enough to lose it
         if not length.ready or not length.level < self.share * start:
             return ()

@@ -24,7 +24,7 @@ class LengthRunaway(Detector):
 
     What it catches: a mean length of several times its start and beyond the spread it had there. Critical if the reward has
         fallen since, or a strong channel (entropy, KL, endings) has left its range.
-    Why it matters: text that never ends cannot be scored, costs the most to sample, and teaches the policy to write on.
+    Why it matters: text that never ends cannot be scored, costs the most to sample, and teaches the policy to go on writing.
     When it misfires: reasoning models write longer answers as they learn; if the reward has risen while they grew, and nothing
         else is out of range, it is a note. A run whose responses fill the limit from the start is not judged.
     What to do: check that the end token is learnt and not masked; penalise over-long responses, or do not train on

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, ON_POLICY, is_on_policy, works
+from rldk.signals.optimizer import RATES, with_rate
 from rldk.signals.reward import SCORES
 
 __all__ = ["ClipSaturation"]
@@ -15,7 +16,7 @@ __all__ = ["ClipSaturation"]
 NARROW, WIDE = 0.01, 5.0  # clip ranges that leave no room, and that clip nothing; recipes use 0.1 to 0.4
 NO_ROOM = 0.005
 ANY = 0.01  # share of clipped tokens that is more than rounding
-MOST = 0.5  # share of clipped tokens that is a defect whatever the reward does: most of the batch is wasted
+MANY = 0.5  # share of clipped tokens that is a defect whatever the reward does: most of the batch is wasted
 
 
 class ClipSaturation(Detector):
@@ -37,7 +38,7 @@ class ClipSaturation(Detector):
     family: ClassVar[str] = "policy"
     needs: ClassVar = (("clip_frac", "clip_range"),)
     panels: ClassVar = ("clip", "kl_update")
-    reads: ClassVar = ("policy_lr", "lr", *ON_POLICY, *SCORES, *CHANNEL_METRICS)
+    reads: ClassVar = (*RATES, *ON_POLICY, *SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Lower the learning rate, use fewer epochs per batch, or widen the clip range if it is very tight."
     clauses: ClassVar = {
         "saturated": Clause(
@@ -68,7 +69,7 @@ class ClipSaturation(Detector):
         found = []
         if clip.ready and clip.level >= self.share:
             message = f"{clip.level:.0%} of the tokens are clipped."
-            severity = NOTE if clip.level < MOST and works(view) else ""
+            severity = NOTE if clip.level < MANY and works(view) else ""
             found.append(Finding(severity, clip.level, self.share, message, {"clip_frac": clip.level}, clause="saturated"))
         if clip.ready and clip.level > ANY and is_on_policy(view):
             message = f"{clip.level:.1%} of the tokens are clipped in the only update of a batch, where the ratio should be 1."
@@ -89,8 +90,7 @@ class ClipSaturation(Detector):
             return "Set the clip range (`cliprange`, `epsilon`) to 0.1 to 0.3."
         if finding.clause == "on_policy":
             return "Check where the old log-probabilities come from: the policy that sampled the batch, and not the reference."
-        lr = view.first("policy_lr", "lr")
-        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
+        return with_rate(self.advice, view)
 
 
 def _of_responses(view: View) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, damage, writes_text
+from rldk.signals.channels import CHANNEL_METRICS, VARIETY, is_alone, writes_text
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["EntropyCollapse"]
@@ -86,7 +86,7 @@ class EntropyCollapse(Detector):
         message = f"Entropy fell from {start:.3g} to {level:.2g} nats per token."
         evidence = {"entropy_start": start, "entropy": level}
         thrives = _thrives(view)
-        excused = thrives and not [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
+        excused = thrives and is_alone(view, *VARIETY)
         found = []
         if level < DEAD:
             found.append(Finding("warning" if excused else "", level, DEAD, message, evidence, clause="dead"))

@@ -73,8 +73,8 @@ class EntropyExplosion(Detector):
         level = entropy.level
         start = min(entropy.first, entropy.start, entropy.base) if entropy.ready else entropy.first
         vocabulary = view.get("vocab_size").last
-        most = log(vocabulary) if vocabulary > 1.0 else inf
-        if not level > start + min(self.rise, 0.6) and not level > 0.75 * most:
+        highest = log(vocabulary) if vocabulary > 1.0 else inf
+        if not level > start + min(self.rise, 0.6) and not level > 0.75 * highest:
             return ()
         found, evidence = [], {"entropy_start": start, "entropy": level}
         message = f"Entropy rose from {start:.3g} to {level:.3g} nats per token."
@@ -84,11 +84,11 @@ class EntropyExplosion(Detector):
             sure = level > TEXT and level > 4.0 * start  # no wait: this is no longer text
             severity = "warning" if view.reward.thrives(score_of(view)) and level < TEXT else ""
             found.append(Finding(severity, level, start + self.rise, message, evidence, sure, clause="exploded"))
-        if level > 0.75 * most:
-            message = f"Entropy is {level:.3g} nats per token; random tokens have {most:.3g}."
-            clauses = ["random"] if level > 0.93 * most else []
-            if start > 0.7 * most:  # it was so from the first row
-                stays = level > 0.93 * most or not view.reward.improves(score_of(view))
+        if level > 0.75 * highest:
+            message = f"Entropy is {level:.3g} nats per token; random tokens have {highest:.3g}."
+            clauses = ["random"] if level > 0.93 * highest else []
+            if start > 0.7 * highest:  # it was so from the first row
+                stays = level > 0.93 * highest or not view.reward.improves(score_of(view))
                 clauses = ["untrained", *(["random_from_start"] if stays else [])]
-            found += [Finding("", level, 0.75 * most, message, evidence, clause=clause) for clause in clauses]
+            found += [Finding("", level, 0.75 * highest, message, evidence, clause=clause) for clause in clauses]
         return found

@@ -48,7 +48,7 @@ class ExpertImbalance(Detector):
             persist=20, min_rows=8,
         ),
         "not_replayed": Clause(
-            "experts of more than 5 % of the tokens are not replayed", "warning",
+            "the routing of more than 5 % of the tokens is not replayed", "warning",
             "NeMo-RL's documentation: the share should be zero or near zero; without any replay about 10 % of the routes differ "
             "(arXiv 2510.11370), and 5 % is half of that", persist=5, min_rows=3,
         ),
@@ -72,15 +72,15 @@ class ExpertImbalance(Detector):
         found = []
         if busiest.ready and busiest.level > (limit := max(self.excess, self.growth * busiest.start)):
             now, then = 1.0 + busiest.level, 1.0 + busiest.start
-            message = f"The busiest expert has {now:.2g} times its fair share; it began with {then:.2g}."
+            message = f"The busiest expert has {now:.2g} times its fair share; at the start it had {then:.2g}."
             evidence = {"excess": busiest.level, "start": busiest.start}
             found.append(Finding("", busiest.level, limit, message, evidence, clause="uneven"))
         if balance.ready and 0.0 < 2.0 * balance.start < balance.level:
-            message = f"The load-balancing loss is {balance.level:.3g}; it began at {balance.start:.3g}."
+            message = f"The load-balancing loss is {balance.level:.3g}; it started at {balance.start:.3g}."
             evidence = {"loss": balance.level, "start": balance.start}
             found.append(Finding("", balance.level, 2.0 * balance.start, message, evidence, clause="loss_grown"))
         if fallback.ready and fallback.level > self.fallback:
-            message = f"The experts of {fallback.level:.0%} of the tokens are not replayed from the sampler."
+            message = f"The sampler's routing is not replayed for {fallback.level:.0%} of the tokens."
             found.append(Finding("", fallback.level, self.fallback, message, {"share": fallback.level}, clause="not_replayed"))
         gap = view.get("mismatch_kl")
         if not found and gap.ready and abs(gap.level) > 0.01:

@@ -21,7 +21,7 @@ class RatioExplosion(Detector):
         PPO maximises no longer approximates the reward, or the two log-probabilities come from different models.
     When it misfires: single tokens reach ratios of 30 in healthy runs, which is why the mean is judged and not the maximum.
         A mean that lies outside of its own minimum and maximum is not judged: such a number is no mean. Nor is one that never
-        varies, or one below 1 that the KL of the update contradicts: TRL's PPO with several minibatches averages over places
+        varies, or one below 1 that the KL of the update contradicts: TRL's PPO with several minibatches averages over positions
         that it never fills.
     What to do: lower the learning rate or the epochs per batch; check that old log-probabilities come from the same model,
         precision and temperature as the new ones.

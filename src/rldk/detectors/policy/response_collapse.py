@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.channels import CHANNEL_METRICS, damage, reward_has_fallen
+from rldk.signals.channels import CHANNEL_METRICS, VARIETY, damage, is_alone, reward_has_fallen
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["ResponseCollapse"]
@@ -79,7 +79,7 @@ class ResponseCollapse(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "share": Setting(0.15, "share of different responses at or below which the policy writes one text", min=0.0, max=1.0),
+        "share": Setting(0.15, "share of distinct responses at or below which the policy writes one text", min=0.0, max=1.0),
         "repetition": Setting(0.6, "share of repeated pairs of tokens above which a response is repetition", min=0.0, max=1.0),
     }
     share: float
@@ -102,7 +102,7 @@ class ResponseCollapse(Detector):
             return None
         if not alone and distinct.level * view.get("num_generations").last > OWN_TEXT:
             return None  # every prompt has a text of its own
-        message = f"The share of different responses fell from {best:.0%} to {distinct.level:.0%}."
+        message = f"The share of distinct responses fell from {best:.0%} to {distinct.level:.0%}."
         evidence = {"distinct_best": best, "distinct": distinct.level}
         return Finding("warning" if excused else "", distinct.level, self.share, message, evidence, clause="one_text")
 
@@ -111,7 +111,7 @@ class ResponseCollapse(Detector):
         best = max(endings.first, endings.high)
         if not endings.level <= self.share or not best > VARIED:
             return None
-        message = f"The share of different endings among the responses fell from {best:.0%} to {endings.level:.0%}."
+        message = f"The share of distinct endings among the responses fell from {best:.0%} to {endings.level:.0%}."
         evidence = {"endings_best": best, "endings": endings.level}
         return Finding("", endings.level, self.share, message, evidence, clause="few_endings")
 
@@ -130,13 +130,13 @@ class ResponseCollapse(Detector):
         if not size >= 2.0 or not best <= 1.001 / size:
             return None
         entropy = view.get("entropy_mean").level
-        also = f" The entropy is {entropy:.2g}, so they should differ: they are not sampled." if entropy > SAMPLED else ""
+        also = f" The entropy is {entropy:.2g}, so they should differ: sampling seems to be off." if entropy > SAMPLED else ""
         message = f"All {size:.0f} responses to a prompt have been equal since the first row.{also}"
         return Finding("", distinct.level, 1.0 / size, message, {"distinct": distinct.level}, clause="no_variety")
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause == "no_variety":
-            return "Turn sampling on: temperature 1, no `top_k`, `top_p` 1. If the model has only one answer, start from another."
+            return "Turn sampling on: temperature 1, no `top_k`, `top_p` 1. If the model has only one answer, use another model."
         return self.advice
 
     def _repeats(self, view: View) -> Finding | None:
@@ -157,9 +157,7 @@ class ResponseCollapse(Detector):
 def _is_excused(view: View) -> bool:
     """Whether the reward rises or the task is solved, and nothing else has left its range except what depends on variety."""
     score = score_of(view)
-    others = [sign for sign in damage(view) if sign.channel not in ("entropy", "gradients", "spread")]
-    solved = view.reward.is_solved(score)
-    return not others and (solved or view.reward.thrives(score))
+    return is_alone(view, *VARIETY) and (view.reward.is_solved(score) or view.reward.thrives(score))
 
 
 def _batch(view: View) -> float:

@@ -18,7 +18,7 @@ class ToolsAbandoned(Detector):
         or turns that have fallen to those of an episode without calls.
     Why it matters: the policy answers without looking anything up. The reward may even rise, since a guess is short, cannot fail
         and is sometimes right: nothing that the tools were to teach is learnt.
-    When it misfires: a policy that has learnt the answers by heart, or a task that needs no tools, does this for good reason:
+    When it misfires: a policy that has memorised the answers, or a task that needs no tools, does this for good reason:
         compare held-out quality with and without tools.
     What to do: read episodes from before and after; look for calls that fail or cost reward, give credit for good calls, and
         check that the results of calls are masked in the loss.

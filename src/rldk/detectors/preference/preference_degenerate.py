@@ -120,14 +120,14 @@ class PreferenceDegenerate(Detector):
         longer = "chosen" if chosen.start < rejected.start else "rejected"
         message = (
             f"In the first rows a chosen answer has a log-probability of {chosen.start:.3g} and a rejected one of "
-            f"{rejected.start:.3g}: the {longer} answers are far longer, or nothing that this model would write."
+            f"{rejected.start:.3g}: the {longer} answers are far longer, or are text that this model would not write."
         )
         evidence = {"chosen": chosen.start, "rejected": rejected.start}
         return (Finding("", ratio, LOPSIDED, message, evidence, clause="lopsided"),)
 
     @staticmethod
     def _as_random(view: View) -> Sequence[Finding]:
-        """Whether the answers are no more likely than random tokens; tokens of prompts are counted, so that it is a low bar."""
+        """Whether the answers are no more likely than random tokens. Tokens of prompts are counted, so that it is a low bar."""
         chosen, tokens, pairs = view.get("chosen_logp_mean"), view.get("num_tokens"), view.get("batch_size").last
         vocabulary = view.get("vocab_size").last
         if not 3 <= tokens.n <= 10 or not vocabulary > 1.0 or not pairs > 0.0:
@@ -138,7 +138,7 @@ class PreferenceDegenerate(Detector):
             return ()
         message = (
             f"Chosen answers have a log-probability of {chosen.level:.3g}, and random tokens would have "
-            f"{limit / RANDOM:.3g}: tokens and predictions do not belong together."
+            f"{limit / RANDOM:.3g}: the tokens do not match the predictions."
         )
         return (Finding("", chosen.level, limit, message, {"chosen": chosen.level, "tokens": length}, clause="as_random"),)
 

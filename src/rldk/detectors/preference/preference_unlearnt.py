@@ -9,6 +9,7 @@ from typing import ClassVar
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.detectors.preference.preference_degenerate import ABSURD_BETA
 from rldk.signals.channels import LN2, PREFERENCE_LOSSES
+from rldk.signals.optimizer import RATES, learning_rate
 from rldk.signals.reward import SLOW_NOISE
 from rldk.signals.series import EARLY, Series
 
@@ -34,7 +35,7 @@ class PreferenceUnlearnt(Detector):
 
     What it catches: chosen answers whose log-probability has doubled in size since the start: the model unlearns what it should
         prefer. A share of correctly ordered pairs that stays near one half after many updates, of the training data, or of
-        held-out pairs alone: then the pairs are learnt by heart. Pairs that are learnt the wrong way round. A beta of 5 or
+        held-out pairs alone: then the pairs are memorised. Pairs that are learnt the wrong way round. A beta of 5 or
         more, critical from 20 on.
     Why it matters: the loss falls while the model forgets how to write, or there is nothing in the pairs to learn.
     When it misfires: a fall of chosen answers is normal in DPO with a small beta: while the order of the pairs is learnt, a fall
@@ -50,7 +51,7 @@ class PreferenceUnlearnt(Detector):
     needs: ClassVar = (("chosen_logp_mean", "preference_accuracy", "preference_margin"),)
     panels: ClassVar = ("margin", "logps", "accuracy")
     reads: ClassVar = (
-        "policy_lr", "lr", "kl_coef", "eval_preference_accuracy", "eval_loss", *PREFERENCE_LOSSES,
+        *RATES, "kl_coef", "eval_preference_accuracy", "eval_loss", *PREFERENCE_LOSSES,
     )  # fmt: skip
     advice: ClassVar[str] = "Lower the learning rate, raise beta, or add a supervised term on the chosen answers; read pairs."
     clear: ClassVar[int] = 8
@@ -87,7 +88,7 @@ class PreferenceUnlearnt(Detector):
             "standard errors by chance once in forty times", persist=8, min_rows=4,
         ),
         "held_out_chance": Clause(
-            "held-out pairs are ordered by chance, and those of the training data are not", "warning",
+            "held-out pairs are ordered no better than by chance, unlike those of the training data", "warning",
             "definition: chance orders half of the pairs; six sound public runs order 62 % of the held-out ones or more",
             persist=1,
         ),
@@ -97,7 +98,8 @@ class PreferenceUnlearnt(Detector):
             persist=1,
         ),
         "held_out_worse": Clause(
-            "held-out pairs are ordered by chance, at a loss above that of a model that has learnt nothing", "critical",
+            "held-out pairs are ordered no better than by chance, at a loss above that of a model that has learnt nothing",
+            "critical",
             "definition: ln 2 is the loss of a margin of zero; no sound public run with held-out pairs has more", persist=1,
         ),
         "beta_huge": Clause(
@@ -128,7 +130,7 @@ class PreferenceUnlearnt(Detector):
         chosen, accuracy = view.get("chosen_logp_mean"), view.get("preference_accuracy")
         if chosen.ready and chosen.start < 0.0:
             found += self._displaced(view, chosen)
-        rate = view.first("policy_lr", "lr")
+        rate = learning_rate(view)
         warm = not rate.last > 1.01 * rate.level  # in a warm-up little is learnt yet
         if warm and accuracy.n:
             found += self._undecided(view, accuracy.later, view.first(*PREFERENCE_LOSSES).later)
@@ -171,12 +173,13 @@ class PreferenceUnlearnt(Detector):
         margin = view.get("preference_margin")
         if margin.n < view.rows(100, 40) or not margin.slow < SURE * SLOW_NOISE * margin.noise:
             return []
-        message = f"After {margin.n} rows the mean margin is {margin.slow:.2g}, at a noise of {margin.noise:.2g} per row: chance."
+        chance = f"no more than chance (noise: {margin.noise:.2g} per row)"
+        message = f"After {margin.n} rows the mean margin is {margin.slow:.2g}, {chance}."
         return [Finding("", margin.slow, SURE * SLOW_NOISE * margin.noise, message, clause="no_margin")]
 
     @staticmethod
     def _held_out(view: View) -> list[Finding]:
-        """Whether pairs are learnt by heart: held-out ones are ordered by chance, and training data is ahead."""
+        """Whether pairs are memorised: held-out ones are ordered no better than by chance, and training data is ahead."""
         trained, held_out = view.get("preference_accuracy").later, view.get("eval_preference_accuracy")
         evaluated = view.get("eval_loss").level
         known = held_out.n >= MORE_EVALUATIONS and evaluated > WORSE and view.first(*PREFERENCE_LOSSES).later < LN2
@@ -200,7 +203,7 @@ class PreferenceUnlearnt(Detector):
         return found
 
     def _displaced(self, view: View, chosen: Series) -> list[Finding]:
-        """Whether chosen answers have become unlikely; if the order of the pairs is learnt, a fall of their size is usual."""
+        """Whether chosen answers have become unlikely. If the order of the pairs is learnt, a fall of their size is usual."""
         start = max(chosen.start, chosen.first)
         fall = start - chosen.level
         lost = fall / max(abs(start), 1.0)
@@ -235,7 +238,7 @@ class PreferenceUnlearnt(Detector):
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause == "inverted":
-            return "Check whether chosen and rejected answers are in each other's place when they reach the loss, and its sign."
+            return "Check that chosen and rejected answers are not swapped when they reach the loss, and check its sign."
         return self.advice
 
     @staticmethod

@@ -92,8 +92,8 @@ class DeadReward(Detector):
         ),
         "never_any": Clause(
             "no row has had a spread of rewards or a gradient yet", "warning",
-            "definition: nothing has been learnt from; a hard task may begin so, which is worth a look after five updates, or "
-            "after eight if the gradient is not logged", persist=3, min_rows=3,
+            "definition: there was nothing to learn from; a hard task may begin like that, which is worth a look after five "
+            "updates, or after eight if the gradient is not logged", persist=3, min_rows=3,
         ),
         "constant_early": Clause(
             "the reward has been the same number since the first row", "warning",

@@ -9,7 +9,7 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 
 __all__ = ["MissingReward"]
 
-MOST = 0.67  # share of responses without a reward that is a warning
+MANY = 0.67  # share of responses without a reward that is a warning
 
 
 class MissingReward(Detector):
@@ -84,6 +84,6 @@ class MissingReward(Detector):
             message = f"{missing.level:.0%} of the responses have no reward."
             evidence = {"missing": missing.level}
             found.append(Finding("", missing.level, self.share, message, evidence, clause="some_missing"))
-            if missing.level > MOST:
-                found.append(Finding("", missing.level, MOST, message, evidence, clause="most_missing"))
+            if missing.level > MANY:
+                found.append(Finding("", missing.level, MANY, message, evidence, clause="most_missing"))
         return found

@@ -9,6 +9,7 @@ from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import updates_are_undersized, weights_stayed
 from rldk.signals.few_rows import noise_of
 from rldk.signals.kl import kl_level
+from rldk.signals.optimizer import RATES, with_rate
 from rldk.signals.reward import COMPONENT, score_of
 
 __all__ = ["Plateau"]
@@ -72,7 +73,7 @@ class Plateau(Detector):
     needs: ClassVar = (("reward_mean",),)
     panels: ClassVar = ("reward", "losses")
     reads: ClassVar = (
-        "policy_lr", "lr", "kl_mean", "rollout_length_mean", "kl_update", "kl_coef", "target_kl", "reward_std",
+        *RATES, "kl_mean", "rollout_length_mean", "kl_update", "kl_coef", "target_kl", "reward_std",
         "explained_variance", "entropy_sequence", "entropy_mean", "weight_change",
     )
     advice: ClassVar[str] = (
@@ -298,8 +299,7 @@ class Plateau(Detector):
                 "Check that each reward goes to its own response, that it separates better from worse responses, and that it "
                 "is not mostly noise: score the same responses twice."
             )
-        lr = view.first("policy_lr", "lr")
-        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
+        return with_rate(self.advice, view)
 
 
 def _has_fallen(view: View) -> bool:

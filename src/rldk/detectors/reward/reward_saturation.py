@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.series import EARLY
 
 __all__ = ["RewardSaturation"]
 
@@ -70,7 +71,7 @@ class RewardSaturation(Detector):
         reward, spread, kl = view.get("reward_mean"), view.get("reward_std"), view.get("kl_mean")
         if TOP < reward.base < 1.0 and reward.high < 1.0 and reward.n >= view.rows(ROWS, 10):
             return self._pressed(view)
-        if not (spread.n >= 20 and spread.level < self.share * spread.base and reward.level > reward.start):
+        if not (spread.n >= EARLY and spread.level < self.share * spread.base and reward.level > reward.start):
             self.rows_full = self.rows_alike = 0
             return None
         self.rows_full += 1
@@ -78,8 +79,8 @@ class RewardSaturation(Detector):
             self.kl_then = kl.level if kl.ready else 0.0
         self.rows_alike = self.rows_alike + 1 if spread.level < 0.25 * self.share * spread.base else 0
         drifting = kl.ready and kl.level > self.drift * max(self.kl_then, 1e-3)
-        least = view.rows(self.rows)
-        if self.rows_full < least or not (drifting or self.rows_alike >= least):
+        min_rows = view.rows(self.rows)
+        if self.rows_full < min_rows or not (drifting or self.rows_alike >= min_rows):
             return None
         if not drifting and harm(view):
             return None  # a hacked reward is at its ceiling too

@@ -14,7 +14,7 @@ __all__ = ["SparseReward"]
 
 SPREADS = ("reward_std", "reward_zero_std_frac")
 EVERY = 5
-LEAST = 30  # rows needed in a log in which a row stands for several steps
+MIN_ROWS = 30  # rows needed in a log in which a row stands for several steps
 LUCK = 1  # rows by which the later half may be better by chance alone
 NOTHING, STILL_NOTHING = 0.6, 0.5  # share of the rows without any success, and of the later half of them
 STAYS = 25  # updates for which it must last to be critical
@@ -83,7 +83,7 @@ class SparseReward(Detector):
     def reset(self) -> None:
         super().reset()
         self._recent = deque(maxlen=int(self.rows))
-        self._nothing = deque(maxlen=LEAST)
+        self._nothing = deque(maxlen=MIN_ROWS)
         self._rows = 0
         self._worst_reward = inf
         self._found = False
@@ -117,22 +117,22 @@ class SparseReward(Detector):
         idle, alike = self._idle(view), view.get("reward_zero_std_frac")
         clause = "no_spread" if idle and self._rows >= 0.5 * seen else "rarely_better"
         also = f", and {alike.slow:.0%} of the groups have no spread" if idle else ""
-        least = f"the lowest reward ({self._worst_reward:.4g})"
-        message = f"In {seen - better} of the last {seen} rows all responses had {least}{also}."
+        lowest = f"the lowest reward ({self._worst_reward:.4g})"
+        message = f"In {seen - better} of the last {seen} rows all responses had {lowest}{also}."
         return Finding("", better / seen, 1.0 - self.share, message, {"better": better / seen}, clause=clause)
 
     def _no_success(self, view: View) -> Finding | None:
         """Whether hardly any of the last rows has a response that earned something, where the log says so row by row."""
         if not any(self._nothing):
             return None
-        nothing, rows = list(self._nothing), round(view.rows(LEAST, LEAST // 2))
+        nothing, rows = list(self._nothing), round(view.rows(MIN_ROWS, MIN_ROWS // 2))
         if len(nothing) < rows or not view.get("reward_std").slow > rounding_of(view):
             return None  # equal in all rows, which is a dead reward or a log with one response per row
         share, later = sum(nothing) / len(nothing), nothing[len(nothing) // 2 :]
         if share < NOTHING or sum(later) < STILL_NOTHING * len(later):
             return None
-        least = f"the lowest reward ({self._worst_reward:.4g})"
-        message = f"In {sum(nothing)} of the last {len(nothing)} rows all responses had {least}, so that they taught nothing."
+        lowest = f"the lowest reward ({self._worst_reward:.4g})"
+        message = f"In {sum(nothing)} of the last {len(nothing)} rows all responses had {lowest}, so that they taught nothing."
         return Finding("", 1.0 - share, 1.0 - NOTHING, message, {"nothing": share}, clause="no_success")
 
     def _idle(self, view: View) -> bool:
@@ -142,16 +142,16 @@ class SparseReward(Detector):
 
     def _window(self, view: View) -> int:
         """How many rows are judged: half as many where groups without spread confirm it."""
-        return int(view.rows(0.5 * self.rows if self._idle(view) else self.rows, LEAST))
+        return int(view.rows(0.5 * self.rows if self._idle(view) else self.rows, MIN_ROWS))
 
     def _is_sparse(self, rows: int, high: float) -> bool:
         """Whether nearly all recent rows have the lowest reward, with the later half no better than the earlier one."""
-        least = self._worst_reward
+        lowest = self._worst_reward
         if len(self._recent) < rows:
             return False
-        recent = [value > least for value in self._recent][-rows:]
+        recent = [value > lowest for value in self._recent][-rows:]
         earlier, later = sum(recent[: rows // 2]), sum(recent[rows // 2 :])
-        moved = high > least or any(recent)
+        moved = high > lowest or any(recent)
         return moved and earlier + later <= (1.0 - self.share) * rows and later <= earlier + LUCK
 
 

@@ -70,9 +70,9 @@ class BrokenEpisodes(Detector):
         found = []
         aborted = view.get("aborted_frac")
         if aborted.ready and aborted.level >= 0.5:
-            most = aborted.level >= self.most
+            nearly_all = aborted.level >= self.most
             message = f"{aborted.level:.0%} of the episodes were aborted."
-            clause, limit = ("most_aborted", self.most) if most else ("half_aborted", 0.5)
+            clause, limit = ("most_aborted", self.most) if nearly_all else ("half_aborted", 0.5)
             found.append(Finding("", aborted.level, limit, message, {"aborted": aborted.level}, clause=clause))
         for name, words in WORDS.items():
             share = view.get(name)

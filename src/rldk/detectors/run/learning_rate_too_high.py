@@ -9,11 +9,11 @@ from typing import ClassVar
 from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm, works
+from rldk.signals.optimizer import RATES, learning_rate, with_rate
 from rldk.signals.reward import SCORES, score_of
 
 __all__ = ["LARGE_UPDATE", "MANY_PASSES", "LearningRateTooHigh"]
 
-RATES = ("policy_lr", "lr")
 ABSURD = 0.5  # no optimizer of a language model survives this
 HIGH, BEYOND = 5e-3, 1.5e-2
 TORN = 0.1  # relative change of the weights that is too large for one update
@@ -48,7 +48,7 @@ class LearningRateTooHigh(Detector):
     __slots__ = ("_highest", "_jumped", "_rows", "high", "update_limit")
     type: ClassVar[str] = "learning_rate_too_high"
     family: ClassVar[str] = "run"
-    needs: ClassVar = (("kl_update", "policy_lr", "lr", "weight_change"),)
+    needs: ClassVar = (("kl_update", *RATES, "weight_change"),)
     panels: ClassVar = ("lr", "kl", "gradients")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "preference_margin", "num_iterations")
     advice: ClassVar[str] = (
@@ -138,7 +138,7 @@ class LearningRateTooHigh(Detector):
         return found
 
     def _rate(self, view: View) -> list[Finding]:
-        series = view.first(*RATES)
+        series = learning_rate(view)
         rate = series.last
         if series.index != view.index or not 0.0 < rate < inf:
             return []
@@ -170,5 +170,4 @@ class LearningRateTooHigh(Detector):
         return found
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        lr = view.first(*RATES)
-        return f"{self.advice} It is {lr.last:.2g} now." if lr.n and lr.last > 0.0 else self.advice
+        return with_rate(self.advice, view)

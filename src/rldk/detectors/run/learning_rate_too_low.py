@@ -8,11 +8,10 @@ from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import policy_moves
+from rldk.signals.optimizer import RATES, learning_rate
 from rldk.signals.reward import SCORES
 
 __all__ = ["LearningRateTooLow"]
-
-RATES = ("policy_lr", "lr")
 
 
 class LearningRateTooLow(Detector):
@@ -60,7 +59,7 @@ class LearningRateTooLow(Detector):
         self._fine = False
 
     def find(self, view: View) -> Sequence[Finding]:
-        series = view.first(*RATES)
+        series = learning_rate(view)
         rate = series.last
         if series.index != view.index or not rate >= 0.0:
             return ()

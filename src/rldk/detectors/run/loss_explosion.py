@@ -9,6 +9,7 @@ from typing import ClassVar
 from rldk.core.text import listed
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, LEARNS, harm, works
+from rldk.signals.optimizer import RATES, with_rate
 from rldk.signals.reward import SCORES
 from rldk.signals.value import reward_outgrew_values
 
@@ -40,7 +41,7 @@ class LossExplosion(Detector):
     family: ClassVar[str] = "run"
     needs: ClassVar = (("loss", "policy_loss"),)
     panels: ClassVar = ("losses", "gradients")
-    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "value_loss", "policy_lr", "lr")
+    reads: ClassVar = (*SCORES, *CHANNEL_METRICS, "value_loss", *RATES)
     advice: ClassVar[str] = (
         "Go back to the checkpoint before the first jump, bound the ratio on both sides and the KL term, clip the gradient norm, "
         "and lower the learning rate."
@@ -119,5 +120,4 @@ class LossExplosion(Detector):
         return Finding(NOTE if calm else "", level, limit, message, evidence, clause=clause)
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        lr = view.first("policy_lr", "lr")
-        return f"{self.advice} The learning rate is {lr.last:.2g} now." if lr.n else self.advice
+        return with_rate(self.advice, view)

@@ -7,18 +7,18 @@ from typing import ClassVar
 
 from rldk.core.text import few
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
+from rldk.signals.optimizer import ALL_NORMS
 from rldk.signals.series import Series
 
 __all__ = ["NonfiniteMetric"]
 
-NORMS = ("grad_norm", "policy_grad_norm", "value_grad_norm")
 LOSSES = ("loss", "policy_loss", "value_loss")
 WATCHED = (
-    *LOSSES, *NORMS, "kl_mean", "kl_update", "entropy_mean", "reward_mean", "ratio_mean", "advantage_mean", "value_mean",
+    *LOSSES, *ALL_NORMS, "kl_mean", "kl_update", "entropy_mean", "reward_mean", "ratio_mean", "advantage_mean", "value_mean",
 )  # fmt: skip
 CALIBRATION = 8
-EMPTY_ROWS = 20  # rows without a value of the loss: by then every trainer has made an update
 """Consecutive gradient norms that a loss scaler may lose while it finds its scale."""
+EMPTY_ROWS = 20  # rows without a value of the loss: by then every trainer has made an update
 HUGE = 3.5e38
 """Larger than any 32-bit float: a metric beyond it is as broken as an infinite one."""
 REWARDS = 5
@@ -48,6 +48,7 @@ class NonfiniteMetric(Detector):
     type: ClassVar[str] = "nonfinite_metric"
     family: ClassVar[str] = "run"
     needs: ClassVar = (WATCHED,)
+    reads: ClassVar = ("update_applied",)
     panels: ClassVar = ("losses", "gradients")
     advice: ClassVar[str] = (
         "Go back to an earlier checkpoint, find the first non-finite value (reward function, log of 0, half precision), "
@@ -80,7 +81,7 @@ class NonfiniteMetric(Detector):
         if nulls and "loss" in nulls and not view.get("loss").n:
             self._empty += 1
             if self._empty >= EMPTY_ROWS:
-                message = f"The loss was logged in {self._empty} rows, and never had a value: is there any update?"
+                message = f"The loss was logged in {self._empty} rows and never had a value: there may be no update at all."
                 return (Finding("", float(self._empty), float(EMPTY_ROWS), message, clause="never"),)
         if -HUGE < sum(metrics.values()) < HUGE and -HUGE < metrics.get("reward_mean", 0.0) < HUGE:
             return ()  # if the sum is finite, so is each of them, unless two cancel out
@@ -113,10 +114,10 @@ class NonfiniteMetric(Detector):
             return "reward"
         if losses:
             return "loss"
-        norms = [run for name, run in runs.items() if name in NORMS]
+        norms = [run for name, run in runs.items() if name in ALL_NORMS]
         if norms:
             hidden = view.event.metrics.get("loss") == 0.0 or len(runs) > len(norms)
-            lost = max(view.get(name).nonfinite for name in runs if name in NORMS)
+            lost = max(view.get(name).nonfinite for name in runs if name in ALL_NORMS)
             often = lost > max(3, 0.25 * view.index)
             few = "again" if longest > 2 or often else "once"  # a loss scaler skips two steps as easily as one
             return "others" if max(norms) >= (2 if hidden else CALIBRATION) else few
@@ -125,6 +126,6 @@ class NonfiniteMetric(Detector):
 
 def _is_gap(name: str, series: Series) -> bool:
     """Whether a metric is measured in some rows only and NaN in the others, with gaps that keep ending."""
-    if name in LOSSES or name in NORMS or name == "reward_mean":
+    if name in LOSSES or name in ALL_NORMS or name == "reward_mean":
         return False
     return series.nonfinite - series.nonfinite_run > 0.2 * series.n or (series.n < 5 and series.nonfinite_run < 3)

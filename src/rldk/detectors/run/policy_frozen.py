@@ -9,6 +9,7 @@ from typing import ClassVar
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, View
 from rldk.signals.channels import CHANNEL_METRICS, LN2, PREFERENCE_LOSSES, UNDERSIZED, policy_moves, updates_are_undersized, works
 from rldk.signals.kl import is_measured, is_off
+from rldk.signals.optimizer import NORMS, RATES, learning_rate
 from rldk.signals.reward import SCORES, rounding_of
 from rldk.signals.series import Series
 
@@ -16,8 +17,8 @@ __all__ = ["PolicyFrozen"]
 
 FEW = 0.05  # share of the parameters
 ZERO = 1e-6  # nats: a smaller KL is rounding
-GRADIENTS = ("policy_grad_norm", "grad_norm")
-NORMS, MAX_NORMS = 6, 64  # gradient norms from which it is known that they have 16 bits, and that are looked at
+GRADIENTS = NORMS[::-1]  # that of the policy alone where it is logged: the values may still have gradients
+SOME_NORMS, MAX_NORMS = 6, 64  # gradient norms from which it is known that they have 16 bits, and that are looked at
 UNSURE = 30.0  # updates to wait if a KL of zero may not have been measured: by then a reward that rises has shown it
 LATE, LEARNT = 50.0, 0.75  # updates after which preferences should be learnt, and the accuracy that shows it
 
@@ -48,7 +49,7 @@ class PolicyFrozen(Detector):
     )
     panels: ClassVar = ("kl", "gradients", "reward")
     reads: ClassVar = (
-        *SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", *PREFERENCE_LOSSES, "policy_lr", "lr",
+        *SCORES, "kl_update", "reward_std", "reward_zero_std_frac", "kl_coef", *PREFERENCE_LOSSES, *RATES,
         "preference_accuracy", "clip_frac", "policy_total_params", *CHANNEL_METRICS,
     )  # fmt: skip
     advice: ClassVar[str] = (
@@ -123,18 +124,18 @@ class PolicyFrozen(Detector):
             found.append(Finding("", 0.0, 1.0, "The policy has no trainable parameters.", clause="no_parameters"))
         found += _mostly_frozen(view)
         weights = view.get("weight_change")
-        if weights.n >= 3 and _is_zero(weights, 0.0) and _rewards_differ(view):
+        if weights.n >= 3 and weights.stays_within(0.0) and _rewards_differ(view):
             found.append(Finding("", 0.0, 0.0, "The weights have not changed since the first update.", clause="weights_still"))
         elif not weights.n:
             found += self._by_traces(view)
         elif updates_are_undersized(view) and _rewards_differ(view) and not works(view):
-            rate = view.first("policy_lr", "lr").slow
+            rate = learning_rate(view).slow
             message = f"An update changes the weights by {weights.slow:.2g} of their size; the learning rate is {rate:.2g}."
             found.append(Finding("", weights.slow, UNDERSIZED * rate, message, clause="undersized"))
-        elif weights.last == 0.0 and weights.high > 0.0 and view.first("policy_lr", "lr").last != 0.0:
+        elif weights.last == 0.0 and weights.high > 0.0 and learning_rate(view).last != 0.0:
             message = "The weights no longer change, although the learning rate is not zero."
             found.append(Finding("", 0.0, 0.0, message, clause="weights_stopped"))
-        if self._norms < MAX_NORMS or self._coarse >= NORMS:
+        if self._norms < MAX_NORMS or self._coarse >= SOME_NORMS:
             found += self._by_precision(view)
         margin = view.get("preference_margin")
         if margin.n >= 8 and abs(view.first(*PREFERENCE_LOSSES).level - LN2) < 2e-3 and 0.0 < abs(margin.level) < 5e-3:
@@ -142,13 +143,13 @@ class PolicyFrozen(Detector):
         return found
 
     def _by_precision(self, view: View) -> list[Finding]:
-        """Findings for gradient norms of 16 bits; a log that rounds to six digits hides some of them."""
+        """Findings for gradient norms of 16 bits. A log that rounds to six digits hides some of them."""
         norm = view.first(*GRADIENTS)
         value = norm.last if norm.index == view.index and self._norms < MAX_NORMS else 0.0
         if 0.0 < value < inf and float(f"{value:.3g}") != value:  # three digits say nothing
             self._norms += 1
             self._coarse += _has_16_bits(value)
-        if self._norms < NORMS or self._coarse < 0.6 * self._norms:
+        if self._norms < SOME_NORMS or self._coarse < 0.6 * self._norms:
             return []
         accuracy = view.get("preference_accuracy")
         said = f"The weights are kept in bf16: {self._coarse} of {self._norms} gradient norms are 16-bit numbers"
@@ -162,7 +163,7 @@ class PolicyFrozen(Detector):
     @staticmethod
     def _by_loss(view: View, margin: Series) -> list[Finding]:
         """Findings for a preference loss at ln 2, the loss of a zero margin."""
-        loss, beta, rate = view.first(*PREFERENCE_LOSSES).level, view.get("kl_coef").last, view.first("policy_lr", "lr")
+        loss, beta, rate = view.first(*PREFERENCE_LOSSES).level, view.get("kl_coef").last, learning_rate(view)
         if beta > 0.0 and abs(margin.level) > 0.05 * beta:
             return []  # the log-probabilities have moved; a small beta hides it in the loss
         message = f"The preference loss is {loss:.4g} after {margin.n} rows; it started at ln 2 = 0.6931."
@@ -174,14 +175,14 @@ class PolicyFrozen(Detector):
         """Other signs of a policy that does not move, for runs in which the weights are not watched."""
         found = []
         kl, grad, margin = view.get("kl_mean"), view.first(*GRADIENTS), view.get("preference_margin")
-        if kl.n >= 5 and _is_zero(kl, ZERO) and not is_off(view) and _rewards_differ(view) and not policy_moves(view):
+        if kl.n >= 5 and kl.stays_within(ZERO) and not is_off(view) and _rewards_differ(view) and not policy_moves(view):
             message = f"KL from the reference has stayed zero for {kl.n} rows: the policy does not move."
             evidence, patience = {"kl": kl.level, "rows": float(kl.n)}, 0.0 if is_measured(view) else UNSURE
             found.append(Finding("", kl.level, ZERO, message, evidence, clause="kl_still", persist=patience))
-        if grad.n >= 5 and _is_zero(grad, 0.0) and _rewards_differ(view) and not policy_moves(view):
+        if grad.n >= 5 and grad.stays_within(0.0) and _rewards_differ(view) and not policy_moves(view):
             message = f"The gradient norm has been 0 in all {grad.n} rows, although rewards differ."
             found.append(Finding("", 0.0, 0.0, message, {"rows": float(grad.n)}, clause="no_gradient"))
-        if margin.n >= 4 and _is_zero(margin, 1e-9):
+        if margin.n >= 4 and margin.stays_within(1e-9):
             message = "The margin between chosen and rejected answers has stayed zero: the policy does not move."
             found.append(Finding("", margin.level, 0.0, message, clause="margin_still"))
         return found
@@ -202,13 +203,6 @@ def _has_16_bits(value: float) -> bool:
     """Whether a number is one of bf16, as far as six digits of it show: by chance one number in a thousand is."""
     bits = abs(frexp(value)[0]) * 256.0
     return abs(bits - round(bits)) <= 2e-6 * bits
-
-
-def _is_zero(series: Series, most: float) -> bool:
-    if abs(series.last) > most:
-        return False
-    high, low = (series.high, series.low) if series.ready else (series.level, series.level)
-    return max(abs(high), abs(low), abs(series.first)) <= most
 
 
 def _rewards_differ(view: View) -> bool:

@@ -30,8 +30,8 @@ class SettingsUnsound(Detector):
         step; a warm-up that is longer than the run; an epsilon of Adam or a gradient clip that makes updates vanish; a negative
         weight of a reward function, or rewards clipped to less than their spread; labels that are smoothed to almost nothing;
         hardly any token trained on; an adapter scaled to nothing; a reference that follows the policy; a large entropy bonus.
-    Why it matters: such a run fails slowly, in a way that looks like a hard task. The settings say it at the first step.
-    When it misfires: a setting may be written down and not used by the trainer.
+    Why it matters: such a run fails slowly, in a way that looks like a hard task. The settings show it at the first step.
+    When it misfires: a setting may be in the log although the trainer does not use it.
     What to do: set it to the value that recipes use, which the message names.
     References: Kingma and Ba 2015, Adam; the defaults of TRL.
     """
@@ -81,7 +81,7 @@ class SettingsUnsound(Detector):
         ),
         "reference_follows": Clause(
             "the reference becomes the policy every few steps", "warning",
-            "definition: the KL is then that of a few steps, and keeps nothing; TRL syncs every 512 steps", min_rows=1,
+            "definition: the KL is that of a few steps, and its penalty has no effect; TRL syncs every 512 steps", min_rows=1,
         ),
         "entropy_bonus": Clause(
             "the coefficient of the entropy bonus is 0.1 or more", "warning", "recipes use 0 to 0.01", min_rows=1,
@@ -149,7 +149,7 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
         why = f"at a rank of {rank:g} the adapter is scaled by {scale:.2g}"
         yield finding("adapter_scale", "lora_alpha", rank, why, "half to four times the rank")
     if number("syncs_reference") == 1.0 and number("reference_sync_steps") <= SOON and not number("reference_mixup") < 0.5:
-        why = "the reference becomes the policy, so that the KL keeps nothing"
+        why = "the reference becomes the policy, so that the KL penalty has no effect"
         yield finding("reference_follows", "reference_sync_steps", SOON, why, "hundreds of steps")
     if number("entropy_coef") >= BONUS and length > 0.0:  # control tasks use more
         yield finding("entropy_bonus", "entropy_coef", BONUS, "random tokens are rewarded", "0 to 0.01")
@@ -157,9 +157,9 @@ def _findings(settings: RunConfig, number: Callable[[str], float]) -> Iterator[F
     if 0.0 in weights and any(weights):
         message = "A reward function has the weight 0: nothing is learnt from it."
         yield Finding("", 0.0, 0.0, message, clause="weightless")
-    if weights and (least := min(weights)) < 0.0:
-        message = f"A reward function has the weight {least:g}: the policy unlearns what it rewards. Recipes use 0 or more."
-        yield Finding("", least, 0.0, message, {"reward_weight": least}, clause="reward_weight")
+    if weights and (lowest := min(weights)) < 0.0:
+        message = f"A reward function has the weight {lowest:g}: the policy unlearns what it rewards. Recipes use 0 or more."
+        yield Finding("", lowest, 0.0, message, {"reward_weight": lowest}, clause="reward_weight")
 
 
 def _clipped(view: View, given: Any) -> Sequence[Finding]:

@@ -17,7 +17,7 @@ class StaleRollouts(Detector):
         rollouts that are dropped for their age, as many as a batch holds.
     Why it matters: old responses are off-policy: importance weights become uneven, clipping grows, and learning slows down or
         collapses. Dropped rollouts cost as much as used ones.
-    When it misfires: methods made for off-policy data stand more; set `most` to what yours allows.
+    When it misfires: methods made for off-policy data tolerate more; set `most` to what yours allows.
     What to do: raise the share of sampling hardware, shorten responses, lower the allowed staleness, or sync weights more often.
     References: AReaL's asynchronous example, SkyRL and ART allow at most 4 updates, prime-rl 8.
     """

@@ -16,7 +16,7 @@ WATCHED = (
 
 
 class VanishedMetric(Detector):
-    """A metric of training was logged row after row, and then no more, while others that came with it go on.
+    """A training metric that was logged in every row is no longer logged, while others still are.
 
     What it catches: a metric with at least 20 values that is missing or null for 20 rows, and for three times as long as its
         longest gap so far, while a metric that was logged as often as it is still logged.

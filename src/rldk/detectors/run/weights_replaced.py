@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import PREFERENCE_LOSSES
+from rldk.signals.optimizer import RATES, learning_rate
 from rldk.signals.reward import SCORES, score_of
 from rldk.signals.series import Series
 
@@ -46,7 +47,7 @@ class WeightsReplaced(Detector):
     family: ClassVar[str] = "run"
     needs: ClassVar = (("weight_change", "kl_mean", "preference_margin"),)
     panels: ClassVar = ("kl", "reward", "margin")
-    reads: ClassVar = (*SCORES, *PREFERENCE_LOSSES, "policy_lr", "lr", "truncated_frac")
+    reads: ClassVar = (*SCORES, *PREFERENCE_LOSSES, *RATES, "truncated_frac")
     advice: ClassVar[str] = (
         "Check what was loaded at that step (a resume, a sync, averaged weights), and resume from the newest checkpoint."
     )
@@ -106,7 +107,7 @@ class WeightsReplaced(Detector):
         return found
 
     def _leap(self, view: View, weights: Series) -> list[Finding]:
-        lr = view.first("policy_lr", "lr")
+        lr = learning_rate(view)
         risen = max(lr.last / lr.level, 1.0) if lr.level > 0.0 else 1.0  # a restarted schedule takes larger steps
         limit = self.factor * risen * weights.level
         if not weights.last > limit > 0.0:

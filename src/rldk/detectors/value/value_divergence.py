@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS
+from rldk.signals.optimizer import VALUE_RATES, rate_in_brackets
 from rldk.signals.value import reward_outgrew_values, variance_growth
 
 __all__ = ["ValueDivergence"]
@@ -38,7 +39,7 @@ class ValueDivergence(Detector):
     needs: ClassVar = (("value_loss",),)
     panels: ClassVar = ("value_loss", "explained_variance", "value")
     reads: ClassVar = (
-        "reward_std", "explained_variance", "value_grad_norm", "reward_mean", "accuracy", *CHANNEL_METRICS, "value_lr", "lr",
+        "reward_std", "explained_variance", "value_grad_norm", "reward_mean", "accuracy", *CHANNEL_METRICS, *VALUE_RATES,
     )  # fmt: skip
     advice: ClassVar[str] = "Lower the value function's learning rate, clip its loss and gradients, and normalise rewards."
     persist: ClassVar[int] = 5
@@ -96,7 +97,7 @@ class ValueDivergence(Detector):
         lags = reward_outgrew_values(view)
         clause = "grown" if lags else "ruined" if times > self.ruin else "grown_with_damage" if signs else "grown"
         message = f"Value loss is {level:.3g}, {times:.3g} times what it was at the start" + (
-            ", as the reward grew faster than the values follow." if lags else f", and {', '.join(signs)}." if signs else "."
+            ", since the reward grows faster than the values follow." if lags else f", and {', '.join(signs)}." if signs else "."
         )
         evidence = {"value_loss": level, "value_loss_start": normal, "signs": float(len(signs))}
         return Finding(NOTE if lags else "", level, limit, message, evidence, clause=clause)
@@ -122,6 +123,5 @@ class ValueDivergence(Detector):
         return signs
 
     def advice_for(self, view: View, finding: Finding) -> str:
-        lr = view.first("value_lr", "lr")
-        rate = f" (now {lr.last:.3g})" if lr.n else ""
+        rate = rate_in_brackets(view.first(*VALUE_RATES))
         return f"Lower the value function's learning rate{rate}, clip its loss and gradients, and normalise rewards."

@@ -48,8 +48,8 @@ class ValueFrozen(Detector):
         ),
         "constant": Clause(
             "the values have explained none of the returns' variance since the start", "warning",
-            "definition: within a thousandth of 0 in every row only if the values are one number for all; of sound runs, own and "
-            "public, at most half of the rows are", persist=20, min_rows=10,
+            "definition: the explained variance is within a thousandth of 0 in every row only if all values are the same; in "
+            "sound runs, own and public, at most half of the rows are", persist=20, min_rows=10,
         ),
         "loss_stays": Clause(
             "the value loss of a language model is above its start and does not fall", "warning",
@@ -61,18 +61,17 @@ class ValueFrozen(Detector):
     def find(self, view: View) -> Sequence[Finding]:
         change = view.get("weight_change_value")
         frozen = view.get("value_trainable_params").last == 0.0
-        still = change.n >= 3 and change.first == change.last == 0.0 and (not change.ready or change.high == 0.0)
-        if frozen or still:
+        if frozen or (change.n >= 3 and change.stays_within(0.0)):
             return (Finding("", 0.0, 0.0, "The weights of the value function do not change.", clause="still"),)
         explained = view.get("explained_variance")
-        if explained.n >= 10 and max(abs(explained.first), abs(explained.high), abs(explained.low)) < CONSTANT:
-            message = f"The values explain {explained.last:.2g} of the returns' variance: they are the same for all responses."
+        if explained.n >= 10 and explained.stays_within(CONSTANT):
+            message = f"The explained variance is {explained.last:.2g} in every row: the values are the same for all responses."
             return (Finding("", explained.last, CONSTANT, message, {"explained": explained.last}, clause="constant"),)
         return self._by_loss(view)
 
     @staticmethod
     def _by_loss(view: View) -> Sequence[Finding]:
-        """Whether the value loss has not fallen; of a control task the returns may grow a hundredfold."""
+        """Whether the value loss has not fallen. Control tasks do not count: their returns may grow a hundredfold."""
         loss = view.get("value_loss")
         if loss.n < view.rows(LATE, 12) or not min(loss.slow, loss.level) > GROWN * loss.start * variance_growth(view) > 0.0:
             return ()

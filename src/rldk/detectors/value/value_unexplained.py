@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
+from rldk.signals.optimizer import VALUE_RATES, rate_in_brackets
 
 __all__ = ["ValueUnexplained"]
 
@@ -38,7 +39,7 @@ class ValueUnexplained(Detector):
     family: ClassVar[str] = "value"
     needs: ClassVar = (("explained_variance",),)
     panels: ClassVar = ("explained_variance", "value", "value_loss")
-    reads: ClassVar = ("value_loss", "value_lr", "lr")
+    reads: ClassVar = ("value_loss", *VALUE_RATES)
     advice: ClassVar[str] = (
         "Raise the value function's learning rate or epochs, start it from the reward model, or use a group baseline."
     )
@@ -85,16 +86,16 @@ class ValueUnexplained(Detector):
         if explained.n <= view.rows(EARLY, 10):
             if explained.n <= FIRST or explained.level > FAR_AT_FIRST or explained.last > FINDS_IT * explained.level:
                 return ()
-            message = f"After {explained.n} rows the values still explain {explained.level:.3g} of the variance of returns."
+            still = f"the explained variance is still {explained.level:.3g}"
+            message = f"After {explained.n} rows {still}; a constant prediction has 0."
             return (Finding("", explained.level, FAR_AT_FIRST, message, evidence, clause="far_off_at_first"),)
         found = []
         loss = view.get("value_loss")
         if explained.level < FAR and explained.slow < FAR and not loss.level < loss.first:
-            message = f"The values explain {explained.level:.3g} of the variance of returns: a constant would explain 0."
+            message = f"The explained variance is {explained.level:.3g}; a constant prediction has 0."
             found.append(Finding("", explained.level, FAR, message, evidence, clause="far_worse"))
         if explained.n > view.rows(self.start_rows, 15) and explained.level <= self._earlier + self.rise:
-            explains = f"the values explain {explained.level:.3g} of the variance of returns (a constant: 0)"
-            message = f"After {explained.n} rows {explains}."
+            message = f"After {explained.n} rows the explained variance is {explained.level:.3g}; a constant prediction has 0."
             found.append(Finding("", explained.level, self.limit, message, evidence, clause="nothing_explained"))
         return found
 
@@ -104,6 +105,5 @@ class ValueUnexplained(Detector):
                 "Initialise the last layer of the value head with small weights or zeros, normalise returns, or train the "
                 "values alone for some updates before the policy."
             )
-        lr = view.first("value_lr", "lr")
-        rate = f" (now {lr.last:.3g})" if lr.n else ""
+        rate = rate_in_brackets(view.first(*VALUE_RATES))
         return self.advice.replace("learning rate", f"learning rate{rate}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rldk.functional.gradient_flow import describe_flow
+from rldk.functional.gradients import describe_flow
 from rldk.integrations.trl import processes
 from rldk.integrations.trl.build_monitors import build_monitors
 from rldk.integrations.trl.events import EventMaker

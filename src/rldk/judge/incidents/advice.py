@@ -12,8 +12,13 @@ from rldk.core.run_config import RunConfig
 from rldk.core.text import short_number
 from rldk.judge.incidents.causes import Cause
 from rldk.runs.run import Run
+from rldk.signals.optimizer import RATES, VALUE_RATES
+from rldk.signals.series import SeriesByName
 
-__all__ = ["Setup", "advice_for", "advice_in_general"]
+__all__ = ["LOGGED", "Setup", "advice_for", "advice_in_general", "logged_knobs"]
+
+LOGGED = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
+"""The metrics whose values advice may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Knob:
 
 
 _KNOBS = {
-    "lr": Knob("the learning rate", "learning_rate", ("policy_lr", "lr"), scheduled=True),
+    "lr": Knob("the learning rate", "learning_rate", RATES, scheduled=True),
     "value_lr": Knob("the critic's learning rate", "value_learning_rate", ("value_lr",), scheduled=True),
     "kl_coef": Knob("the KL coefficient", "kl_coef", ("kl_coef",)),
     "epochs": Knob("the number of epochs", "num_iterations"),
@@ -71,6 +76,15 @@ class Setup:
         return FRAMEWORK_KNOBS.get(self.framework or "", {}).get(name)
 
 
+def logged_knobs(series: SeriesByName) -> dict[str, float]:
+    """The settings as they were logged last; of a learning rate that was higher, also the highest so far (`lr_highest`)."""
+    found = {name: series[name].last for name in LOGGED if name in series and series[name].n}
+    for name in dict.fromkeys((*RATES, *VALUE_RATES)):
+        if name in found and (highest := max(series[name].first, series[name].high)) > found[name]:
+            found[f"{name}_highest"] = highest
+    return found
+
+
 def advice_for(cause: Cause, first: Anomaly, good: int | None, setup: Setup) -> str:
     """The cause's advice, with settings by name and value when the first anomaly came, and the step to go back to."""
     text, then = cause.advice_after.get(first.type, cause.advice), first.knobs
@@ -92,7 +106,7 @@ def _worded(name: str, then: Mapping[str, float], setup: Setup) -> str:
 
 
 def _values(knob: Knob, then: Mapping[str, float], setup: Setup) -> list[str]:
-    """What a setting was at that time; of one that is scheduled first what it was set to, or else the highest value so far."""
+    """What a setting was at that time. For one that is scheduled, first what it was set to, or else the highest value so far."""
     metric = next((metric for metric in knob.metrics if metric in then), "")
     given, now = _shown(setup.config.get(knob.config)), _shown(then.get(metric))
     highest = _shown(then.get(f"{metric}_highest"))

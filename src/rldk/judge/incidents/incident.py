@@ -12,6 +12,7 @@ from rldk.detectors.run.user_limit import limited_metric
 from rldk.judge.incidents.advice import Setup, advice_for
 from rldk.judge.incidents.causes import CAUSES, Cause
 from rldk.judge.incidents.grouping import Group, group_anomalies
+from rldk.judge.verdict import VERDICTS, worst_of
 
 __all__ = ["Incident", "group_incidents", "worst_incident"]
 
@@ -25,7 +26,7 @@ class Incident:
 
     `anomalies` are positions in the run's list of anomalies. `evidence` lists what was seen, in order: the signs of the
     cause first, then what followed; `rivals` are the other causes that would explain it, the most likely first.
-    `recovered_step` is the step at which the last of its anomalies was gone, `None` while one stands.
+    `recovered_step` is the step at which the last of its anomalies cleared, `None` while one stands.
     """
 
     cause: str
@@ -49,8 +50,8 @@ class Incident:
 def worst_incident(incidents: Sequence[Incident]) -> Incident | None:
     """The incident to read first: critical before warning, then one that stands before one that is over, then the earliest."""
 
-    def rank(incident: Incident) -> tuple[bool, bool, int]:
-        return incident.severity != "critical", incident.recovered_step is not None, incident.index
+    def rank(incident: Incident) -> tuple[int, bool, int]:
+        return VERDICTS.index(incident.severity), incident.recovered_step is not None, incident.index
 
     return min(incidents, key=rank, default=None)
 
@@ -82,7 +83,7 @@ def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping
     return Incident(
         cause.name if cause else first.type,
         cause.title if cause else in_words(first.type),
-        "critical" if any(anomaly.severity == "critical" for anomaly in members) else "warning",
+        worst_of(anomaly.severity for anomaly in members),
         head.step,
         head.index,
         numbers,
@@ -96,13 +97,13 @@ def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping
 
 
 def _own_advice(first: Anomaly, members: Sequence[Anomaly]) -> str:
-    """The advice of what moved first; of several limits of the user, that of each."""
+    """The advice of what moved first, or of each of several limits of the user."""
     limits = [anomaly.advice for anomaly in members if limited_metric(first) and limited_metric(anomaly)]
     return " ".join(dict.fromkeys((first.advice, *limits)))
 
 
 def _recovered_step(members: Sequence[Anomaly], cleared_steps: Mapping[int, int]) -> int | None:
-    """The step at which the last of them was gone; `None` while one stands."""
+    """The step at which the last of them cleared; `None` while one stands."""
     ends = [anomaly.cleared_index for anomaly in members if anomaly.cleared_index is not None]
     return cleared_steps.get(max(ends)) if ends and len(ends) == len(members) else None
 

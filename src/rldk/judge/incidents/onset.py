@@ -14,7 +14,7 @@ from rldk.detectors.base import Detector
 __all__ = ["Recent"]
 
 _ROWS = 256
-_LEAST = 16
+_MIN_VALUES = 16
 _SPREADS = 3.0  # spreads of the previous rows beyond which a level is unusual
 _MARGIN = 2  # additional rows, since the level is a median of five
 _FEW = 4  # a detector with more metrics than this follows none of them
@@ -77,7 +77,7 @@ class Recent:
 
 def _departure(values: Sequence[float]) -> int | None:
     """The last place at which a series was where its older half is; `None` if it is there now, or too short to tell."""
-    if len(values) < _LEAST:
+    if len(values) < _MIN_VALUES:
         return None
     older = sorted(values[: len(values) // 2])
     usual = older[len(older) // 2]

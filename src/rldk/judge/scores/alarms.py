@@ -24,7 +24,7 @@ _FAMILIES = {
     "advantage_health": frozenset({"advantage_statistics"}),
     "advantage_quality": frozenset({"advantage_statistics"}),
     "length_bias": frozenset({"length"}),
-    "convergence_quality": frozenset({"reward", "policy", "preference", "held_out"}),
+    "convergence_quality": frozenset({"reward", "policy", "preference"}),
 }
 _EVERY_FAMILY = frozenset({"overall_health", "training_stability"})
 _BROKEN = frozenset({"nonfinite_metric"})
@@ -57,7 +57,7 @@ def tone_of(score: float) -> str:
 
 
 def alarmed(score: float, factor: float) -> float:
-    """A score lowered by an alarm; without other evidence it is the alarm's factor, and NaN if there is no alarm either."""
+    """A score lowered by an alarm. Without other evidence it is the alarm's factor, and NaN if there is no alarm either."""
     if score != score:
         return factor if factor < 1.0 else score
     return score * factor

@@ -26,7 +26,7 @@ HACKS = frozenset({"reward_hacking", "length_bias", "reward_saturation"})
 
 
 def collapse_risk(view: View, standing: Iterable[Anomaly]) -> float:
-    """How much of the reward's gain, of the entropy and of the variety of responses is lost; NaN while none can be told."""
+    """How much of the reward's gain, of the entropy and of the variety of responses is lost; NaN while none is known."""
     reward, score, parts = view.reward, score_of(view), []
     if score.n >= 2 * RECENT:
         noise = reward.row_noise(score)
@@ -48,7 +48,7 @@ def hacking_risk(view: View, standing: Iterable[Anomaly]) -> float:
 
 
 def _raised(signal: float, kinds: frozenset[str], standing: Iterable[Anomaly]) -> float:
-    least = max((RISKS[anomaly.severity] for anomaly in standing if anomaly.type in kinds), default=0.0)
-    if least == 0.0 or signal != signal:
-        return signal * UNRAISED if least == 0.0 else least
-    return least + (1.0 - least) * 0.9 * signal
+    floor = max((RISKS[anomaly.severity] for anomaly in standing if anomaly.type in kinds), default=0.0)
+    if floor == 0.0 or signal != signal:
+        return signal * UNRAISED if floor == 0.0 else floor
+    return floor + (1.0 - floor) * 0.9 * signal

@@ -10,7 +10,7 @@ from typing import Any
 from rldk.core.stats.base import check_window
 from rldk.core.stats.conditions import RollingShare
 from rldk.core.stats.slope import RollingSlope
-from rldk.functional.sample import describe
+from rldk.functional.advantages import describe
 from rldk.judge.scores.formulas import combine, named, within
 from rldk.judge.trackers.norm import DECADE, Norm
 from rldk.judge.trackers.tracker import Snapshot, Tracker, number
@@ -74,18 +74,6 @@ class AdvantageStatisticsMetrics(Snapshot):
     advantage_quality_score: float = nan
     _health: tuple[float, ...] = ()
     _quality: tuple[float, ...] = ()
-
-    @property
-    def advantage_percentiles(self) -> dict[str, float]:
-        """The percentiles that are known, `p5` to `p95`."""
-        found = {
-            "p5": self.advantage_p5,
-            "p25": self.advantage_p25,
-            "p50": self.advantage_median,
-            "p75": self.advantage_p75,
-            "p95": self.advantage_p95,
-        }
-        return {name: value for name, value in found.items() if value == value}
 
     @property
     def score_parts(self) -> dict[str, dict[str, float]]:

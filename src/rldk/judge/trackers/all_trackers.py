@@ -50,7 +50,7 @@ class Trackers:
         }
 
     def take(self, event: Event) -> float:
-        """Take an event; the correlation of length and reward if its responses give one, else NaN."""
+        """Take an event. Returns the correlation of length and reward if its responses give one, else NaN."""
         step, metrics = event.step, event.metrics
         if self.kl is not None and self.kl.observe(step, metrics):
             self._kl = None

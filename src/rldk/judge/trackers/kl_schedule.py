@@ -138,11 +138,9 @@ class KLScheduleTracker(Tracker):
         if kl_coef == kl_coef:
             self._controller.take_coef(kl_coef)
         if kl != kl:
-            self.missing += 1
             return
         self.kl = kl
         if not isfinite(kl):
-            self.nonfinite += 1
             return
         self.values += 1
         self._kl.update(kl)

@@ -96,7 +96,7 @@ class LengthBiasTracker(Tracker):
         return True
 
     def take_responses(self, step: int, response_data: Any, logged: float = nan) -> float:
-        """Take the responses of a step; returns the rank correlation, NaN while there are too few responses for one."""
+        """Take the responses of a step. Returns the rank correlation, NaN while there are too few responses for one."""
         self.step = step
         if response_data is not None:
             take, before = self._samples.update, self.values

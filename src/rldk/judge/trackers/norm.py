@@ -7,13 +7,13 @@ from math import inf, log, nan, sqrt
 from rldk.core.stats.base import Statistic, check_window
 from rldk.core.stats.slope import RollingSlope
 from rldk.judge.scores.formulas import clip
+from rldk.signals.series import EARLY
 
 __all__ = ["DECADE", "Norm"]
 
 DECADE = log(10.0)
 FACTOR_OF_TWO = log(2.0)
 MARGIN, USUAL = 3.0, 1.5  # early spreads that a level may be off, and that noise may have
-EARLY = 20
 NEW = 0.2  # weight of the latest value in the level: about the last five count
 QUIET, DEAD = 5, 20  # consecutive zeros that are normal, and that mean no gradient at all
 
@@ -53,16 +53,12 @@ class Norm(Statistic):
         self.trend = RollingSlope(self.window)
 
     def update(self, value: float) -> None:
-        """Take the next value; a NaN was not logged."""
+        """Take the next value. A NaN means that none was logged."""
         if value != value:
-            self.missing += 1
             return
         self.last = value
         if not 0.0 < value < inf:
-            if value == 0.0:
-                self.zeros += 1
-            else:
-                self.nonfinite += 1
+            self.zeros += value == 0.0
             return
         self.zeros = 0
         size = log(value)

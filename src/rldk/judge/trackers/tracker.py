@@ -21,7 +21,7 @@ class Snapshot:
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as strict JSON holds it; what is not known is `None`."""
+        """The record as strict JSON; what is not known is `None`."""
         names = [one.name for one in fields(self) if not one.name.startswith("_")]  # type: ignore[arg-type]
         return {name: strict(getattr(self, name)) for name in names}
 
@@ -42,7 +42,7 @@ class Tracker(Statistic):
         self.step = self.values = 0
 
     def observe(self, step: int, metrics: Mapping[str, float]) -> bool:
-        """Take what was logged at a step; returns whether any of it concerns this tracker."""
+        """Take what was logged at a step. Returns whether any of it concerns this tracker."""
         raise NotImplementedError
 
     def metrics(self) -> Snapshot:

@@ -9,7 +9,7 @@ from rldk.core.anomaly import SEVERITIES
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.detectors.base import COMMON_SETTINGS, NOTE, SECTIONS, Detector, View
-from rldk.judge.logged_knobs import KNOBS
+from rldk.judge.incidents.advice import LOGGED
 from rldk.signals.series import Series, SeriesByName
 from rldk.testing.checks.trial_runs import Make, run, wild_streams
 
@@ -101,7 +101,7 @@ def check_declares_what_it_reads(make: Make) -> None:
             for name, value in event.metrics.items():
                 series.setdefault(name, Series()).update(value, index)
             detector.update(View(event, index, event.step, series))
-        hidden = series.asked - {*detector.all_metrics(), *KNOBS}
+        hidden = series.asked - {*detector.all_metrics(), *LOGGED}
         assert not hidden, f"it looks at {sorted(hidden)}, which are in none of `needs`, `watches` and `reads`"
 
 

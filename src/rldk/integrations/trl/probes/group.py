@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from typing import Any
 
+from rldk.functional.advantages import describe
 from rldk.functional.preflight import digest
 from rldk.functional.responses import MAX_RESPONSES, ResponseSample, sample_responses
-from rldk.functional.sample import describe
 from rldk.integrations.trl.probes.stack import array_of
 
 __all__ = ["completion_lengths", "digests_of_group", "group_statistics", "responses_of_group"]

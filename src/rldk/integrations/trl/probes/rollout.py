@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rldk.functional.advantages import describe
 from rldk.functional.responses import MAX_RESPONSES, ResponseSample, place_factors, row_digests, sample_responses
-from rldk.functional.sample import describe
 from rldk.integrations.trl.probes.stack import array_of
 
 __all__ = ["digests_of_rollout", "pairs_of", "reduce_rollouts", "responses_of_rollout", "rollout_sample", "texts_of", "thinned"]

@@ -91,7 +91,7 @@ POLICY: tuple[Cause, ...] = (
         needs=("value_divergence",),
     ),
     Cause(
-        "critic_of_no_use", "the value function does not predict the returns",
+        "values_uninformative", "the value function does not predict the returns",
         {"value_unexplained": 2.0, "value_frozen": 5.0, "value_frozen.loss_stays": 2.5, "advantage_bias_anomaly": 0.7,
          "advantage_trend_anomaly": 0.5},
         "Look at the value loss: if it falls, raise {value_lr} or its epochs; if it stays or grows, lower it, normalise rewards, "

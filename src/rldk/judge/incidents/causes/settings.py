@@ -34,7 +34,7 @@ SETTINGS: tuple[Cause, ...] = (
         {
             "learning_rate_too_high": 12.0, "learning_rate_too_high.large_updates": 2.5,
             "learning_rate_too_high.large_updates_with_damage": 3.0, "learning_rate_too_high.large_updates_for_nothing": 3.0,
-            "loss_explosion": 2.0, "exploding_gradient_anomaly": 1.5, "clip_saturation": 1.0, "clip_saturation.narrow": 0.0,
+            "loss_explosion": 2.0, "exploding_gradient_anomaly": 1.5, "clip_saturation": 1.0,
             "ratio_explosion": 1.0, "entropy_explosion": 2.0,
             "policy_collapse": 0.7, "policy_collapse.few_rows_with_damage": 1.0, "kl_spike": 0.5, "gradient_stability_anomaly": 0.5,
             "length_runaway": 0.3, "entropy_collapse": 1.0, "kl_explosion": 0.5, "preference_unlearnt.displaced": 1.0,
@@ -113,7 +113,7 @@ SETTINGS: tuple[Cause, ...] = (
         "Set it to the value that recipes use: what was found names the setting and the value.", needs=("settings_unsound",),
     ),
     Cause(
-        "too_few_prompts", "the data has hardly any different prompts",
+        "too_few_prompts", "the data has very few distinct prompts",
         {"too_few_prompts": 10.0},
         "Check how the data set is built and shuffled, and that the right column is used as prompt.",
         needs=("too_few_prompts",),

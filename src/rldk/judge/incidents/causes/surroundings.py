@@ -112,14 +112,14 @@ SURROUNDINGS: tuple[Cause, ...] = (
     ),
     Cause(
         "preference_beta_wrong", "beta of preference training is far too large",
-        {"preference_unlearnt.beta_huge": 8.0, "preference_unlearnt.beta_absurd": 8.0, "preference_degenerate": 1.0, "preference_unlearnt.displaced": 1.0},
+        {"preference_unlearnt.beta_absurd": 8.0, "preference_degenerate": 1.0, "preference_unlearnt.displaced": 1.0},
         "Set {kl_coef} to 0.05 to 0.5.",
-        needs=("preference_unlearnt.beta_huge", "preference_unlearnt.beta_absurd", "preference_degenerate", "preference_unlearnt.displaced"),
+        needs=("preference_unlearnt.beta_absurd", "preference_degenerate", "preference_unlearnt.displaced"),
     ),
     Cause(
         "labels_noisy", "the order of the pairs is not learnt",
         {"preference_unlearnt.undecided": 4.0, "preference_unlearnt.no_margin": 4.0, "preference_unlearnt.inverted": 6.0},
-        "Read pairs as the trainer gets them: is the chosen answer the better one, and in its place? If the loss has not left 0.69 at all, raise {lr} and check what is trained.",
+        "Read pairs as the trainer gets them: is the chosen answer the better one, and are the two not swapped? If the loss has not left 0.69 at all, raise {lr} and check what is trained.",
         needs=("preference_unlearnt.undecided", "preference_unlearnt.no_margin", "preference_unlearnt.inverted"),
     ),
     Cause(

@@ -1,29 +1,27 @@
-"""What kind of advantages a run logs: some carry no signal in their mean and spread."""
+"""What kind of advantages a run logs: the mean and the spread of some carry no signal."""
 
 from __future__ import annotations
 
-from rldk.detectors.base import View
+from rldk.signals.view import View
 
-__all__ = ["BASELINE", "KIND", "at_its_best", "judges_mean", "whitened", "without_baseline"]
-
-BASELINE = 20
-"""Values after which the run's own normal is fixed."""
+__all__ = ["KIND", "at_its_best", "judges_mean", "whitened", "without_baseline"]
 
 KIND = ("advantage_normalized", "advantage_raw", "advantage_mean", "advantage_std", "reward_mean")
 """The metrics that the functions here read."""
+NEAR_ZERO, NEAR_ONE = 0.05, 0.15  # how far mean and spread of whitened advantages may be from 0 and 1
 
 
 def whitened(view: View) -> bool:
-    """Whether the logged advantages were whitened from the start: mean 0 and spread 1, or nearly so per group."""
+    """Whether the logged advantages were whitened from the start, as the log says or as their first values show."""
     stated = view.get("advantage_normalized")
     if view.get("advantage_raw").last > 0.5:
         return False
     if stated.n:
         return stated.level > 0.5
     mean, std = view.get("advantage_mean"), view.get("advantage_std")
-    if not abs(std.base - 1.0) < 0.15 or not std.scale < 0.05:
+    if not abs(std.base - 1.0) < NEAR_ONE or not std.scale < NEAR_ZERO:
         return False
-    return not mean.n or (abs(mean.base) < 0.05 and mean.scale < 0.05)
+    return not mean.n or (abs(mean.base) < NEAR_ZERO and mean.scale < NEAR_ZERO)
 
 
 def without_baseline(view: View) -> bool:
