@@ -1,4 +1,4 @@
-"""The flags of PPO, GRPO, RLOO and Dr. GRPO, beside those that all stages share."""
+"""The flags of PPO, GRPO, Dr. GRPO and RLOO, beside those that all stages share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares two or three checkpoints: what changed, and what the checkpoint does not contain."""
+"""Compares two or three checkpoints: what changed, and remarks on what the latest one does not contain."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ __all__ = ["MAX_SUGGESTED", "explain", "guesses_of", "listed", "placeable", "sug
 _ALIKE = 0.75
 _MAX_LOOKED_AT = 10_000  # keys
 MAX_SUGGESTED = 100
-"""Keys that are compared with the catalogue: that takes milliseconds for each."""
+"""How many unrecognised keys are compared with the catalogue in search of typos; each takes milliseconds."""
 _UNRECOGNISED = "unrecognised keys: "
 _OF_TIME = re.compile(r"(?:^|[/_.])(?:time|timing|timers?|timeperf|perf|memory|mem|system)(?:$|[/_.])")
 
@@ -31,7 +31,7 @@ def placeable(keys: Iterable[str], field_map: Mapping[str, str]) -> list[str]:
 
 
 def suggest(key: str) -> str | None:
-    """The metric whose name or alias is a key's except for a typo; `None` if there is none."""
+    """The metric that a misspelt key means, by its name or an alias; `None` if there is none."""
     names = _names()
     for said in dict.fromkeys((normalise(key), normalise(key.rsplit("/", 1)[-1]))):
         near = difflib.get_close_matches(said, names, n=8, cutoff=0.75)

@@ -28,7 +28,7 @@ def check_run_id(run_id: object) -> str:
 
 
 def new_run_id(kind: str = "run") -> str:
-    """An id for a run that was given none: its kind, and when it began."""
+    """The name of a run that was given none: its kind, date, time and process number."""
     return f"{kind}_{time.strftime('%Y%m%d_%H%M%S')}_{os.getpid()}"
 
 

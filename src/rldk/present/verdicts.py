@@ -1,4 +1,4 @@
-"""How verdicts and scores are shown everywhere: their order, their words, and their colours in a terminal."""
+"""The order and the words of verdicts everywhere, their colours in a terminal, and the names of scores."""
 
 from __future__ import annotations
 

@@ -43,7 +43,10 @@ _LEVELS = frozenset(
 
 @dataclass(frozen=True)
 class Related:
-    """A changed log. `rows[i]` is the last row of the original that row `i` stands for; -1 for rows that were added before."""
+    """A log after a change that must not alter the judgement.
+
+    `rows[i]` is the last row of the original that row `i` stands for; -1 for rows that were added before.
+    """
 
     events: list[Event]
     rows: list[int]
@@ -55,7 +58,7 @@ Relation = Callable[[Sequence[Event], Reductions], Related]
 
 
 def relations(healthy: Sequence[Event] = ()) -> dict[str, Relation]:
-    """All relations by name. With rows of a healthy run, also the one that adds them before."""
+    """All changes that must not alter the judgement, by name: add a new one here. With rows of a healthy run, also the one that adds them before."""
     found: dict[str, Relation] = {
         "the reward minus 40": lambda events, how: shift_reward(events, how, -40.0),
         "the reward plus 100": lambda events, how: shift_reward(events, how, 100.0),

@@ -13,9 +13,9 @@ __all__ = ["Group", "group_anomalies"]
 _GAP_ROWS = 30
 _GAP_SHARE = 0.1
 _APART = frozenset({"nonfinite_metric", "throughput_drop", "memory_pressure", "step_regression", "user_limit_exceeded"})
-"""What is an incident of its own even in a broken run: no collapse causes it."""
+"""Types of anomaly that are an incident of their own even in a broken run, since no collapse causes them."""
 _LEFT_OVER = frozenset({"plateau", "vanishing_gradient_anomaly", "gradient_flow_anomaly", "dead_reward"})
-"""Typical consequences of a broken run, even if the original alarm has cleared."""
+"""Types of anomaly that belong to the incident of a broken run, even if its first alarm has cleared."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""How anomalies lower scores, so that no score can contradict the verdict."""
+"""How anomalies lower scores, so that no score can contradict the verdict, and from which value on a score is red or yellow."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def alarm(anomalies: Iterable[Anomaly], score: str) -> float:
 
 
 def tone_of(score: float) -> str:
-    """The verdict whose colour a score is shown in: a score lowered by a standing anomaly is never green."""
+    """The verdict in whose colour a score of this value is shown; one that a standing anomaly has lowered is never green."""
     return "critical" if score < 0.4 else "warning" if score <= ALARMS["warning"] else "healthy"
 
 
