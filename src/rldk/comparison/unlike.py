@@ -22,7 +22,7 @@ def other_units(metric: str, runs: Sequence[Run]) -> bool:
 
 
 def why_unlike(groups: Mapping[str, Sequence[Run]], metrics: Sequence[str]) -> list[str]:
-    """The notes of a comparison: one per metric that is left out because its units differ, and one if the kinds of training do."""
+    """The notes of a comparison: one per metric left out because its units differ, and one if the kinds of training do."""
     runs = [run for members in groups.values() for run in members]
     said = []
     for metric in (one for one in metrics if other_units(one, runs)):

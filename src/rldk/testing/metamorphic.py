@@ -58,7 +58,10 @@ Relation = Callable[[Sequence[Event], Reductions], Related]
 
 
 def relations(healthy: Sequence[Event] = ()) -> dict[str, Relation]:
-    """All changes that must not alter the judgement, by name: add a new one here. With rows of a healthy run, also the one that adds them before."""
+    """All changes that must not alter the judgement, by name: add a new one here.
+
+    With rows of a healthy run, also the one that adds them before.
+    """
     found: dict[str, Relation] = {
         "the reward minus 40": lambda events, how: shift_reward(events, how, -40.0),
         "the reward plus 100": lambda events, how: shift_reward(events, how, 100.0),
