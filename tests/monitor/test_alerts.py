@@ -114,7 +114,7 @@ def test_a_saved_state_remembers_what_stands(tmp_path: Path) -> None:
 
 def test_the_machine_is_listed_beside_the_verdict_and_changes_nothing(tmp_path: Path, scan: Any) -> None:
     rows = [
-        Event(step, {"reward_mean": 0.5 + 0.01 * (step % 3), "kl_mean": 0.1, "tokens_per_second": 1000.0 if step < 60 else 90.0})
+        Event(step, {"reward_mean": 0.3 + 0.002 * step, "kl_mean": 0.1, "tokens_per_second": 1000.0 if step < 60 else 90.0})
         for step in range(200)
     ]
     with Monitor(tmp_path, run_id="slow", stop_on="warning") as monitor:
