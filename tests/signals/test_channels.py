@@ -10,7 +10,6 @@ from rldk.judge.engine import Engine
 from rldk.signals.channels import CHANNEL_METRICS, damage, harm
 from rldk.signals.held_out import held_out_fall
 from rldk.signals.kl import LIMIT, kl_level
-from rldk.signals.series import Series
 from rldk.signals.view import View
 
 ROWS = 60
@@ -100,11 +99,13 @@ def test_harm_leaves_the_channel_itself_out_and_adds_a_reward_that_fell():
     assert [words.split()[0] for words in harm(view, besides="entropy")] == ["the"]
 
 
-@pytest.mark.parametrize("zero", [0.0, 50.0])
-def test_a_held_out_fall_is_that_of_the_last_three_values_against_the_best_level(zero):
-    series = Series()
+@pytest.mark.parametrize(("name", "zero"), [("eval_accuracy", 0.0), ("eval_reward_mean", 50.0)])
+def test_a_held_out_fall_is_that_of_the_last_three_values_against_the_best_level(name, zero):
+    engine = Engine([], follow=(name, "reward_mean"))
     for index, value in enumerate([0.5, 0.52, 0.5, 0.51, 0.5, 0.3, 0.1, 0.2]):
-        series.update(zero + value, index)
-    fall = held_out_fall(series, has_zero=zero == 0.0)
+        engine.observe(Event(2 * index, {name: zero + value}))
+        fall = held_out_fall(engine.view, name)
+        engine.observe(Event(2 * index + 1, {"reward_mean": 0.5}))
+        assert held_out_fall(engine.view, name) is fall, "it is measured once per value"
     assert (fall.best, fall.now, fall.lost) == pytest.approx((zero + 0.51, zero + 0.2, 0.31))
     assert fall.size == pytest.approx(0.51 if zero == 0.0 else fall.whole)

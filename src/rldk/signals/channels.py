@@ -228,7 +228,7 @@ def _held_out(view: View) -> Sign | None:
         series = view.get(name)
         if series.n < 4:
             continue
-        fall = held_out_fall(series, has_zero=name != "eval_reward_mean")
+        fall = held_out_fall(view, name)
         if fall.lost > max(0.6 * fall.whole, 4.0 * fall.noise, 0.2 * fall.size):
             return Sign("held_out", f"held-out {what} fell from {fall.best:.3g} to {fall.now:.3g}")
     return None

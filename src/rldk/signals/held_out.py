@@ -7,6 +7,7 @@ from statistics import median
 
 from rldk.signals.few_rows import FEWEST, noise_of
 from rldk.signals.series import EARLY, Series
+from rldk.signals.view import View
 
 __all__ = ["HELD_OUT", "HeldOut", "held_out_fall"]
 
@@ -32,8 +33,17 @@ class HeldOut:
     size: float
 
 
-def held_out_fall(series: Series, has_zero: bool = True) -> HeldOut:
-    """The fall of a quality that is measured occasionally: the median of its last three values against its best.
+def held_out_fall(view: View, name: str) -> HeldOut:
+    """The fall of a quality that is measured occasionally, measured once per value: many events lie between two values."""
+    series = view.get(name)
+    found = view.memo.get((held_out_fall, name))
+    if found is None or found[0] != series.n:
+        found = view.memo[held_out_fall, name] = (series.n, _fall(series, has_zero=name != "eval_reward_mean"))
+    return found[1]  # type: ignore[no-any-return]
+
+
+def _fall(series: Series, has_zero: bool) -> HeldOut:
+    """The median of the last three values against the best.
 
     The best is the highest median of three of the first twenty values, and of five later on.
 

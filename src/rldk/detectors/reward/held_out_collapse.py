@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
-from rldk.signals.held_out import HELD_OUT, held_out_fall
+from rldk.signals.held_out import HELD_OUT, HeldOut, held_out_fall
 from rldk.signals.reward import SCORES, score_of
 from rldk.signals.series import RECENT, Series
 
@@ -85,14 +85,13 @@ class HeldOutCollapse(Detector):
             if name == "accuracy" and series.n > 0.5 * (view.index + 1) and view.steps_per_row < RARE * view.rows_per_event:
                 continue  # logged in every row: the accuracy of the batch
             if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
-                is_reward = name == "eval_reward_mean"
-                found += [*self._pinned(series, words, is_reward), *self._fallen(series, words, not is_reward)]
+                fall = held_out_fall(view, name)
+                found += [*self._pinned(series, words, name == "eval_reward_mean"), *self._fallen(fall, words)]
                 if name != "accuracy" and view.reward.thrives(score_of(view)):
-                    found += self._overoptimised(series, words, not is_reward)
+                    found += self._overoptimised(series, fall, words)
         return found
 
-    def _fallen(self, series: Series, words: str, has_zero: bool) -> list[Finding]:
-        fall = held_out_fall(series, has_zero)
+    def _fallen(self, fall: HeldOut, words: str) -> list[Finding]:
         best, now, lost, size = fall.best, fall.now, fall.lost, fall.size
         if not lost > max(0.6 * fall.whole, 0.1 * size) or not lost > 3.0 * fall.noise:
             return []
@@ -104,9 +103,8 @@ class HeldOutCollapse(Detector):
         return found
 
     @staticmethod
-    def _overoptimised(series: Series, words: str, has_zero: bool) -> list[Finding]:
+    def _overoptimised(series: Series, fall: HeldOut, words: str) -> list[Finding]:
         """Whether the quality slides while the reward that is optimised goes on rising."""
-        fall = held_out_fall(series, has_zero)
         gain = fall.best - series.first
         if series.n < RECENT + 1 or not fall.lost > max(OVERDONE * gain, 5.0 * fall.noise) or not gain > 5.0 * fall.noise:
             return []

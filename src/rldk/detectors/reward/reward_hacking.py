@@ -131,7 +131,7 @@ class RewardHacking(Detector):
             series = view.get(name)
             if series.n < 10 or view.index - series.high_index < max(10.0, LONG * view.index):
                 continue
-            fall = held_out_fall(series, has_zero=name != "eval_reward_mean")
+            fall = held_out_fall(view, name)
             if fall.lost > max(SLIPPED * fall.whole, 6.0 * fall.noise):
                 fell = f"held-out {what} fell from {fall.best:.3g} to {fall.now:.3g}"
                 message = f"The reward is at its best, {view.get('reward_mean').level:.4g}, while {fell}."
@@ -166,7 +166,7 @@ class RewardHacking(Detector):
         signs = []
         diversity = view.get("eval_distinct_2")
         if diversity.n >= 4:
-            fall = held_out_fall(diversity)
+            fall = held_out_fall(view, "eval_distinct_2")
             if fall.lost > max(0.25 * abs(fall.best), 4.0 * fall.noise):
                 signs.append(Sign("held_out", f"held-out diversity fell from {fall.best:.3g} to {fall.now:.3g}"))
         return signs
