@@ -167,6 +167,9 @@ def test_runs_of_one_name_from_several_sources_are_compared_with_each_other(fold
         (tmp_path / name).mkdir()
         write(tmp_path / name / "run.jsonl", healthy("ppo", 120, seed=number))
     sources = [tmp_path / name for name in ("first", "second", "third")]
+    loaded = [rldk.scan(source) for source in sources]
+    rldk.compare(*loaded)
+    assert [result.run.run_id for results in loaded for result in results] == ["run"] * 3, "the caller's runs keep their names"
     found = rldk.compare(*sources)
     assert [group.name for group in found.groups] == ["first/run", "second/run", "third/run"]
     assert list(found.divergences) == ["second/run", "third/run"]

@@ -58,8 +58,9 @@ def answers(
 def judged(
     accelerator: Accelerator, learners: Learners, roll: Rollout, micro: int, temperature: float
 ) -> tuple[Experience, Tensor, Any]:
-    """The responses with each model's outputs, `micro` at a time, and the policy's entropy at each token. `old` comes from the
-    training pass, in the same parts, since the sampler's values may differ by rounding. If one pass is the whole step, its graph
+    """The responses with each model's outputs, `micro` at a time, and the policy's entropy at each token.
+
+    `old` comes from the training pass, in the same parts, since the sampler's values may differ by rounding. If one pass is the whole step, its graph
     is kept for the first update.
     """
     empty = torch.zeros_like(roll.logprobs)

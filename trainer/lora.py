@@ -1,4 +1,5 @@
 """Low-rank adapters (`--lora_rank`, with PEFT): the weights are frozen, and small matrices next to them are trained.
+
 Optimizer and gradients then take little memory, and the reference none: it is the model without its adapters. Weights are
 written merged, so that the next stage loads them as usual; the adapters alone are in the folder `adapter` next to them.
 """

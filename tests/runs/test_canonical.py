@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rldk.core.catalog import plan_for
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
+from rldk.ingest import read_runs
+from rldk.monitor.monitor import Monitor
 from rldk.runs.build import build_runs
 from rldk.runs.canonical import Canonicaliser, canonical_columns, prefix_held_out, read_events
-from rldk.runs.percentages import Percentages, percent_to_fraction
-from rldk.runs.table import NUMBER, Column, TableBuilder
+from rldk.runs.table import TableBuilder
 
 ROW = {"actor/kl_loss": 0.01, "critic/score/mean": 0.5, "perf/mfu/actor": 0.3, "actor/entropy": 1.5, "my_own": 2}
 
@@ -66,21 +63,23 @@ def test_what_the_values_decide_is_the_same_live_and_in_a_table(
     assert live == table == [{"reward_mean": 1.0, name: pytest.approx(value)} for value in read]
 
 
-def test_percentages_are_known_live_from_the_first_that_is_above_1() -> None:
-    live, table = by_both_ways([{"step": step, "reward": 1.0, "truncated": value} for step, value in enumerate((0.5, 20.0, 1.0))])
-    assert [event["truncated_frac"] for event in live] == [0.5, 0.2, 0.01]
-    assert [event["truncated_frac"] for event in table] == [0.005, 0.2, 0.01]
+def test_the_first_value_decides_live_whether_a_key_is_in_percent() -> None:
+    """Were it decided later, a run would fall to a hundredth of what it was."""
+    rows = [{"step": step, "reward": 1.0, "truncated": value} for step, value in enumerate((0.0, 0.5, 20.0, 1.0))]
+    live, table = by_both_ways(rows)
+    assert [event["truncated_frac"] for event in live] == [0.0, 0.5, 20.0, 1.0]
+    assert [event["truncated_frac"] for event in table] == [0.0, 0.005, 0.2, 0.01]
+    live, table = by_both_ways(rows[2:])
+    assert [event["truncated_frac"] for event in live] == [event["truncated_frac"] for event in table] == [0.2, 0.01]
 
 
-@given(st.lists(st.sampled_from([0.0, 0.5, 1.2, 1.5, 1.6, 20.0, 100.0, 101.0, 150.0, -1.0, math.nan, math.inf]), min_size=1))
-def test_what_a_live_run_wrote_is_not_divided_again(logged: list[float]) -> None:
-    live = Percentages()
-    written = [live.to_fractions({"truncated_frac": value})["truncated_frac"] for value in logged]
-    again = Percentages()
-    assert repr([again.to_fractions({"truncated_frac": value})["truncated_frac"] for value in written]) == repr(written)
-    columns = {"truncated_frac": Column(np.array(written), np.full(len(written), NUMBER, dtype=np.uint8))}
-    percent_to_fraction(columns)
-    assert repr(columns["truncated_frac"].values.tolist()) == repr(written)
+def test_what_a_live_run_wrote_is_read_as_it_was(tmp_path: Path) -> None:
+    values = [0.5, 20.0, 45.0]
+    with Monitor(tmp_path, run_id="r") as monitor:
+        for step, value in enumerate(values):
+            monitor.observe(Event(step, {"reward_mean": 0.1 * step, "accuracy": value}))
+    (run,) = read_runs(tmp_path / "r_events.jsonl").runs
+    assert run.columns["accuracy"].values.tolist() == values
 
 
 @pytest.mark.parametrize(
@@ -95,6 +94,16 @@ def test_what_a_live_run_wrote_is_not_divided_again(logged: list[float]) -> None
 def test_the_step_is_found_alike_in_rows_and_in_a_table(steps: list[dict[str, Any]]) -> None:
     live, table = by_both_ways([{**step, "reward": 1.0} for step in steps])
     assert live == table
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [[n // 60 for n in range(240)], [None] * 60 + [10 * n for n in range(60, 100)], [0] * 60 + [5 * n for n in range(60, 100)]],
+    ids=["a key per row", "none at first", "a warm-up"],
+)
+def test_a_step_that_moves_after_the_first_rows_is_kept(steps: list[int | None]) -> None:
+    events = read_events({"step": step, "reward": 0.1 * n} for n, step in enumerate(steps))
+    assert [event.step for event in events][-3:] == steps[-3:]
 
 
 def test_an_event_that_is_in_canonical_terms_is_given_back_as_it_is() -> None:

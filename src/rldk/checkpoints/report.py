@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rldk.core.text import counted, few
-from rldk.judge.verdict import worst_of
+from rldk.core.verdicts import worst_of
 from rldk.storage.places import shown
 
 __all__ = ["COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some"]

@@ -1,8 +1,7 @@
 """Reads a safetensors file in pieces, as they are needed, and writes one.
 
 Pieces are read into a buffer of the caller, not through a memory map: if a mapped file is cut off, SIGBUS ends the process, which
-may be the training. An open file stays readable when its folder is deleted, which is
-what trainers do with old checkpoints.
+may be the training. An open file stays readable when its folder is deleted, which is what trainers do with old checkpoints.
 """
 
 from __future__ import annotations

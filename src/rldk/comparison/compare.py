@@ -18,12 +18,13 @@ from rldk.comparison.unlike import other_units, why_unlike
 from rldk.core.errors import UsageError
 from rldk.core.knobs import flat_settings
 from rldk.core.text import counted, in_words, short_number
-from rldk.ingest.duplicates import name_apart
+from rldk.core.verdicts import worst_of
+from rldk.ingest.duplicates import distinct_names
 from rldk.judge.result import Result
-from rldk.judge.verdict import worst_of
 from rldk.runs.run import Run
 
 __all__ = ["Comparison", "Group", "Setting", "compare_results", "group_by"]
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -171,8 +172,8 @@ def compare_results(results: Sequence[Result], by: str | None = None) -> Compari
 
     Runs of one name are named apart, as they are where they are read together.
     """
-    name_apart(list({id(result.run): result.run for result in results}.values()))
-    groups = group_by(results, by) if by else [Group(result.run.run_id, (result,)) for result in results]
+    names = distinct_names([result.run for result in results])
+    groups = group_by(results, by) if by else [Group(name, (result,)) for name, result in zip(names, results, strict=True)]
     if len(groups) < 2:
         what, got = (f"two values of {by}", "value") if by else ("two runs", "run")
         raise UsageError(f"Expected at least {what} to compare, got {counted(len(groups), got)}.")

@@ -12,8 +12,8 @@ from rldk.comparison.unlike import why_unlike
 from rldk.core.catalog import CATALOG, entry_of, locate, metric_named
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean, short_number
+from rldk.core.verdicts import VERDICTS, worst_of
 from rldk.judge.result import Result
-from rldk.judge.verdict import VERDICTS, worst_of
 from rldk.runs.run import Run
 
 __all__ = ["Check", "check_run", "metric_name"]

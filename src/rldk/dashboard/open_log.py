@@ -207,7 +207,7 @@ class CurveTail(LogTail):
     """A tail whose events hold step, time, run, phase and the metrics by canonical name, and nothing else."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._canonicaliser = Canonicaliser()
+        self._canonicaliser = Canonicaliser(written=True)
         super().__init__(path)
 
     def _parsed(self, lines: Iterable[tuple[int, bytes]]) -> list[Event]:
@@ -222,7 +222,7 @@ def sketch(path: Path) -> list[Event]:
         if size < _SKETCHED_FROM:
             return []
         events: list[Event] = []
-        reader, problems = Canonicaliser(), LineProblems()
+        reader, problems = Canonicaliser(written=True), LineProblems()
         with path.open("rb") as file:
             for place in np.linspace(0, max(0, size - _SKETCH_BYTES), _SKETCH_PLACES).astype(int).tolist():
                 file.seek(place)

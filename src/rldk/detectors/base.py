@@ -229,7 +229,7 @@ class Detector(Statistic):
                     if self.passing:  # withdrawn: if it returns, it counts as new
                         self.since_clear, self.times = self.rearm, self.times - 1
             elif self.since_clear < self.rearm:
-                self.since_clear += 1
+                self.since_clear += not self._again
             self.idle = not self.raised and not self._holding and self.since_clear >= self.rearm
             return note
         self.idle = False

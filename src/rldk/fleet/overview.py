@@ -11,9 +11,9 @@ from typing import Any
 
 from rldk.core.knobs import KNOBS
 from rldk.core.text import clean, counted, duration, few, short_number
+from rldk.core.verdicts import counts_of
 from rldk.fleet.row import CONFIG
 from rldk.functional.small_samples import chance_of_as_many, wilson_interval
-from rldk.judge.verdict import counts_of
 from rldk.present.verdicts import counts_in_words
 
 __all__ = ["Folded", "Overview", "RiskyConfig", "digest_text", "headline", "overview_of"]

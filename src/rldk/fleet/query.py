@@ -9,9 +9,9 @@ from typing import Any
 from rldk.core.errors import UsageError, require
 from rldk.core.knobs import setting_key
 from rldk.core.text import did_you_mean
+from rldk.core.verdicts import VERDICTS
 from rldk.fleet.index import Index
 from rldk.fleet.row import CONFIG
-from rldk.judge.verdict import VERDICTS
 
 __all__ = ["ask", "find_runs"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rldk.runs.run import Run
 
-__all__ = ["begins", "drop_prefixes", "name_apart"]
+__all__ = ["begins", "distinct_names", "drop_prefixes", "name_apart"]
 
 
 def drop_prefixes(runs: list[Run]) -> tuple[list[Run], list[tuple[Path, str]]]:
@@ -64,22 +64,30 @@ class Named(Protocol):
 
 def name_apart(runs: Sequence[Named]) -> None:
     """Give each run a name that no other has: by its folders where runs of different files share one."""
-    by_name: dict[str, list[Named]] = {}
-    for run in runs:
-        by_name.setdefault(run.run_id, []).append(run)
+    for run, name in zip(runs, distinct_names(runs), strict=True):
+        run.run_id = name
+
+
+def distinct_names(runs: Sequence[Named]) -> list[str]:
+    """A name for each run that no other has: its own, or one by its folders where runs of different files share it."""
+    names = [run.run_id for run in runs]
+    by_name: dict[str, list[int]] = {}
+    for number, name in enumerate(names):
+        by_name.setdefault(name, []).append(number)
     taken = set(by_name)
     for name, same in by_name.items():
         if len(same) < 2:
             continue
-        choices = [_names_by_folder(run, name) for run in same]
+        choices = [_names_by_folder(runs[number], name) for number in same]
         shared = Counter(choice for run in choices for choice in run)
-        for run, names in zip(same, choices, strict=True):
-            run.run_id = next((choice for choice in names if choice not in taken and shared[choice] == 1), name)
-            number = 2
-            while run.run_id in taken:
-                run.run_id = f"{name}~{number}"
-                number += 1
-            taken.add(run.run_id)
+        for number, possible in zip(same, choices, strict=True):
+            found = next((choice for choice in possible if choice not in taken and shared[choice] == 1), name)
+            count = 2
+            while found in taken:
+                found, count = f"{name}~{count}", count + 1
+            names[number] = found
+            taken.add(found)
+    return names
 
 
 def _names_by_folder(run: Named, name: str) -> list[str]:

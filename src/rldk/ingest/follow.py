@@ -76,7 +76,7 @@ class EventLog(GrowingLog):
         super().__init__(path)
         self.framework = "rldk"
         self._tail = LogTail(path)
-        self._canonicaliser = Canonicaliser()
+        self._canonicaliser = Canonicaliser(written=True)
         self._generation = 0
 
     def read_new(self) -> NewEvents | None:
@@ -85,7 +85,7 @@ class EventLog(GrowingLog):
         restarted = self._tail.generation != self._generation
         self._generation = self._tail.generation
         if restarted:
-            self._canonicaliser = Canonicaliser()
+            self._canonicaliser = Canonicaliser(written=True)
         self.has_more = self._tail.position - position > BLOCK_BYTES // 2  # a tail reads a block at a time
         self.skipped = self._tail.problems.summary() if self._tail.problems.total else ""
         if not events and not restarted:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.text import counted
+from rldk.core.verdicts import worst_of
 from rldk.judge.acknowledgements import Acknowledgement, is_acknowledged
 from rldk.judge.coverage import CheckCoverage, coverage_of
 from rldk.judge.engine import Engine
@@ -16,7 +17,7 @@ from rldk.judge.incidents.advice import Setup
 from rldk.judge.incidents.incident import Incident, group_incidents, worst_incident
 from rldk.judge.scores.alarms import alarm
 from rldk.judge.scores.overall import named_scores
-from rldk.judge.verdict import state_of, status_of, verdict_of, worst_of
+from rldk.judge.verdict import state_of, status_of, verdict_of
 from rldk.runs.run import Run
 from rldk.storage.places import shown
 

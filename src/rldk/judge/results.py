@@ -11,6 +11,7 @@ from typing import Any, overload
 from rldk.core.anomaly import Anomaly
 from rldk.core.errors import ReadError, UsageError
 from rldk.core.text import counted
+from rldk.core.verdicts import counts_of, ranking
 from rldk.ingest.paths import PathsLike
 from rldk.ingest.read import FileProgress, FileReport, Ingested, read_runs, reason_for, unexpected
 from rldk.judge.config import ScanConfig
@@ -18,7 +19,6 @@ from rldk.judge.coverage import CheckCoverage
 from rldk.judge.incidents.incident import Incident
 from rldk.judge.result import Result
 from rldk.judge.scan import judge_run
-from rldk.judge.verdict import counts_of, ranking
 from rldk.log.problems import LineProblems
 from rldk.runs.run import Run, by_number_or_id
 from rldk.storage.places import shown, shown_in

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import nan
 
-from rldk.core.anomaly import SEVERITIES, Anomaly
+from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import CATALOG
 from rldk.core.text import counted
+from rldk.core.verdicts import worst_of
 from rldk.judge.coverage import CheckCoverage
 from rldk.judge.engine import Engine
 
-__all__ = ["DEGRADED", "VERDICTS", "counts_of", "ranking", "state_of", "status_of", "verdict_of", "worst_of"]
-
-VERDICTS = (*reversed(SEVERITIES), "no_data", "healthy")
-"""All verdicts, the worst first."""
+__all__ = ["DEGRADED", "state_of", "status_of", "verdict_of"]
 
 DEGRADED = 0.7  # overall health below which a run is not called healthy; also the most that a standing warning leaves
 _JUDGED = frozenset({"kl", "reward", "advantage", "value", "preference"})
 _ENOUGH_EVENTS = 10
-
-
-def worst_of(verdicts: Iterable[str], default: str = "healthy") -> str:
-    """The worst of some verdicts or severities."""
-    return min(verdicts, key=VERDICTS.index, default=default)
-
-
-def ranking(verdict: str, anomalies: int) -> tuple[int, int]:
-    """The key by which runs are sorted: the worst verdict first, and of one verdict the run with most anomalies."""
-    return VERDICTS.index(verdict), -anomalies
-
-
-def counts_of(verdicts: Iterable[str]) -> dict[str, int]:
-    """How many there are of each verdict, the worst first; those that do not occur are left out."""
-    found = Counter(verdicts)
-    return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
 
 def verdict_of(engine: Engine, anomalies: Sequence[Anomaly], coverage: CheckCoverage) -> tuple[str, str]:

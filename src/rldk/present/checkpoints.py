@@ -39,7 +39,7 @@ def shown_cell(name: str, value: str) -> str:
     if name == "verdict":
         return badge(value)
     number = None if name in NAMES else to_number(value)
-    return clean(value) if number is None else short_number(number)
+    return clean(value, 300) if number is None else short_number(number)
 
 
 def checkpoint_panel(rows: list[dict[str, str]], source: Source) -> Panel | None:

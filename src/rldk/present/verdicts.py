@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rldk.core.verdicts import VERDICTS, ranking
 from rldk.judge.scores.formulas import MAIN_SCORES
-from rldk.judge.verdict import VERDICTS, ranking
 
 __all__ = ["MAIN_SCORES", "SHORT_SCORES", "STYLES", "VERDICTS", "at_worst", "counts_in_words", "ranking", "verdict_words"]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rldk.core.text import clean, counted, in_words, sentence, short_number
-from rldk.judge.verdict import worst_of
+from rldk.core.verdicts import worst_of
 from rldk.present.html import TICKS
 from rldk.present.incidents import accepted, last_good, may_also_be, recovered
 from rldk.present.verdicts import MAIN_SCORES, counts_in_words, verdict_words

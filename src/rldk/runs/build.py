@@ -41,7 +41,7 @@ def build_runs(
     framework = framework or identify(table.names)
     plan = plan_for(table.names, framework, tuple(sorted((field_map or {}).items())), guesses=True)
     columns, coverage = canonical_columns(table, plan)
-    percentages = percent_to_fraction(columns)
+    percentages = [] if framework == "rldk" else percent_to_fraction(columns)  # what rldk wrote has been read before
     left_out = sum(len(names) - len(fullest(table, names)) for names in (plan.unmapped, plan.not_judged))
     labels = {name: table.column(key) for name, keys in LABEL_KEYS.items() for key in keys if key in table.names}
     stated = first_words(table, (REDUCTION_KEY,))

@@ -57,14 +57,17 @@ class Canonicaliser:
     Args:
         framework: whose keys they have.
         step_keys: the keys that may hold a row's step, best first; without any, rows are numbered.
+        written: whether the events were written by rldk, which has divided percentages before.
     """
 
-    def __init__(self, framework: str | None = "rldk", step_keys: Sequence[str] = STEP_KEYS) -> None:
+    def __init__(
+        self, framework: str | None = "rldk", step_keys: Sequence[str] = STEP_KEYS, written: bool = False
+    ) -> None:
         self.framework = framework
         self._step_keys = step_keys
         self._plans: dict[tuple[str, ...], Plan] = {}
         self._signs: dict[str, float] = {}
-        self._percentages = Percentages()
+        self._percentages = None if written else Percentages()
         self._step = 0
         self._numbered = True
 
@@ -90,7 +93,7 @@ class Canonicaliser:
         for key, value in metrics.items():
             if type(value) is not float and value is not None and to_number(value) is None:
                 raise UsageError(f"Expected `{key}` to be a number, got {value!r:.80}.")
-        return self._percentages.to_fractions(plan.values(metrics, self._signs)[0])
+        return self._fractions(plan.values(metrics, self._signs)[0])
 
     def event(self, raw: Event | Mapping[str, Any]) -> Event | None:
         """One event in canonical terms; `None` for a row that describes the whole run and not a step."""
@@ -109,7 +112,7 @@ class Canonicaliser:
             return None
         metrics, nulls = plan.values(raw, self._signs)
         time = next((time for key in TIME_KEYS if (time := to_number(raw.get(key))) is not None), None)
-        event = Event(step, self._percentages.to_fractions(metrics), time, nulls=tuple(nulls))
+        event = Event(step, self._fractions(metrics), time, nulls=tuple(nulls))
         if (per := _reduction_of_kl(plan)) in _STATED:
             event.model_info["reductions"] = {"kl_mean": per}
         if RESPONSES in raw:
@@ -139,8 +142,11 @@ class Canonicaliser:
 
     def to_fractions(self, event: Event) -> Event:
         """An event in canonical terms, with the shares that this run logs in percent as fractions."""
-        metrics = self._percentages.to_fractions(event.metrics)
+        metrics = self._fractions(event.metrics)
         return event if metrics is event.metrics else replace(event, metrics=metrics)
+
+    def _fractions(self, metrics: dict[str, float]) -> dict[str, float]:
+        return metrics if self._percentages is None else self._percentages.to_fractions(metrics)
 
     def _name(self, key: str) -> str:
         place = locate(key, self.framework)
@@ -161,7 +167,7 @@ def read_events(events: Iterable[Event | Mapping[str, Any]]) -> Iterator[Event]:
     first = list(islice(source, PEEK))
     flat = [row for row in first if isinstance(row, Mapping) and not isinstance(row.get("metrics"), Mapping)]
     telling = dict.fromkeys(key for row in flat for key in row if isinstance(key, str) and key not in CATALOG)
-    step_keys = find_step_keys([row for row in first if isinstance(row, Mapping)])
+    step_keys = find_step_keys([row for row in first if isinstance(row, Mapping)], whole=len(first) < PEEK)
     canonicaliser = Canonicaliser(identify(telling) if flat else "rldk", step_keys)
     for raw in chain(first, source):
         event = canonicaliser.event(raw)

@@ -1,7 +1,7 @@
 """Shares that are logged in percent, read as fractions.
 
 A share that is far above 1 shows that its key is in percent. All values of a table are known, and are divided alike. While a run
-works only those so far are known: its values are divided from the first such one on.
+works only the first one is known, and decides.
 """
 
 from __future__ import annotations
@@ -29,27 +29,26 @@ def _is_share(name: str) -> bool:
 
 
 class Percentages:
-    """The metrics of one run that are logged in percent, by the values seen so far. Fractions that it made stay as they are."""
+    """The metrics of one run that are logged in percent: those whose first value other than 0 is far above 1.
+
+    That is decided once. Values that were passed on as fractions cannot be taken back, and a later one far above 1 may be a
+    glitch: a percentage that begins below 1.5 stays as it is.
+    """
 
     def __init__(self) -> None:
         self._percent: set[str] = set()
-        self._others: set[str] = set()
+        self._decided: set[str] = set()
 
     def to_fractions(self, metrics: dict[str, float]) -> dict[str, float]:
         """The metrics with percentages divided by 100; the same object where there are none."""
         for name, value in metrics.items():
-            if (value > _SLACK or value < 0.0) and _is_share(name) and name not in self._others and math.isfinite(value):
-                self._decide(name, value)
+            if name not in self._decided and value != 0.0 and math.isfinite(value):
+                self._decided.add(name)
+                if _SLACK < value <= 100.0 and _is_share(name):
+                    self._percent.add(name)
         if self._percent.isdisjoint(metrics):
             return metrics
         return {name: value / 100.0 if name in self._percent else value for name, value in metrics.items()}
-
-    def _decide(self, name: str, value: float) -> None:
-        if 0.0 <= value <= 100.0:
-            self._percent.add(name)
-        else:
-            self._percent.discard(name)
-            self._others.add(name)
 
 
 def percent_to_fraction(columns: dict[str, Column]) -> list[str]:

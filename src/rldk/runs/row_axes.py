@@ -54,14 +54,19 @@ def find_steps(
     return steps, best.own, [f"{counted(missing, 'row')} without a step: the previous row's step is used"] if missing else []
 
 
-def find_step_keys(rows: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    """The key that holds the step of rows that are not in a table; none where they have to be numbered."""
+def find_step_keys(rows: Sequence[Mapping[str, Any]], whole: bool) -> Sequence[str]:
+    """The key that holds the step of rows that are not in a table; none where they have to be numbered.
+
+    Without the `whole` log, a step that does not move in these rows may do so later.
+    """
     builder = TableBuilder()
     builder.add_all({key: row[key] for key in STEP_KEYS if key in row} for row in rows)
     table = builder.finish()
     candidates = _step_columns(table, STEP_KEYS, np.arange(table.rows, dtype=np.intp))
     best = max(candidates, key=lambda column: column.worth, default=None)
-    return STEP_KEYS if best is None else (best.name,) if best.worth else ()
+    if best is not None and best.worth:
+        return (best.name,)
+    return () if best is not None and whole else STEP_KEYS
 
 
 def _step_columns(table: Table, names: Sequence[str], kept: Rows) -> list[_StepColumn]:

@@ -39,7 +39,7 @@ def held_out_fall(view: View, name: str) -> HeldOut:
     found = view.memo.get((held_out_fall, name))
     if found is None or found[0] != series.n:
         found = view.memo[held_out_fall, name] = (series.n, _fall(series, has_zero=name != "eval_reward_mean"))
-    return found[1]  # type: ignore[no-any-return]
+    return found[1]
 
 
 def _fall(series: Series, has_zero: bool) -> HeldOut:

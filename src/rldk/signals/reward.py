@@ -58,9 +58,9 @@ class RewardSignal(Statistic):
       shifted along, so that an offset is not a fall. `jump` is the last of them, `jump_index` its row and `jump_step` its step.
     - `flipped` is the row of a jump to minus the previous value, and `respread` the factor by which the spread between
       responses changed with the jump: an offset does not change it, and a new scale changes it by the same factor as the level,
-      which is `relevel`. If the jump led down to a level that responses
-      had before, between the start and the best or among the worst of a batch, as if what was learnt had been lost, `undone` is
-      the level below which that holds; else it is NaN.
+      which is `relevel`. If no offset explains a jump down, `undone` is the level below which that holds; else it is NaN. It
+      leads to a level that responses had before, between the start and the best or among the worst of a batch, as if what was
+      learnt had been lost, or the reward is a share, which an offset would lead out of its range.
     - `spread` is the exponentially weighted mean distance of a row from the slow mean, which includes slow swings but counts a
       steady rise as noise. `swing` is the mean distance of rows five apart: for independent rows it equals the roughness, and
       slow swings make it larger.

@@ -13,7 +13,6 @@ from rldk.checkpoints.safetensors_file import Weights, write_safetensors
 __all__ = ["Weights", "moved", "small_model", "write_course", "write_safetensors"]
 
 
-
 def small_model(seed: int = 0, layers: int = 3, width: int = 40) -> dict[str, Array]:
     """Weights of a decoder by the names that transformers gives them, as float32."""
     draw = np.random.default_rng(seed)

@@ -16,7 +16,7 @@ from math import isfinite
 from rldk.core.anomaly import Anomaly
 from rldk.core.catalog import CATALOG
 from rldk.core.event import Event
-from rldk.judge.verdict import worst_of
+from rldk.core.verdicts import worst_of
 
 __all__ = ["Judge", "Related", "Relation", "compare", "relations"]
 

@@ -116,8 +116,8 @@ def score_run(label: Label, judged: Judged) -> RunScore:
     """Score what a judge said of one run.
 
     An alarm of an accepted family counts from the injection of the fault on: seeing the cause before its effect is right, and
-        early. Delays count from the onset of the effect, and are never negative. Before the injection, and
-    anywhere in a healthy or harmless run, every alarm is false.
+    early. Delays count from the onset of the effect, and are never negative. Before the injection, and anywhere in a healthy or
+    harmless run, every alarm is false.
     """
     alarms = tuple(sorted(judged.alarms, key=lambda alarm: alarm.step))
     false = [alarm for alarm in alarms if not label.is_sick or alarm.step < label.injected]

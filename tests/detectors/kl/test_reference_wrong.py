@@ -22,6 +22,12 @@ def test_a_kl_of_zero_while_the_policy_moves(told):
     assert said == ["warning", "is_the_policy"] and index < 40
 
 
+@pytest.mark.parametrize("first", [1e-4, 0.01])
+def test_a_kl_of_zero_after_the_first_row(told, first):
+    columns = {"kl_mean": np.where(np.arange(ROWS) == 0, first, 0.0), "kl_update": np.full(ROWS, 0.01)}
+    assert [clause for *_, clause in told(ReferenceWrong(), columns)] == ["is_the_policy"]
+
+
 def test_a_kl_of_zero_of_a_policy_that_does_not_move_is_anothers_defect(told):
     assert told(ReferenceWrong(), {"kl_mean": ZERO, "reward_mean": FLAT}) == []
     assert told(ReferenceWrong(), {"kl_mean": ZERO, "kl_update": ZERO}) == []

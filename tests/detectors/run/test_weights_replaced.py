@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rldk.core.event import Event
 from rldk.detectors.run.weights_replaced import WeightsReplaced
+from rldk.judge.engine import Engine
 
 ROWS = 200
 AT = np.arange(ROWS)
@@ -119,3 +121,19 @@ def test_a_margin_of_few_pairs_is_silent(told, seed):
         assert told(WeightsReplaced(), {"preference_margin": 0.3 + growth * AT + noise(0.4, seed)}) == []
     slow = np.where(AT < 100, 1.0, np.maximum(1.0 - 0.02 * (AT - 100), 0.1)) + noise(0.03, seed)
     assert told(WeightsReplaced(), {"preference_margin": slow}) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_margin_that_sinks_below_zero_has_not_fallen_back(told, seed):
+    assert told(WeightsReplaced(), {"preference_margin": -0.5 - 0.02 * AT + noise(0.1, seed)}) == []
+    assert told(WeightsReplaced(), {"preference_margin": np.where(AT < 100, -0.5, -1.6) + noise(0.02, seed)}) == []
+
+
+def test_two_rows_of_a_step_are_one():
+    """A dip of two steps is too short, also where each step takes two calls."""
+    engine = Engine([WeightsReplaced()])
+    for step in range(100):
+        margin = 0.1 if step in (70, 71) else 0.5 + 0.005 * step
+        for _ in range(2):
+            engine.supplement(Event(step, {"preference_margin": margin}))
+    assert engine.anomalies == []

@@ -66,7 +66,7 @@ def _verdicts(index: Index) -> list[str]:
 
 
 def _counts(index: Index) -> dict[str, int]:
-    from rldk.judge.verdict import counts_of
+    from rldk.core.verdicts import counts_of
 
     return counts_of(_verdicts(index))
 

@@ -73,11 +73,14 @@ _RULES: dict[frozenset[str], str] = {
 _SPREADS = {"std": "std", "stdev": "std", "stddev": "std", "sd": "std", "min": "min", "max": "max"}
 _GOOD = frozenset({
     "accuracy", "acc", "success", "solve", "solved", "correct", "pass", "passed", "win", "exact", "match", "hit",
-    "math", "math500", "gsm8k", "aime", "aime24", "aime25", "amc", "olympiad", "mmlu", "gpqa", "humaneval", "mbpp",
-    "livecodebench", "arc", "hellaswag", "truthfulqa", "countdown", "triviaqa", "hotpotqa", "ifeval", "bbh",
+    "math", "math500", "gsm8k", "aime", "aime24", "aime25", "aime2024", "aime2025", "amc", "amc23", "olympiad", "mmlu", "gpqa",
+    "humaneval", "mbpp", "livecodebench", "arc", "hellaswag", "truthfulqa", "countdown", "triviaqa", "hotpotqa", "ifeval", "bbh",
 })  # fmt: skip
 """What a share or a score of held-out data counts where more is better: right answers, or those to a known benchmark."""
-_BAD = frozenset({"false", "negative", "wrong", "not", "non", "hack", "hacking", "refusal"})
+_BAD = frozenset({
+    "false", "negative", "wrong", "not", "non", "hack", "hacking", "refusal", "failed", "failure", "fail", "error",
+    "errors", "loss",
+})  # fmt: skip
 _PERCENT = frozenset({"percent"})
 _WINDOW = re.compile(r"(?:ma|avg|mean|last)?\d{2,5}")
 """Over how many rows or episodes a mean is taken: `reward_100`, `reward_ma10`, `avg100_reward`."""

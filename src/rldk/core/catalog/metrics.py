@@ -138,7 +138,7 @@ METRICS: tuple[Metric, ...] = (
     metric("rollout_std_reward", "reward", "spread of the rewards in the rollout buffer", "reward", "batch", "low"),
     metric("reward_sem", "reward", "standard error of the mean score, over prompts", "reward", "batch"),
     metric("accuracy", "reward", "share of right answers", "fraction", "sequence", "low", aliases="acc correct solve_rate success_rate pass_rate"),
-    metric("pass_at_k", "reward", "chance that one of k sampled answers passes (unbiased estimate)", "fraction", "sequence", "low", aliases="pass_at_n pass_k"),
+    metric("pass_at_k", "quality", "chance that one of k sampled answers passes (unbiased estimate)", "fraction", "sequence", "low", aliases="pass_at_n pass_k"),
     metric("tool_failure_rate", "reward", "share of tool calls that failed", "fraction", "batch", "high"),
     metric("tool_calls_mean", "reward", "mean number of tool calls of an episode", "count", "sequence", "low", aliases="tool_calls mean_tool_calls avg_tool_calls"),
     metric("tool_unknown_count", "reward", "calls of tools that do not exist", "count", "batch", "high"),

@@ -114,7 +114,7 @@ class Plateau(Detector):
             persist=8, min_rows=4,
         ),
         "no_gain": Clause(
-            "after sixty updates a rise of a third of the rewards' spread can be ruled out", "warning",
+            "after sixty updates of a run that logs the KL, a rise of a third of the rewards' spread can be ruled out", "warning",
             "as `gains_nothing`, however far the policy has moved; of 268 sound runs, own and public, none keeps it",
             persist=10, min_rows=4,
         ),

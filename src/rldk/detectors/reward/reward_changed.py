@@ -23,7 +23,7 @@ class RewardChanged(Detector):
         length do not change. A jump to minus the previous value means that the sign was flipped.
     Why it matters: the policy is now trained towards something else. With a flipped sign it unlearns what it has learnt.
     When it misfires: an offset or a new scale is harmless for methods that compare responses with each other, so it is a
-        note, unless little of the reward is left beside the KL penalty. A jump down to the rewards of poor responses is a
+        note, unless little of the reward is left beside the KL penalty. A jump down that no offset explains is a
         warning, and critical if it lasts for forty updates. If neither KL, entropy nor length is logged, a jump counts as a
         fall of the policy.
     What to do: look for what changed at that step: the reward function, its weights, its normalisation, the reward model
@@ -58,17 +58,18 @@ class RewardChanged(Detector):
             "an offset does not change the spread between responses", persist=1, min_rows=1,
         ),
         "undone": Clause(
-            "the reward jumped down to a level that bad responses had before, while the policy stayed", "warning",
-            "an offset would lead anywhere; a level between the start and the best, or within three spreads of a batch, is "
-            "what a lost skill or a grader that fails has; dips of healthy runs are over after a dozen rows",
+            "the reward jumped down, which no offset explains, while the policy stayed", "warning",
+            "an offset would lead anywhere, and a share out of its range; a level between the start and the best, or within "
+            "three spreads of a batch, is what a lost skill or a grader that fails has; dips of healthy runs are over after a "
+            "dozen rows",
             persist=15, min_rows=4,
         ),
         "not_restored": Clause(
-            "the reward jumped down to a level that bad responses had before, and has stayed there for forty updates", "critical",
+            "the reward jumped down, which no offset explains, and has stayed there for forty updates", "critical",
             "as `undone`: whatever failed is not repaired by training on; no sound run of the corpus", persist=40, min_rows=10,
         ),
         "scaled": Clause(
-            "the reward and its spread shrank by the same factor while the policy stayed", NOTE,
+            "the reward and its spread changed by the same factor while the policy stayed", NOTE,
             "definition: a scale does not change which response is better; `drowned` tells where too little is left",
             persist=1, min_rows=1,
         ),
@@ -110,7 +111,8 @@ class RewardChanged(Detector):
                 return f"{fell}, as it would with another scale, {stayed}.", evidence, False, "scaled"
             return f"{fell}, {stayed}: the reward or the prompts changed, not the policy.", evidence, False, "worse"
         if level < reward.undone:
-            fell = f"The reward fell by {-reward.jump:.3g} {at}, to the level of poor responses earlier in the run"
+            where = "below its start" if level < reward.start - reward.jump else "back towards its start"
+            fell = f"The reward fell by {-reward.jump:.3g} {at}, {where}"
             return f"{fell}, {stayed}: the reward or the prompts changed, not the policy.", evidence, False, "undone"
         moved = f"The reward jumped by {reward.jump:.3g} {at}"
         return f"{moved}, {stayed}: the reward changed, not the policy.", evidence, False, "shifted"

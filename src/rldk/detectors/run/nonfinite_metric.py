@@ -104,9 +104,9 @@ class NonfiniteMetric(Detector):
     def _clause(view: View, runs: dict[str, int]) -> str:
         """Whether the non-finite value has probably reached the weights."""
         longest = max(runs.values())
-        few = "again" if longest >= 2 else "once"
+        mild = "again" if longest >= 2 else "once"
         if view.event.metrics.get("update_applied") == 0.0 and longest == 1:
-            return few  # the trainer has skipped the update
+            return mild  # the trainer has skipped the update
         losses = any(name in LOSSES for name in runs)
         reward = view.get("reward_mean")
         mostly = reward.nonfinite >= 2 * REWARDS and reward.nonfinite > 4 * reward.n
@@ -119,9 +119,9 @@ class NonfiniteMetric(Detector):
             hidden = view.event.metrics.get("loss") == 0.0 or len(runs) > len(norms)
             lost = max(view.get(name).nonfinite for name in runs if name in ALL_NORMS)
             often = lost > max(3, 0.25 * view.index)
-            few = "again" if longest > 2 or often else "once"  # a loss scaler skips two steps as easily as one
-            return "others" if max(norms) >= (2 if hidden else CALIBRATION) else few
-        return "others" if longest >= GAP or len(runs) >= 3 else few
+            mild = "again" if longest > 2 or often else "once"  # a loss scaler skips two steps as easily as one
+            return "others" if max(norms) >= (2 if hidden else CALIBRATION) else mild
+        return "others" if longest >= GAP or len(runs) >= 3 else mild
 
 
 def _is_gap(name: str, series: Series) -> bool:

@@ -42,7 +42,7 @@ class WeightsReplaced(Detector):
     References: none.
     """
 
-    __slots__ = ("_before_leap", "_leapt", "_margins", "_recent", "_returns", "_zero", "factor")
+    __slots__ = ("_before_leap", "_kl_at", "_leapt", "_margin_at", "_margins", "_recent", "_returns", "_zero", "factor")
     type: ClassVar[str] = "weights_replaced"
     family: ClassVar[str] = "run"
     needs: ClassVar = (("weight_change", "kl_mean", "preference_margin"),)
@@ -83,6 +83,8 @@ class WeightsReplaced(Detector):
     factor: float
     _recent: list[float]  # values of the KL
     _margins: list[float]
+    _kl_at: int  # the row of the last of them
+    _margin_at: int
     _returns: int
     _leapt: int | None  # the row of the last leap
     _before_leap: tuple[float, float]  # mean of four rows and noise of the reward, or of the preference loss
@@ -91,14 +93,17 @@ class WeightsReplaced(Detector):
     def reset(self) -> None:
         super().reset()
         self._recent, self._margins, self._returns, self._zero = [], [], 0, 0.0
+        self._kl_at = self._margin_at = -1
         self._leapt, self._before_leap = None, (0.0, 0.0)
 
     def find(self, view: View) -> Sequence[Finding]:
         weights, kl, margin = view.get("weight_change"), view.get("kl_mean"), view.get("preference_margin")
         found: list[Finding] = []
-        if kl.index == view.index and not kl.nonfinite_run:
+        if kl.index == view.index != self._kl_at and not kl.nonfinite_run:
+            self._kl_at = view.index  # more of the same step is not another row
             found = [*self._at_reference(view, kl.last), *self._fell_back(view, kl.last)]
-        if margin.index == view.index and not margin.nonfinite_run:
+        if margin.index == view.index != self._margin_at and not margin.nonfinite_run:
+            self._margin_at = view.index
             found += self._margin_fell_back(margin)
         if weights.n > 2 * BEFORE and weights.index == view.index:
             found = [*self._leap(view, weights), *found]
@@ -175,7 +180,9 @@ class WeightsReplaced(Detector):
         if halved is None:
             return []
         before, after, lowest, highest = halved
-        if not after < min(BACK * lowest, lowest - SPREADS * (highest - lowest), before - SURE * margin.noise):
+        if not lowest > 0.0 or not after < min(BACK * lowest, lowest - SPREADS * (highest - lowest)):
+            return []
+        if not after < before - SURE * margin.noise:
             return []
         if self._margins[BEFORE - 1] - self._margins[BEFORE] < 0.5 * (before - after):
             return []  # a slow decline

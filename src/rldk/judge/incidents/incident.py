@@ -8,11 +8,11 @@ from typing import Any
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.text import in_words
+from rldk.core.verdicts import VERDICTS, worst_of
 from rldk.detectors.run.user_limit import limited_metric
 from rldk.judge.incidents.advice import Setup, advice_for
 from rldk.judge.incidents.causes import CAUSES, Cause
 from rldk.judge.incidents.grouping import Group, group_anomalies
-from rldk.judge.verdict import VERDICTS, worst_of
 
 __all__ = ["Incident", "group_incidents", "worst_incident"]
 

@@ -29,6 +29,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """The parts of each score, in the order in which they are kept."""
 
+
 def within(value: float, limit: float) -> float:
     """1 up to the limit, limit / value beyond it; NaN for a NaN."""
     if value > limit:

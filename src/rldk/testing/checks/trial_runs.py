@@ -65,9 +65,10 @@ def odd_streams(names: Sequence[str]) -> Iterator[tuple[str, list[Event]]]:
 
 
 def wild(names: Sequence[str], seed: int, rows: int = WILD_ROWS) -> list[Event]:
-    """A stream in which each metric is calm at first and then jumps, dies, turns, or is not a number. One value in twenty is not
-    logged, one in fifty is `NaN`, one in fifty `None`. Most detectors raise something in one of these streams, so that they can
-    show whether an interrupted run gives the same result as an uninterrupted one.
+    """A stream in which each metric is calm at first and then jumps, dies, turns, or is not a number.
+
+    One value in twenty is not logged, one in fifty is `NaN`, one in fifty `None`. Most detectors raise something in one of these
+    streams, so that they can show whether an interrupted run gives the same result as an uninterrupted one.
     """
     rng = np.random.default_rng([seed, len(names)])
     columns = {}

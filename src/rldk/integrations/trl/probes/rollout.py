@@ -120,8 +120,7 @@ def responses_of_rollout(local: Mapping[str, Any]) -> ResponseSample:
 
 
 def digests_of_rollout(local: Mapping[str, Any], pad: int | None) -> list[int]:
-    """A number for each prompt of this process's part of a PPO rollout, independent of the padding on the left.
-    """
+    """A number for each prompt of this process's part of a PPO rollout, independent of the padding on the left."""
     queries = array_of(local["query_responses"][:, : int(local["context_length"])])
     real = True if pad is None else queries != pad
     return row_digests(queries.astype(np.int64), real, place_factors(queries.shape[1])[::-1])
