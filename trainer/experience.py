@@ -60,8 +60,8 @@ def judged(
 ) -> tuple[Experience, Tensor, Any]:
     """The responses with each model's outputs, `micro` at a time, and the policy's entropy at each token.
 
-    `old` comes from the training pass, in the same parts, since the sampler's values may differ by rounding. If one pass is the whole step, its graph
-    is kept for the first update.
+    `old` comes from the training pass, in the same parts, since the sampler's values may differ by rounding. If one pass is
+    the whole step, its graph is kept for the first update.
     """
     empty = torch.zeros_like(roll.logprobs)
     whole = Experience(roll.tokens, roll.attention, roll.mask, empty, empty)
