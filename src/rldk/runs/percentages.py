@@ -21,6 +21,8 @@ _UNBOUNDED = frozenset({"explained_variance", "mfu"})
 _SLACK = 1.5
 """A share may be a little above 1 by rounding or by its weights; a percentage soon is far above it."""
 
+_MAX_DECIDED = 10_000  # names: a run may have a new one in each row
+
 
 @lru_cache(maxsize=8192)
 def _is_share(name: str) -> bool:
@@ -42,7 +44,7 @@ class Percentages:
     def to_fractions(self, metrics: dict[str, float]) -> dict[str, float]:
         """The metrics with percentages divided by 100; the same object where there are none."""
         for name, value in metrics.items():
-            if name not in self._decided and value != 0.0 and math.isfinite(value):
+            if name not in self._decided and len(self._decided) < _MAX_DECIDED and value != 0.0 and math.isfinite(value):
                 self._decided.add(name)
                 if _SLACK < value <= 100.0 and _is_share(name):
                     self._percent.add(name)
