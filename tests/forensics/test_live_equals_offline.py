@@ -92,6 +92,15 @@ def test_a_break_in_the_middle_changes_nothing(stream: list[dict[str, Any]], dat
     assert everything(second) == everything(whole)
 
 
+def test_what_the_first_values_of_a_key_decided_survives_a_break() -> None:
+    whole, first, second = [ComprehensivePPOForensics() for _ in range(3)]
+    for one in (whole, first):
+        one.update(step=1, clip_frac=20.0)
+    second.load_state_dict(jsonio.loads(jsonio.dumps(first.state_dict())))
+    assert repr(second.update(step=2, clip_frac=1.0)) == repr(whole.update(step=2, clip_frac=1.0))
+    assert second.engine.series["clip_frac"].last == 0.01
+
+
 @settings(max_examples=60, deadline=None)
 @given(stream=event_rows())
 def test_scores_are_in_their_range_and_snapshots_stay_as_they_are(stream: list[dict[str, Any]]) -> None:

@@ -55,6 +55,13 @@ class ComprehensivePPOForensics(Judge):
         self._canonicaliser = Canonicaliser()
         super().reset()
 
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "keys": self._canonicaliser.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._canonicaliser.load_state_dict(state.get("keys"))
+
     def update(
         self,
         step: int,

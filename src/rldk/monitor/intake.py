@@ -30,6 +30,14 @@ class Intake:
         self._canonicaliser = Canonicaliser(framework)
         self._sanitizer = Sanitizer()
 
+    def state_dict(self) -> dict[str, Any]:
+        """What the values of keys have decided so far."""
+        return self._canonicaliser.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
+        """Go on with what was decided before; `None` where an older state does not say."""
+        self._canonicaliser.load_state_dict(state)
+
     def event(self, given: Event | Mapping[str, Any], canonical: bool) -> Event | None:
         """The event of a step, a new object; `None` for a summary of the run. With `canonical`, names are kept as they are."""
         read: Event | None

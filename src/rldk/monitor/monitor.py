@@ -274,7 +274,7 @@ class Monitor:
     def state_dict(self) -> dict[str, Any]:
         """Everything the monitor knows about the run, as JSON; save it with a checkpoint."""
         self.flush()
-        return {"version": 1, "stop": self.stopper.state_dict(), **self._judge.state_dict()}
+        return {"version": 1, "stop": self.stopper.state_dict(), "keys": self._intake.state_dict(), **self._judge.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where the monitor that gave `state` was."""
@@ -282,6 +282,7 @@ class Monitor:
             raise UsageError(f"Expected the state of a Monitor of version 1, got version {state.get('version')!r}.")
         self._judge.load_state_dict(state)
         self.stopper.load_state_dict(state["stop"])
+        self._intake.load_state_dict(state.get("keys"))
 
     def close(self) -> None:
         """Complete and close all files, those of outputs that have failed too. A second call does nothing."""

@@ -76,6 +76,19 @@ class Canonicaliser:
         self.framework = framework
         self._plans.clear()
 
+    def state_dict(self) -> dict[str, Any]:
+        """What the values of keys have decided so far, as JSON can hold it."""
+        percentages = {} if self._percentages is None else self._percentages.state_dict()
+        return {"signs": dict(self._signs), "percentages": percentages}
+
+    def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
+        """Go on with what was decided before; `None` where an older state does not say."""
+        if state is None:
+            return
+        self._signs = dict(state["signs"])
+        if self._percentages is not None and state["percentages"]:
+            self._percentages.load_state_dict(state["percentages"])
+
     def _plan(self, keys: tuple[str, ...]) -> Plan:
         found = self._plans.get(keys)
         if found is None:

@@ -7,7 +7,9 @@ works only the first one is known, and decides.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +53,14 @@ class Percentages:
         if self._percent.isdisjoint(metrics):
             return metrics
         return {name: value / 100.0 if name in self._percent else value for name, value in metrics.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was decided, as JSON can hold it."""
+        return {"decided": sorted(self._decided), "percent": sorted(self._percent)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on with what was decided before."""
+        self._decided, self._percent = set(state["decided"]), set(state["percent"])
 
 
 def percent_to_fraction(columns: dict[str, Column]) -> list[str]:

@@ -16,7 +16,7 @@ class TemperatureWrong(Detector):
     """Responses are sampled at a temperature so low that nothing is explored, or so high that the text is noise.
 
     What it catches: a sampling temperature below 0.3 or above 1.6; below 0.15 or above 2.2 it is critical.
-        Above 20 it is taken for that of a processor.
+        Above 20 it counts as that of a processor.
     Why it matters: near 0 all responses to a prompt are the same, and their rewards do not differ. Far above 1 the text is
         noise, and the policy learns from text that is never sampled in use.
     When it misfires: schedules that end at a low temperature; evaluation that is logged as training.
