@@ -120,9 +120,7 @@ def detector_page(kind: type[Detector]) -> str:
     lines += ["", "## Needs", "", _needs(kind), ""]
     lines += ["## Settings", "", "| setting | default | meaning |", "|---|---|---|"]
     lines += [f"| `{name}` | {setting.default:g} | {setting.meaning} |" for name, setting in kind.settings.items()]
-    common = {name: f"{getattr(kind, name):g}" for name in COMMON_SETTINGS}
-    if kind.check is Detector.check:
-        common["persist"] = "by clause"
+    common = {"persist": "by clause", "clear": f"{kind.clear}"}
     lines += [f"| `{name}` | {common[name]} | {setting.meaning} |" for name, setting in COMMON_SETTINGS.items()]
     lines += [
         "| `severity` | its own | `warning` or `critical`: overrides its own severity |",

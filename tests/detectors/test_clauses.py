@@ -21,7 +21,7 @@ def test_every_detector_has_clauses_with_a_basis() -> None:
     for kind in EVERY:
         assert kind.clauses, kind.type
         assert all(clause.says and clause.basis for clause in kind.clauses.values()), kind.type
-        assert all(min(kind.persistence(name)) >= 1 for name in kind.clauses), kind.type
+        assert all(min(clause.persist, clause.min_rows) >= 1 for clause in kind.clauses.values()), kind.type
 
 
 @pytest.mark.parametrize("fault", FAULTS)

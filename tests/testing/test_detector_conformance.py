@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import pytest
 from rldk.core.catalog import entry_of
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.detectors.base import Detector, Finding, Setting, View
+from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.detectors.run.user_limit import UserLimit
 from rldk.detectors.table import BY_TYPE, DETECTORS
 from rldk.judge.engine import Engine
@@ -80,56 +80,62 @@ class Good(Detector):
     family: ClassVar[str] = "mine"
     needs: ClassVar = (("reward_mean",),)
     advice: ClassVar[str] = "Raise the limit."
+    clauses: ClassVar = {"above": Clause("the reward is above the limit", "warning", "definition", persist=3)}
     settings: ClassVar = {"limit": Setting(1e5, "reward above which it raises", min=0.0)}
     limit: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         value = view.get("reward_mean").last
-        return Finding("warning", value, self.limit, f"Reward is {value:.3g}.") if value > self.limit else None
+        return [Finding("warning", value, self.limit, f"Reward is {value:.3g}.")] if value > self.limit else []
 
 
-def with_check(check: Callable[[Any, View], Finding | None], **more: Any) -> type[Detector]:
-    """A detector like `Good` but for its check."""
-    return type("Bad", (Good,), {"__slots__": (), "__doc__": Good.__doc__, "check": check, **more})
+def with_find(find: Callable[[Any, View], Sequence[Finding]], **more: Any) -> type[Detector]:
+    """A detector like `Good` but for what it finds."""
+    return type("Bad", (Good,), {"__slots__": (), "__doc__": Good.__doc__, "find": find, **more})
 
 
-def always(self: Any, view: View, **how: Any) -> Finding:
-    return Finding(**{"severity": "warning", "value": 1.0, "threshold": 0.0, "message": "It is so.", **how})
+def always(self: Any, view: View, **how: Any) -> Sequence[Finding]:
+    return [Finding(**{"severity": "warning", "value": 1.0, "threshold": 0.0, "message": "It is so.", **how})]
 
 
-def changes_the_event(self: Any, view: View) -> None:
+def changes_the_event(self: Any, view: View) -> Sequence[Finding]:
     view.event.metrics.pop("reward_mean", None)
+    return []
 
 
-def divides(self: Any, view: View) -> None:
+def divides(self: Any, view: View) -> Sequence[Finding]:
     _ = 1.0 / view.get("reward_mean").last
+    return []
 
 
-def looks_elsewhere(self: Any, view: View) -> None:
+def looks_elsewhere(self: Any, view: View) -> Sequence[Finding]:
     view.get("entropy_mean")
+    return []
 
 
-def warns(self: Any, view: View) -> None:
+def warns(self: Any, view: View) -> Sequence[Finding]:
     import numpy as np
 
     np.float64(view.get("reward_mean").last) * np.float64(10.0)
+    return []
 
 
-def by_chance(self: Any, view: View) -> Finding | None:
-    return always(self, view) if random.random() < 0.5 else None
+def by_chance(self: Any, view: View) -> Sequence[Finding]:
+    return always(self, view) if random.random() < 0.5 else []
 
 
-def speaks_of_nan(self: Any, view: View) -> Finding:
+def speaks_of_nan(self: Any, view: View) -> Sequence[Finding]:
     return always(self, view, message="The reward is nan times as high.")
 
 
-def grows(self: Any, view: View) -> None:
+def grows(self: Any, view: View) -> Sequence[Finding]:
     self.seen.append(view.index)
+    return []
 
 
-def shares(self: Any, view: View) -> Finding | None:
+def shares(self: Any, view: View) -> Sequence[Finding]:
     SHARED[id(self)] = SHARED.get(id(self), 0) + 1
-    return always(self, view) if SHARED[id(self)] % 40 == 0 else None
+    return always(self, view) if SHARED[id(self)] % 40 == 0 else []
 
 
 SHARED: dict[int, int] = {}
@@ -139,7 +145,7 @@ class Grows(Good):
     __doc__ = Good.__doc__
     __slots__ = ("seen",)
     seen: list[int]
-    check = grows  # type: ignore[assignment]
+    find = grows  # type: ignore[assignment]
 
     def reset(self) -> None:
         super().reset()
@@ -159,9 +165,9 @@ class Forgets(Good):
         super().reset()
         self.rows = {0: 0}
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         self.rows[0] += 1
-        return always(self, view) if self.rows[0] > 150 else None
+        return always(self, view) if self.rows[0] > 150 else []
 
 
 class Open(Good):
@@ -183,37 +189,37 @@ class KeepsItsPast(Good):
         self.rows = 0
         super().__init__(**given)
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         self.rows += 1
-        return always(self, view) if self.rows == 350 else None
+        return always(self, view) if self.rows == 350 else []
 
 
 class Repeats(Good):
     __doc__ = Good.__doc__
     __slots__ = ()
 
-    def settle(self, view: View, finding: Finding | None) -> Any:
-        return None if finding is None else self._anomaly(view, finding)
+    def take(self, view: View, found: Sequence[Finding]) -> Any:
+        return self._anomaly(view, found[0]) if found else None
 
 
 BAD = {
-    "has_a_name": with_check(Good.check, type="Reward Above"),
-    "documentation_is_complete": with_check(Good.check, __doc__="A title.\n\nWhat it catches: little."),
+    "has_a_name": with_find(Good.find, type="Reward Above"),
+    "documentation_is_complete": with_find(Good.find, __doc__="A title.\n\nWhat it catches: little."),
     "settings_are_validated": TakesAnything,
     "keeps_everything_in_slots": Open,
-    "declares_what_it_reads": with_check(looks_elsewhere),
-    "is_inactive_without_its_metrics": with_check(always, metrics=classmethod(lambda cls: ())),
-    "survives_odd_values": with_check(divides),
-    "survives_odd_values without a warning": with_check(warns),
-    "reports_are_complete": with_check(speaks_of_nan),
-    "reports_are_complete, with an advice": with_check(always, advice_for=lambda *_: ""),
-    "reports_are_complete, once": with_check(always, settle=Repeats.settle),
-    "is_silent_on_healthy_runs": with_check(always),
-    "is_deterministic": with_check(by_chance),
+    "declares_what_it_reads": with_find(looks_elsewhere),
+    "is_inactive_without_its_metrics": with_find(always, metrics=classmethod(lambda cls: ())),
+    "survives_odd_values": with_find(divides),
+    "survives_odd_values without a warning": with_find(warns),
+    "reports_are_complete": with_find(speaks_of_nan),
+    "reports_are_complete, with an advice": with_find(always, advice_for=lambda *_: ""),
+    "reports_are_complete, once": with_find(always, take=Repeats.take),
+    "is_silent_on_healthy_runs": with_find(always),
+    "is_deterministic": with_find(by_chance),
     "is_deterministic after reset": KeepsItsPast,
-    "does_not_change_events": with_check(changes_the_event),
+    "does_not_change_events": with_find(changes_the_event),
     "goes_on_from_a_saved_state": Forgets,
-    "can_be_pickled_and_copied": with_check(shares),
+    "can_be_pickled_and_copied": with_find(shares),
     "memory_is_bounded": Grows,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from rldk.core.anomaly import SEVERITIES, Anomaly, Note
@@ -12,7 +12,7 @@ from rldk.core.errors import UsageError
 from rldk.core.stats.base import Statistic
 from rldk.detectors.clause import NOTE, Clause, Finding
 from rldk.detectors.setting import COMMON_SETTINGS, SENSITIVITIES, Setting
-from rldk.signals.view import MIN_ROWS, View
+from rldk.signals.view import View
 
 __all__ = ["COMMON_SETTINGS", "NOTE", "SECTIONS", "SENSITIVITIES", "Clause", "Detector", "Finding", "Setting", "View"]
 
@@ -29,11 +29,10 @@ class Detector(Statistic):
     each group must be logged), its `settings` and its `clauses`; `find` returns the clauses that hold after this event. It
     is called only for events that contain a metric of `watches` (by default all of `needs`); other metrics that it uses if
     they are logged are named in `reads`. `panels` are the keys of the plots that show the defect (see
-    `present/plots/standard.py`), the most telling first. A detector with a single condition may implement `check` instead
-    of `find`, and waits for `persist` checks.
+    `present/plots/standard.py`), the most telling first.
 
-    The base raises an anomaly when the condition has held for `persist` checks in a row, raises again only if the
-    severity grows from warning to critical, and clears it when the condition has been gone for `clear` checks. A defect
+    The base raises an anomaly when a clause has held for as long as it asks for, raises again only if the severity grows from
+    warning to critical, and clears it when no clause has held for `clear` checks. A defect
     that returns within `rearm` checks after clearing counts as the same one and is not raised again, and none is raised
     more than ten times. A cleared anomaly is kept as recovered; a `passing` defect, such as a plateau that ends, is withdrawn
     completely. `machine` marks findings about the machine, which do not affect the verdict.
@@ -42,8 +41,8 @@ class Detector(Statistic):
     """
 
     __slots__ = (
-        "_again", "_bad", "_good", "_good_step", "_holding", "_noted", "_since", "_taken", "_worst", "calm", "cap", "idle",
-        "own_wait", "raised", "sensitivity", "since_clear", "times", "wait",
+        "_again", "_good", "_good_step", "_holding", "_noted", "_since", "_stands", "_taken", "_worst", "calm", "cap", "idle",
+        "raised", "sensitivity", "since_clear", "times", "wait",
     )  # fmt: skip
 
     type: ClassVar[str]
@@ -53,9 +52,7 @@ class Detector(Statistic):
     watches: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     advice: ClassVar[str]
-    persist: ClassVar[int] = 3
     clear: ClassVar[int] = 5
-    min_rows: ClassVar[int] = MIN_ROWS  # of `persist`, where a row stands for several steps
     rearm: ClassVar[int] = 50
     most_raises: ClassVar[int] = 3
     machine: ClassVar[bool] = False
@@ -65,17 +62,16 @@ class Detector(Statistic):
     clauses: ClassVar[Mapping[str, Clause]] = {}
     settings: ClassVar[Mapping[str, Setting]] = {}
 
-    wait: int
-    own_wait: bool  # whether the user set `persist`, which then applies to all clauses
+    wait: int  # for how many checks all clauses must hold, where the user has set `persist`; else 0
     calm: int
     cap: str
     sensitivity: str  # `low`, `normal` or `high`: scales how long a clause must hold
     _good_step: int | None
     _taken: int  # the event that was taken last
     _again: bool  # whether it is taken again, with more of its metrics: it counts once
-    _bad: int
     _good: int
-    _since: int
+    _stands: bool  # whether a clause had held long enough at the last check
+    _since: int  # the event since which it has
     _worst: str
     raised: str
     idle: bool  # neither raised nor about to be, no clause holds, and not recently cleared
@@ -91,8 +87,7 @@ class Detector(Statistic):
             raise UsageError(f"{self.type} has no setting {unknown[0]!r}; it has {', '.join(known)}.")
         for name, setting in self.settings.items():
             setattr(self, name, setting.check(f"{self.type}.{name}", given.get(name, setting.default)))
-        self.wait = int(COMMON_SETTINGS["persist"].check(f"{self.type}.persist", given.get("persist", self.persist)))
-        self.own_wait = "persist" in given
+        self.wait = int(COMMON_SETTINGS["persist"].check(f"{self.type}.persist", given["persist"])) if "persist" in given else 0
         self.calm = int(COMMON_SETTINGS["clear"].check(f"{self.type}.clear", given.get("clear", self.clear)))
         self.cap = given.get("severity", "")
         if self.cap not in ("", *SEVERITIES):
@@ -111,7 +106,8 @@ class Detector(Statistic):
     def reset(self) -> None:
         super().reset()
         self._taken, self._again = -1, False
-        self._bad = self._good = self.times = 0
+        self._good = self.times = 0
+        self._stands = False
         self._holding, self._noted = {}, []
         self._since = -1
         self._good_step = None
@@ -123,22 +119,19 @@ class Detector(Statistic):
         """The findings of all clauses that hold after this event; empty if none does."""
         raise NotImplementedError
 
-    def check(self, view: View) -> Finding | None:
-        """The worst finding whose clause has held long enough, else `None`."""
-        return self._lasting(view, self.find(view))
-
     def _lasting(self, view: View, found: Sequence[Finding]) -> Finding | None:
         """The worst of these findings whose clause has held long enough."""
         before, self._holding = self._holding, {}
         worst: Finding | None = None
         for finding in found:
+            finding.clause = finding.clause or next(iter(self.clauses))
             clause = self.clauses[finding.clause]
             finding.severity = finding.severity or clause.severity
             earlier = -1 if view.earlier_step is None else view.earlier_step
             held, since, good = before.get(finding.clause, (0, view.index, earlier))
             held += not (self._again and held)
             self._holding[finding.clause] = [held, since, good]
-            wait = self.wait if self.own_wait else finding.persist or clause.persist
+            wait = self.wait or finding.persist or clause.persist
             lasted = held
             if lasted > clause.min_rows:  # a metric that is not in every row: its rows also stand for those in between
                 lasted = max(lasted, view.index - since + 1)
@@ -149,28 +142,19 @@ class Detector(Statistic):
         if worst is None or worst.severity == NOTE:
             return worst
         _, since, good = self._holding[worst.clause]
-        if not self._bad:
+        if not self._stands:
             self._since, self._good_step = since, None if good < 0 else good
-            self._bad = 1
-        worst.confirmed = True
         return worst
 
     def _rows_needed(self, view: View, steps: float, min_rows: int, severity: str) -> float:
         """How many rows correspond to so many steps, with this sensitivity."""
-        factor = 1.0 if self.own_wait or steps <= 1 else SENSITIVITIES[self.sensitivity].get(severity, 1.0)
+        factor = 1.0 if self.wait or steps <= 1 else SENSITIVITIES[self.sensitivity].get(severity, 1.0)
         return view.rows(steps, min_rows) if factor == 1.0 else max(factor * view.rows(steps, min_rows), 1.0)
-
-    @classmethod
-    def persistence(cls, clause: str) -> tuple[int, int]:
-        """How many steps a clause must hold, and the minimum number of rows where a row stands for several steps."""
-        if cls.check is not Detector.check:
-            return cls.persist, cls.min_rows
-        return cls.clauses[clause].persist, cls.clauses[clause].min_rows
 
     @classmethod
     def wait_in_words(cls, clause: str) -> str:
         """`after 8 steps (at least 3 rows)`, or `at once`."""
-        steps, rows = cls.persistence(clause)
+        steps, rows = cls.clauses[clause].persist, cls.clauses[clause].min_rows
         if steps <= 1:
             return "at once"
         return f"after {steps} steps" + (f" (at least {min(rows, steps)} row{'s' * (min(rows, steps) > 1)})")
@@ -193,53 +177,38 @@ class Detector(Statistic):
 
     def update(self, view: View) -> Anomaly | Note | None:
         """Check the run after an event: an anomaly if the defect is raised now or becomes critical, or a note."""
-        return self.take(view, self.look(view))
+        return self.take(view, self.find(view))
 
-    @property
-    def look(self) -> Callable[[View], Sequence[Finding] | Finding | None]:
-        """What is called after each event: `find`, or the `check` of a subclass."""
-        return self.find if type(self).check is Detector.check else self.check
-
-    def take(self, view: View, found: Sequence[Finding] | Finding | None) -> Anomaly | Note | None:
-        """Process what `look` returned. If that is nothing and the detector is `idle`, this need not be called."""
+    def take(self, view: View, found: Sequence[Finding]) -> Anomaly | Note | None:
+        """Process what `find` returned. If that is nothing and the detector is `idle`, this need not be called."""
         self._again, self._taken = view.index == self._taken, view.index
-        if found is None or isinstance(found, Finding):
-            return self.settle(view, found)
-        return self.settle(view, self._lasting(view, found))
-
-    def settle(self, view: View, finding: Finding | None) -> Anomaly | Note | None:
-        """Process what `check` found."""
-        note = None
-        if finding is not None and not (finding.clause and finding.severity):
-            finding.clause = finding.clause or next(iter(self.clauses), "")
-            finding.severity = finding.severity or self.clauses[finding.clause].severity
-        if finding is not None and finding.severity == NOTE:
-            note = self._note(view, finding)
-            if self.raised and self.clauses[finding.clause].severity != NOTE:  # milder than when it was raised, and not over
-                self._good = 0
-                return note
-            finding = None
-        if finding is None:
-            self._bad = 0
-            if self.raised:
-                self._good += not self._again
-                if self._good >= self.calm:
-                    self._worst, self.raised = self.raised, ""
-                    self.since_clear = 0
-                    if self.passing:  # withdrawn: if it returns, it counts as new
-                        self.since_clear, self.times = self.rearm, self.times - 1
-            elif self.since_clear < self.rearm:
-                self.since_clear += not self._again
+        finding = self._lasting(view, found)
+        if finding is None or finding.severity == NOTE:
+            self._stands = False
+            if finding is not None and self.clauses[finding.clause].severity != NOTE:
+                self._good = 0  # milder than when it was raised, and not over
+            else:
+                self._recover()
             self.idle = not self.raised and not self._holding and self.since_clear >= self.rearm
-            return note
-        self.idle = False
+            return None if finding is None else self._note(view, finding)
+        self._stands, self.idle = True, False
+        return self._raise(view, finding)
+
+    def _recover(self) -> None:
+        """Count a check at which no clause held, and clear what was raised after enough of them."""
+        if self.raised:
+            self._good += not self._again
+            if self._good >= self.calm:
+                self._worst, self.raised = self.raised, ""
+                self.since_clear = 0
+                if self.passing:  # withdrawn: if it returns, it counts as new
+                    self.since_clear, self.times = self.rearm, self.times - 1
+        elif self.since_clear < self.rearm:
+            self.since_clear += not self._again
+
+    def _raise(self, view: View, finding: Finding) -> Anomaly | None:
+        """The anomaly, unless it stands already or counts as one that was raised before."""
         self._good = 0
-        if not self._bad:
-            self._since = view.index
-            self._good_step = view.earlier_step
-        self._bad += not (self._again and self._bad)
-        if not finding.confirmed and self._bad < self._rows_needed(view, self.wait, self.min_rows, finding.severity):
-            return None
         if self.cap:
             finding.severity = self.cap
         if self.raised == "critical" or self.raised == finding.severity:

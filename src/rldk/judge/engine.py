@@ -26,8 +26,8 @@ _BACK = 4
 _MOST_FAULTS, _FAULTS_APART = 3, 100  # errors after which a detector is dropped, and events after which one no longer counts
 
 OnError = Callable[[Detector, BaseException], None]
-_Look = Callable[[View], Sequence[Finding] | Finding | None]
-_Plan = tuple[list[tuple[str, Series]], list[tuple[_Look, Detector]]]
+_Find = Callable[[View], Sequence[Finding]]
+_Plan = tuple[list[tuple[str, Series]], list[tuple[_Find, Detector]]]
 
 
 class Engine:
@@ -104,9 +104,9 @@ class Engine:
             view.reward.update(view)
         alerted = self._take_alerts(event) if self._passing or ALERTS in event.model_info else []
         raised: list[Anomaly] = []
-        for look, detector in detectors:
+        for find, detector in detectors:
             try:
-                found = look(view)
+                found = find(view)
                 if not found and detector.idle:
                     continue
                 was = detector.raised
@@ -246,7 +246,7 @@ class Engine:
         active = [detector for detector in self.detectors if not detector.metrics() or present.intersection(detector.metrics())]
         plan: _Plan = (
             [(name, series[name]) for name in followed],
-            [(detector.look, detector) for detector in active],
+            [(detector.find, detector) for detector in active],
         )
         if len(self._plans_of_watched) < _MOST_PLANS:
             self._plans_of_watched[followed] = plan

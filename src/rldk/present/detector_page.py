@@ -69,9 +69,11 @@ class DetectorPage(Page):
             "needs": [list(group) for group in kind.needs],
             "documentation": kind.documentation(),
             "clauses": {
-                name: {"says": clause.says, "severity": clause.severity, "holds": steps, "rows": rows, "basis": clause.basis}
+                name: {
+                    "says": clause.says, "severity": clause.severity, "holds": clause.persist, "rows": clause.min_rows,
+                    "basis": clause.basis,
+                }
                 for name, clause in kind.clauses.items()
-                for steps, rows in (kind.persistence(name),)
             },
             "settings": {
                 name: {"default": _default(kind, name), "meaning": setting.meaning, "least": setting.min, "most": setting.max}
@@ -106,4 +108,4 @@ def _default(kind: type[Detector], name: str) -> float | None:
     """The default of a setting; `None` for a persistence that each clause sets for itself."""
     if name in kind.settings:
         return kind.settings[name].default
-    return None if name == "persist" and kind.check is Detector.check else float(getattr(kind, name))
+    return None if name == "persist" else float(kind.clear)

@@ -80,11 +80,11 @@ def test_damage_beside_a_growing_reward_is_critical(where):
 
 def test_a_second_sign_makes_it_critical(where):
     columns = {"value_loss": grown(40.0), "explained_variance": np.where(AT < 220, 0.5, -2.0)}
-    assert where(ValueDivergence(), columns) == [(251, "warning"), (257, "critical")]
+    assert where(ValueDivergence(), columns) == [(251, "warning"), (259, "critical")]
 
 
 def test_growth_by_orders_of_magnitude_is_critical(where):
-    assert where(ValueDivergence(), {"value_loss": grown(1000.0)}) == [(230, "warning"), (246, "critical")]
+    assert where(ValueDivergence(), {"value_loss": grown(1000.0)}) == [(230, "warning"), (248, "critical")]
 
 
 def test_it_clears(judge):

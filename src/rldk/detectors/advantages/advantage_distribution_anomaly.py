@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -33,12 +34,14 @@ class AdvantageDistribution(Detector):
     advice: ClassVar[str] = (
         "Clip rewards and advantages, look at the samples at both ends, and check the baseline that is subtracted."
     )
-    persist: ClassVar[int] = 20
     clauses: ClassVar = {
-        "outliers": Clause("a few outliers determine the range of the advantages", "warning", "a judgement: 2 % of the range"),
+        "outliers": Clause(
+            "a few outliers determine the range of the advantages", "warning", "a judgement: 2 % of the range",
+            persist=20, min_rows=8,
+        ),
         "one_sign": Clause(
             "all advantages have the same sign", "warning",
-            "definition: with a baseline there are advantages of both signs",
+            "definition: with a baseline there are advantages of both signs", persist=20, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -48,7 +51,7 @@ class AdvantageDistribution(Detector):
     share: float
     fall: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         lowest, highest = view.get("advantage_min"), view.get("advantage_max")
         low, high = lowest.level, highest.level
         if low > 0.0 or high < 0.0:
@@ -56,21 +59,21 @@ class AdvantageDistribution(Detector):
         top, bottom = view.get("advantage_p95"), view.get("advantage_p5")
         middle, span = top.level - bottom.level, high - low
         if not 0.0 <= middle < self.share * span or top.n < EARLY:
-            return None
+            return ()
         whole = highest.base - lowest.base
         began = (top.base - bottom.base) / whole if whole > 0.0 else 0.0
         limit = min(self.share, began / self.fall)
         if not middle < limit * span or at_its_best(view):
-            return None
+            return ()
         share = middle / span
         message = f"The middle ninety percent of the advantages cover {share:.2%} of their range; at first it was {began:.0%}."
         evidence = {"share": share, "share_start": began, "min": low, "max": high}
-        return Finding("", share, limit, message, evidence, clause="outliers")
+        return (Finding("", share, limit, message, evidence, clause="outliers"),)
 
-    def _one_sign(self, view: View, low: float, high: float) -> Finding | None:
+    def _one_sign(self, view: View, low: float, high: float) -> Sequence[Finding]:
         lowest, highest = view.get("advantage_min"), view.get("advantage_max")
         if lowest.n < EARLY or not lowest.base < 0.0 < highest.base or without_baseline(view):
-            return None
+            return ()
         end = low if low > 0.0 else high
         message = f"All advantages have the same sign ({low:.3g} to {high:.3g}); at the start they had both."
-        return Finding("", end, 0.0, message, {"min": low, "max": high}, clause="one_sign")
+        return (Finding("", end, 0.0, message, {"min": low, "max": high}, clause="one_sign"),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -33,11 +34,10 @@ class AdvantageKurtosis(Detector):
     advice: ClassVar[str] = (
         "Clip rewards and advantages, look for outliers of the value function, and lower the lambda of the estimation."
     )
-    persist: ClassVar[int] = 20
     clauses: ClassVar = {
         "heavy_tails": Clause(
             "the advantages have extremely heavy tails", "warning",
-            "tune split: the largest of 86 sound runs is 36",
+            "tune split: the largest of 86 sound runs is 36", persist=20, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -47,14 +47,14 @@ class AdvantageKurtosis(Detector):
     limit: float
     moved: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         kurtosis = view.get("advantage_kurtosis")
         level = kurtosis.level
         if not level > self.limit or kurtosis.n < EARLY:
-            return None
+            return ()
         limit = max(self.limit, self.moved * abs(kurtosis.base), kurtosis.base + 5.0 * kurtosis.scale)
         skewness = view.get("advantage_skewness").level
         if level <= limit or 2.0 * skewness * skewness >= level or at_its_best(view):
-            return None
+            return ()
         message = f"The excess kurtosis of the advantages is {level:.3g}; it started at {kurtosis.base:.3g}."
-        return Finding("warning", level, limit, message, {"kurtosis": level, "normal": kurtosis.base})
+        return (Finding("warning", level, limit, message, {"kurtosis": level, "normal": kurtosis.base}),)

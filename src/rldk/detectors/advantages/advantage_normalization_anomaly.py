@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -33,12 +34,14 @@ class AdvantageNormalization(Detector):
     advice: ClassVar[str] = (
         "Check the mask and the dimension of the whitening, its epsilon, and that all processes share its mean and spread."
     )
-    persist: ClassVar[int] = 10
     clauses: ClassVar = {
-        "mean_off": Clause("the mean of whitened advantages is far from 0", "warning", "definition: whitening gives a mean of 0"),
+        "mean_off": Clause(
+            "the mean of whitened advantages is far from 0", "warning", "definition: whitening gives a mean of 0",
+            persist=10, min_rows=8,
+        ),
         "spread_off": Clause(
             "the spread of whitened advantages is far above 1", "warning",
-            "definition: whitening gives a spread of 1",
+            "definition: whitening gives a spread of 1", persist=10, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -48,19 +51,19 @@ class AdvantageNormalization(Detector):
     off: float
     wide: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         mean, std = view.get("advantage_mean"), view.get("advantage_std")
         shifted = abs(mean.level) > self.off
         if not shifted and not std.level > self.wide:
-            return None
+            return ()
         if max(mean.n, std.n) < EARLY or not whitened(view):
-            return None
+            return ()
         began, normal = mean.base, std.base
         if shifted and not abs(began) > 0.5 * self.off:
             message = f"The mean of whitened advantages is {mean.level:.3g}."
-            return Finding("", mean.level, self.off, message, {"mean": mean.level, "std": std.level}, clause="mean_off")
+            return (Finding("", mean.level, self.off, message, {"mean": mean.level, "std": std.level}, clause="mean_off"),)
         limit = self.wide * max(normal, 1.0)
         if not std.level > limit:
-            return None
+            return ()
         message = f"The spread of whitened advantages is {std.level:.3g}; it was {normal:.3g}."
-        return Finding("", std.level, limit, message, {"mean": mean.level, "std": std.level}, clause="spread_off")
+        return (Finding("", std.level, limit, message, {"mean": mean.level, "std": std.level}, clause="spread_off"),)

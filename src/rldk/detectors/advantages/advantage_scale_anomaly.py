@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -34,11 +35,11 @@ class AdvantageScale(Detector):
     advice: ClassVar[str] = (
         "Whiten the advantages or normalise the rewards; look for a change in the reward's scale and check the value loss."
     )
-    persist: ClassVar[int] = 20
     clauses: ClassVar = {
         "rescaled": Clause(
             "the spread of advantages is many times its normal, or a small fraction of it", "warning",
             "tune split: 95 % of 86 sound runs stay between a fifth and 1.4 times their start; 8 and 30 are a judgement",
+            persist=20, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -48,15 +49,15 @@ class AdvantageScale(Detector):
     rise: float
     fall: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         std = view.get("advantage_std")
         normal, level = std.base, std.level
         if (normal <= self.fall * level and level <= self.rise * normal) or std.n < EARLY:
-            return None
+            return ()
         if view.reward.was_changed(view.index):
-            return None  # the scale of the reward itself changed
+            return ()  # the scale of the reward itself changed
         if not normal > 0.0 or whitened(view) or (level < normal and std.slow > 0.5 * normal):
-            return None  # small batches reach 0
+            return ()  # small batches reach 0
         limit = self.rise * normal if level > normal else normal / self.fall
         message = f"The spread of the advantages is {level:.3g}, {level / normal:.3g} times the run's own normal of {normal:.3g}."
-        return Finding("warning", level, limit, message, {"std": level, "normal": normal})
+        return (Finding("warning", level, limit, message, {"std": level, "normal": normal}),)

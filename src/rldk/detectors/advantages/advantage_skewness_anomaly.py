@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -31,9 +32,11 @@ class AdvantageSkewness(Detector):
     panels: ClassVar = ("advantage_shape", "advantages")
     reads: ClassVar = (*KIND, "advantage_kurtosis")
     advice: ClassVar[str] = "Clip rewards and advantages, read the samples in the tail, and use more samples per prompt."
-    persist: ClassVar[int] = 20
     clauses: ClassVar = {
-        "skewed": Clause("the advantages are extremely skewed", "warning", "tune split: the largest of 86 sound runs is 5.9"),
+        "skewed": Clause(
+            "the advantages are extremely skewed", "warning", "tune split: the largest of 86 sound runs is 5.9",
+            persist=20, min_rows=8,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "limit": Setting(8.0, "skewness, in either direction", min=0.0),
@@ -42,13 +45,13 @@ class AdvantageSkewness(Detector):
     limit: float
     moved: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         skewness = view.get("advantage_skewness")
         level = skewness.level
         if -self.limit <= level <= self.limit or skewness.n < EARLY:
-            return None
+            return ()
         limit = max(self.limit, self.moved * abs(skewness.base), abs(skewness.base) + 5.0 * skewness.scale)
         if not abs(level) > limit or view.get("advantage_kurtosis").level > 2.0 * level * level or at_its_best(view):
-            return None
+            return ()
         message = f"The skewness of the advantages is {level:.3g}; it started at {skewness.base:.3g}."
-        return Finding("warning", level, limit if level > 0 else -limit, message, {"skewness": level, "normal": skewness.base})
+        return (Finding("warning", level, limit if level > 0 else -limit, message, {"skewness": level, "normal": skewness.base}),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -35,7 +36,6 @@ class AdvantageTrend(Detector):
     advice: ClassVar[str] = (
         "Raise the value function's learning rate or epochs, loosen its clipping range, or whiten the advantages."
     )
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 1
     clauses: ClassVar = {
         "drifts": Clause(
@@ -53,15 +53,15 @@ class AdvantageTrend(Detector):
         self._drift = BlockDrift()
         self.moved = 0.0
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         drift = self._drift
         if drift.add(view.get("advantage_mean").level):
             self.moved = self._moved(view)
         if not self.moved:
-            return None
+            return ()
         message = f"The mean advantage went from {drift.before:.3g} to {drift.after:.3g} in {BLOCK * 4} rows, in one direction."
         evidence = {"mean": drift.after, "mean_before": drift.before, "spreads": self.moved}
-        return Finding("warning", self.moved, self.spreads, message, evidence)
+        return (Finding("warning", self.moved, self.spreads, message, evidence),)
 
     def _moved(self, view: View) -> float:
         """How many spreads the mean has moved away from 0, block by block; 0 if it has not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -31,11 +32,11 @@ class AdvantageVolatility(Detector):
     panels: ClassVar = ("advantages", "advantage_std")
     reads: ClassVar = KIND
     advice: ClassVar[str] = "Lower the value function's learning rate, use larger batches, or whiten the advantages."
-    persist: ClassVar[int] = 15
     clauses: ClassVar = {
         "jumps": Clause(
             "the mean advantage jumps from row to row by half of its spread", "warning",
             "five times the run's own noise at the start; the change alone is no sign: 95 % of sound runs reach 1.3 spreads",
+            persist=15, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -45,13 +46,13 @@ class AdvantageVolatility(Detector):
     spreads: float
     noise: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         mean, std = view.get("advantage_mean"), view.get("advantage_std")
         step = mean.roughness
         if not step > self.spreads * std.level or mean.n < EARLY:
-            return None
+            return ()
         limit = max(self.spreads * std.level, self.noise * mean.scale)
         if not step > limit or not judges_mean(view):
-            return None
+            return ()
         message = f"The mean advantage jumps by {step:.3g} from row to row; the advantages' own spread is {std.level:.3g}."
-        return Finding("warning", step, limit, message, {"step": step, "noise_start": mean.scale, "std": std.level})
+        return (Finding("warning", step, limit, message, {"step": step, "noise_start": mean.scale, "std": std.level}),)

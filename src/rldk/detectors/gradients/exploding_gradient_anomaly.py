@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.core.text import listed
@@ -43,7 +44,6 @@ class ExplodingGradient(Detector):
     advice: ClassVar[str] = (
         "Lower the learning rate and clip the gradient norm at 1; look for outliers among rewards and advantages."
     )
-    persist: ClassVar[int] = 5
     clauses: ClassVar = {
         "absurd": Clause(
             "a gradient norm is beyond a hundred million", "critical",
@@ -56,15 +56,16 @@ class ExplodingGradient(Detector):
         "vast": Clause(
             "the gradient norm stays at a hundred times its normal", "critical",
             "a judgement; the largest in the tune split is 129 times its start, in a sound run whose reward was scaled, "
-            "which is recognised",
+            "which is recognised", persist=5, min_rows=5,
         ),
         "with_damage": Clause(
             "the gradient norm stays at ten times its normal, and another channel has left its range", "critical",
-            "corroboration by an independent channel",
+            "corroboration by an independent channel", persist=5, min_rows=5,
         ),
         "grown": Clause(
             "the gradient norm is ten times its normal, or a few times with other signs of damage", "warning",
             "tune split: 95 % of 97 sound runs stay below 4.4 times their start; in the largest the reward was scaled",
+            persist=5, min_rows=5,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -72,7 +73,7 @@ class ExplodingGradient(Detector):
         "healthy": Setting(10.0, "norm below which it fires only with other signs of damage", min=0.0),
         "clip": Setting(1.0, "norm below which it never fires", min=0.0),
         "beyond": Setting(100.0, "factor over the normal that is critical without another sign", min=1.0),
-        "lasting": Setting(10, "rows for which it must last to be critical", min=1),
+        "lasting": Setting(5, "rows for which it must last to be critical; four times as many without another sign", min=1),
     }
     factor: float
     healthy: float
@@ -80,49 +81,50 @@ class ExplodingGradient(Detector):
     beyond: float
     lasting: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         clip = self.clip
         for name in ALL_NORMS:
             norm = view.series.get(name)
             if norm is None:
                 continue
-            if norm.last > ENORMOUS and norm.index == view.index and (single := _single(name, norm)) is not None:
+            if norm.last > ENORMOUS and norm.index == view.index and (single := _single(name, norm)):
                 return single
             if norm.level > clip and norm.level > self.factor * own_norm(norm) and _has_baseline(norm):
-                finding = self._judge(view, name, norm.level, own_norm(norm))
-                if finding is not None:
-                    return finding
-        return None
+                found = self._judge(view, name, norm.level, own_norm(norm))
+                if found:
+                    return found
+        return ()
 
-    def _judge(self, view: View, name: str, level: float, own: float) -> Finding | None:
+    def _judge(self, view: View, name: str, level: float, own: float) -> Sequence[Finding]:
         if view.reward.was_changed(view.index):
-            return None  # the scale of the reward itself changed
+            return ()  # the scale of the reward itself changed
         signs = harm(view, besides="gradients")
         if level <= self.healthy and not signs:
-            return None
-        lasting = view.rows(self.lasting, 3)
-        lasts = self._bad >= lasting
-        harmful = bool(signs) and level > self.healthy
-        vast = level > max(self.beyond * own, self.beyond) and self._bad >= 2 * lasting
-        clause = "with_damage" if lasts and harmful else "vast" if vast else "grown"
+            return ()
         also = f", while {listed(signs)}" if signs else ""
         message = f"{name} is {level:.3g}, {level / max(own, 1e-12):.3g} times the run's own normal of {own:.3g}{also}."
         limit = max(self.factor * own, self.clip if signs else self.healthy)
-        return Finding("", level, limit, message, {"norm": level, "normal": own, "signs": float(len(signs))}, clause=clause)
+        evidence = {"norm": level, "normal": own, "signs": float(len(signs))}
+        found = [Finding("", level, limit, message, evidence, clause="grown")]
+        if signs and level > self.healthy:
+            found.append(Finding("", level, limit, message, evidence, clause="with_damage", persist=self.lasting))
+        if level > max(self.beyond * own, self.beyond):
+            found.append(Finding("", level, limit, message, evidence, clause="vast", persist=4.0 * self.lasting))
+        return found
 
     def advice_for(self, view: View, finding: Finding) -> str:
         return with_rate(self.advice, view)
 
 
-def _single(name: str, norm: Series) -> Finding | None:
+def _single(name: str, norm: Series) -> Sequence[Finding]:
     """Whether one norm alone is beyond any sane one."""
     own = own_norm(norm)
     clause = "absurd" if norm.last > ABSURD else "enormous" if _has_baseline(norm) and norm.last > OUT_OF_LINE * own else ""
     if not clause or norm.nonfinite_run:
-        return None
+        return ()
     normal = f"; the run's own normal is {own:.3g}" if _has_baseline(norm) else ""
     limit = ABSURD if clause == "absurd" else ENORMOUS
-    return Finding("", norm.last, limit, f"{name} is {norm.last:.3g}{normal}.", {"norm": norm.last}, True, clause)
+    return (Finding("", norm.last, limit, f"{name} is {norm.last:.3g}{normal}.", {"norm": norm.last}, True, clause),)
 
 
 def _has_baseline(norm: Series) -> bool:

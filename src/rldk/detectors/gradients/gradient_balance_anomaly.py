@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp, log
 from typing import ClassVar
 
@@ -33,11 +34,11 @@ class GradientBalance(Detector):
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
     panels: ClassVar = ("gradient_ratio", "gradients")
     advice: ClassVar[str] = "Look at what changed at that row for one side only, and lower the coefficient of the side that grew."
-    persist: ClassVar[int] = 20
     clauses: ClassVar = {
         "shifted": Clause(
             "the ratio of policy to value gradient has changed eightfold", "warning",
             "six of the run's own spreads; 95 % of 43 sound runs of the tune split change by less than 7.5 times",
+            persist=20, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -59,11 +60,11 @@ class GradientBalance(Detector):
         self.jump = log(self.factor)
         self.count = 0
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         policy, value = view.get("policy_grad_norm"), view.get("value_grad_norm")
         p, v = policy.level, value.level
         if not (p > 0.0 < v) or policy.nonfinite_run or value.nonfinite_run:
-            return None
+            return ()
         away = log(p) - log(v) - self.centre
         size = abs(away)
         self.count = count = self.count + 1
@@ -71,11 +72,11 @@ class GradientBalance(Detector):
             weight = 1.0 / (count if count < MEMORY else MEMORY)
             self.centre += weight * away
             self.deviation += weight * (size - self.deviation)
-            return None
+            return ()
         if not 0.01 * v < p < 100.0 * v:
-            return None
+            return ()
         usual = exp(self.centre)
         message = f"The ratio of policy to value gradient is {p / v:.3g}; it was about {usual:.3g}."
         limit = min(max(self.jump, self.sigmas * self.deviation), 50.0)
         bound = usual * exp(limit if away > 0.0 else -limit)
-        return Finding("warning", p / v, bound, message, {"policy": p, "value": v, "ratio": p / v, "ratio_before": usual})
+        return (Finding("warning", p / v, bound, message, {"policy": p, "value": v, "ratio": p / v, "ratio_before": usual}),)

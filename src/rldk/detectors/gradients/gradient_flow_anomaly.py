@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -37,12 +38,11 @@ class GradientFlow(Detector):
     advice: ClassVar[str] = (
         "If it is high, lower the learning rate or the loss coefficients; if it is low, check how the loss is averaged."
     )
-    persist: ClassVar[int] = 30
     clauses: ClassVar = {
         "left_range": Clause(
             "the gradient norm left the range of 0.1 to 10 in which it started", "warning",
             "a judgement: recipes clip at 0.1 to 10; norms cannot be compared across models, so only runs that "
-            "started inside are judged",
+            "started inside are judged", persist=30, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -54,22 +54,22 @@ class GradientFlow(Detector):
     high: float
     change: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         norm = gradient_norm(view)
         normal = norm.base
         if not self.low <= normal <= self.high or norm.n < EARLY or norm.nonfinite_run:
-            return None
+            return ()
         level = norm.level
         if level > MARGIN * self.high:
             if not self.change * normal < level <= 10.0 * max(normal, norm.scale):
-                return None
+                return ()
             limit = max(MARGIN * self.high, self.change * normal)
         elif level < self.low / MARGIN:
             limit = min(self.low / MARGIN, normal / self.change)
             if not 0.01 * normal < norm.last < limit or lacks_signal(view, 1.0 / self.change):
-                return None
+                return ()
         else:
-            return None
+            return ()
         outside = f"outside the range of {self.low:g} to {self.high:g}"
         message = f"The gradient norm is {level:.3g}, {outside}; it started at {normal:.3g}."
-        return Finding("warning", level, limit, message, {"norm": level, "normal": normal})
+        return (Finding("warning", level, limit, message, {"norm": level, "normal": normal}),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -31,11 +32,11 @@ class GradientImbalance(Detector):
     advice: ClassVar[str] = (
         "Lower the coefficient of the side that dominates, normalise returns, and clip the two norms separately."
     )
-    persist: ClassVar[int] = 10
     clauses: ClassVar = {
         "dominates": Clause(
             "policy and value gradient differ by a factor of a hundred, ten times more than at the start", "warning",
             "tune split: the ratio of 43 sound runs changes by up to 15 times; a hundred between the norms is a judgement",
+            persist=10, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -45,16 +46,16 @@ class GradientImbalance(Detector):
     factor: float
     moved: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         policy, value = view.get("policy_grad_norm"), view.get("value_grad_norm")
         p, v = policy.level, value.level
         factor = self.factor
         if (p < factor * v and v < factor * p) or not (p > 0.0 < v):
-            return None
+            return ()
         if policy.n < EARLY or value.n < EARLY or policy.nonfinite_run or value.nonfinite_run:
-            return None
+            return ()
         if not (policy.base > 0.0 < value.base):
-            return None
+            return ()
         own = policy.base / value.base
         ratio = p / v
         if p > v:
@@ -62,6 +63,6 @@ class GradientImbalance(Detector):
         else:
             side, limit = "value function", min(1.0 / factor, own / self.moved)
         if (ratio <= limit) == (p > v):
-            return None
+            return ()
         message = f"The gradient of the {side} dominates: the ratio of policy to value is {ratio:.3g}; it started at {own:.3g}."
-        return Finding("warning", ratio, limit, message, {"policy": p, "value": v, "ratio": ratio, "ratio_start": own})
+        return (Finding("warning", ratio, limit, message, {"policy": p, "value": v, "ratio": ratio, "ratio_start": own}),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
@@ -39,12 +40,11 @@ class GradientStability(Detector):
     advice: ClassVar[str] = (
         "Clip the gradient norm at 1, clip extreme rewards and advantages, use larger batches, lower the learning rate."
     )
-    persist: ClassVar[int] = 8
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "spikes": Clause(
             "a fifth of the recent gradient norms are spikes", "warning",
-            "tune split: 95 % of 97 sound runs have spikes in at most 6 % of their rows",
+            "tune split: 95 % of 97 sound runs have spikes in at most 6 % of their rows", persist=8, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -61,17 +61,17 @@ class GradientStability(Detector):
         super().reset()
         self.share = 0.0
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         norm = gradient_norm(view)
         spike = norm.last > self.healthy and norm.n > EARLY and norm.last > self.factor * own_norm(norm)
         spike = spike and not view.reward.was_changed(view.index)  # the value function learns the new scale
         self.share = share = self.share + MEMORY * (spike - self.share)
         if share < self.limit or norm.level > 2.0 * self.factor * own_norm(norm):
-            return None
+            return ()
         own = own_norm(norm)
         message = f"{share:.0%} of the recent gradient norms are above {self.factor * own:.3g}; normal is {own:.3g}."
         severity = NOTE if works(view, besides="gradients") else "warning"
-        return Finding(severity, share, self.limit, message, {"share": share, "normal": own, "norm": norm.last})
+        return (Finding(severity, share, self.limit, message, {"share": share, "normal": own, "norm": norm.last}),)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         return with_rate(self.advice, view)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp, log
 from typing import ClassVar
 
@@ -33,7 +34,6 @@ class RatioTrend(Detector):
     needs: ClassVar = (("policy_grad_norm",), ("value_grad_norm",))
     panels: ClassVar = ("gradient_ratio", "gradients")
     advice: ClassVar[str] = "Find which of the two norms moves; lower the coefficient or learning rate of the side that grows."
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 1
     clauses: ClassVar = {
         "drifts": Clause(
@@ -51,15 +51,15 @@ class RatioTrend(Detector):
         self._drift = BlockDrift()
         self.trend = 0.0
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         p, v = view.get("policy_grad_norm").level, view.get("value_grad_norm").level
         drift = self._drift
         if p > 0.0 < v and drift.add(log(p) - log(v)):
             change = drift.change(EVEN)
             self.trend = change if abs(change) > log(self.factor) and abs(drift.after) < log(EXTREME) else 0.0
         if not self.trend:
-            return None
+            return ()
         moved, before, after = (exp(min(power, 50.0)) for power in (self.trend, drift.before, drift.after))
         message = f"The ratio of policy to value gradient has moved from {before:.3g} to {after:.3g} in {BLOCK * 4} rows."
         limit = self.factor if self.trend > 0.0 else 1.0 / self.factor
-        return Finding("warning", moved, limit, message, {"ratio": after, "ratio_before": before})
+        return (Finding("warning", moved, limit, message, {"ratio": after, "ratio_before": before}),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -35,28 +36,27 @@ class VanishingGradient(Detector):
     advice: ClassVar[str] = (
         "Look for an entropy near 0, a clip fraction near 1, a learning rate of 0, or frozen or unsynchronised parameters."
     )
-    persist: ClassVar[int] = 30
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
         "gone": Clause(
             "the gradient norm is below a hundredth of its normal although there is a signal to learn from", "warning",
-            "a judgement: a hundredth; a fall in the spread of rewards is taken into account",
+            "a judgement: a hundredth; a fall in the spread of rewards is taken into account", persist=30, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {"share": Setting(0.01, "share of the run's own normal that counts as zero", min=0.0, max=1.0)}
     share: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         norm = gradient_norm(view)
         limit = self.share * norm.base
         if not norm.last <= limit:
-            return None
+            return ()
         if limit == 0.0 and not self._frozen(view):
-            return None
+            return ()
         if norm.n < EARLY or lacks_signal(view, 5.0 * self.share):
-            return None
+            return ()
         message = f"The gradient norm is {norm.last:.3g}; the run's own normal is {norm.base:.3g}."
-        return Finding("warning", norm.last, limit, message, {"norm": norm.last, "normal": norm.base})
+        return (Finding("warning", norm.last, limit, message, {"norm": norm.last, "normal": norm.base}),)
 
     def _frozen(self, view: View) -> bool:
         """Whether the gradient was 0 and nothing moved since the first row, although the rewards differ."""

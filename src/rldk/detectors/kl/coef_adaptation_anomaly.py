@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -35,7 +36,6 @@ class CoefAdaptationAnomaly(Detector):
     advice: ClassVar[str] = (
         "Raise the bound that the coefficient has reached, or set it by hand; check that its controller is called."
     )
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 3
     clauses: ClassVar = {
         "stuck": Clause(
@@ -59,27 +59,27 @@ class CoefAdaptationAnomaly(Detector):
         self._value = -1.0
         self._rows = 0
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         coef = view.get("kl_coef")
         value = coef.last
         if value != self._value:
             self._value = value
             self._rows = 0
-            return None
+            return ()
         target = target_of(view)
         kl = view.get("kl_mean")
         if not (kl.level > self.above * target or kl.level < self.below * target) or not adapts(view):
             self._rows = 0
-            return None
+            return ()
         self._rows += 1
         if self._rows < view.rows(self.rows):
-            return None
+            return ()
         bound = ", the highest it has been," if value >= coef.high else ", the lowest it has been," if value <= coef.low else ""
         message = (
             f"The KL coefficient has stayed at {value:.3g}{bound} for {self._rows} rows, while the KL is {kl.level:.3g} "
             f"and its target is {target:.3g}."
         )
-        return Finding("warning", value, float(self.rows), message, {"kl": kl.level, "target": target, "coef": value})
+        return (Finding("warning", value, float(self.rows), message, {"kl": kl.level, "target": target, "coef": value}),)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         way = "Raise" if finding.evidence["kl"] > finding.evidence["target"] else "Lower"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -31,7 +32,6 @@ class ControllerOscillationAnomaly(Detector):
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean",)
     advice: ClassVar[str] = "Lengthen the controller's horizon, so that the coefficient moves more slowly."
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "swings": Clause(
@@ -62,11 +62,11 @@ class ControllerOscillationAnomaly(Detector):
         self._kl_high, self._kl_low = 0.0, 0.0
         self._turns = []
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         coef = view.get("kl_coef")
         value, level = coef.level, view.get("kl_mean").level
         if not value > 0.0 or level != level:
-            return None
+            return ()
         if level > self._kl_high:
             self._kl_high = level
         elif level < self._kl_low:
@@ -79,11 +79,11 @@ class ControllerOscillationAnomaly(Detector):
             self._turn(view, value, level)
         turns = self._turns
         if len(turns) < self.turns or coef.n - turns[0] > self.rows:
-            return None
+            return ()
         message = (
             f"The KL coefficient turned {len(turns)} times in {coef.n - turns[0]} rows (now {value:.3g}), and the KL with it."
         )
-        return Finding("warning", float(len(turns)), self.turns, message, {"coef": value, "kl": level})
+        return (Finding("warning", float(len(turns)), self.turns, message, {"coef": value, "kl": level}),)
 
     def _turn(self, view: View, value: float, level: float) -> None:
         """The coefficient has turned: the turn counts if the KL swung too; otherwise counting starts over."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
 from rldk.signals.kl import adapts, coefficient, target_of
 
 __all__ = ["ControllerOvershootAnomaly"]
+
+HELD = 5  # rows for which the KL must be on a side of its target
 
 
 class ControllerOvershootAnomaly(Detector):
@@ -31,12 +34,11 @@ class ControllerOvershootAnomaly(Detector):
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean", "target_kl")
     advice: ClassVar[str] = "Lengthen the controller's horizon, or start from the coefficient at which the KL met its target."
-    persist: ClassVar[int] = 5
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "overshoot": Clause(
             "the KL passed through its target to the other side, driven by the coefficient", "warning",
-            "definition of an overshoot; a factor of two on either side is a judgement",
+            "definition of an overshoot; a factor of two on either side is a judgement", persist=HELD, min_rows=HELD,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -57,7 +59,7 @@ class ControllerOvershootAnomaly(Detector):
         self._side = self._held = self._left = 0
         self._coef = 0.0
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         target = target_of(view)
         kl = view.get("kl_mean")
         side = 1 if kl.level > self.far * target else -1 if kl.level * self.far < target else 0
@@ -65,26 +67,26 @@ class ControllerOvershootAnomaly(Detector):
             self._held += 1
             if self._left:  # it came back to the side it started from
                 self._left = 0
-            return None
+            return ()
         coef = view.get("kl_coef")
         if side == 0:
             self._left += 1
-            if self._held < self.persist or self._left > self.within:
+            if self._held < HELD or self._left > self.within:
                 self._start(0, coef.level)
-            return None
-        if not self._side or self._held < self.persist or not adapts(view) or not self._pushed(side, coef.level):
+            return ()
+        if not self._side or self._held < HELD or not adapts(view) or not self._pushed(side, coef.level):
             self._start(side, coef.level)
-            return None
+            return ()
         self._left += 1
         if self._left > self.within:  # too long ago to be an overshoot
             self._start(side, coef.level)
-            return None
+            return ()
         message = (
             f"KL went from one side of its target of {target:.3g} to {kl.level:.3g} on the other, while the coefficient changed "
             f"from {self._coef:.3g} to {coef.level:.3g}."
         )
         limit = self.far * target if side > 0 else target / self.far
-        return Finding("warning", kl.level, limit, message, {"kl": kl.level, "target": target, "coef": coef.level})
+        return (Finding("warning", kl.level, limit, message, {"kl": kl.level, "target": target, "coef": coef.level}),)
 
     def _start(self, side: int, coef: float) -> None:
         self._side, self._held, self._left, self._coef = side, 1, 0, coef

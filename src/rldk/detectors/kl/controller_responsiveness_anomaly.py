@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -33,16 +34,15 @@ class ControllerResponsivenessAnomaly(Detector):
     watches: ClassVar = ("kl_coef",)
     reads: ClassVar = ("kl_mean", "target_kl")
     advice: ClassVar[str] = "Shorten the controller's horizon, or check the sign of its error and the unit of its target."
-    persist: ClassVar[int] = 3
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "wrong_way": Clause(
             "the KL is far from its target and the coefficient moves the wrong way", "warning",
-            "definition: above its target the coefficient must rise, below it must fall",
+            "definition: above its target the coefficient must rise, below it must fall", persist=3, min_rows=3,
         ),
         "too_slow": Clause(
             "the KL is far above its target and the coefficient hardly rises", "warning",
-            "a judgement: 5 % in fifty updates; Ziegler et al. 2019 clip the error of each step at 0.2",
+            "a judgement: 5 % in fifty updates; Ziegler et al. 2019 clip the error of each step at 0.2", persist=3, min_rows=3,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -64,30 +64,30 @@ class ControllerResponsivenessAnomaly(Detector):
         self._side = self._rows = 0
         self._coef = 0.0
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         target = target_of(view)
         kl = view.get("kl_mean")
         side = 1 if kl.level > self.far * target else -1 if kl.level * self.far < target else 0
         if not side and not self._side:
-            return None
+            return ()
         coef = view.get("kl_coef")
         if side != self._side or not adapts(view):
             self._side, self._rows, self._coef = side, 0, coef.level
-            return None
+            return ()
         self._rows += 1
         if self._rows < view.rows(self.wrong_rows) or coef.level == self._coef:
-            return None
+            return ()
         change = coef.level / self._coef - 1.0 if self._coef else 0.0
         wrong = change * side <= -self.least
         slow = side > 0 and self._rows >= view.rows(self.slow_rows) and change < self.least
         if not (wrong or slow):
-            return None
+            return ()
         message = (
             f"KL has been {'above' if side > 0 else 'below'} its target of {target:.3g} for {self._rows} rows (now "
             f"{kl.level:.3g}), and the coefficient changed from {self._coef:.3g} to {coef.level:.3g}."
         )
         evidence = {"kl": kl.level, "target": target, "coef": coef.level}
-        return Finding("", change, side * self.least, message, evidence, clause="wrong_way" if wrong else "too_slow")
+        return (Finding("", change, side * self.least, message, evidence, clause="wrong_way" if wrong else "too_slow"),)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.value * finding.threshold < 0.0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import ClassVar
 
@@ -45,7 +46,6 @@ class KlSpike(Detector):
     advice: ClassVar[str] = (
         "Clip gradients and the log-ratio of single tokens, and look at that batch: cut-off or padded responses, a wrong mask."
     )
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "leap": Clause(
@@ -82,7 +82,7 @@ class KlSpike(Detector):
         self._leaps = 0
         self._spikes = []
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         kl = view.get("kl_mean")
         level, mean, value = kl.level, self._mean, kl.last
         leap = self.leap
@@ -92,36 +92,36 @@ class KlSpike(Detector):
         if level == level:
             self._mean = (1.0 - MEMORY) * mean + MEMORY * level  # written so that it cannot overflow
         if not value > USUAL_TOKEN or not self.factor * level < value < inf:
-            return None
+            return ()
         return self._spiked(view, value)
 
-    def _leapt(self, view: View, level: float, mean: float) -> Finding | None:
+    def _leapt(self, view: View, level: float, mean: float) -> Sequence[Finding]:
         """Whether the level itself has jumped: it counts in the fifth row. Until then the mean is not updated, up to a limit."""
         self._leaps += 1
         if self._leaps < 5 or (level < TINY_SEQUENCE and unit_of(view) != "token"):
-            return None
+            return ()
         message = f"KL jumped from {mean:.3g} to {level:.3g} within a few rows and stays there."
-        return Finding("warning", level, self.leap * mean, message, {"kl": level, "kl_before": mean}, clause="leap")
+        return (Finding("", level, self.leap * mean, message, {"kl": level, "kl_before": mean}, clause="leap"),)
 
-    def _spiked(self, view: View, value: float) -> Finding | None:
+    def _spiked(self, view: View, value: float) -> Sequence[Finding]:
         """Whether a single value has jumped: it counts together with others, or alone if it is large enough."""
         kl, grad = view.get("kl_mean"), gradient_norm(view)
         usual = USUAL_SEQUENCE if unit_of(view) == "sequence" else USUAL_TOKEN
         normal = max(kl.level, abs(kl.base), kl.scale, 0.4 * kl.roughness)
         limit = self.factor * normal
         if not value > max(limit, usual) or kl.n < FIRST_ROWS // 2:
-            return None
+            return ()
         torn = grad.index == kl.index and grad.last > self.factor * max(grad.level, grad.base) > 0.0
         spikes = self._spikes
         spikes += [kl.n] * (1 + torn)
         del spikes[: -int(self.many)]
         often = len(spikes) >= self.many and kl.n - spikes[0] < self.window
         if not (often or value > self.monstrous * usual):
-            return None
+            return ()
         why = f", the last of several such jumps in {kl.n - spikes[0] + 1} rows" if often else ""
         if torn:
             why += f", with a gradient norm of {grad.last:.3g} (usually {grad.level:.3g})"
         message = f"KL jumped to {value:.3g} from a level of {normal:.3g}{why}."
         clause = "spikes" if (torn and not works(view, besides="kl")) or harm(view, besides="kl") else "outliers"
         evidence = {"kl": value, "level": normal, "spikes": float(len(spikes))}
-        return Finding(self.clauses[clause].severity, value, limit, message, evidence, clause=clause)
+        return (Finding("", value, limit, message, evidence, clause=clause),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import ClassVar
 
@@ -38,7 +39,6 @@ class KlTrendAnomaly(Detector):
     panels: ClassVar = ("kl", "kl_coef", "kl_update")
     reads: ClassVar = (*SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Raise the KL coefficient, or lower the learning rate."
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "gathers_pace": Clause(
@@ -67,7 +67,7 @@ class KlTrendAnomaly(Detector):
         self._readings = []
         self._rising = False
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         kl = view.get("kl_mean")
         level = kl.level
         if level == level:
@@ -75,15 +75,15 @@ class KlTrendAnomaly(Detector):
             if kl.n % EVERY == 0:
                 self._read(self._mean)
         if not self._rising:
-            return None
+            return ()
         unit = unit_of(view)
         limit = self.sequence if unit == "sequence" else self.token
         if not level > limit or not (unit or harm(view, besides="kl") or level > self.sequence):
-            return None
+            return ()
         first = self._readings[0]
         message = f"KL rose from {first:.3g} to {level:.3g} {in_numbers(unit)} in {EVERY * (KEPT - 1)} rows and accelerates."
         severity = NOTE if works(view, besides="kl") else "warning"
-        return Finding(severity, level, limit, message, {"kl": level, "kl_before": first})
+        return (Finding(severity, level, limit, message, {"kl": level, "kl_before": first}),)
 
     def _read(self, mean: float) -> None:
         readings = self._readings

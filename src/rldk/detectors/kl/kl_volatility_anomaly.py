@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -32,13 +33,12 @@ class KlVolatilityAnomaly(Detector):
     panels: ClassVar = ("kl", "kl_coef", "kl_update")
     reads: ClassVar = ("kl_coef", "target_kl")
     advice: ClassVar[str] = "Raise the batch size, clip the log-ratio of single tokens, or lower the learning rate."
-    persist: ClassVar[int] = 30
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "swings": Clause(
             "the KL swings from row to row by more than the level of healthy runs", "warning",
             "a judgement: half of its level and five times its early spread; healthy runs of the tune split swing by up "
-            "to 4 nats per token, on a higher level",
+            "to 4 nats per token, on a higher level", persist=30, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -52,13 +52,13 @@ class KlVolatilityAnomaly(Detector):
     relative: float
     grown: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         kl = view.get("kl_mean")
         swing = kl.roughness
         if not swing > self.token or swing < self.relative * abs(kl.level) or kl.n < EARLY:
-            return None
+            return ()
         limit = self.token if unit_of(view) == "token" else self.sequence
         if not swing > max(limit, self.grown * kl.scale):
-            return None
+            return ()
         message = f"KL changes by {swing:.3g} from row to row, around a level of {kl.level:.3g}."
-        return Finding("warning", swing, limit, message, {"swing": swing, "kl": kl.level, "early_spread": kl.scale})
+        return (Finding("warning", swing, limit, message, {"swing": swing, "kl": kl.level, "early_spread": kl.scale}),)

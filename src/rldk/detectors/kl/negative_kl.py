@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -38,17 +39,16 @@ class NegativeKl(Detector):
         "Check that the sampler has the current weights, sample with temperature 1 and without top-k, top-p or a minimum length, "
         "and check that policy and reference log-probabilities use the same tokens, mask and precision."
     )
-    persist: ClassVar[int] = 8
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "far_below_zero": Clause(
             "the KL is far below zero, ten times the limit or more", "critical",
-            "definition: a true KL is never negative; ten times the limit of `below_zero`",
+            "definition: a true KL is never negative; ten times the limit of `below_zero`", persist=5, min_rows=5,
         ),
         "below_zero": Clause(
             "the KL stays below zero", "warning",
             "definition: a true KL is never negative; the lowest level in 79 healthy runs of the tune split is -0.0004 "
-            "nats per token",
+            "nats per token", persist=8, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -62,18 +62,18 @@ class NegativeKl(Detector):
     unstated: float
     worse: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         kl = view.get("kl_mean")
         level = kl.level
         if not level < 0.0 or kl.n < 5:
-            return None
+            return ()
         unit = unit_of(view)
         limit = -(self.token if unit else self.unstated)
         if unit == "sequence":
             length = view.get("rollout_length_mean").level
             limit = -max(self.sequence, BY_LENGTH * length if length == length else 0.0)
         if level > min(limit, -kl.noise):  # rows that differ by more may be below zero by chance
-            return None
-        clause = "far_below_zero" if level < self.worse * limit else "below_zero"
+            return ()
+        clauses = ("below_zero", "far_below_zero") if level < self.worse * limit else ("below_zero",)
         message = f"KL from the reference is {level:.3g} {in_numbers(unit)} and stays below zero; a true KL cannot be negative."
-        return Finding("", level, limit, message, {"kl": level, "kl_start": kl.start}, clause=clause)
+        return [Finding("", level, limit, message, {"kl": level, "kl_start": kl.start}, clause=clause) for clause in clauses]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
@@ -34,14 +35,16 @@ class TargetRangeAnomaly(Detector):
     panels: ClassVar = ("kl", "kl_coef")
     reads: ClassVar = ("target_kl", *SCORES, *CHANNEL_METRICS)
     advice: ClassVar[str] = "Raise the KL coefficient if the KL is above its range, lower it if below."
-    persist: ClassVar[int] = 20
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "above": Clause(
             "the KL is above the range that was set for it", "warning",
-            "the user's own target and tolerance, or three times a logged target (a judgement)",
+            "the user's own target and tolerance, or three times a logged target (a judgement)", persist=20, min_rows=8,
         ),
-        "below": Clause("the KL is below the range that was set for it", "warning", "the user's own target and tolerance"),
+        "below": Clause(
+            "the KL is below the range that was set for it", "warning", "the user's own target and tolerance",
+            persist=20, min_rows=8,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "arrival": Setting(30, "updates after which the KL must have reached the range", min=0),
@@ -50,21 +53,21 @@ class TargetRangeAnomaly(Detector):
     arrival: float
     factor: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         target = target_of(view)
         if not target > 0.0:
-            return None
+            return ()
         kl = view.get("kl_mean")
         tolerance = view.context.get("kl_target_tolerance")
         low, high = (-1e308, self.factor * target) if tolerance is None else (target - tolerance, target + tolerance)
         if low <= kl.level <= high or kl.n <= view.rows(self.arrival):
-            return None
+            return ()
         above = kl.level > high
         limit = high if above else low
         message = f"KL is {kl.level:.3g}, {'above' if above else 'below'} {limit:.3g}; its target is {target:.3g}."
         evidence = {"kl": kl.level, "target": target}
         severity = NOTE if above and _coefficient_rises(view) and works(view) else ""
-        return Finding(severity, kl.level, limit, message, evidence, clause="above" if above else "below")
+        return (Finding(severity, kl.level, limit, message, evidence, clause="above" if above else "below"),)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.value > finding.threshold:

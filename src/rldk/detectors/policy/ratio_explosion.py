@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log
 from typing import ClassVar
 
@@ -37,19 +38,19 @@ class RatioExplosion(Detector):
     advice: ClassVar[str] = (
         "Lower the learning rate or the epochs per batch; check that both log-probabilities use one model and temperature."
     )
-    persist: ClassVar[int] = 4
     clauses: ClassVar = {
         "far_away": Clause(
             "the mean ratio of new to old probability is above 10 or below 1/10", "critical",
-            "definition: the mean of the ratio is 1; the factor of ten is a judgement",
+            "definition: the mean of the ratio is 1; the factor of ten is a judgement", persist=4, min_rows=4,
         ),
         "away": Clause(
             "the mean ratio of new to old probability is above 2 or below 1/2", "warning",
             "definition: the mean of the ratio is 1; 44 sound runs of the tune split stay within 3 % of it",
+            persist=4, min_rows=4,
         ),
         "wide": Clause(
             "the spread of the ratio of new to old probability is above 5, or far above its start", "warning",
-            "tune split: the widest of 44 sound runs is 0.6",
+            "tune split: the widest of 44 sound runs is 0.6", persist=4, min_rows=4,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -63,7 +64,7 @@ class RatioExplosion(Detector):
     wide: float
     grown: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         ratio, spread = view.get("ratio_mean"), view.get("ratio_std")
         level = ratio.level if ratio.ready else 1.0
         wide = spread.ready and (spread.level > self.wide or spread.level > max(self.grown * spread.start, 1.0))
@@ -71,14 +72,14 @@ class RatioExplosion(Detector):
         if not near and not _is_mean(view, level):
             level, near = 1.0, True
         if near and not wide:
-            return None
+            return ()
         away = max(level, 1.0 / level) if level > 0 else float("inf")
-        clause = "wide" if near else "far_away" if away > self.critical_factor else "away"
+        clauses = ("wide",) if near else ("away", "far_away") if away > self.critical_factor else ("away",)
         value, limit = (spread.level, self.wide) if near else (level, self.factor)
         message = f"The mean ratio of new to old probability is {level:.3g}" + (
             f", with a spread of {spread.level:.3g}." if wide else "."
         )
-        return Finding("", value, limit, message, {"ratio_mean": level}, clause=clause)
+        return [Finding("", value, limit, message, {"ratio_mean": level}, clause=clause) for clause in clauses]
 
 
 def _is_mean(view: View, level: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -34,13 +35,13 @@ class TrainInferenceMismatch(Detector):
     advice: ClassVar[str] = (
         "Sync the sampler's weights each step, use one precision and temperature, and correct with truncated importance weights."
     )
-    persist: ClassVar[int] = 10
     clauses: ClassVar = {
         "gap_grown": Clause(
             "sampler and trainer disagree far more than at the start", "warning",
             "half of the |KL| of 0.1 that verl's guide calls too much, and the 0.25 to 0.3 nats per token that such a KL implies "
             "(it is half the square); a tenth of the probability or 30 % of the tokens is as much; routing alone, the largest "
             "known cause, doubles the gap (arXiv 2510.11370), so ten times the start is more than precision and routing explain",
+            persist=10, min_rows=8,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -56,12 +57,12 @@ class TrainInferenceMismatch(Detector):
     masked: float
     growth: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         for name, setting in LIMITS.items():
             gap = view.get(name)
             if gap.ready:
                 limit = max(getattr(self, setting), self.growth * abs(gap.start))
                 if gap.level > limit:
                     message = f"{name} is {gap.level:.3g}, {gap.level / max(abs(gap.start), 1e-12):.3g} times its start."
-                    return Finding("warning", gap.level, limit, message, {name: gap.level, "start": gap.start})
-        return None
+                    return (Finding("warning", gap.level, limit, message, {name: gap.level, "start": gap.start}),)
+        return ()

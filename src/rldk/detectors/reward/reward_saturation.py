@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
@@ -42,7 +43,7 @@ class RewardSaturation(Detector):
         "solved": Clause("all responses score the same, at the best reward", NOTE, "definition: no spread, no gradient"),
         "drifting": Clause(
             "all responses score the same at the best reward, and the KL keeps growing", "warning",
-            "Gao et al. 2023: the true score falls while the proxy is at its ceiling",
+            "Gao et al. 2023: the true score falls while the proxy is at its ceiling", persist=3, min_rows=3,
         ),
         "pressed": Clause(
             "since the first rows all rewards lie just below 1, the end of their range", "warning",
@@ -67,13 +68,13 @@ class RewardSaturation(Detector):
         self.rows_full = self.rows_alike = 0
         self.kl_then = 0.0
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         reward, spread, kl = view.get("reward_mean"), view.get("reward_std"), view.get("kl_mean")
         if TOP < reward.base < 1.0 and reward.high < 1.0 and reward.n >= view.rows(ROWS, 10):
             return self._pressed(view)
         if not (spread.n >= EARLY and spread.level < self.share * spread.base and reward.level > reward.start):
             self.rows_full = self.rows_alike = 0
-            return None
+            return ()
         self.rows_full += 1
         if self.rows_full == 1:
             self.kl_then = kl.level if kl.ready else 0.0
@@ -81,28 +82,28 @@ class RewardSaturation(Detector):
         drifting = kl.ready and kl.level > self.drift * max(self.kl_then, 1e-3)
         min_rows = view.rows(self.rows)
         if self.rows_full < min_rows or not (drifting or self.rows_alike >= min_rows):
-            return None
+            return ()
         if not drifting and harm(view):
-            return None  # a hacked reward is at its ceiling too
+            return ()  # a hacked reward is at its ceiling too
         also = f", while KL grew from {self.kl_then:.3g} to {kl.level:.3g}" if drifting else ""
         rows = self.rows_full
         message = f"All responses have scored the same ({reward.level:.4g}) for {rows} rows{also}: nothing is left to learn."
-        severity, clause = ("warning", "drifting") if drifting else (NOTE, "solved")
         evidence = {"spread": spread.level, "rows": float(rows)}
-        return Finding(severity, spread.level, self.share * spread.base, message, evidence, clause=clause)
+        clause = "drifting" if drifting else "solved"
+        return (Finding("", spread.level, self.share * spread.base, message, evidence, clause=clause),)
 
     @staticmethod
-    def _pressed(view: View) -> Finding | None:
+    def _pressed(view: View) -> Sequence[Finding]:
         """Whether rewards were pressed against the end of their range from the first rows on."""
         reward, spread = view.get("reward_mean"), view.get("reward_std")
         limit = PRESSED * (reward.slow * (1.0 - reward.slow)) ** 0.5 if 0.0 < reward.slow < 1.0 else 0.0
         if not 0.0 < spread.slow < limit or not reward.level > TOP or view.reward.improves(reward):
-            return None
+            return ()
         message = (
             f"All rewards have been close to 1 since the first rows (mean {reward.slow:.4g}, spread {spread.slow:.2g}): good and "
             "bad responses hardly differ."
         )
-        return Finding("", spread.slow, limit, message, {"spread": spread.slow}, clause="pressed")
+        return (Finding("", spread.slow, limit, message, {"spread": spread.slow}, clause="pressed"),)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         if finding.clause == "pressed":

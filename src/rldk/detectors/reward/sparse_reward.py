@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
 from math import inf, isfinite
 from typing import ClassVar
 
@@ -46,24 +48,25 @@ class SparseReward(Detector):
     advice: ClassVar[str] = (
         "Start with prompts that the model solves sometimes, sample more responses per prompt, or give partial credit."
     )
-    persist: ClassVar[int] = 5
     clear: ClassVar[int] = 20
     clauses: ClassVar = {
         "no_spread": Clause(
             "nearly all rows have the lowest reward, and groups have no spread", "critical",
-            "definition: a group without spread has no gradient",
+            "definition: a group without spread has no gradient", persist=5, min_rows=5,
         ),
         "stays": Clause(
             "hardly any row has a success, and that has lasted for 25 updates more", "critical",
             "as `rarely_better` and `no_success`, which no sound run of the corpus or in public has even for a while",
+            persist=STAYS, min_rows=STAYS // 2,
         ),
         "rarely_better": Clause(
             "three quarters of the rows have the lowest reward, and it does not get better", "warning",
-            "tune split: 75 sound runs have at most 7 % of their rows at the lowest reward",
+            "tune split: 75 sound runs have at most 7 % of their rows at the lowest reward", persist=5, min_rows=5,
         ),
         "no_success": Clause(
             "in three rows of five no response earned anything", "warning",
             "definition: without a spread there is no gradient; sound runs of the corpus have at most 3 % of such rows",
+            persist=5, min_rows=5,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -88,15 +91,15 @@ class SparseReward(Detector):
         self._worst_reward = inf
         self._found = False
 
-    def check(self, view: View) -> Finding | None:
-        found = self._look(view)
-        if found is None or found.clause == "no_spread" or not view.first(*SPREADS).n:
-            return found  # where no spread is logged, a row may be a single response
-        if self._bad >= view.rows(STAYS, STAYS // 2):
-            found.clause = "stays"
-        return found
+    def find(self, view: View) -> Sequence[Finding]:
+        found = self._now(view)
+        if found is None:
+            return ()
+        if found.clause == "no_spread" or not view.first(*SPREADS).n:
+            return (found,)  # where no spread is logged, a row may be a single response
+        return (found, replace(found, clause="stays"))
 
-    def _look(self, view: View) -> Finding | None:
+    def _now(self, view: View) -> Finding | None:
         reward = view.get("reward_mean")
         value = reward.last
         if not isfinite(value):

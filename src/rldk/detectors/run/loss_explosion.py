@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from math import inf
 from typing import ClassVar
 
@@ -46,7 +47,6 @@ class LossExplosion(Detector):
         "Go back to the checkpoint before the first jump, bound the ratio on both sides and the KL term, clip the gradient norm, "
         "and lower the learning rate."
     )
-    persist: ClassVar[int] = 1
     clauses: ClassVar = {
         "leaps_again": Clause(
             "the loss jumped beyond its scale four times in a hundred rows", "critical",
@@ -54,7 +54,7 @@ class LossExplosion(Detector):
         ),
         "stays_with_damage": Clause(
             "the loss stays far above its scale, or above it while another channel has left its range", "critical",
-            "corroboration by an independent channel, or a hundred times the scale",
+            "corroboration by an independent channel, or a hundred times the scale", persist=6, min_rows=3,
         ),
         "leaps": Clause(
             "the loss jumped beyond its scale twice in a hundred rows", "warning",
@@ -81,12 +81,12 @@ class LossExplosion(Detector):
         super().reset()
         self.spikes = deque(maxlen=RECUR)
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         loss = view.first("loss", "policy_loss")
         size, level = abs(loss.last), abs(loss.level)
         spikes = self.spikes
         if (size <= self.floor and level <= self.level_floor and not spikes) or loss.n < 10:
-            return None
+            return ()
         own = max(abs(loss.base), loss.scale)
         if max(self.floor, self.factor * own) < size < inf and loss.index == view.index:
             spikes.append(loss.n)
@@ -96,28 +96,31 @@ class LossExplosion(Detector):
         if level > limit:
             return self._shifted(view, level, own, limit)
         if len(spikes) < 2:
-            return None
+            return ()
         limit = max(self.floor, self.factor * own)
         rows = loss.n - spikes[0] + 1
         message = f"The loss jumped above {limit:.3g} {len(spikes)} times in {rows} rows; its own scale is {own:.3g}."
         evidence = {"loss": loss.last, "scale": own, "leaps": float(len(spikes))}
         clause = "leaps_again" if len(spikes) >= RECUR else "leaps"
-        return Finding("", loss.last, limit, message, evidence, clause=clause)
+        return (Finding("", loss.last, limit, message, evidence, clause=clause),)
 
-    def _shifted(self, view: View, level: float, own: float, limit: float) -> Finding:
+    def _shifted(self, view: View, level: float, own: float, limit: float) -> Sequence[Finding]:
         signs = harm(view)
-        vast = level > max(self.floor, self.factor * own)
-        lasts = (vast or signs) and self._bad >= view.rows(5, 3)
-        clause = "leaps_again" if len(self.spikes) >= RECUR else "stays_with_damage" if lasts else "stays"
-        lags = clause != "stays" and view.get("value_loss").level > level and reward_outgrew_values(view)
+        worse = bool(signs) or level > max(self.floor, self.factor * own)
+        leaps = len(self.spikes) >= RECUR
         also = f", while {listed(signs)}" if signs else ""
         message = f"The loss stays near {level:.3g}; its own scale is {own:.3g}{also}."
         evidence = {"loss": level, "scale": own, "leaps": float(len(self.spikes))}
-        if lags:
+        if (leaps or worse) and view.get("value_loss").level > level and reward_outgrew_values(view):
             message += " It is the value loss: the values lag behind the reward."
-            return Finding(NOTE, level, limit, message, evidence, clause="stays")
-        calm = clause == "stays" and (works(view) or (view.reward.trend > LEARNS and not signs))
-        return Finding(NOTE if calm else "", level, limit, message, evidence, clause=clause)
+            return (Finding(NOTE, level, limit, message, evidence, clause="stays"),)
+        calm = works(view) or (view.reward.trend > LEARNS and not signs)
+        found = [Finding(NOTE if calm else "", level, limit, message, evidence, clause="stays")]
+        if worse:
+            found.append(Finding("", level, limit, message, evidence, clause="stays_with_damage"))
+        if leaps:
+            found.append(Finding("", level, limit, message, evidence, clause="leaps_again"))
+        return found
 
     def advice_for(self, view: View, finding: Finding) -> str:
         return with_rate(self.advice, view)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, Setting, View
@@ -29,10 +30,11 @@ class MemoryPressure(Detector):
     needs: ClassVar = (("memory_usage", "gpu_memory_gb", "cpu_memory_gb"),)
     panels: ClassVar = ("memory", "memory_share")
     advice: ClassVar[str] = "Lower the batch or the length, checkpoint activations, and free what each step keeps."
-    persist: ClassVar[int] = 5
     clauses: ClassVar = {
-        "full": Clause("nearly all of the memory is in use", "warning", "a judgement: 95 %"),
-        "grows": Clause("the memory has doubled and is at its highest", "warning", "a judgement: caches level off"),
+        "full": Clause("nearly all of the memory is in use", "warning", "a judgement: 95 %", persist=5, min_rows=5),
+        "grows": Clause(
+            "the memory has doubled and is at its highest", "warning", "a judgement: caches level off", persist=5, min_rows=5,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.95, "share of the memory in use", min=0.0, max=1.0),
@@ -41,15 +43,15 @@ class MemoryPressure(Detector):
     share: float
     growth: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         usage = view.get("memory_usage")
         if usage.level > self.share and usage.level > usage.start + 0.02:
             message = f"{usage.level:.0%} of the memory is in use."
-            return Finding("", usage.level, self.share, message, {"usage": usage.level}, clause="full")
+            return (Finding("", usage.level, self.share, message, {"usage": usage.level}, clause="full"),)
         for name in ("gpu_memory_gb", "cpu_memory_gb"):
             memory = view.get(name)
             if memory.level > self.growth * memory.base > self.growth and memory.n >= 20 and memory.level >= memory.high:
                 message = f"{name} grew from {memory.base:.3g} to {memory.level:.3g} GiB and is still at its highest."
                 limit = self.growth * memory.base
-                return Finding("", memory.level, limit, message, {"start": memory.base}, clause="grows")
-        return None
+                return (Finding("", memory.level, limit, message, {"start": memory.base}, clause="grows"),)
+        return ()

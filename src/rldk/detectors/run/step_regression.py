@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import Clause, Detector, Finding, View
@@ -27,7 +28,6 @@ class StepRegression(Detector):
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     panels: ClassVar = ("reward",)
     advice: ClassVar[str] = "Give each run its own log, resume with `resume_step`, and write from the main process only."
-    persist: ClassVar[int] = 1
     clauses: ClassVar = {
         "went_back": Clause("a step is lower than the previous one", "warning", "definition: steps of a run rise"),
     }  # fmt: skip
@@ -37,10 +37,10 @@ class StepRegression(Detector):
         super().reset()
         self.last_step = float("-inf")
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         before, self.last_step = self.last_step, view.step
         if view.step >= before:
-            return None
-        return Finding(
+            return ()
+        return (Finding(
             "warning", float(view.step), before, f"The step went back from {before:.0f} to {view.step}.", {"before": before}
-        )
+        ),)

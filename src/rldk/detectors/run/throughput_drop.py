@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import nan
 from typing import ClassVar
 
@@ -33,11 +34,12 @@ class ThroughputDrop(Detector):
     advice: ClassVar[str] = (
         "Check how the time of a step is spent, the accelerator's load and temperature, and what else runs on the node."
     )
-    persist: ClassVar[int] = 20
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
-        "slower": Clause("the throughput fell to less than half of its best", "warning", "a judgement"),
-        "longer_steps": Clause("a step takes three times as long as at the start", "warning", "a judgement"),
+        "slower": Clause("the throughput fell to less than half of its best", "warning", "a judgement", persist=20, min_rows=8),
+        "longer_steps": Clause(
+            "a step takes three times as long as at the start", "warning", "a judgement", persist=20, min_rows=8,
+        ),
     }  # fmt: skip
     settings: ClassVar = {
         "share": Setting(0.45, "share of its best below which the throughput has dropped", min=0.0, max=1.0),
@@ -53,7 +55,7 @@ class ThroughputDrop(Detector):
         self._seen = -1
         self._length_then = nan
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         speed, time, length = view.get("tokens_per_second"), view.get("step_time"), view.get("rollout_length_mean")
         if speed.high_index != self._seen:  # at its best: remember how long responses were
             self._seen, self._length_then = speed.high_index, length.level
@@ -64,11 +66,11 @@ class ThroughputDrop(Detector):
             share = 0.5 * self.share if grown else self.share  # long responses leave room for fewer at once
             if speed.level < share * speed.high and (longer or not shorter):
                 message = f"Throughput fell from {speed.high:.4g} to {speed.level:.4g} tokens per second."
-                return Finding("", speed.level, share * speed.high, message, {"best": speed.high}, clause="slower")
+                return (Finding("", speed.level, share * speed.high, message, {"best": speed.high}, clause="slower"),)
         elif time.n >= 20 and time.base > 0 and time.level > self.times_longer * time.base:
             if length.ready and length.level > 1.5 * length.start:
-                return None
+                return ()
             message = f"A step takes {time.level:.3g} s, {time.level / time.base:.3g} times as long as at the start."
             limit = self.times_longer * time.base
-            return Finding("", time.level, limit, message, {"start": time.base}, clause="longer_steps")
-        return None
+            return (Finding("", time.level, limit, message, {"start": time.base}, clause="longer_steps"),)
+        return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import nan
 from typing import ClassVar
 
@@ -46,7 +47,6 @@ class UserLimit(Detector):
     family: ClassVar[str] = "run"
     needs: ClassVar[tuple[tuple[str, ...], ...]] = ()
     advice: ClassVar[str] = "The limit is yours: do what it was set for, or change it."
-    persist: ClassVar[int] = 1
     clear: ClassVar[int] = 1
     rearm: ClassVar[int] = 0
     most_raises: ClassVar[int] = 1 << 30
@@ -70,19 +70,19 @@ class UserLimit(Detector):
         name = next((name for name, unit in KL_UNITS.items() if unit == self.unit), self.metric)
         return f"{self.type}:{name}"
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         value = view.event.metrics.get(self.metric)
         if value is None:
-            return None
+            return ()
         if self.unit:
             value = self._converted(view, value)
         if not (value < self.lowest or value > self.highest):
-            return None  # NaN is neither above nor below; `nonfinite_metric` judges it
+            return ()  # NaN is neither above nor below; `nonfinite_metric` judges it
         limit = self.lowest if value < self.lowest else self.highest
         word = "below" if value < self.lowest else "above"
         unit = _WORDS.get(self.unit or self._logged_unit(view), "")
         said = f"{self.metric} is {value:.4g}{' ' if unit else ''}{unit}, {word} your limit of {limit:g}."
-        return Finding("warning", value, limit, said, {self.metric: value})
+        return (Finding("warning", value, limit, said, {self.metric: value}),)
 
     def advice_for(self, view: View, finding: Finding) -> str:
         advice = _ADVICE.get(self.metric, self.advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
@@ -42,7 +43,6 @@ class ValueDivergence(Detector):
         "reward_std", "explained_variance", "value_grad_norm", "reward_mean", "accuracy", *CHANNEL_METRICS, *VALUE_RATES,
     )  # fmt: skip
     advice: ClassVar[str] = "Lower the value function's learning rate, clip its loss and gradients, and normalise rewards."
-    persist: ClassVar[int] = 5
     clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "absurd": Clause(
@@ -52,15 +52,16 @@ class ValueDivergence(Detector):
         "ruined": Clause(
             "the value loss is fifty times its start", "critical",
             "a judgement, tested on simulated runs; 95 % of the sound runs of the tune split grow by up to 1.6 times, "
-            "the others only where the reward was changed",
+            "the others only where the reward was changed", persist=3, min_rows=3,
         ),
         "grown_with_damage": Clause(
             "the value loss is ten times its start, and another sign of the value function confirms it", "critical",
-            "corroboration by explained variance, gradient or reward",
+            "corroboration by explained variance, gradient or reward", persist=3, min_rows=3,
         ),
         "grown": Clause(
             "the value loss is five times its start", "warning",
             "tune split: 95 % of 44 sound runs stay below 1.6 times their start; in the others the reward was changed",
+            persist=5, min_rows=5,
         ),
     }  # fmt: skip
     settings: ClassVar = {
@@ -72,35 +73,37 @@ class ValueDivergence(Detector):
     worse: float
     ruin: float
 
-    def check(self, view: View) -> Finding | None:
+    def find(self, view: View) -> Sequence[Finding]:
         loss = view.get("value_loss")
         if loss.last > max(ABSURD, 1e6 * loss.first) and loss.index == view.index and not loss.nonfinite_run:
             message = f"Value loss is {loss.last:.3g}; in the first row it was {loss.first:.3g}."
-            return Finding("", loss.last, ABSURD, message, {"value_loss": loss.last}, True, "absurd")
+            return (Finding("", loss.last, ABSURD, message, {"value_loss": loss.last}, True, "absurd"),)
         level = loss.level
         if not level > self.factor * loss.base or loss.n < 10:
-            return None
+            return ()
         if view.reward.was_changed(view.index):
-            return None  # the reward itself has changed: the value function must learn it again
+            return ()  # the reward itself has changed: the value function must learn it again
         normal = max(loss.start, loss.base)
         if not level > self.factor * normal > 0.0 or self._follows(view):
-            return None
+            return ()
         spread = view.get("reward_std")
         if spread.ready and level < 2.0 * spread.level * spread.level:
-            return None
+            return ()
         normal *= variance_growth(view)
         limit = self.factor * normal
         if not level > limit:
-            return None
+            return ()
         times = level / normal
         signs = self._signs(view) if times > self.worse else []
         lags = reward_outgrew_values(view)
-        clause = "grown" if lags else "ruined" if times > self.ruin else "grown_with_damage" if signs else "grown"
         message = f"Value loss is {level:.3g}, {times:.3g} times what it was at the start" + (
             ", since the reward grows faster than the values follow." if lags else f", and {', '.join(signs)}." if signs else "."
         )
         evidence = {"value_loss": level, "value_loss_start": normal, "signs": float(len(signs))}
-        return Finding(NOTE if lags else "", level, limit, message, evidence, clause=clause)
+        if lags:
+            return (Finding(NOTE, level, limit, message, evidence, clause="grown"),)
+        worse = ["ruined"] if times > self.ruin else ["grown_with_damage"] if signs else []
+        return [Finding("", level, limit, message, evidence, clause=clause) for clause in ("grown", *worse)]
 
     @staticmethod
     def _follows(view: View) -> bool:

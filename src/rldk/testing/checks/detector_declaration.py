@@ -54,7 +54,7 @@ def check_settings_are_validated(make: Make) -> None:
         return  # it takes something else than settings
     for name, setting in {**kind.settings, **COMMON_SETTINGS}.items():
         assert setting.meaning, f"setting {name!r} has no description"
-        default = setting.default if name in kind.settings else float(getattr(kind, name))
+        default = setting.default
         kind(**{name: default})
         wrong: list[Any] = ["much", None, True, nan, [1.0]]
         wrong += [] if setting.min is None else [setting.min - 1.0, -inf]
