@@ -17,7 +17,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -45,35 +45,24 @@ _held: Held = {}
 _from_step = 0
 
 
-def record(detector: Detector, view: View, finding: Finding, rows: int, steps: float, least: int) -> None:
-    """Keep the longest that a clause has held, as a share of what it needs."""
-    name = finding.clause or next(iter(detector.clauses))
-    severity = finding.severity or detector.clauses[name].severity
-    share = max(rows / detector._rows_needed(view, steps, least, severity), 1.0 if finding.confirmed else 0.0)
-    if view.step >= _from_step:
-        _held[f"{detector.type}.{name}"] = max(_held.get(f"{detector.type}.{name}", 0.0), share)
-
-
 def watch(kind: type[Detector]) -> None:
-    """Have a detector record what its clauses do, before it raises anything."""
-    own, find = kind.check, kind.find
+    """Have a detector record the longest that each clause has held, as a share of what it needs, before it raises anything."""
+    find = kind.find
 
-    def check(self: Detector, view: View) -> Finding | None:
-        if (finding := own(self, view)) is not None:
-            record(self, view, finding, self._bad + 1, self.wait, self.min_rows)
-        return finding
-
-    def found(self: Detector, view: View) -> Any:
+    def found(self: Detector, view: View) -> Sequence[Finding]:
         findings = find(self, view)
-        for finding in findings:
-            clause, rows = self.clauses[finding.clause], self._holding.get(finding.clause, (0,))[0] + 1
-            record(self, view, finding, rows, finding.persist or clause.persist, clause.min_rows)
+        if view.step >= _from_step:
+            for finding in findings:
+                name = finding.clause or next(iter(self.clauses))
+                clause, rows = self.clauses[name], self._holding.get(name, (0,))[0] + 1
+                needs = self._rows_needed(
+                    view, finding.persist or clause.persist, clause.min_rows, finding.severity or clause.severity
+                )
+                share = max(rows / needs, float(finding.confirmed))
+                _held[f"{self.type}.{name}"] = max(_held.get(f"{self.type}.{name}", 0.0), share)
         return findings
 
-    if own is Detector.check:
-        kind.find = found  # type: ignore[method-assign]
-    else:
-        kind.check = check  # type: ignore[method-assign]
+    kind.find = found  # type: ignore[method-assign]
 
 
 def start() -> None:
