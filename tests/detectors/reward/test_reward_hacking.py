@@ -191,3 +191,22 @@ def test_answers_that_become_wrong_while_the_reward_rises(clauses, end, found, n
         "kl_mean": np.full(ROWS, 0.05),
     }  # fmt: skip
     assert [clause for *_, clause in clauses(RewardHacking(), columns, TOKEN)] == found
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "found"),
+    [
+        ("exploited_frac", 0.04, []),
+        ("exploited_frac", 0.2, [(159, "warning", "counted")]),
+        ("exploited_frac", 0.7, [(154, "warning", "counted"), (159, "critical", "counted_often")]),
+        ("eval_exploited_frac", 0.7, [(154, "warning", "counted"), (159, "critical", "counted_often")]),
+    ],
+)
+def test_exploits_that_the_log_itself_counts_are_told_although_the_reward_is_flat(clauses, name, end, found):
+    counted = 0.02 + (end - 0.02) * np.clip((AT - 145) / 20.0, 0.0, 1.0) + np.abs(noise(0.01, 3))
+    assert clauses(RewardHacking(), {"reward_mean": 0.5 + noise(0.02), name: counted}) == found
+
+
+def test_exploits_that_were_as_common_at_the_start_are_not_news(where):
+    counted = 0.35 + noise(0.05, 3)
+    assert where(RewardHacking(), {"reward_mean": RISEN, "exploited_frac": counted}) == []

@@ -232,6 +232,8 @@ def test_shares_in_percent_become_fractions_and_the_notes_say_so(read):
         ("Evaluation/AverageReturn", "eval_reward_mean"), ("val_avg_rew", "eval_reward_mean"),
         ("truncated_pct", "truncated_frac"), ("rewards_curve", "reward_mean"), ("kl_history", "kl_mean"),
         ("episode_rewards_list", "reward_mean"), ("latest_reward", "reward_mean"), ("exact_kl", "kl_mean"),
+        ("train/hack_rate", "exploited_frac"), ("frac_hacked", "exploited_frac"),
+        ("eval/reward_hacking_rate", "eval_exploited_frac"),
     ],
 )  # fmt: skip
 def test_made_up_names_are_matched_by_their_parts(key, metric):
@@ -243,7 +245,7 @@ def test_made_up_names_are_matched_by_their_parts(key, metric):
     "key",
     ["step", "model_size", "heldout_error_rate", "eval_toxicity_rate", "test_timeout_rate", "eval_kl_score", "valid_rate",
      "true_negative_rate", "eval_false_pass_rate", "total_completion_tokens", "cumulative_tokens", "reward_scale",
-     "kl_target_value", "x", "num_tokens_seen", "entropy_bonus_coef"],
+     "kl_target_value", "x", "num_tokens_seen", "entropy_bonus_coef", "exploit_rate", "n_hacks", "rewards/hack_penalty"],
 )  # fmt: skip
 def test_other_names_are_not_guessed(key):
     assert guess(key) is None

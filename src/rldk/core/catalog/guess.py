@@ -35,6 +35,7 @@ _SAME = {
     "clipping": "clip", "clipfrac": "clip fraction", "kls": "kl", "trunc": "truncated", "truncation": "truncated",
     "expl": "explained", "var": "variance", "pref": "preference", "succ": "success", "losses": "loss", "groups": "group",
     "advantages": "advantage", "adv": "advantage", "advs": "advantage", "learning": "lr",
+    "hacking": "hack", "hacked": "hack", "hacks": "hack", "exploited": "hack",
 }  # fmt: skip
 _CHINESE = {
     "平均": "mean", "均值": "mean", "标准差": "std", "方差": "variance", "奖励": "reward", "回报": "reward", "得分": "reward",
@@ -62,6 +63,7 @@ _RULES: dict[frozenset[str], str] = {
         "accuracy": (
             "accuracy", "accuracy fraction", "success", "success fraction", "solve fraction", "correct fraction", "win fraction",
         ),
+        "exploited_frac": ("hack fraction", "hack reward fraction", "hack response fraction"),
         "advantage_mean": ("advantage",),
         "explained_variance": ("explained variance", "value explained variance"),
         "preference_accuracy": ("preference accuracy", "pair accuracy"),

@@ -219,6 +219,10 @@ METRICS: tuple[Metric, ...] = (
     ),
     metric("pass_at_1", "quality", "chance that a sampled answer passes", "fraction", "sequence", "low", aliases="pass_1"),
     metric("distinct_2", "quality", "share of distinct pairs of words: the responses' diversity", "fraction", "batch", "low", aliases="distinct2 distinct_n"),
+    metric(
+        "exploited_frac", "quality", "share of responses that the log itself counts as exploiting the reward", "fraction", "sequence", "high",
+        aliases="hack_rate hacking_rate reward_hack_rate reward_hacking_rate",
+    ),
     metric("aborted_frac", "quality", "share of responses that were aborted", "fraction", "batch", "high"),
     metric("malformed_frac", "quality", "share of messages or episodes whose format cannot be read: tags, thinking, calls", "fraction", "sequence", "high"),
     metric("repetitive_responses_frac", "quality", "share of responses that consist mostly of repeated text", "fraction", "sequence", "high"),

@@ -21,6 +21,8 @@ NONE_RIGHT, FEW_RIGHT, LATE = 0.1, 0.2, 100
 format first: of 26 in the corpus, four had no more right answers after 40 rows than at their start, a share of 0.23 to 0.4."""
 SURELY = 1.3  # noises of a row: four standard errors of a mean of twenty rows beside a median of twenty
 LEFT = 0.25  # share of the right answers that is left where they count as lost
+COUNTED = ("exploited_frac", "eval_exploited_frac")
+SOME, MANY = 0.1, 0.3  # share of the responses that are counted as exploits, and half or more of it new
 SLIPPED, LONG = 0.25, 0.15  # share of its range that a held-out quality has lost, and of the run since its best
 
 
@@ -46,11 +48,11 @@ class RewardHacking(Detector):
     needs: ClassVar = (
         ("reward_mean",),
         ("kl_mean", "rollout_length_mean", "entropy_mean", "truncated_frac", "eos_frac", "eos_count", "reward_std",
-         "accuracy", "eval_perplexity", *HELD_OUT, "eval_distinct_2"),
+         "accuracy", "eval_perplexity", *HELD_OUT, "eval_distinct_2", *COUNTED),
     )  # fmt: skip
     panels: ClassVar = ("reward", "reward_spread", "kl", "length")
-    watches: ClassVar = ("reward_mean", "eval_perplexity", "eval_distinct_2", *HELD_OUT)
-    reads: ClassVar = (*CHANNEL_METRICS, *HELD_OUT, "eval_distinct_2", "accuracy")
+    watches: ClassVar = ("reward_mean", "eval_perplexity", "eval_distinct_2", *HELD_OUT, *COUNTED)
+    reads: ClassVar = (*CHANNEL_METRICS, *HELD_OUT, "eval_distinct_2", "accuracy", *COUNTED)
     advice: ClassVar[str] = (
         "Read samples; raise the KL penalty, go back to the last checkpoint with good held-out quality, and fix the reward."
     )
@@ -88,6 +90,14 @@ class RewardHacking(Detector):
             "the reward rises while three quarters of the accuracy, or of the component that stands for it, are lost", "critical",
             "as `answers_worse`; what is left is less than a third of what was lost", persist=20, min_rows=8,
         ),
+        "counted_often": Clause(
+            "the log counts three responses of ten or more as exploiting the reward, most of them new", "critical",
+            "definition: the log's own count; three of ten are most of what raises the reward", persist=5, min_rows=2,
+        ),
+        "counted": Clause(
+            "the log counts one response of ten or more as exploiting the reward, more than at its start", "warning",
+            "definition: the log's own count, beyond its noise", persist=5, min_rows=2,
+        ),
         "one_channel": Clause(
             "the reward rises while a channel has left its range", "warning",
             "as above, with one channel: a competent engineer would read samples", persist=8, min_rows=3,
@@ -101,6 +111,23 @@ class RewardHacking(Detector):
     gain: float
 
     def find(self, view: View) -> Sequence[Finding]:
+        return [*self._counted(view), *self._beside_the_reward(view)]
+
+    @staticmethod
+    def _counted(view: View) -> list[Finding]:
+        """Exploits that whoever wrote the log has counted: no reward has to rise for them to be what they are."""
+        for name in COUNTED:
+            series = view.get(name)
+            level, risen = series.level, series.level - min(series.start, series.first)
+            if not level > SOME or not risen > max(0.5 * level, 3.0 * series.noise):
+                continue
+            message = f"The log counts {level:.0%} of the responses as exploiting the reward, from {level - risen:.0%}."
+            clauses = ("counted", "counted_often") if level > MANY else ("counted",)
+            return [Finding("", level, SOME, message, {"start": level - risen}, clause=clause) for clause in clauses]
+        return []
+
+    def _beside_the_reward(self, view: View) -> Sequence[Finding]:
+        """Channels that leave their range while the reward rises."""
         series, reward = view.get("reward_mean"), view.reward
         if series.n < 8 or not reward.gain > self.gain * max(series.noise, 1e-12):
             return ()
