@@ -358,10 +358,24 @@ def test_an_incident_as_others_read_it() -> None:
     }  # fmt: skip
 
 
-def test_advice_names_the_flag_of_a_script_and_the_field_of_a_config() -> None:
-    from rldk.core.run_config import RunConfig
-    from rldk.judge.incidents.advice import Setup
+LANGUAGE = ("response", "prompt", "sample", "token", "chat template", "parse")
 
+
+@pytest.mark.parametrize("setup", [Setup("sb3"), Setup("cleanrl"), Setup(keys=frozenset({"rollout/ep_rew_mean"}))])
+@pytest.mark.parametrize(
+    "kind", ["dead_reward.constant", "plateau.drifts", "reward_changed.worse", "policy_collapse", "reward_hacking", "entropy_collapse"]
+)
+def test_control_tasks_get_no_advice_for_language_models(setup: Setup, kind: str) -> None:
+    (incident,) = group_incidents([anomaly(kind, 100, "critical")], 300, setup=setup)
+    told = f"{incident.title} {incident.advice}".lower()
+    assert not [word for word in LANGUAGE if word in told], told
+
+
+def test_a_loss_that_never_had_a_value_is_no_numerical_failure() -> None:
+    assert causes("nonfinite_metric.never") == ["policy_frozen"]
+
+
+def test_advice_names_the_flag_of_a_script_and_the_field_of_a_config() -> None:
     script = Setup("trainer", RunConfig.of({"arguments": "trainer/train_ppo.py", "learning_rate": 1e-3}))
     config = Setup("trl_grpo", RunConfig.of({"arguments": "GRPOConfig", "learning_rate": 1e-3}))
     assert (script.name_of("lr"), config.name_of("lr")) == ("--learning_rate", "GRPOConfig.learning_rate")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rldk.core.event import Event
 from rldk.core.run_config import RunConfig
 from rldk.detectors.kl.reference_wrong import ReferenceWrong
+from rldk.judge.engine import Engine
 
 ROWS = 100
 ZERO = np.zeros(ROWS)
@@ -66,6 +68,15 @@ def test_a_kl_far_from_zero_in_the_first_row_is_a_note(told, unit, limit):
 @pytest.mark.parametrize(("unit", "kl", "found"), [("token", 1.5, "is_unrelated"), ("token", 0.9, "is_another")])
 def test_a_kl_beyond_that_of_a_related_model_is_a_warning(told, unit, kl, found):
     assert [clause for *_, clause in told(ReferenceWrong(), {"kl_mean": np.full(50, kl)}, unit)] == [found]
+
+
+@pytest.mark.parametrize(("kl", "found"), [(5.0, []), (100.0, [(0, "warning", "is_unrelated")])])
+def test_updates_before_the_first_row_explain_a_large_kl_but_not_one_of_other_tokens(kl, found):
+    engine = Engine([ReferenceWrong()], reductions={"kl_mean": "token"})
+    for step in (10, 20, 30):
+        engine.observe(Event(step, {"kl_mean": kl}))
+    raised = [(anomaly.index, anomaly.severity, anomaly.clause) for anomaly in engine.anomalies]
+    assert raised == found and not engine.notes
 
 
 @pytest.mark.parametrize(("length", "found"), [(5.0, "is_unrelated"), (200.0, "is_another")])

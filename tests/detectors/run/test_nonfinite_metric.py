@@ -61,7 +61,7 @@ def test_a_reward_is_critical_with_the_fifth_row(told):
 def test_a_reward_that_is_infinite_from_the_first_row(judge):
     warning, critical = judge(NonfiniteMetric(), {"reward_mean": np.full(ROWS, -inf)})
     assert (warning.index, critical.index, critical.severity, critical.clause) == (1, 4, "critical", "reward")
-    assert critical.message == "The reward is -inf (5 rows in a row): the reward function returned it."
+    assert critical.message == "The reward is -inf in 5 rows in a row: the reward function returned it."
 
 
 def test_other_metrics_are_critical_after_ten_rows(told):

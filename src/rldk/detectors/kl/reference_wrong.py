@@ -17,6 +17,7 @@ __all__ = ["ReferenceWrong"]
 ZERO = 1e-6
 FIRST = {"token": 0.1, "sequence": 1.0, "": 1.0}
 UNRELATED = 1.0  # nats per token
+BY_UPDATES = 20.0  # nats per token, if there were updates before the first row: a policy that has left its reference is at 3 to 10
 APART = 1.0  # implicit reward of both answers of a pair
 
 
@@ -86,12 +87,14 @@ class ReferenceWrong(Detector):
         if view.index == 0 and (found := _of_the_pairs(view)):
             return found
         kl = view.get("kl_mean")
-        if kl.n == 1 and view.index == 0 and view.step <= 1 and kl.first > FIRST[unit_of(view)]:
+        if kl.n == 1 and view.index == 0 and kl.first > FIRST[unit_of(view)]:
             unit = unit_of(view)
             length = 1.0 if unit == "token" else mean_length(view) if unit else inf
-            if kl.first > UNRELATED * length > 0.0:
+            if kl.first > (UNRELATED if view.step <= 1 else BY_UPDATES) * length > 0.0:
                 message = f"KL is {kl.first:.3g} in the first row: the reference is not related to the policy."
                 return (Finding("", kl.first, UNRELATED * length, message, {"kl": kl.first}, clause="is_unrelated"),)
+            if view.step > 1:
+                return ()  # the updates before this row may have moved the policy
             message = f"KL is {kl.first:.3g} in the first row: the reference is another model, or dropout is active."
             return (Finding("", kl.first, FIRST[unit], message, {"kl": kl.first}, clause="is_another"),)
         zero = kl.n >= 5 and max(abs(kl.high), abs(kl.low), abs(kl.last)) < ZERO and is_measured(view)

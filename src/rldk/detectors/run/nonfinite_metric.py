@@ -82,7 +82,8 @@ class NonfiniteMetric(Detector):
             self._empty += 1
             if self._empty >= EMPTY_ROWS:
                 message = f"The loss was logged in {self._empty} rows and never had a value: there may be no update at all."
-                return (Finding("", float(self._empty), float(EMPTY_ROWS), message, clause="never"),)
+                evidence = {"rows": float(self._empty)}
+                return (Finding("", float(self._empty), float(EMPTY_ROWS), message, evidence, clause="never"),)
         if -HUGE < sum(metrics.values()) < HUGE and -HUGE < metrics.get("reward_mean", 0.0) < HUGE:
             return ()  # if the sum is finite, so is each of them, unless two cancel out
         bad = [
@@ -96,7 +97,8 @@ class NonfiniteMetric(Detector):
         what = "larger than any 32-bit float" if finite else f"not finite ({longest} in a row)"
         message = f"{few(bad, 4)} {'is' if len(bad) == 1 else 'are'} {what}."
         if bad == ["reward_mean"]:
-            message = f"The reward is {metrics['reward_mean']:g} ({longest} rows in a row): the reward function returned it."
+            rows = f" in {longest} rows in a row" if longest > 1 else ""
+            message = f"The reward is {metrics['reward_mean']:g}{rows}: the reward function returned it."
         evidence = {"metrics": float(len(bad)), "in_a_row": float(longest)}
         return (Finding("", metrics[bad[0]], 0.0, message, evidence, clause=self._clause(view, runs)),)
 

@@ -214,7 +214,7 @@ class DelimitedAdapter(Adapter):
             raise ReadError(f"{self.source.path} is not a table with a header.")
         self.notes += header.notes
         if _is_monitor(header):
-            self.field_map = {**_MONITOR, **self.field_map}
+            self.framework, self.field_map = "sb3", {**_MONITOR, **self.field_map}
             self.notes.append("each row is an episode, not a step of the optimizer")
         return header
 

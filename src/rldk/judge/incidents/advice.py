@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
+from rldk.core.catalog.metric import normalise
 from rldk.core.framework_knobs import FRAMEWORK_KNOBS, KNOBS_BY_KEY
 from rldk.core.run_config import RunConfig
 from rldk.core.text import short_number
@@ -15,10 +17,19 @@ from rldk.runs.run import Run
 from rldk.signals.optimizer import RATES, VALUE_RATES
 from rldk.signals.series import SeriesByName
 
-__all__ = ["LOGGED", "Setup", "advice_for", "advice_in_general", "logged_knobs"]
+__all__ = ["LOGGED", "Setup", "advice_for", "advice_in_general", "logged_knobs", "title_for"]
 
 LOGGED = ("lr", "policy_lr", "value_lr", "kl_coef", "kl_mean", "rollout_length_mean", "batch_size", "clip_range", "temperature")
 """The metrics whose values advice may name."""
+_CONTROL = frozenset({"sb3", "cleanrl", "baselines"})
+"""Frameworks for control tasks."""
+_EPISODIC = re.compile(r"(^|_)(ep|episode|episodic)_(rew|reward|return|len|length)")
+"""How names of the reward and the length of an episode begin; language models have responses."""
+_OF_EPISODES = {
+    "responses": "episodes", "response": "episode", "prompts": "tasks", "prompt": "task", "Read samples": "Watch episodes",
+    "read samples": "watch episodes",
+}  # fmt: skip
+_OF_LANGUAGE = re.compile("|".join(rf"\b{words}\b" for words in _OF_EPISODES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +72,11 @@ class Setup:
         """What is known about a run that was read."""
         return cls(run.framework, run.config, frozenset(run.coverage.metrics.values()))
 
+    @property
+    def is_control(self) -> bool:
+        """Whether it is a control task: by its framework, or by the names of its metrics."""
+        return self.framework in _CONTROL or any(_EPISODIC.search(normalise(key)) for key in self.keys)
+
     def name_of(self, knob: str) -> str | None:
         """The name of a setting in the user's program; `None` if it is not known."""
         name = _KNOBS[knob].config
@@ -88,8 +104,20 @@ def logged_knobs(series: SeriesByName) -> dict[str, float]:
 def advice_for(cause: Cause, first: Anomaly, good: int | None, setup: Setup) -> str:
     """The cause's advice, with settings by name and value when the first anomaly came, and the step to go back to."""
     text, then = cause.advice_after.get(first.type, cause.advice), first.knobs
+    if setup.is_control:
+        text = cause.in_control or _of_episodes(text)
     back = "Start again" if good is None else f"Go back to the last checkpoint at or before step {good}"
     return text.format(back=back, **{knob: _worded(knob, then, setup) for knob in _KNOBS})
+
+
+def title_for(cause: Cause, setup: Setup) -> str:
+    """The title of a cause, in the words of the task."""
+    return _of_episodes(cause.title) if setup.is_control else cause.title
+
+
+def _of_episodes(text: str) -> str:
+    """What is said of prompts and responses, said of a control task."""
+    return _OF_LANGUAGE.sub(lambda found: _OF_EPISODES[found[0]], text)
 
 
 def advice_in_general(text: str) -> str:

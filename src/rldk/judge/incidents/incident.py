@@ -10,7 +10,7 @@ from rldk.core.anomaly import Anomaly
 from rldk.core.text import in_words
 from rldk.core.verdicts import VERDICTS, worst_of
 from rldk.detectors.run.user_limit import limited_metric
-from rldk.judge.incidents.advice import Setup, advice_for
+from rldk.judge.incidents.advice import Setup, advice_for, title_for
 from rldk.judge.incidents.causes import CAUSES, Cause
 from rldk.judge.incidents.grouping import Group, group_anomalies
 
@@ -82,7 +82,7 @@ def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping
     good = _last_good_step(core)
     return Incident(
         cause.name if cause else first.type,
-        cause.title if cause else in_words(first.type),
+        title_for(cause, setup) if cause else in_words(first.type),
         worst_of(anomaly.severity for anomaly in members),
         head.step,
         head.index,

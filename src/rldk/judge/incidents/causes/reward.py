@@ -16,7 +16,7 @@ REWARD: tuple[Cause, ...] = (
     ),
     Cause(
         "numerical_failure", "numerical failure",
-        {"nonfinite_metric": 6.0, "nonfinite_metric.reward": 1.0, "nonfinite_gradient": 6.0, "loss_explosion": 0.5,
+        {"nonfinite_metric": 6.0, "nonfinite_metric.reward": 1.0, "nonfinite_metric.never": 0.0, "nonfinite_gradient": 6.0, "loss_explosion": 0.5,
          "exploding_gradient_anomaly": 0.5},
         "{back}, skip steps whose gradients are not finite, and look for a log of 0, a division by a spread of 0, or half "
         "precision that overflows; lower {lr}.",
@@ -40,6 +40,7 @@ REWARD: tuple[Cause, ...] = (
          "dead_reward.fading": 8.0, "advantage_scale_anomaly": 0.5, "value_divergence": 0.5},
         "Look for what changed when the reward fell: the reward function, its weights, its normalisation, the reward model or its "
         "server, the prompts, the chat template.",
+        in_control="Look for what changed when the reward fell: the reward function, its normalisation, the environment or its settings.",
         needs=("reward_changed.worse", "reward_changed.undone", "reward_changed.not_restored", "dead_reward.fading"),
     ),
     Cause(
@@ -53,6 +54,8 @@ REWARD: tuple[Cause, ...] = (
         "Score a few responses by hand: can the answer be parsed, can responses end before the length limit, does the reward "
         "separate better from worse responses? Start with prompts that the model solves sometimes.",
         needs=("dead_reward", "sparse_reward"),
+        in_control="Watch an episode: can the policy reach anything that is rewarded? Explore more, reward steps on the way, or start "
+        "closer to the goal.",
     ),
     Cause(
         "prompts_too_easy", "every response has the full score: there is nothing left to learn",
@@ -82,6 +85,8 @@ REWARD: tuple[Cause, ...] = (
         "Check that each reward goes to its own response, and that it separates better from worse responses: score the same "
         "responses twice, and compare a good one with a bad one. Check that the loss is that of the sampled tokens, under the "
         "weights and the template that sampled them.",
+        in_control="Check that each reward goes to its own action, that advantages are those of the actions that were taken, and that "
+        "observations are normalised; then change {lr}.",
         needs=(
             "plateau.drifts", "plateau.drifts_far", "plateau.flat", "plateau.no_rise", "plateau.wanders", "plateau.wanders_on",
             "plateau.gains_nothing", "plateau.part_stuck", "reward_changed.worse", "reward_changed.undone", "reward_changed.not_restored",

@@ -75,10 +75,10 @@ SETTINGS: tuple[Cause, ...] = (
         "policy_frozen", "the policy does not move",
         {"policy_frozen": 6.0, "policy_frozen.loss_still": 2.0, "plateau.frozen": 2.0, "plateau.still": 2.0,
          "vanishing_gradient_anomaly": 1.0, "learning_rate_too_low": -2.0, "policy_collapse": -3.0, "entropy_collapse": -3.0,
-         "dead_reward": -2.0},
+         "dead_reward": -2.0, "nonfinite_metric.never": 9.0},
         "Check which parameters require gradients (frozen layers, an adapter that is not attached), that they belong to "
         "the optimizer, that {lr} is not 0, and that the precision of the weights can hold the updates.",
-        needs=("policy_frozen", "plateau.frozen", "plateau.still"),
+        needs=("policy_frozen", "plateau.frozen", "plateau.still", "nonfinite_metric.never"),
     ),
     Cause(
         "updates_too_small", "updates are far smaller than the learning rate implies",
