@@ -16,7 +16,7 @@ MEASURES = {**{name: f"Held-out {what}" for name, what in HELD_OUT.items()}, "ac
 LEAST = 4  # measurements needed before a fall can be judged
 RARE = 5.0  # steps per row from which an accuracy is taken as held-out, and not as that of the batch
 PERFECT = 0.98
-OVERDONE = 0.2  # share of the gain
+OVERDONE = 0.1  # share of the gain
 ROSE = 3  # measurements before a reward stayed at its best, which is then what there is to gain
 CHANCE = 1e-3  # equal measurements needed, by how often they repeated before
 
@@ -25,7 +25,7 @@ class HeldOutCollapse(Detector):
     """Accuracy or reward on the same questions has lost a large part of its best, or is always the same number.
 
     What it catches: the median of the latest measurements is below the best by most of the range that the measure has ever
-        covered, and by more than its noise; for an accuracy, by a quarter of its best or more. A fifth of its gain is enough
+        covered, and by more than its noise; for an accuracy, by a quarter of its best or more. A tenth of its gain is enough
         while the reward in training is at its best: it has been optimised too far. Also a measure that is exactly
         the same number in seven consecutive measurements without being perfect: the policy gives the same answers whatever
         it is trained on.
@@ -58,7 +58,7 @@ class HeldOutCollapse(Detector):
             "as `lost`, at three times its noise", persist=3, min_rows=3,
         ),
         "overoptimised": Clause(
-            "held-out quality has lost a fifth of its gain while the reward in training is at its best", "warning",
+            "held-out quality has lost a tenth of its gain while the reward in training is at its best", "warning",
             "Gao et al. 2023: the point after which more of the proxy is less of the goal; five times its noise", persist=3,
             min_rows=3,
         ),
