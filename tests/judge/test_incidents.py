@@ -363,7 +363,8 @@ LANGUAGE = ("response", "prompt", "sample", "token", "chat template", "parse")
 
 @pytest.mark.parametrize("setup", [Setup("sb3"), Setup("cleanrl"), Setup(keys=frozenset({"rollout/ep_rew_mean"}))])
 @pytest.mark.parametrize(
-    "kind", ["dead_reward.constant", "plateau.drifts", "reward_changed.worse", "policy_collapse", "reward_hacking", "entropy_collapse"]
+    "kind",
+    ["dead_reward.constant", "plateau.drifts", "reward_changed.worse", "policy_collapse", "reward_hacking", "entropy_collapse"],
 )
 def test_control_tasks_get_no_advice_for_language_models(setup: Setup, kind: str) -> None:
     (incident,) = group_incidents([anomaly(kind, 100, "critical")], 300, setup=setup)

@@ -232,6 +232,7 @@ def test_shares_in_percent_become_fractions_and_the_notes_say_so(read):
         ("Evaluation/AverageReturn", "eval_reward_mean"), ("val_avg_rew", "eval_reward_mean"),
         ("truncated_pct", "truncated_frac"), ("rewards_curve", "reward_mean"), ("kl_history", "kl_mean"),
         ("episode_rewards_list", "reward_mean"), ("latest_reward", "reward_mean"), ("exact_kl", "kl_mean"),
+        ("format_reward", "reward_function_mean/format"), ("mean_correctness_reward", "reward_function_mean/correctness"),
         ("train/hack_rate", "exploited_frac"), ("frac_hacked", "exploited_frac"),
         ("eval/reward_hacking_rate", "eval_exploited_frac"),
     ],

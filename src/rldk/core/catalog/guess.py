@@ -83,6 +83,11 @@ _BAD = frozenset({
     "false", "negative", "wrong", "not", "non", "hack", "hacking", "refusal", "failed", "failure", "fail", "error",
     "errors", "loss",
 })  # fmt: skip
+_PARTS = frozenset({
+    "format", "formatting", "tag", "tags", "xml", "correct", "correctness", "accuracy", "outcome", "length",
+    "reasoning", "think", "thinking", "structure", "syntax", "compile", "execution", "language", "tool", "repetition", "brevity",
+})  # fmt: skip
+"""What a reward function is often made for: `format_reward` beside the whole reward is one of its parts."""
 _PERCENT = frozenset({"percent"})
 _WINDOW = re.compile(r"(?:ma|avg|mean|last)?\d{2,5}")
 """Over how many rows or episodes a mean is taken: `reward_100`, `reward_ma10`, `avg100_reward`."""
@@ -113,6 +118,8 @@ def _by_parts(key: str) -> Place | None:
     words = frozenset(word for word in said if word not in _NO_MEANING and word not in _SPREADS and not _WINDOW.fullmatch(word))
     percent = bool(words & _PERCENT)
     words -= _PERCENT
+    if "reward" in words and len(part := words - {"reward"}) == 1 and part <= _PARTS and not spread and not percent:
+        return Place(f"reward_function_mean/{next(iter(part))}", Key(key), "sequence", GUESSED)
     metric = _RULES.get(words if not percent or words in _RULES else words | {"fraction"})
     variance = metric is None and "variance" in words and not spread
     if variance:

@@ -17,7 +17,7 @@ __all__ = ["ReferenceWrong"]
 ZERO = 1e-6
 FIRST = {"token": 0.1, "sequence": 1.0, "": 1.0}
 UNRELATED = 1.0  # nats per token
-BY_UPDATES = 20.0  # nats per token, if there were updates before the first row: a policy that has left its reference is at 3 to 10
+BY_UPDATES = 20.0  # the same where updates came before the first row: a policy that has left its reference is at 3 to 10
 APART = 1.0  # implicit reward of both answers of a pair
 
 
