@@ -321,5 +321,5 @@ def test_columns_become_what_rows_become(keys: list[str], framework: str, data: 
             assert runs[0].columns[name].state[row] == 2
         missing = set(runs[0].columns) - set(single.metrics) - set(single.nulls) - set(single.unmapped) - set(keys)
         known = runs[0].coverage
-        missing -= {name for name, key in known.metrics.items() if key in known.guessed}  # only a whole table is guessed by the parts of its names
+        missing -= {name for name, key in known.metrics.items() if key in known.guessed}  # only whole tables are guessed
         assert all(runs[0].columns[name].state[row] != 1 for name in missing)
