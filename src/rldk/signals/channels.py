@@ -56,11 +56,12 @@ STILL = 1e-12  # relative change of the weights that is only rounding: float32 r
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A channel that has left its range, in words. A strong sign is damage by itself."""
+    """A channel that has left its range, in words. A strong sign is damage by itself; one that `fades` also goes on a solved task."""
 
     channel: str
     words: str
     strong: bool = True
+    fades: bool = False
 
 
 def ending_share(view: View) -> tuple[float, float]:
@@ -237,7 +238,7 @@ def _held_out(view: View) -> Sign | None:
 def _spread(view: View) -> Sign | None:
     spread = view.get("reward_std")
     if spread.ready and spread.level < 0.02 * spread.base and spread.slow < 0.5 * spread.base:
-        return Sign("spread", "the spread of rewards is gone", strong=False)
+        return Sign("spread", "the spread of rewards is gone", strong=False, fades=True)
     return None
 
 
@@ -256,7 +257,7 @@ def _gradients(view: View) -> Sign | None:
     if grad.level > GRADIENT_FACTOR * max(grad.start, grad.base) and not grad.receded:
         return Sign("gradients", f"gradient norm rose from {grad.base:.3g} to {grad.level:.3g}", strong=False)
     if grad.level < 1e-5 * grad.base:
-        return Sign("gradients", f"gradient norm fell from {grad.base:.3g} to {grad.level:.2g}", strong=False)
+        return Sign("gradients", f"gradient norm fell from {grad.base:.3g} to {grad.level:.2g}", strong=False, fades=True)
     return None
 
 

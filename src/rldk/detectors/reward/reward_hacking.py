@@ -133,7 +133,7 @@ class RewardHacking(Detector):
             return ()
         if series.level < max(reward.start + 0.6 * reward.gain, series.first + reward.shift):
             return ()  # it has fallen, or only recovers from a fall in the first rows
-        signs = [sign for sign in (*damage(view), *self._fallen(view)) if sign.channel != "spread"]  # the task is solved
+        signs = [sign for sign in (*damage(view), *self._fallen(view)) if not sign.fades]
         strong = [sign for sign in signs if sign.strong]
         if not strong and len(signs) < 2:
             return self._slips(view) or self._hollow(view)

@@ -7,12 +7,14 @@ from typing import ClassVar
 
 from rldk.detectors.base import NOTE, Clause, Detector, Finding, Setting, View
 from rldk.signals.channels import CHANNEL_METRICS, harm
+from rldk.signals.kl import kl_level
 from rldk.signals.series import EARLY
 
 __all__ = ["RewardSaturation"]
 
 TOP = 0.95  # of a reward between 0 and 1
 PRESSED = 0.25  # share of the spread that rewards of 0 and 1 with this mean would have
+UNUSUAL = 0.1  # share of the natural limit of the KL: 0.3 nats per token, up to which healthy runs go
 ROWS = 20  # after which it is judged whether the reward was at the top from the start
 
 
@@ -20,7 +22,7 @@ class RewardSaturation(Detector):
     """The reward is at its ceiling and all responses score the same: nothing is left to learn.
 
     What it catches: the reward is at its best and its spread stays below half a percent of what it was; or below two percent
-        while the KL grows to more than twice what it was when the ceiling was reached. Also a reward between 0 and 1 that has
+        while the KL grows to more than twice what it was when the ceiling was reached, and beyond what is usual. Also a reward between 0 and 1 that has
         been close to 1 since the first rows although single responses differ: it is pressed against the end of its range.
     Why it matters: there is nothing left to learn from this reward; each further step only lets the policy drift, which
         degrades its text.
@@ -79,7 +81,7 @@ class RewardSaturation(Detector):
         if self.rows_full == 1:
             self.kl_then = kl.level if kl.ready else 0.0
         self.rows_alike = self.rows_alike + 1 if spread.level < 0.25 * self.share * spread.base else 0
-        drifting = kl.ready and kl.level > self.drift * max(self.kl_then, 1e-3)
+        drifting = kl.level > self.drift * max(self.kl_then, 1e-3) and kl_level(view).strain > UNUSUAL
         min_rows = view.rows(self.rows)
         if self.rows_full < min_rows or not (drifting or self.rows_alike >= min_rows):
             return ()
