@@ -56,7 +56,10 @@ STILL = 1e-12  # relative change of the weights that is only rounding: float32 r
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """A channel that has left its range, in words. A strong sign is damage by itself; one that `fades` also goes on a solved task."""
+    """A channel that has left its range, in words.
+
+    A strong sign is damage by itself. One that `fades` goes wherever all responses score the same, as on a solved task.
+    """
 
     channel: str
     words: str

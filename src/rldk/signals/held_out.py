@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from rldk.signals.few_rows import FEWEST, noise_of
-from rldk.signals.series import EARLY, Series
+from rldk.signals.few_rows import noise_of
+from rldk.signals.series import EARLY, RECENT, Series
 from rldk.signals.view import View
 
 __all__ = ["HELD_OUT", "HeldOut", "held_out_fall"]
@@ -55,7 +55,7 @@ def _fall(series: Series, has_zero: bool) -> HeldOut:
         early = series.early
         best = max(best, *(median(early[start : start + LATEST]) for start in range(len(early) - LATEST + 1)))
     noise = series.noise
-    if FEWEST <= series.n <= EARLY:  # a steady slide is not noise
+    if RECENT <= series.n <= EARLY:  # a steady slide is not noise
         noise = min(noise, noise_of(series.early))
     noise = max(1.3 * noise, 1e-12)
     whole = best - min(series.low, series.first, now)

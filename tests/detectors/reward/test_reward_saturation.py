@@ -43,9 +43,15 @@ def test_a_solved_task_is_a_note(notes, kl):
 
 def test_nearly_alike_while_the_kl_grows(judge):
     kl = np.where(AT < 110, 0.1, 0.1 * 1.02 ** (AT - 110.0))
-    (anomaly,) = judge(RewardSaturation(), {"reward_mean": REWARD, "reward_std": np.where(AT < 105, 0.4, 0.004), "kl_mean": kl})
-    assert (anomaly.index, anomaly.severity, anomaly.clause) == (150, "warning", "drifting")
+    columns = {"reward_mean": REWARD, "reward_std": np.where(AT < 105, 0.4, 0.004), "kl_mean": kl}
+    (anomaly,) = judge(RewardSaturation(), columns, {"kl_mean": "token"})
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (170, "warning", "drifting")
     assert "while KL grew from 0.1 to" in anomaly.message and "nothing is left to learn" in anomaly.message
+
+
+def test_a_small_kl_that_doubles_on_a_solved_task_is_no_drift(judge):
+    columns = {"reward_mean": REWARD, "reward_std": np.where(AT < 105, 0.4, 0.004), "kl_mean": np.where(AT < 150, 0.02, 0.08)}
+    assert judge(RewardSaturation(), columns, {"kl_mean": "token"}) == []
 
 
 def test_alike_for_less_than_the_rows_asked_for_is_silent(notes):

@@ -17,6 +17,7 @@ LEAST = 4  # measurements needed before a fall can be judged
 RARE = 5.0  # steps per row from which an accuracy is taken as held-out, and not as that of the batch
 PERFECT = 0.98
 OVERDONE = 0.1  # share of the gain
+FEW = 12  # measurements up to which a fall is told at once
 ROSE = 3  # measurements before a reward stayed at its best, which is then what there is to gain
 CHANCE = 1e-3  # equal measurements needed, by how often they repeated before
 
@@ -55,7 +56,8 @@ class HeldOutCollapse(Detector):
         ),
         "slipping": Clause(
             "held-out quality has lost a tenth of its best, and most of its range", "warning",
-            "as `lost`, at three times its noise", persist=3, min_rows=3,
+            "as `lost`, at three times its noise; at four times if there are few measurements, which cannot wait for another",
+            persist=3, min_rows=3,
         ),
         "overoptimised": Clause(
             "held-out quality has lost a tenth of its gain while the reward in training is at its best", "warning",
@@ -86,18 +88,19 @@ class HeldOutCollapse(Detector):
                 continue  # logged in every row: the accuracy of the batch
             if series.index == view.index and series.n >= LEAST and not series.nonfinite_run:
                 fall = held_out_fall(view, name)
-                found += [*self._pinned(series, words, name == "eval_reward_mean"), *self._fallen(fall, words)]
+                found += [*self._pinned(series, words, name == "eval_reward_mean"), *self._fallen(series, fall, words)]
                 if name != "accuracy" and view.reward.thrives(score_of(view)):
                     found += self._overoptimised(series, fall, words)
         return found
 
-    def _fallen(self, fall: HeldOut, words: str) -> list[Finding]:
+    def _fallen(self, series: Series, fall: HeldOut, words: str) -> list[Finding]:
         best, now, lost, size = fall.best, fall.now, fall.lost, fall.size
         if not lost > max(0.6 * fall.whole, 0.1 * size) or not lost > 3.0 * fall.noise:
             return []
         message = f"{words} fell from {best:.3g} to {now:.3g} and stays there."
         evidence = {"best": best, "now": now}
-        found = [Finding("", now, best - 0.1 * size, message, evidence, clause="slipping")]
+        at_once = 1.0 if series.n <= FEW and lost > 4.0 * fall.noise else 0.0
+        found = [Finding("", now, best - 0.1 * size, message, evidence, clause="slipping", persist=at_once)]
         if lost > self.lost * size and lost > self.noises * fall.noise:
             found.append(Finding("", now, best - self.lost * size, message, evidence, clause="lost"))
         return found
@@ -106,11 +109,11 @@ class HeldOutCollapse(Detector):
     def _overoptimised(series: Series, fall: HeldOut, words: str) -> list[Finding]:
         """Whether the quality slides while the reward that is optimised goes on rising."""
         gain = fall.best - series.first
-        if series.n < RECENT + 1 or not fall.lost > max(OVERDONE * gain, 5.0 * fall.noise) or not gain > 5.0 * fall.noise:
+        if series.n < RECENT or not fall.lost > max(OVERDONE * gain, 5.0 * fall.noise):
             return []
         message = f"{words} fell from {fall.best:.3g} to {fall.now:.3g}, while the reward in training is at its best."
-        evidence = {"best": fall.best, "now": fall.now}
-        return [Finding("", fall.now, fall.best - OVERDONE * gain, message, evidence, clause="overoptimised")]
+        evidence, at_once = {"best": fall.best, "now": fall.now}, float(series.n <= FEW)
+        return [Finding("", fall.now, fall.best - OVERDONE * gain, message, evidence, clause="overoptimised", persist=at_once)]
 
     @staticmethod
     def _pinned(series: Series, words: str, is_reward: bool) -> list[Finding]:

@@ -22,8 +22,9 @@ class RewardSaturation(Detector):
     """The reward is at its ceiling and all responses score the same: nothing is left to learn.
 
     What it catches: the reward is at its best and its spread stays below half a percent of what it was; or below two percent
-        while the KL grows to more than twice what it was when the ceiling was reached, and beyond what is usual. Also a reward between 0 and 1 that has
-        been close to 1 since the first rows although single responses differ: it is pressed against the end of its range.
+        while the KL grows to more than twice what it was when the ceiling was reached, and beyond what is usual. Also a reward
+        between 0 and 1 that has been close to 1 since the first rows although single responses differ: it is pressed against
+        the end of its range.
     Why it matters: there is nothing left to learn from this reward; each further step only lets the policy drift, which
         degrades its text.
     When it misfires: a solved task is a success: if the KL stays where it is, this is only a note that the run can end.
