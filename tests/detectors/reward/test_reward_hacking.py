@@ -194,6 +194,34 @@ def test_answers_that_become_wrong_while_the_reward_rises(clauses, end, found, n
 
 
 @pytest.mark.parametrize(
+    ("name", "before", "after", "found"),
+    [
+        ("main", 0.6, 0.2, ["part_sinks"]),
+        ("safety", 6.0, 2.0, ["part_sinks"]),
+        ("main", 0.6, 0.5, []),
+        ("length_penalty", 0.6, 0.2, []),
+        ("brevity", -0.1, -0.6, []),
+        ("correctness_0_to_2", 1.6, 0.5, ["answers_worse"]),
+    ],
+)
+def test_a_part_that_sinks_while_the_whole_rises(clauses, name, before, after, found):
+    """The other part pays for it, so that the reward has never been better."""
+    share = np.clip((AT - 60) / 120.0, 0.0, 1.0)
+    part = before + (after - before) * share + noise(0.02 * abs(before), 4)
+    style = 10.0 * abs(before) * share + noise(0.02 * abs(before), 5)
+    columns = {"reward_mean": part + style, f"reward_function_mean/{name}": part, "reward_function_mean/style": style}
+    assert [clause for *_, clause in clauses(RewardHacking(), columns)] == found
+
+
+def test_a_part_that_sank_is_not_over_when_the_whole_falls_as_well(judge):
+    share, late = np.clip((AT - 60) / 60.0, 0.0, 1.0), np.clip((AT - 200) / 40.0, 0.0, 1.0)
+    part = 0.8 - 0.5 * share + noise(0.01, 4)
+    style = 2.0 * share - 1.5 * late + noise(0.01, 5)
+    (found,) = judge(RewardHacking(), {"reward_mean": part + style, "reward_function_mean/main": part})
+    assert found.clause == "part_sinks" and found.cleared_index is None
+
+
+@pytest.mark.parametrize(
     ("name", "end", "found"),
     [
         ("exploited_frac", 0.04, []),

@@ -202,7 +202,8 @@ class Plateau(Detector):
             found += ["wanders", *(["wanders_on"] if left > WANDERS and lasts else [])]
             if moved > AWAY and rows >= view.rows(SURELY * self.rows, 10) and self._is_ruled_out(view):
                 found.append("gains_nothing")
-        late = rows >= view.rows(QUITE_LATE * self.rows, 25) and not (lost or self._rose) and view.get("kl_mean").n
+        trained = view.get("kl_mean").n or view.get("reward_std").n  # and not a table of rewards alone
+        late = rows >= view.rows(QUITE_LATE * self.rows, 25) and not (lost or self._rose) and trained
         if late and rise > -FALL and view.reward.trend < self.t and self._is_ruled_out(view):
             found.append("no_gain")
         explained = view.get("explained_variance")

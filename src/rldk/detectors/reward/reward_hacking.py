@@ -16,10 +16,14 @@ from rldk.signals.series import EARLY, Series
 __all__ = ["RewardHacking"]
 
 CORRECT = re.compile(r"correct|accura|answer|solved|exact|gold|pass", re.IGNORECASE)
+NO_QUALITY = re.compile(r"penal|length|token|turn|call|step|time|count|num|cost|(^|_)kl(_|$)", re.IGNORECASE)
+"""Parts of a reward that are no measure of quality: a good policy may lower them."""
 NONE_RIGHT, FEW_RIGHT, LATE = 0.1, 0.2, 100
 """The level of correctness below which the answers count as not learnt: at any row, and from row 100 on. Healthy runs learn the
 format first: of 26 in the corpus, four had no more right answers after 40 rows than at their start, a share of 0.23 to 0.4."""
+SUNK = 0.4  # share that a part of another name must have lost
 SURELY = 1.3  # noises of a row: four standard errors of a mean of twenty rows beside a median of twenty
+FALLEN = 0.25  # share of the right answers that must be lost
 LEFT = 0.25  # share of the right answers that is left where they count as lost
 COUNTED = ("exploited_frac", "eval_exploited_frac")
 SOME, MANY = 0.1, 0.3  # share of the responses that are counted as exploits, and half or more of it new
@@ -98,6 +102,11 @@ class RewardHacking(Detector):
             "the log counts one response of ten or more as exploiting the reward, more than at its start", "warning",
             "definition: the log's own count, beyond its noise", persist=5, min_rows=2,
         ),
+        "part_sinks": Clause(
+            "the reward rises while one of its parts has lost two fifths of what it was", "warning",
+            "definition: the parts are traded against each other; as `answers_worse`, where the name says nothing", persist=10,
+            min_rows=5,
+        ),
         "one_channel": Clause(
             "the reward rises while a channel has left its range", "warning",
             "as above, with one channel: a competent engineer would read samples", persist=8, min_rows=3,
@@ -131,8 +140,8 @@ class RewardHacking(Detector):
         series, reward = view.get("reward_mean"), view.reward
         if series.n < 8 or not reward.gain > self.gain * max(series.noise, 1e-12):
             return ()
-        if series.level < max(reward.start + 0.6 * reward.gain, series.first + reward.shift):
-            return ()  # it has fallen, or only recovers from a fall in the first rows
+        if series.level < max(reward.start + 0.6 * reward.gain, series.first + reward.shift) and not self.raised:
+            return ()  # it has fallen, or only recovers from a fall in the first rows; what it has cost is not over with it
         signs = [sign for sign in (*damage(view), *self._fallen(view)) if not sign.fades]
         strong = [sign for sign in signs if sign.strong]
         if not strong and len(signs) < 2:
@@ -173,19 +182,11 @@ class RewardHacking(Detector):
             return ()  # parts of a reward that was changed cannot be compared with the whole
         gain = total.slow - reward.start
         for name in ("accuracy", *view.components):
-            series = view.get(name)
-            if series.n < 20 or not CORRECT.search(name):
-                continue
-            what = "the accuracy" if name == "accuracy" else f"its component {name.removeprefix(COMPONENT)}"
-            if _has_fallen(series):
-                now = f"{what} fell from {series.base:.3g} to {series.slow:.3g}"
-                message = f"The reward rose by {gain:.3g}, while {now}."
-                clauses = ("answers_worse", "answers_lost") if series.slow < LEFT * series.base else ("answers_worse",)
-                return [Finding("", series.slow, series.base, message, {"gain": gain}, clause=clause) for clause in clauses]
-            wrong = series.slow < NONE_RIGHT or (series.slow < FEW_RIGHT and series.n >= LATE)
-            if wrong and series.slow - series.start < 0.05 * gain:
-                message = f"The reward rose by {gain:.3g}, while {what} is {series.slow:.3g}, from {series.start:.3g}."
-                return (Finding("", series.slow, 0.05 * gain, message, {"gain": gain}, clause="hollow"),)
+            part, name = view.get(name), name.removeprefix(COMPONENT)
+            if part.n >= 20:
+                found = _answers(name, part, gain) if CORRECT.search(name) else _sinks(name, part, gain)
+                if found:
+                    return found
         return ()
 
     def _fallen(self, view: View) -> list[Sign]:
@@ -199,9 +200,35 @@ class RewardHacking(Detector):
         return signs
 
 
-def _has_fallen(part: Series) -> bool:
-    """Whether fewer answers are right than in the first twenty rows: a quarter fewer, by a quarter of the spread of 0 and 1."""
+def _answers(name: str, part: Series, gain: float) -> Sequence[Finding]:
+    """Whether fewer answers are right than before, or hardly any, while the reward has risen by `gain`."""
+    what = "the accuracy" if name == "accuracy" else f"its component {name}"
+    if _has_fallen(part, FALLEN):
+        message = f"The reward rose by {gain:.3g}, while {what} fell from {part.base:.3g} to {part.slow:.3g}."
+        clauses = ("answers_worse", "answers_lost") if part.slow < LEFT * part.base else ("answers_worse",)
+        return [Finding("", part.slow, part.base, message, {"gain": gain}, clause=clause) for clause in clauses]
+    wrong = part.slow < NONE_RIGHT or (part.slow < FEW_RIGHT and part.n >= LATE)
+    if wrong and part.slow - part.start < 0.05 * gain:
+        message = f"The reward rose by {gain:.3g}, while {what} is {part.slow:.3g}, from {part.start:.3g}."
+        return (Finding("", part.slow, 0.05 * gain, message, {"gain": gain}, clause="hollow"),)
+    return ()
+
+
+def _sinks(name: str, part: Series, gain: float) -> Sequence[Finding]:
+    """Whether a part of the reward whose name says nothing has lost two fifths."""
+    if NO_QUALITY.search(name) or not _has_fallen(part, SUNK):
+        return ()
+    message = f"The reward rose by {gain:.3g}, while its component {name} fell from {part.base:.3g} to {part.slow:.3g}."
+    return (Finding("", part.slow, (1.0 - SUNK) * part.base, message, {"gain": gain}, clause="part_sinks"),)
+
+
+def _has_fallen(part: Series, share: float) -> bool:
+    """Whether a part is lower than in the first twenty rows by this share, and beyond the noise of a row.
+
+    A part between 0 and 1 must also have lost a quarter of the spread that responses of 0 and 1 have.
+    """
     before = part.base
-    if not 0.0 < before < 1.0 or part.n < 2 * EARLY:
+    if not before > 0.0 or part.n < 2 * EARLY or min(part.low, part.first) < 0.0:
         return False
-    return before - part.slow > max(0.25 * before, 0.25 * sqrt(before * (1.0 - before)), SURELY * part.noise)
+    chance = 0.25 * sqrt(before * (1.0 - before)) if before < 1.0 else 0.0
+    return before - part.slow > max(share * before, chance, SURELY * part.noise)
