@@ -145,3 +145,14 @@ def test_zero_and_scale_change_nothing_but_the_unit(reward, scale, zero):
     for name in ("gain", "dip", "noise", "shift", "noise_slow"):
         assert getattr(after, name) == pytest.approx(scale * getattr(before, name), rel=1e-6, abs=1e-9 * scale)
     assert (after.jump_index, after.trend) == (before.jump_index, pytest.approx(before.trend, rel=1e-5))
+
+
+@pytest.mark.parametrize(("lost", "improves"), [(0.0, True), (0.05, True), (0.3, False)])
+def test_a_rise_that_has_turned_is_no_improvement(lost, improves):
+    """Over all rows the trend is still up."""
+    reward = np.clip(AT / 80.0, 0.0, 1.0) - lost * np.clip((AT - 120) / 60.0, 0.0, 1.0) + noise(0.02)
+    engine = Engine([], follow=("reward_mean",))
+    for row, value in enumerate(reward):
+        engine.observe(Event(row, {"reward_mean": float(value)}))
+    found = engine.view.reward
+    assert found.trend > 2.0 and found.improves(engine.series["reward_mean"]) is improves

@@ -284,8 +284,10 @@ class RewardSignal(Statistic):
         return max(self.noise, 0.8 * series.noise, 1e-12)
 
     def improves(self, series: Series) -> bool:
-        """Whether the reward thrives, or has an upward trend beyond chance."""
-        return self.thrives(series) or (series.n >= 2 * RECENT and self.trend > 2.0 and self.lost(series) < 0.5 * self.gain)
+        """Whether the reward thrives, or has an upward trend beyond chance that has not turned since."""
+        rising = series.n >= 2 * RECENT and self.trend > 2.0 and self.lost(series) < 0.5 * self.gain
+        turned = self.lost_slow(series) > max(0.1 * (self.best_slow - self.start), 3.0 * self.noise_slow)
+        return self.thrives(series) or (rising and not turned)
 
     def was_changed(self, index: int) -> bool:
         """Whether the reward itself was changed recently: what depends on its scale must settle again."""
