@@ -13,6 +13,7 @@ from rldk.core.event import Event
 from rldk.core.files import write_json
 from rldk.core.run_config import RunConfig
 from rldk.core.stats.moments import RunningMoments
+from rldk.judge.incidents.incident import anomaly_dicts, group_incidents
 from rldk.monitor.outputs.base import FileOutput
 from rldk.monitor.run_id import file_of
 
@@ -56,7 +57,11 @@ class Alerts(FileOutput):
         self._write()
 
     def _write(self) -> None:
-        found = [anomaly.to_dict() for anomaly in self._monitor.forensics.engine.anomalies]
+        judge = self._monitor.forensics
+        anomalies = judge.anomalies
+        told = anomaly_dicts(anomalies, group_incidents(anomalies, judge.engine.events))
+        by_anomaly = {id(anomaly): one for anomaly, one in zip(anomalies, told, strict=True)}
+        found = [by_anomaly.get(id(anomaly)) or anomaly.to_dict() for anomaly in judge.engine.anomalies]
         for alert in found:
             alert["alert"] = f"{alert['severity']} at step {alert['step']}: {alert['message']}"
         self._dirty = True
