@@ -17,24 +17,20 @@ from rldk.core.jsonio import to_number
 from rldk.functional.preflight import DistinctCount, has_dropout
 from rldk.functional.responses import describe_responses
 from rldk.integrations.trl import processes
-from rldk.integrations.trl.probes import (
-    ModelParts,
-    completion_lengths,
-    digests_of_group,
+from rldk.integrations.trl.probes.group import completion_lengths, digests_of_group, group_statistics, responses_of_group
+from rldk.integrations.trl.probes.rollout import (
     digests_of_rollout,
     filled_share,
-    group_statistics,
-    kl_coefficient,
     pairs_of,
     reduce_rollouts,
-    responses_of_group,
     responses_of_rollout,
-    rollout_of,
     rollout_sample,
     texts_of,
     thinned,
     undiluted,
 )
+from rldk.integrations.trl.probes.settings import kl_coefficient
+from rldk.integrations.trl.probes.stack import ModelParts, rollout_of
 
 if TYPE_CHECKING:
     from rldk.integrations.trl.session import Session

@@ -13,19 +13,11 @@ from rldk.integrations.trl import processes
 from rldk.integrations.trl.build_monitors import build_monitors
 from rldk.integrations.trl.events import EventMaker
 from rldk.integrations.trl.options import merged
-from rldk.integrations.trl.probes import (
-    EndingProbe,
-    GradientProbe,
-    ModelParts,
-    WeightProbe,
-    describe_run,
-    describe_settings,
-    end_tokens,
-    find_trainer,
-    is_ppo,
-    memory_use,
-    savings,
-)
+from rldk.integrations.trl.probes.ending import EndingProbe
+from rldk.integrations.trl.probes.memory import memory_use, savings
+from rldk.integrations.trl.probes.optimizer import GradientProbe, WeightProbe
+from rldk.integrations.trl.probes.settings import describe_run, describe_settings, end_tokens, is_ppo
+from rldk.integrations.trl.probes.stack import ModelParts, find_trainer
 from rldk.integrations.trl.score_alerts import ScoreAlerts
 from rldk.monitor import Guard, Monitor, Stop, TrainingStopped
 from rldk.monitor.resources import ResourceSampler

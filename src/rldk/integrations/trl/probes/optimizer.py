@@ -10,8 +10,7 @@ from typing import Any
 
 from rldk.functional.gradients import combined_norm, gradient_norms
 from rldk.functional.weights import WeightSample
-from rldk.integrations.trl.probes.models import ModelParts, plain_optimizer
-from rldk.integrations.trl.probes.stack import array_of, ratio_of
+from rldk.integrations.trl.probes.stack import ModelParts, array_of, plain_optimizer, ratio_of
 from rldk.monitor.guard import Guard
 
 __all__ = ["GradientProbe", "WeightProbe"]
