@@ -11,8 +11,8 @@ from email.message import EmailMessage
 from typing import Any, ClassVar
 
 from rldk.core.errors import UsageError
-from rldk.monitor.outputs.environment import optional, secret
 from rldk.monitor.outputs.incident_messages import IncidentNotification, Message
+from rldk.monitor.outputs.web_requests import optional, secret
 
 __all__ = ["Email"]
 

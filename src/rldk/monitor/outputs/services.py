@@ -1,8 +1,11 @@
-"""Slack, Discord, Teams and ntfy, and the table of all services. Addresses and tokens come from the environment."""
+"""Where messages about incidents go: Slack, Discord, Teams, ntfy, the desktop, a web address of yours; and the table of all."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import shutil
+import subprocess
 import urllib.error
 import urllib.parse
 from collections.abc import Iterable
@@ -10,14 +13,11 @@ from typing import Any, ClassVar
 
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
-from rldk.monitor.outputs.desktop import Desktop
-from rldk.monitor.outputs.environment import address, optional, secret
 from rldk.monitor.outputs.incident_messages import IncidentNotification, Message
 from rldk.monitor.outputs.mail import Email
-from rldk.monitor.outputs.web_requests import is_address, send_bytes, send_form, send_json
-from rldk.monitor.outputs.webhook import Webhook
+from rldk.monitor.outputs.web_requests import address, is_address, optional, secret, send_bytes, send_form, send_json
 
-__all__ = ["SERVICES", "Desktop", "Discord", "Email", "Ntfy", "Slack", "Teams", "notifications"]
+__all__ = ["Desktop", "Discord", "Email", "Ntfy", "Slack", "Teams", "Webhook", "notifications"]
 
 _SLACK_LATER = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"})
 
@@ -152,7 +152,54 @@ def _header(text: str) -> str:
     return text if text.isascii() else f"=?UTF-8?B?{base64.b64encode(text.encode()).decode()}?="
 
 
-SERVICES: dict[str, type[IncidentNotification]] = {kind.name: kind for kind in (Slack, Discord, Teams, Ntfy, Email, Desktop)}
+class Desktop(IncidentNotification):
+    """The desktop of this machine: `notify-send` on Linux, `osascript` on macOS."""
+
+    name: ClassVar[str] = "desktop"
+
+    def __init__(self, severity: str = "critical", **options: Any) -> None:
+        super().__init__(severity, **options)
+        if shutil.which("notify-send") is None and shutil.which("osascript") is None:
+            raise UsageError("Showing notifications needs `notify-send` (Debian: apt install libnotify-bin) or `osascript`.")
+
+    def post(self, message: Message, earlier: Any) -> Any:
+        body = message.text.partition("\n")[2] or message.headline
+        if program := shutil.which("notify-send"):
+            urgency = "critical" if message.severity == "critical" and message.state != "over" else "normal"
+            words = [program, "--app-name=rldk", f"--urgency={urgency}", "--", message.headline, body]
+        else:
+            script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"
+            words = ["osascript", "-e", script, message.headline, body]
+        subprocess.run(words, check=True, timeout=self.timeout, capture_output=True)
+
+
+class Webhook(IncidentNotification):
+    """Posts incidents as JSON to a web address: `{"id", "incident", "state", "run_id", "step", "severity", "anomalies", "text"}`.
+
+    `text` is for people, and what Mattermost and similar services show. `id` is the same whenever a message is sent again, for
+    `retry_seconds`, because the service was down or refused for now; `incident` is the same in all messages about one incident,
+    and `state` is `new`, `grown` or `over`.
+    """
+
+    name: ClassVar[str] = "webhook"
+
+    def __init__(self, url: str, severity: str = "critical", timeout: float = 5.0, retry_seconds: float = 600.0) -> None:
+        super().__init__(severity, timeout, retry_seconds)
+        if not is_address(url):
+            raise UsageError(f"Expected `url` to begin with http:// or https://, got {url!r:.80}.")
+        self.url = url
+
+    @property
+    def key(self) -> str:
+        digest = hashlib.sha256(self.url.encode()).hexdigest()[:8]  # the address itself may be a secret
+        return f"{self.name} at {urllib.parse.urlsplit(self.url).hostname} ({digest})"
+
+    def post(self, message: Message, earlier: Any) -> Any:
+        named = {"id": message.key, "incident": message.id, "state": message.state}
+        send_json(self.url, {**named, **message.details, "text": message.text}, self.timeout, message.headers)
+
+
+_BY_NAME: dict[str, type[IncidentNotification]] = {kind.name: kind for kind in (Slack, Discord, Teams, Ntfy, Email, Desktop)}
 
 
 def notifications(given: str | Iterable[str], severity: str = "critical") -> list[IncidentNotification]:
@@ -161,9 +208,9 @@ def notifications(given: str | Iterable[str], severity: str = "critical") -> lis
     for one in [given] if isinstance(given, str) else given:
         if is_address(one):
             found.append(Webhook(one, severity))
-        elif one in SERVICES:
-            found.append(SERVICES[one](severity))
+        elif one in _BY_NAME:
+            found.append(_BY_NAME[one](severity))
         else:
-            near = did_you_mean(one, SERVICES)
-            raise UsageError(f"Expected a web address or one of {sorted(SERVICES)}, got {one!r:.80}.{near}")
+            near = did_you_mean(one, _BY_NAME)
+            raise UsageError(f"Expected a web address or one of {sorted(_BY_NAME)}, got {one!r:.80}.{near}")
     return found
