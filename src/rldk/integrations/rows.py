@@ -17,7 +17,7 @@ from rldk.core.event import Event
 from rldk.core.jsonio import number_in, to_number, to_step
 from rldk.monitor import Monitor, TrainingStopped
 from rldk.monitor.outputs import Output, Terminal
-from rldk.monitor.run_id import new_run_id
+from rldk.monitor.run_files import new_run_id
 from rldk.runs.canonical import Canonicaliser, prefix_held_out
 
 __all__ = ["RowLog", "is_main_process", "run_name"]

@@ -21,13 +21,11 @@ from rldk.log.resume import check_resume_step
 from rldk.monitor.crash import last_error, report_crash
 from rldk.monitor.guard import Guard
 from rldk.monitor.intake import Intake
-from rldk.monitor.live_judge import LiveJudge, without_responses
-from rldk.monitor.outputs import EventLog, Output
-from rldk.monitor.run_files import set_aside, writers_of
-from rldk.monitor.run_id import check_run_id, file_of, new_run_id
+from rldk.monitor.live_judge import LiveJudge, build_forensics, settings_for_log, without_responses
+from rldk.monitor.outputs import EventLog, Output, writers_of
+from rldk.monitor.run_files import check_run_id, file_of, new_run_id, set_aside
 from rldk.monitor.run_log import RunLog
 from rldk.monitor.runner import runner_of
-from rldk.monitor.settings import build_forensics, settings_for_log
 from rldk.monitor.stopping import Stop, Stopper
 from rldk.monitor.summary import coverage_line, summary_of
 

@@ -15,7 +15,7 @@ from rldk.core.run_config import RunConfig
 from rldk.core.stats.moments import RunningMoments
 from rldk.judge.incidents.incident import anomaly_dicts, group_incidents
 from rldk.monitor.outputs.base import FileOutput
-from rldk.monitor.run_id import file_of
+from rldk.monitor.run_files import file_of
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
