@@ -12,7 +12,7 @@ from typing import Any
 
 from rldk.checkpoints.checkpoint import Checkpoint
 from rldk.checkpoints.measure import Meter
-from rldk.checkpoints.report import CheckpointReport, ParameterChange, Problem, layer_of, layers_of, ratio, some
+from rldk.checkpoints.report import CheckpointReport, ParameterChange, Problem, layer_of, layers_of, ratio, some_tensors
 from rldk.checkpoints.safetensors_file import size_of
 from rldk.core.text import counted
 
@@ -111,7 +111,7 @@ def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Chec
         ("shape_changed", tuple(reshaped), "Another shape than before, so not compared"),
     ):
         if names:
-            report.problems.append(Problem(kind, "warning", f"{what}: {some(names, 'tensor')}.", advice, names))
+            report.problems.append(Problem(kind, "warning", f"{what}: {some_tensors(names)}.", advice, names))
 
 
 def unreadable(path: Path, step: int | None, reason: str) -> CheckpointReport:

@@ -13,7 +13,9 @@ from rldk.core.text import counted, few
 from rldk.core.verdicts import worst_of
 from rldk.storage.places import shown
 
-__all__ = ["COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some"]
+__all__ = [
+    "COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some_tensors",
+]  # fmt: skip
 
 COLUMNS = (
     "checkpoint", "step", "kind", "verdict", "health_score", "parameters", "tensors", "norm", "norm_change",
@@ -159,9 +161,9 @@ class CheckpointReport:
         }  # fmt: skip
 
 
-def some(names: tuple[str, ...], what: str, most: int = 3) -> str:
+def some_tensors(names: tuple[str, ...]) -> str:
     """How many there are, and the first of them: `5 tensors (a, b, c …)`."""
-    return f"{counted(len(names), what)} ({few(names, most)})"
+    return f"{counted(len(names), 'tensor')} ({few(names, 3)})"
 
 
 def layer_of(name: str) -> str:

@@ -15,11 +15,9 @@ from rldk.comparison.grouping import settings_of
 from rldk.core.errors import require
 from rldk.core.jsonio import MAX_STEP, to_number
 from rldk.core.text import escaped, unescaped
-from rldk.fleet.head import thinned
-from rldk.fleet.work import Reading, on_this_machine
-from rldk.ingest.read import LogFile, read_log
+from rldk.fleet.work import Reading, judge_whole, thinned
+from rldk.ingest.read import LogFile
 from rldk.judge.result import Result
-from rldk.judge.results import judge_report
 from rldk.present.plots.source import is_date
 from rldk.runs.run import Run
 from rldk.storage.places import folder_of, shown
@@ -59,8 +57,7 @@ def reward_metric(names: Container[str]) -> str | None:
 
 def index_file(reading: Reading, log: LogFile) -> list[dict[str, Any]]:
     """Read and judge one file; a row for each of its runs."""
-    report = read_log(on_this_machine(log), reading.adapter_hint, reading.field_map)
-    return [row_of(result, number) for number, result in enumerate(judge_report(report, reading.config))]
+    return [row_of(result, number) for number, result in enumerate(judge_whole(reading, log).results)]
 
 
 def settings_in(row: Mapping[str, Any]) -> dict[str, Any]:

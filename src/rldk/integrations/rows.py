@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import sys
 import threading
 import weakref
 from collections.abc import Mapping
@@ -15,12 +14,13 @@ from rldk.core.catalog import identify
 from rldk.core.catalog.axes import STEP_KEYS, step_of
 from rldk.core.event import Event
 from rldk.core.jsonio import number_in, to_number, to_step
+from rldk.integrations.processes import is_main_process
 from rldk.monitor import Monitor, TrainingStopped
 from rldk.monitor.outputs import Output, Terminal
 from rldk.monitor.run_files import new_run_id
 from rldk.runs.canonical import Canonicaliser, prefix_held_out
 
-__all__ = ["RowLog", "is_main_process", "run_name"]
+__all__ = ["RowLog", "run_name"]
 
 _open: weakref.WeakSet[RowLog] = weakref.WeakSet()
 _MAX_KEYS = 4096
@@ -133,14 +133,6 @@ class RowLog:
             found = identify(self._keys)
             if found != self._canonicaliser.framework:
                 self._canonicaliser.recognise(found)
-
-
-def is_main_process() -> bool:
-    """Whether this is the process of a distributed training that reports: rank 0, or the only one."""
-    dist = sys.modules.get("torch.distributed")
-    if dist is not None and dist.is_available() and dist.is_initialized():
-        return int(dist.get_rank()) == 0
-    return os.environ.get("RANK", "0") in ("", "0")
 
 
 def run_name(*parts: object) -> str:

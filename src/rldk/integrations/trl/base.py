@@ -12,7 +12,7 @@ from transformers import TrainerCallback
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.integrations.trl import processes
+from rldk.integrations import processes
 from rldk.integrations.trl.options import CallbackOptions
 from rldk.integrations.trl.session import Session
 from rldk.monitor import Guard, Monitor, Stop

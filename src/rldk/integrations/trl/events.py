@@ -16,7 +16,7 @@ from rldk.core.event import Event
 from rldk.core.jsonio import to_number
 from rldk.functional.preflight import DistinctCount, has_dropout
 from rldk.functional.responses import describe_responses
-from rldk.integrations.trl import processes
+from rldk.integrations import processes
 from rldk.integrations.trl.probes.group import completion_lengths, digests_of_group, group_statistics, responses_of_group
 from rldk.integrations.trl.probes.rollout import (
     digests_of_rollout,
@@ -70,7 +70,6 @@ class EventMaker:
         self._signs: dict[str, float] = {}
         self._frameworks: dict[tuple[str, ...], str | None] = {}
         self._prompts = DistinctCount()
-        self._shared = processes.world_size() > 1
         self._made = 0
         self._debugged: set[str] = set()
         self._filled = filled_share(session.args) if session.is_ppo else 1.0
@@ -175,7 +174,7 @@ class EventMaker:
             pad = getattr(getattr(trainer, "processing_class", None), "pad_token_id", None)
             part["prompts"] = guard.call("the probe of prompts", digests_of_rollout, local, pad) or []
             part["responses"] = guard.call("the probe of responses", responses_of_rollout, local) or ([], [])
-        parts = [one for one in (processes.gathered(part) if self._shared else [part]) if one]
+        parts = [one for one in processes.gathered(part) if one]
         if not parts:
             return {}
         prompts = [one for part in parts for one in part.pop("prompts")]
