@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rldk.comparison.grouping import settings_of
+from rldk.comparison.grouping import plain_settings
 from rldk.core.errors import require
 from rldk.core.jsonio import MAX_STEP, to_number
 from rldk.core.text import escaped, unescaped
@@ -126,7 +126,7 @@ def row_of(result: Result, number: int) -> dict[str, Any]:
         "health": result.scores.get("overall_health"),
         "skipped_lines": result.skipped_lines,
         "marks": sorted(run.beginning_marks()),
-        "config": settings_of(run),
+        "config": plain_settings(run.config),
     }
 
 

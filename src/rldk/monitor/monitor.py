@@ -193,9 +193,6 @@ class Monitor:
     def _decide_and_show(self, event: Event, raised: list[Anomaly]) -> None:
         if self.stopper.stop_on is not None:
             self.guard.attempt("stopping", self.stopper.look, self.forensics)
-        self._show(event, raised)
-
-    def _show(self, event: Event, raised: list[Anomaly]) -> None:
         if not event.metrics.keys() <= self.sources.keys():
             self.sources.update((name, name) for name in event.metrics if name not in self.sources)
         for output in self._runners:
