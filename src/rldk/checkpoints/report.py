@@ -15,6 +15,7 @@ from rldk.storage.places import shown
 
 __all__ = [
     "COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some_tensors",
+    "together",
 ]  # fmt: skip
 
 COLUMNS = (
@@ -180,10 +181,11 @@ def layers_of(tensors: Iterable[ParameterChange]) -> list[LayerChange]:
     grouped: dict[str, list[ParameterChange]] = {}
     for tensor in tensors:
         grouped.setdefault(tensor.layer, []).append(tensor)
-    return [_layer(name, own) for name, own in grouped.items()]
+    return [together(name, own) for name, own in grouped.items()]
 
 
-def _layer(name: str, own: list[ParameterChange]) -> LayerChange:
+def together(name: str, own: list[ParameterChange]) -> LayerChange:
+    """What is known of several tensors as one."""
     before = [tensor for tensor in own if tensor.update == tensor.update]
     first = [tensor for tensor in own if tensor.drift == tensor.drift]
     return LayerChange(

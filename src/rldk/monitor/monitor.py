@@ -147,7 +147,8 @@ class Monitor:
         self._started = True
         if self.output_dir is not None and self.resume_step is None:
             self.guard.attempt("the files of an earlier run", set_aside, self.output_dir, self.run_id)
-        if self._log.open() and self.resume_step is not None:
+        self._log.open()
+        if self.resume_step is not None:
             self.guard.attempt("the events before the checkpoint", self._judge.take_again, self._log.earlier(self.run_id))
         for output in self._runners:
             output.start(self)
