@@ -12,6 +12,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
+from rldk.comparison.mean_curve import FloatArray, cell_means
 from rldk.core.catalog import entry_of
 from rldk.core.text import listed
 from rldk.runs.run import Run
@@ -19,8 +20,6 @@ from rldk.runs.table import ABSENT
 from rldk.signals.kl import UNITS
 
 __all__ = ["COMPARED", "Aligned", "align", "final_level", "logged_rows", "other_units", "rolling_mean", "why_unlike"]
-
-FloatArray = npt.NDArray[np.float64]
 
 COMPARED = (
     "reward_mean", "reward_std", "eval_reward_mean", "kl_mean", "kl_mean_per_sequence", "kl_update", "entropy_mean", "clip_frac",
@@ -101,11 +100,7 @@ def _on(grid: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], values: Float
     """The mean of the values between each step of the grid and the one before it; NaN where there is none."""
     places = np.searchsorted(grid, steps)
     inside = (places < len(grid)) & (steps > 2 * grid[0] - grid[min(1, len(grid) - 1)])
-    with np.errstate(invalid="ignore"):  # an infinite value may meet another
-        sums = np.bincount(places[inside], values[inside], len(grid))
-    counts = np.bincount(places[inside], minlength=len(grid))
-    means: FloatArray = np.divide(sums, counts, out=np.full(len(grid), np.nan), where=counts > 0)
-    return means
+    return cell_means(places[inside], values[inside], np.full(len(grid), np.nan))
 
 
 def _comparable(metric: str, raw: FloatArray, window: int) -> FloatArray | None:
