@@ -7,6 +7,7 @@ import math
 import statistics
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,7 +69,7 @@ class EventMaker:
         self._steps: list[float] = []
         self._tokens = math.nan
         self._signs: dict[str, float] = {}
-        self._frameworks: dict[tuple[str, ...], str | None] = {}
+        self._identify = lru_cache(maxsize=100)(identify)  # by the keys of a row, of which a training has few kinds
         self._prompts = DistinctCount()
         self._made = 0
         self._debugged: set[str] = set()
@@ -80,7 +81,7 @@ class EventMaker:
         """The event of a step; `None` for a row that describes the whole run and not a step."""
         if self.session.is_ppo:
             logs = undiluted(logs, self._filled)
-        found = resolve(logs, framework=self._framework(logs), signs=self._signs)
+        found = resolve(logs, framework=self._identify(tuple(logs)) or self.framework, signs=self._signs)
         own = {key: number for key in (*found.unmapped, *found.not_judged) if (number := to_number(logs[key])) is not None}
         if found.kind == "summary" or not (found.metrics or found.nulls or own):
             return None
@@ -104,14 +105,6 @@ class EventMaker:
         for line in sorted(read - self._debugged):
             _log.debug("step %d: %s", step, line)
         self._debugged |= read
-
-    def _framework(self, logs: Mapping[str, Any]) -> str | None:
-        keys = tuple(logs)
-        if keys not in self._frameworks:
-            if len(self._frameworks) > 100:
-                self._frameworks.clear()
-            self._frameworks[keys] = identify(keys) or self.framework
-        return self._frameworks[keys]
 
     def _probe(self, event: Event, found: Resolution) -> None:
         """Add what the probes have; logged values take precedence over probed ones, except where they mean something else."""
