@@ -12,7 +12,6 @@ from typing import Any
 
 from rldk.core.catalog import identify
 from rldk.core.catalog.axes import STEP_KEYS, step_of
-from rldk.core.event import Event
 from rldk.core.jsonio import number_in, to_number, to_step
 from rldk.integrations.processes import is_main_process
 from rldk.monitor import Monitor, TrainingStopped
@@ -123,7 +122,9 @@ class RowLog:
         self._know(row)
         event = self._canonicaliser.event({**row, "step": step})
         if event is not None:
-            self.monitor.observe(_with_notes(event, notes), canonical=True)
+            event = prefix_held_out(event)
+            event.notes = [*event.notes, *notes]
+            self.monitor.observe(event, canonical=True)
 
     def _know(self, row: Mapping[str, Any]) -> None:
         """Recognise the framework by new keys, if it was not given."""
@@ -139,12 +140,6 @@ def run_name(*parts: object) -> str:
     """A run id of these parts, without characters that are not allowed in file names."""
     name = _BAD.sub("_", "_".join(str(part) for part in parts if part))
     return (name.strip(" .-+=@") or "run")[:100]
-
-
-def _with_notes(event: Event, notes: list[str]) -> Event:
-    event = prefix_held_out(event)
-    event.notes = [*event.notes, *notes]
-    return event
 
 
 def _step_of(row: Mapping[str, Any], step: Any) -> int | None:
