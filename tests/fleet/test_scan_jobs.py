@@ -14,9 +14,8 @@ import pytest
 from rldk.cli.main import main
 from rldk.core.errors import UsageError
 from rldk.fleet import scan
-from rldk.fleet.head import CURVE_CELLS, thinned
 from rldk.fleet.scan import choose_jobs, judge_many
-from rldk.fleet.work import JudgedFile, Reading, judge_file
+from rldk.fleet.work import CURVE_CELLS, JudgedFile, Reading, judge_file, thinned
 from rldk.ingest.read import LogFile
 from rldk.runs.table import NUMBER, Column
 

@@ -12,7 +12,6 @@ import pytest
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
 from rldk.forensics import ComprehensivePPOForensics, scan_ppo_events
-from rldk.forensics.ppo_scan import Slope
 from rldk.runs.canonical import Canonicaliser, read_events
 
 Healthy = Callable[..., list[dict[str, float]]]
@@ -151,7 +150,5 @@ def test_what_is_no_event_is_refused() -> None:
     ],
 )
 def test_the_direction_of_a_series(values: list[float], direction: str) -> None:
-    slope = Slope()
-    for value in [*values, math.nan, math.inf]:
-        slope.update(value)
-    assert slope.direction == direction
+    rows = [{"step": step, "entropy": value} for step, value in enumerate([*values, math.nan, math.inf])]
+    assert scan_ppo_events(rows)["stats"]["entropy_trend"] == direction

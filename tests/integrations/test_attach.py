@@ -19,9 +19,8 @@ import pytest
 import rldk
 from rldk.core.errors import MissingDependencyError, UsageError
 from rldk.integrations import attach as table
-from rldk.integrations.attach import TARGETS, attach
+from rldk.integrations.attach import TARGETS, attach, attach_from_environment
 from rldk.integrations.rows import RowLog, run_name
-from rldk.integrations.when_imported import attach_when_imported
 from rldk.log import EventReader
 from rldk.monitor import TrainingStopped
 from rldk.testing.streams import faulty
@@ -107,8 +106,8 @@ import importlib.util, sys
 whole = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in ("torch", "tensorboard") else whole(name, *rest)
 if sys.argv[1] == "later":
-    from rldk.integrations.when_imported import attach_when_imported
-    attach_when_imported("tensorboard")
+    from rldk.integrations.attach import attach_from_environment
+    attach_from_environment("tensorboard")
     from tensorboardX import SummaryWriter
 else:
     import rldk
@@ -120,20 +119,62 @@ for step in range(5):
 """
 
 
-@pytest.mark.parametrize("when", ["now", "later"])
-def test_tensorboardx_alone_is_enough(when: str, tmp_path: Path) -> None:
-    package = tmp_path / "tensorboardX"
-    package.mkdir()
-    (package / "__init__.py").write_text("from tensorboardX.writer import SummaryWriter\n")
+def make_writer(package: Path) -> None:
+    """A module with a writer of TensorBoard files, as torch and tensorboardX have one."""
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f"from {package.name}.writer import SummaryWriter\n")
     (package / "writer.py").write_text(
         "class SummaryWriter:\n    logdir = 'x'\n    def add_scalar(self, tag, scalar_value, global_step=None): pass\n"
         "    def add_scalars(self, main_tag, tag_scalar_dict, global_step=None): pass\n    def close(self): pass\n"
     )
-    environment = {"PYTHONPATH": f"{tmp_path}:{Path(table.__file__).parents[2]}", "RLDK_OUTPUT_DIR": str(tmp_path / "logs")}
-    command = [sys.executable, "-c", ONLY_X, when]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+
+
+def run_script(folder: Path, script: str, *arguments: str) -> None:
+    """Run a script that logs to `folder/logs`, in a process of its own that can import from `folder`."""
+    environment = {"PYTHONPATH": f"{folder}:{Path(table.__file__).parents[2]}", "RLDK_OUTPUT_DIR": str(folder / "logs")}
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("when", ["now", "later"])
+def test_tensorboardx_alone_is_enough(when: str, tmp_path: Path) -> None:
+    make_writer(tmp_path / "tensorboardX")
+    run_script(tmp_path, ONLY_X, when)
     assert list(events(tmp_path / "logs")) == [0, 1, 2, 3, 4]
+
+
+BOTH = """
+import sys, rldk
+from tensorboardX import SummaryWriter as First
+attached = rldk.attach("tensorboard", output_dir="logs", terminal=False)
+assert not {"torch", "tensorboard"} & set(sys.modules)
+First().add_scalar("train/reward", 0.5, 1)
+from torch.utils.tensorboard.writer import SummaryWriter as Second
+Second().add_scalar("train/reward", 0.7, 2)
+attached.detach()
+assert len(attached.logs) == 2, attached.logs
+Second().add_scalar("train/reward", 0.9, 3)
+assert len(attached.logs) == 2 and "add_scalar" in vars(Second)
+"""
+
+
+def test_tensorboard_hooks_the_writer_that_is_imported_and_the_other_when_it_is(tmp_path: Path) -> None:
+    make_writer(tmp_path / "tensorboardX")
+    make_writer(tmp_path / "torch/utils/tensorboard")
+    for package in ("torch/__init__.py", "torch/utils/__init__.py", "torch/utils/tensorboard/__init__.py"):
+        (tmp_path / package).write_text("")
+    run_script(tmp_path, BOTH)
+    rewards = [event.metrics["reward_mean"] for path in (tmp_path / "logs").glob("*.jsonl") for event in EventReader(path)]
+    assert sorted(rewards) == [0.5, 0.7]
+
+
+def test_what_is_attached_to_before_its_import_can_be_detached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finders = list(sys.meta_path)
+    monkeypatch.setattr(table, "need", lambda *_: None)
+    with attach("art", output_dir=tmp_path) as attached:
+        assert len(sys.meta_path) == len(finders) + 1 and attach("art") is attached
+    assert sys.meta_path == finders
 
 
 @pytest.mark.full
@@ -279,12 +320,11 @@ def test_slime_rollouts_are_seen_with_their_samples(tmp_path: Path, monkeypatch:
 
 def test_every_target_has_hooks_and_fails_with_its_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)
-    for name, (package, pip) in TARGETS.items():
-        module = importlib.import_module(f"rldk.integrations.{name}")
-        assert callable(module.hooks) and isinstance(module.WHOLE_ROWS, bool)
+    for name, target in TARGETS.items():
+        assert target.hooks
         with pytest.raises(MissingDependencyError, match="pip install") as told:
             attach(name)
-        assert package.replace("|", " or ") in str(told.value) and pip in str(told.value)
+        assert target.package.replace("|", " or ") in str(told.value) and target.pip in str(told.value)
     for name in ("huggingface", "ms_swift"):
         sys.modules.pop(f"rldk.integrations.{name}", None)
         with pytest.raises(MissingDependencyError, match="pip install"):
@@ -390,9 +430,9 @@ def test_names_of_runs_can_be_file_names() -> None:
 
 SCRIPT = """
 import sys
-from rldk.integrations.when_imported import attach_when_imported
-attach_when_imported("verl")
-attach_when_imported("wandb")
+from rldk.integrations.attach import attach_from_environment
+attach_from_environment("verl")
+attach_from_environment("wandb")
 assert "verl" not in sys.modules and "wandb" not in sys.modules
 from verl.utils.tracking import Tracking
 tracking = Tracking()
@@ -412,11 +452,7 @@ def test_hooks_are_set_when_the_framework_is_imported_and_nothing_else_is(tmp_pa
     (package / "tracking.py").write_text(
         "class Tracking:\n    def log(self, data, step, backend=None): pass\n    def finish(self): pass\n"
     )
-    environment = {"PYTHONPATH": f"{tmp_path}:{Path(table.__file__).parents[2]}", "RLDK_OUTPUT_DIR": str(tmp_path / "logs")}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    run_script(tmp_path, SCRIPT)
     assert list(events(tmp_path / "logs")) == [0, 1, 2, 3, 4]
     with pytest.raises(UsageError):
-        attach_when_imported("nothing")
+        attach_from_environment("nothing")

@@ -45,7 +45,7 @@ def loaded() -> Iterator[Warm]:
 @pytest.mark.parametrize(("page", "snippet"), SNIPPETS, ids=[page for page, _ in SNIPPETS])
 def test_a_snippet_runs_or_names_the_package_to_install(page: str, snippet: str, tmp_path: Path, loaded: Warm) -> None:
     packages = {"huggingface": "transformers", "trackers": "wandb", "roll": "wandb"}
-    packages |= {name: package for name, (package, _) in TARGETS.items()}
+    packages |= {name: target.package for name, target in TARGETS.items()}
     words = ["-c", HIDE + snippet]
     if importlib.util.find_spec(packages[page]) is None:
         done = loaded.run(words, cwd=tmp_path, env=os.environ)

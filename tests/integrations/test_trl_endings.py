@@ -62,7 +62,7 @@ def test_responses_that_cannot_end_are_critical_and_those_that_may_are_not(kind:
 
 
 def test_it_is_the_sum_of_the_chances_over_a_response_and_leaves_the_model_as_it_was() -> None:
-    from rldk.integrations.trl.probes import EndingProbe
+    from rldk.integrations.trl.probes.ending import EndingProbe
     from rldk.monitor import Guard
 
     torch.manual_seed(0)

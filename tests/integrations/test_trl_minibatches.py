@@ -102,7 +102,7 @@ def test_a_checkpoint_says_how_gradients_flow_and_what_would_save_memory(run) ->
 
 @pytest.mark.parametrize(("slots", "minibatch", "share"), [(1, 4, 1.0), (2, 16, 1.0), (2, 8, 0.5), (4, 8, 0.25), (3, 12, 2 / 3)])
 def test_the_share_of_filled_slots(slots: int, minibatch: int, share: float) -> None:
-    from rldk.integrations.trl.probes import filled_share
+    from rldk.integrations.trl.probes.rollout import filled_share
 
     given = {"gradient_accumulation_steps": slots, "local_mini_batch_size": minibatch, "per_device_train_batch_size": 8}
     assert filled_share(SimpleNamespace(**given)) == pytest.approx(share)
@@ -112,7 +112,7 @@ def test_the_share_of_filled_slots(slots: int, minibatch: int, share: float) -> 
 def test_an_update_with_fewer_steps_than_the_one_before_has_its_norms() -> None:
     import torch
 
-    from rldk.integrations.trl.probes import GradientProbe
+    from rldk.integrations.trl.probes.optimizer import GradientProbe
 
     model = torch.nn.Linear(2, 1, bias=False)
     probe, optimizer = GradientProbe(model), torch.optim.SGD(model.parameters(), lr=0.0)

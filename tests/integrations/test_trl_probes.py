@@ -130,7 +130,7 @@ def test_a_gradient_that_is_not_finite_is_seen_wherever_it_comes_from(where: str
     import torch
     from torch import nn
 
-    from rldk.integrations.trl.probes import GradientProbe
+    from rldk.integrations.trl.probes.optimizer import GradientProbe
 
     torch.manual_seed(0)
     model = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4, bias=False), nn.LayerNorm(4)) for _ in range(5)))

@@ -27,7 +27,7 @@ def rollout(seed: int = 0, kind: Any = torch.float32) -> dict[str, Any]:
 
 
 def reduced(*parts: dict[str, Any], **more: Any) -> dict[str, float]:
-    from rldk.integrations.trl.probes import reduce_rollouts, rollout_sample
+    from rldk.integrations.trl.probes.rollout import reduce_rollouts, rollout_sample
 
     with np.errstate(all="ignore"):
         return reduce_rollouts([{**rollout_sample(part), **more} for part in parts])
@@ -87,7 +87,7 @@ def test_a_single_response_has_no_spread_and_an_empty_rollout_is_refused() -> No
 
 
 def test_norms_of_small_and_large_gradients_are_those_of_all_together() -> None:
-    from rldk.integrations.trl.probes import GradientProbe
+    from rldk.integrations.trl.probes.optimizer import GradientProbe
 
     torch.manual_seed(0)
     model = torch.nn.Module()

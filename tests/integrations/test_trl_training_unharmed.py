@@ -69,7 +69,7 @@ PARTS = {
     "the look for the trainer": "rldk.integrations.trl.session.find_trainer",
     "RLDKCallback.on_event": "rldk.integrations.trl.callbacks.RLDKCallback.on_event",
     "trackers": "rldk.judge.trackers.all_trackers.Trackers.take",
-    "detector entropy_collapse": "rldk.detectors.policy.entropy_collapse.EntropyCollapse.check",
+    "detector entropy_collapse": "rldk.detectors.policy.entropy_collapse.EntropyCollapse.find",
     "metrics": "rldk.monitor.outputs.metrics_csv.MetricsCsv.take",
     "alerts": "rldk.monitor.outputs.json_files.Alerts.start",
     "final report": "rldk.monitor.outputs.json_files.FinalReport.take",

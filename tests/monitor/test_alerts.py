@@ -13,6 +13,7 @@ from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.monitor import Command, Monitor
 from rldk.monitor.outputs import EventLog
+from rldk.testing.streams import faulty
 
 
 def observe(monitor: Monitor, steps: range) -> None:
@@ -50,7 +51,7 @@ def test_a_scan_of_the_log_finds_the_alert_and_when_it_was_over(late: bool, tmp_
             monitor.alert(21, "nonfinite_gradient", "The gradient is not finite.")  # the same again is no second anomaly
             observe(monitor, range(21, 41))
     judged = scan(tmp_path / "run_events.jsonl")
-    assert judged["anomalies"] == [strict(one.to_dict()) for one in monitor.anomalies]
+    assert judged["anomalies"] == strict(monitor.result().to_dict())["anomalies"]
     (anomaly,), (incident,) = judged["anomalies"], judged["incidents"]
     assert (anomaly["index"], anomaly["cleared_index"]) == (20, None if late else 25)
     assert incident["recovered_step"] == (None if late else 26)
@@ -66,7 +67,7 @@ def test_what_is_found_after_the_last_event_is_in_the_log(tmp_path: Path, scan: 
         monitor.observe(Event(20, {"reward_mean": 0.5, "kl_mean": 0.1}, notes=["a note of the training"]))
         monitor.alert(20, "low_training_stability", "The stability is low.", "warning", family="scores")
     judged = scan(tmp_path / "run_events.jsonl")
-    assert judged["anomalies"] == [strict(one.to_dict()) for one in monitor.anomalies]
+    assert judged["anomalies"] == strict(monitor.result().to_dict())["anomalies"]
     assert [(one["type"], one["step"], one["index"]) for one in judged["anomalies"]] == [
         ("policy_collapse_risk", 19, 18), ("low_training_stability", 20, 19),
     ]  # fmt: skip
@@ -129,3 +130,17 @@ def test_the_machine_is_listed_beside_the_verdict_and_changes_nothing(tmp_path: 
     config = tmp_path / "limits.yaml"
     config.write_text("limits:\n  tokens_per_second: {min: 500, severity: critical}\n")
     assert scan(tmp_path / "slow_events.jsonl", "--config", str(config))["verdict"] == "critical", "a user's limit counts"
+
+
+def test_an_alert_has_the_last_good_step_of_its_incident(tmp_path: Path, scan: Any) -> None:
+    with Monitor(tmp_path, run_id="run") as monitor:
+        for event in faulty("entropy_explosion", "grpo", steps=250, onset=100, seed=1):
+            monitor.observe(event)
+    incidents = json.loads((tmp_path / "run_final_report.json").read_text())["incidents"]
+    wanted = {number: incident["last_good_step"] for incident in incidents for number in incident["anomalies"]}
+    own = {number: anomaly.last_good_step for number, anomaly in enumerate(monitor.anomalies)}
+    assert wanted.keys() == own.keys() and wanted != own, "some are later by themselves"
+    alerts = json.loads((tmp_path / "run_alerts.json").read_text())
+    reported = json.loads((tmp_path / "run_final_report.json").read_text())["anomalies"]
+    for found in (alerts, reported, scan(tmp_path / "run_events.jsonl")["anomalies"]):
+        assert {number: one["last_good_step"] for number, one in enumerate(found)} == wanted

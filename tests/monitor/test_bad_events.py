@@ -145,10 +145,11 @@ class Faulty(Detector):
         super().__init__()
         self.when, self.error, self.calls = when, error, 0
 
-    def check(self, view: Any) -> None:
+    def find(self, view: Any) -> list[Any]:
         self.calls += 1
         if self.when(view.index):
             raise self.error("made to fail")
+        return []
 
 
 @pytest.mark.parametrize("error", [RuntimeError, GeneratorExit])

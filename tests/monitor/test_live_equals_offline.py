@@ -14,7 +14,7 @@ from rldk.testing.streams import FAULTS, faulty, healthy
 
 
 def found(monitor: Monitor) -> list[dict[str, Any]]:
-    return [strict(anomaly.to_dict()) for anomaly in monitor.anomalies]
+    return strict(monitor.result().to_dict())["anomalies"]
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS.keys() - {"step_regression"}))  # a scan reads steps that go back as two runs

@@ -18,7 +18,7 @@ from rldk.core.jsonio import dumps, loads
 from rldk.log import EventReader
 from rldk.monitor import Monitor, Output
 from rldk.monitor.outputs import EventLog, MetricsCsv
-from rldk.monitor.run_id import check_run_id
+from rldk.monitor.run_files import check_run_id
 from rldk.testing.streams import faulty, healthy
 
 

@@ -62,12 +62,13 @@ def test_a_busy_core_is_about_100_percent() -> None:
 def test_the_thread_looks_again_and_again_and_stops() -> None:
     sampler = ResourceSampler(interval=0.01)
     assert sampler.latest() == {}
-    with sampler:
-        until(lambda: "cpu_percent" in sampler.latest())
-        looked = sampler._looked
-        until(lambda: sampler._looked > looked)
-        thread = sampler._thread
-        assert thread is not None and thread.daemon and sampler.start()._thread is thread
+    sampler.start()
+    until(lambda: "cpu_percent" in sampler.latest())
+    looked = sampler._looked
+    until(lambda: sampler._looked > looked)
+    thread = sampler._thread
+    assert thread is not None and thread.daemon and sampler.start()._thread is thread
+    sampler.stop()
     assert not thread.is_alive()
     looked = sampler._looked
     time.sleep(0.05)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from math import hypot, nan
+from math import nan
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from rldk.checkpoints.checkpoint import Checkpoint
 from rldk.checkpoints.measure import Meter
-from rldk.checkpoints.report import CheckpointReport, ParameterChange, Problem, layer_of, layers_of, ratio, some
+from rldk.checkpoints.report import CheckpointReport, ParameterChange, Problem, layer_of, layers_of, some_tensors, together
 from rldk.checkpoints.safetensors_file import size_of
 from rldk.core.text import counted
 
@@ -78,16 +78,13 @@ def _parameter(
 def _sum_up(report: CheckpointReport) -> None:
     tensors = report.tensors
     report.layers = layers_of(tensors)
-    report.parameters = sum(tensor.count for tensor in tensors)
-    report.nonfinite = sum(tensor.nonfinite for tensor in tensors)
-    report.norm = hypot(*(tensor.norm for tensor in tensors)) if tensors else nan
+    whole = together("", tensors)
+    report.parameters, report.nonfinite = whole.parameters, whole.nonfinite
+    report.norm = whole.norm if tensors else nan
     report.largest = max((tensor.largest for tensor in tensors), default=nan)
+    report.update_ratio, report.drift_from_start = whole.update_ratio, whole.drift_from_start
+    report.norm_change, report.norm_change_from_start = whole.norm_change, whole.norm_change_from_start
     before = [tensor for tensor in tensors if tensor.update == tensor.update]
-    first = [tensor for tensor in tensors if tensor.drift == tensor.drift]
-    report.update_ratio = ratio([tensor.update for tensor in before], [tensor.previous_norm for tensor in before])
-    report.drift_from_start = ratio([tensor.drift for tensor in first], [tensor.start_norm for tensor in first])
-    report.norm_change = ratio([tensor.norm for tensor in before], [tensor.previous_norm for tensor in before])
-    report.norm_change_from_start = ratio([tensor.norm for tensor in first], [tensor.start_norm for tensor in first])
     compared = sum(tensor.count for tensor in before)
     if compared:
         report.changed_share = sum(tensor.changed * tensor.count for tensor in before) / compared
@@ -111,7 +108,7 @@ def _come_and_gone(report: CheckpointReport, current: Checkpoint, previous: Chec
         ("shape_changed", tuple(reshaped), "Another shape than before, so not compared"),
     ):
         if names:
-            report.problems.append(Problem(kind, "warning", f"{what}: {some(names, 'tensor')}.", advice, names))
+            report.problems.append(Problem(kind, "warning", f"{what}: {some_tensors(names)}.", advice, names))
 
 
 def unreadable(path: Path, step: int | None, reason: str) -> CheckpointReport:

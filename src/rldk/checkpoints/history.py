@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from types import TracebackType
 
 from rldk.checkpoints.checkpoint import Checkpoint, Found, find_checkpoints
 from rldk.checkpoints.compare import OnBytes, describe, unreadable
@@ -80,7 +79,7 @@ class CheckpointHistory:
     def __enter__(self) -> CheckpointHistory:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -98,16 +97,9 @@ def scan_checkpoints(checkpoints: list[Found], on_bytes: OnBytes | None = None) 
 
 def compare_checkpoints(before: str | Path, after: str | Path) -> CheckpointReport:
     """What changed from one checkpoint to another; raises `ReadError` if one of them cannot be read."""
-    first = Checkpoint(before)
-    try:
-        second = Checkpoint(after)
-        try:
-            report = describe(second, first, first, Meter())
-            judge = Judge()
-            judge.start_from(first.step, first.path.name)
-            judge.judge(report, lost=len(second.lost))
-            return report
-        finally:
-            second.close()
-    finally:
-        first.close()
+    with closing(Checkpoint(before)) as first, closing(Checkpoint(after)) as second:
+        report = describe(second, first, first, Meter())
+        judge = Judge()
+        judge.start_from(first.step, first.path.name)
+        judge.judge(report, lost=len(second.lost))
+        return report

@@ -10,7 +10,7 @@ from collections import deque
 from math import log, nan
 from statistics import median
 
-from rldk.checkpoints.report import CheckpointReport, Problem, ratio, some
+from rldk.checkpoints.report import CheckpointReport, Problem, ratio, some_tensors
 from rldk.core.stats.pairs import RollingPairs
 from rldk.core.text import counted, short_number
 from rldk.judge.scores.alarms import ALARMS
@@ -72,7 +72,7 @@ class Judge:
             return []
         names = tuple(tensor.name for tensor in report.tensors if tensor.nonfinite)
         good = f"Go back to {self._last_good}" if self._last_good else "There is no good checkpoint before it, so start again"
-        where = f"in {some(names, 'tensor')}"
+        where = f"in {some_tensors(names)}"
         message = f"Not finite: {report.nonfinite} of {report.parameters} weights, {where}."
         advice = f"{good}; lower the learning rate, clip gradients, and stop on a loss that is not finite."
         return [Problem("nonfinite_weights", "critical", message, advice, names)]
@@ -86,11 +86,11 @@ class Judge:
             advice = "Check the optimizer: learning rate 0, no gradient, all steps skipped, or a model saved twice."
             found.append(Problem("weights_unchanged", "warning", message, advice))
         elif stopped := tuple(name for name in report.unchanged if name in self._moved):
-            message = f"Moved earlier, but not since the previous checkpoint: {some(stopped, 'tensor')}."
+            message = f"Moved earlier, but not since the previous checkpoint: {some_tensors(stopped)}."
             advice = "Check that they get a gradient: a detached graph, an unused branch, or updates lost to rounding."
             found.append(Problem("layers_stopped", "warning", message, advice, stopped))
         if died := tuple(name for name in report.dead if name in self._alive):
-            message = f"Only zeros since the previous checkpoint: {some(died, 'tensor')}."
+            message = f"Only zeros since the previous checkpoint: {some_tensors(died)}."
             found.append(Problem("layers_died", "critical", message, f"Go back to {self._last_good or 'an earlier one'}.", died))
         return found
 
@@ -127,7 +127,7 @@ class Judge:
         if grown:
             worst = max(grown, key=lambda name: grown[name])
             growth = short_number(grown[worst], 3)
-            message = f"The norm of {worst} has grown to {growth} times its first value. Grown: {some(tuple(grown), 'tensor')}."
+            message = f"The norm of {worst} has grown to {growth} times its first value. Grown: {some_tensors(tuple(grown))}."
             advice = "Lower the learning rate, or use weight decay."
             found.append(Problem("norm_explosion", "warning", message, advice, tuple(grown)))
         return found

@@ -13,17 +13,16 @@ from rldk.core.text import counted, few
 from rldk.core.verdicts import worst_of
 from rldk.storage.places import shown
 
-__all__ = ["COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some"]
+__all__ = [
+    "COLUMNS", "CheckpointReport", "LayerChange", "ParameterChange", "Problem", "layer_of", "layers_of", "ratio", "some_tensors",
+    "together",
+]  # fmt: skip
 
-COLUMNS = (
-    "checkpoint", "step", "kind", "verdict", "health_score", "parameters", "tensors", "norm", "norm_change",
-    "norm_change_from_start", "norm_trend", "update_ratio", "update_ratio_per_step", "drift_from_start", "changed_share",
-    "largest_weight", "nonfinite_parameters", "dead_tensors", "unchanged_tensors", "added_tensors", "removed_tensors",
-    "most_moved_layer", "most_moved_ratio", "size_bytes", "seconds", "gradient_norm", "weakest_gradient_layer",
-    "weakest_gradient_norm", "strongest_gradient_layer", "strongest_gradient_norm", "training_memory_gb", "memory_advice",
-    "problems",
+_LIVE = (
+    "gradient_norm", "weakest_gradient_layer", "weakest_gradient_norm", "strongest_gradient_layer", "strongest_gradient_norm",
+    "training_memory_gb", "memory_advice",
 )  # fmt: skip
-"""The columns of `R_checkpoint_summary.csv`; those of gradients and memory are empty unless a live run has measured them."""
+"""The columns that are empty unless a live run has measured them."""
 
 _BLOCK = re.compile(r"^(.*?\b(?:layers|layer|blocks|block|h)\.\d+)\.")
 _ADAPTER = re.compile(r"\.(?:lora_(?:[AB]|embedding_[AB]|magnitude_vector))\b.*$")
@@ -134,16 +133,19 @@ class CheckpointReport:
     def row(self) -> dict[str, Any]:
         """The checkpoint as one row of `R_checkpoint_summary.csv`; what is not known is empty there."""
         top = self.most_moved(1)
-        known = (
-            self.path.name, self.step, self.kind, self.verdict, self.health_score, self.parameters, len(self.tensors),
-            self.norm, self.norm_change, self.norm_change_from_start, self.norm_trend, self.update_ratio,
-            self.update_ratio_per_step, self.drift_from_start, self.changed_share, self.largest, self.nonfinite, len(self.dead),
-            len(self.unchanged), len(self.added), len(self.removed), top[0].name if top else "",
-            top[0].update_ratio if top else nan, self.size_bytes, self.seconds,
-        )  # fmt: skip
-        row = dict.fromkeys(COLUMNS, nan) | dict(zip(COLUMNS, known, strict=False))
-        row |= {name: value for name, value in self.live.items() if name in row}
-        return {**row, "problems": "; ".join(problem.type for problem in self.problems)}
+        return {
+            "checkpoint": self.path.name, "step": self.step, "kind": self.kind, "verdict": self.verdict,
+            "health_score": self.health_score, "parameters": self.parameters, "tensors": len(self.tensors), "norm": self.norm,
+            "norm_change": self.norm_change, "norm_change_from_start": self.norm_change_from_start,
+            "norm_trend": self.norm_trend, "update_ratio": self.update_ratio,
+            "update_ratio_per_step": self.update_ratio_per_step, "drift_from_start": self.drift_from_start,
+            "changed_share": self.changed_share, "largest_weight": self.largest, "nonfinite_parameters": self.nonfinite,
+            "dead_tensors": len(self.dead), "unchanged_tensors": len(self.unchanged), "added_tensors": len(self.added),
+            "removed_tensors": len(self.removed), "most_moved_layer": top[0].name if top else "",
+            "most_moved_ratio": top[0].update_ratio if top else nan, "size_bytes": self.size_bytes, "seconds": self.seconds,
+            **{name: self.live.get(name, nan) for name in _LIVE},
+            "problems": "; ".join(problem.type for problem in self.problems),
+        }  # fmt: skip
 
     def to_dict(self, tensors: bool = False) -> dict[str, Any]:
         """The whole report, for JSON; with each tensor if asked."""
@@ -159,9 +161,13 @@ class CheckpointReport:
         }  # fmt: skip
 
 
-def some(names: tuple[str, ...], what: str, most: int = 3) -> str:
+COLUMNS = tuple(CheckpointReport(Path(), None).row())
+"""The columns of `R_checkpoint_summary.csv`."""
+
+
+def some_tensors(names: tuple[str, ...]) -> str:
     """How many there are, and the first of them: `5 tensors (a, b, c …)`."""
-    return f"{counted(len(names), what)} ({few(names, most)})"
+    return f"{counted(len(names), 'tensor')} ({few(names, 3)})"
 
 
 def layer_of(name: str) -> str:
@@ -178,10 +184,11 @@ def layers_of(tensors: Iterable[ParameterChange]) -> list[LayerChange]:
     grouped: dict[str, list[ParameterChange]] = {}
     for tensor in tensors:
         grouped.setdefault(tensor.layer, []).append(tensor)
-    return [_layer(name, own) for name, own in grouped.items()]
+    return [together(name, own) for name, own in grouped.items()]
 
 
-def _layer(name: str, own: list[ParameterChange]) -> LayerChange:
+def together(name: str, own: list[ParameterChange]) -> LayerChange:
+    """What is known of several tensors as one."""
     before = [tensor for tensor in own if tensor.update == tensor.update]
     first = [tensor for tensor in own if tensor.drift == tensor.drift]
     return LayerChange(

@@ -1,21 +1,25 @@
-"""One metric of two groups of runs on common steps, in units in which a difference of a few hundredths is slight."""
+"""One metric of two groups of runs on common steps, in units in which a difference of a few hundredths is slight; and what keeps
+runs from being compared: a metric in different units, and trainings of different kinds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 
 import numpy as np
 import numpy.typing as npt
 
+from rldk.comparison.mean_curve import FloatArray, cell_means
 from rldk.core.catalog import entry_of
+from rldk.core.text import listed
 from rldk.runs.run import Run
 from rldk.runs.table import ABSENT
+from rldk.signals.kl import UNITS
 
-__all__ = ["COMPARED", "Aligned", "align", "final_level", "logged_rows", "rolling_mean"]
-
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["COMPARED", "Aligned", "align", "final_level", "logged_rows", "other_units", "rolling_mean", "why_unlike"]
 
 COMPARED = (
     "reward_mean", "reward_std", "eval_reward_mean", "kl_mean", "kl_mean_per_sequence", "kl_update", "entropy_mean", "clip_frac",
@@ -32,6 +36,8 @@ _NO_ZERO = (
     "reward_mean", "eval_reward_mean", "chosen_", "rejected_", "preference_margin", "loss",
 )  # fmt: skip
 """Metrics whose zero means nothing: only differences of them do."""
+
+_KINDS = {"rl": "reinforcement learning", "preference": "preference training", "supervised": "supervised training"}
 
 _LAST_ROWS = 5  # what a level is the median of
 _MAX_WINDOW, _MIN_WINDOW, _WINDOWS_PER_RUN = 8, 3, 8
@@ -94,11 +100,7 @@ def _on(grid: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], values: Float
     """The mean of the values between each step of the grid and the one before it; NaN where there is none."""
     places = np.searchsorted(grid, steps)
     inside = (places < len(grid)) & (steps > 2 * grid[0] - grid[min(1, len(grid) - 1)])
-    with np.errstate(invalid="ignore"):  # an infinite value may meet another
-        sums = np.bincount(places[inside], values[inside], len(grid))
-    counts = np.bincount(places[inside], minlength=len(grid))
-    means: FloatArray = np.divide(sums, counts, out=np.full(len(grid), np.nan), where=counts > 0)
-    return means
+    return cell_means(places[inside], values[inside], np.full(len(grid), np.nan))
 
 
 def _comparable(metric: str, raw: FloatArray, window: int) -> FloatArray | None:
@@ -122,3 +124,38 @@ def rolling_mean(values: FloatArray, window: int) -> FloatArray:
     """The means of `window` neighbouring values; none where there are fewer."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     return (sums[window:] - sums[:-window]) / window if len(values) >= window else np.zeros(0)
+
+
+def other_units(metric: str, runs: Sequence[Run]) -> bool:
+    """Whether some of these runs have a metric in nats per token, and others in nats per response."""
+    entry = entry_of(metric)
+    return entry is not None and entry.unit == "nats" and len({_per(metric, run) for run in runs} - {""}) > 1
+
+
+def why_unlike(groups: Mapping[str, Sequence[Run]]) -> list[str]:
+    """The notes of a comparison: one per metric left out because its units differ, and one if the kinds of training do."""
+    runs = [run for members in groups.values() for run in members]
+    said = []
+    for metric in (one for one in COMPARED if other_units(one, runs)):
+        units = _named(groups, partial(_per, metric))
+        where = listed([f"per {per} in {listed(names)}" for per, names in units.items()])
+        said.append(f"{metric} is left out: it is {where}.")
+    kinds = _named(groups, lambda run: _KINDS.get(run.kind, ""))
+    if len(kinds) > 1:
+        which = listed([f"{listed(names)} {'is' if len(names) == 1 else 'are'} {kind}" for kind, names in kinds.items()])
+        said.append(f"The runs are of different kinds: {which}. Metrics that both log may not mean the same.")
+    return said
+
+
+def _per(metric: str, run: Run) -> str:
+    return UNITS.get(run.coverage.reductions.get(metric, ""), "") if metric in run.columns else ""
+
+
+def _named(groups: Mapping[str, Sequence[Run]], what: Callable[[Run], str]) -> dict[str, list[str]]:
+    """The names of the groups by a property of their runs, where it is known."""
+    found: dict[str, list[str]] = {}
+    for name, runs in groups.items():
+        for value in dict.fromkeys(map(what, runs)):
+            if value:
+                found.setdefault(value, []).append(name)
+    return found

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rldk.comparison.aligned import COMPARED, final_level, logged_rows
+from rldk.comparison.aligned import COMPARED, final_level, logged_rows, other_units, why_unlike
 from rldk.comparison.divergence import Divergence, divergences
 from rldk.comparison.grouping import PLACES, run_groups, shown_value
 from rldk.comparison.mean_curve import finite_points, mean_and_band
-from rldk.comparison.unlike import other_units, why_unlike
 from rldk.core.errors import UsageError
 from rldk.core.knobs import flat_settings
 from rldk.core.text import counted, in_words, short_number
@@ -97,7 +96,7 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """Why some metrics are left out, and that the runs are of different kinds; empty where all can be compared."""
-        return why_unlike({group.name: group.runs for group in self.groups}, COMPARED)
+        return why_unlike({group.name: group.runs for group in self.groups})
 
     def sentences(self) -> list[str]:
         """For each group after the first, where it parts from it."""

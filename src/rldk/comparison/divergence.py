@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from rldk.comparison.aligned import COMPARED, Aligned, FloatArray, align, final_level, rolling_mean
-from rldk.comparison.unlike import other_units
+from rldk.comparison.aligned import COMPARED, Aligned, align, final_level, other_units, rolling_mean
+from rldk.comparison.mean_curve import FloatArray
 from rldk.core.anomaly import Anomaly
 from rldk.detectors.table import BY_TYPE
 from rldk.judge.result import Result

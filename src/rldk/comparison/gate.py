@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rldk.comparison.aligned import COMPARED, final_level
+from rldk.comparison.aligned import COMPARED, final_level, why_unlike
 from rldk.comparison.divergence import divergences
-from rldk.comparison.unlike import why_unlike
 from rldk.core.catalog import CATALOG, entry_of, locate, metric_named
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean, short_number
@@ -121,7 +120,7 @@ def _against(result: Result, baseline: Sequence[Result]) -> list[Check]:
     bad = [one for one in parted if _is_worse(one.metric, one.left, one.right)]
     if not bad:
         runs = {"this run": [result.run], "the baseline": [one.run for one in baseline]}
-        said = ". ".join(["no metric is worse than the baseline beyond noise", *why_unlike(runs, COMPARED)])
+        said = ". ".join(["no metric is worse than the baseline beyond noise", *why_unlike(runs)])
         return [*checks, _check(result, "baseline metrics", True, said)]
     return checks + [
         _check(

@@ -11,9 +11,7 @@ from rldk.core.run_config import RunConfig
 from rldk.core.text import did_you_mean, short_number
 from rldk.runs.run import Run
 
-__all__ = [
-    "ALL_SETTINGS", "PLACES", "differing_settings", "group_names", "plain_settings", "run_groups", "settings_of", "shown_value",
-]  # fmt: skip
+__all__ = ["ALL_SETTINGS", "PLACES", "differing_settings", "group_names", "plain_settings", "run_groups", "shown_value"]
 
 ALL_SETTINGS = "config"
 """Group by this: runs that have all settings in common, except the seed."""
@@ -31,11 +29,6 @@ def plain_settings(config: RunConfig) -> dict[str, Any]:
     """The settings by one name each: all of them by their own path, and the knobs by their canonical name."""
     plain = {name: value for name, value in flat_settings(config.raw).items() if isinstance(value, (str, int, float, bool))}
     return {**dict(list(plain.items())[:_MAX_SETTINGS]), **dict(config)}
-
-
-def settings_of(run: Run) -> dict[str, Any]:
-    """The settings of a run by one name each."""
-    return plain_settings(run.config)
 
 
 def differing_settings(runs: Sequence[Settings]) -> list[str]:
@@ -61,7 +54,7 @@ def group_names(runs: Sequence[Settings], by: str) -> list[str | None]:
 
 def run_groups(runs: Sequence[Run], by: str) -> list[str]:
     """The group of each run; a run without the setting is an error that names it."""
-    settings = [settings_of(run) for run in runs]
+    settings = [plain_settings(run.config) for run in runs]
     found = group_names(settings, by)
     for run, own, group in zip(runs, settings, found, strict=True):
         if group is None:

@@ -9,7 +9,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CELLS", "Points", "finite_points", "mean_and_band"]
+__all__ = ["CELLS", "FloatArray", "Points", "cell_means", "finite_points", "mean_and_band"]
 
 FloatArray = npt.NDArray[np.float64]
 Points = tuple[FloatArray, FloatArray]
@@ -68,8 +68,13 @@ def _in_cells(x: FloatArray, y: FloatArray, edges: FloatArray, middles: FloatArr
     """The mean of a curve in each cell; between its values where a cell has none; NaN beyond its ends."""
     places = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(middles) - 1)
     inside = x <= edges[-1]
-    sums = np.bincount(places[inside], y[inside], len(middles))
-    counts = np.bincount(places[inside], minlength=len(middles))
-    between = np.interp(middles, x, y, left=np.nan, right=np.nan)
-    means: FloatArray = np.divide(sums, counts, out=between, where=counts > 0)
+    return cell_means(places[inside], y[inside], np.interp(middles, x, y, left=np.nan, right=np.nan))
+
+
+def cell_means(places: npt.NDArray[Any], values: FloatArray, empty: FloatArray) -> FloatArray:
+    """The mean of the values in each cell, given the cell of each; `empty` has what a cell without values gets."""
+    with np.errstate(invalid="ignore"):  # an infinite value may meet another
+        sums = np.bincount(places, values, len(empty))
+    counts = np.bincount(places, minlength=len(empty))
+    means: FloatArray = np.divide(sums, counts, out=empty, where=counts > 0)
     return means

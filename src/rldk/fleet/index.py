@@ -13,9 +13,8 @@ from typing import Any
 from rldk._version import __version__
 from rldk.core.errors import ReadError, RLDKError, UsageError, require
 from rldk.core.files import replacing
-from rldk.fleet.columns import to_columns
 from rldk.fleet.parts import mark_parts, name_rows
-from rldk.fleet.row import index_file, name_of, unread_row, with_settings
+from rldk.fleet.row import index_file, name_of, to_columns, unread_row, with_settings
 from rldk.fleet.scan import Engine, choose_jobs, in_processes
 from rldk.fleet.work import Reading
 from rldk.ingest.discovery import candidates, stamp_of

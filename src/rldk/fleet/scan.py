@@ -71,7 +71,7 @@ def judge_many(
     """Read and judge all runs of these paths, in this process or by an engine.
 
     Of many files, where an engine works on them, or with `on_result`, the runs of several files come back without their rows
-    (`rldk.fleet.head`). Of several files, one at which an unexpected error is raised, or that killed the process that read it, is
+    (`rldk.fleet.work`). Of several files, one at which an unexpected error is raised, or that killed the process that read it, is
     listed with those that could not be read. A run that `on_result` was called with may be found to be the beginning of a longer
     one in another file; it is then listed, too.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rldk.core.files import strict
+from rldk.judge.incidents.incident import anomaly_dicts
 from rldk.judge.judge import Judge
 from rldk.judge.result import Result
 from rldk.judge.scores.formulas import MAIN_SCORES
@@ -40,7 +41,7 @@ def analysis(judge: Judge) -> dict[str, Any]:
         **_scores(result),
         "worst_scores": result.worst_scores,
         "score_parts": result.score_parts or judge.current().score_parts,
-        "anomalies": [anomaly.to_dict() for anomaly in result.anomalies],
+        "anomalies": anomaly_dicts(result.anomalies, result.incidents),
         "machine": [anomaly.to_dict() for anomaly in result.machine],
         "notes": result.notes,
         "trackers": _summaries(judge.trackers, result),

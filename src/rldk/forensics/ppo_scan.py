@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from math import nan
+from math import isfinite, nan
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from rldk.core.event import Event
 from rldk.core.files import strict
-from rldk.core.stats.moments import RunningMoments
+from rldk.core.stats.slope import least_squares
 from rldk.judge.engine import Engine
 from rldk.runs.canonical import read_events
 
@@ -38,26 +40,22 @@ def scan(events: Iterable[Event | Mapping[str, Any]], engine: Engine, observe: C
     A rule's `step_range` is from the step at which its condition began to the last before it was gone, or of the run.
     """
     steps = array("q")
-    kls, ratios, entropy = array("d"), array("d"), Slope()
+    kls, ratios, entropies = array("d"), array("d"), array("d")
     for event in read_events(events):
         observe(event)
         steps.append(max(-(1 << 63), min(event.step, (1 << 63) - 1)))
         metrics = event.metrics
-        kl = metrics.get("kl_mean")
-        if kl is not None and kl - kl == 0.0:
-            kls.append(kl)
-        ratio = _ratio(metrics)
-        if ratio - ratio == 0.0:
-            ratios.append(ratio)
-        if "entropy_mean" in metrics:
-            entropy.update(metrics["entropy_mean"])
+        known = (kls, metrics.get("kl_mean", nan)), (ratios, _ratio(metrics)), (entropies, metrics.get("entropy_mean", nan))
+        for values, value in known:
+            if isfinite(value):
+                values.append(value)
     stats: dict[str, Any] = {"events": len(steps)} if steps else {}
     if kls:
         stats["kl_median"] = median(kls)
     if ratios:
         stats["grad_ratio_median"] = median(ratios)
-    if entropy.count >= FEW:
-        stats["entropy_trend"] = entropy.direction
+    if len(entropies) >= FEW:
+        stats["entropy_trend"] = _trend(entropies)
     fired = [
         {
             "rule": anomaly.type,
@@ -81,28 +79,12 @@ def _last(cleared: int | None, count: int) -> int:
     return count - 1 if cleared is None else max(cleared - 1, 0)
 
 
-class Slope(RunningMoments):
-    """Whether a series rises or falls over all of its values."""
-
-    __slots__ = ("_sxy",)
-    _sxy: float
-
-    def reset(self) -> None:
-        super().reset()
-        self._sxy = 0.0
-
-    def _add(self, value: float) -> None:
-        before = self._mean
-        super()._add(value)
-        self._sxy += 0.5 * (self.count - 1) * (value - before)
-
-    @property
-    def direction(self) -> str:
-        """`increasing` or `decreasing` where the slope is more than twice its standard error, else `stable`."""
-        n = self.count
-        sxx = n * (n * n - 1) / 12.0
-        residual = self._m2 - self._sxy * self._sxy / sxx
-        t2 = self._sxy * self._sxy / sxx * (n - 2)
-        if not t2 > CLEAR_TREND**2 * max(residual, 0.0):
-            return "stable"
-        return "increasing" if self._sxy > 0.0 else "decreasing"
+def _trend(values: array[float]) -> str:
+    """`increasing` or `decreasing` where the slope over all values is more than twice its standard error, else `stable`."""
+    steps = np.arange(len(values)) - (len(values) - 1) / 2.0
+    with np.errstate(all="ignore"):
+        away = np.asarray(values) - np.mean(values)
+        _, t = least_squares(len(values), float(steps @ steps), float(steps @ away), float(away @ away))
+    if not abs(t) > CLEAR_TREND:
+        return "stable"
+    return "increasing" if t > 0.0 else "decreasing"

@@ -1,43 +1,33 @@
-"""`rldk.attach("wandb")`, and the table of what rldk can attach to."""
+"""`rldk.attach("wandb")`, and the same for processes that can be configured by their environment only."""
 
 from __future__ import annotations
 
 import logging
-from importlib import import_module
+import os
 from typing import Any
 
-from rldk.core.errors import UsageError, need
+from rldk.core.errors import MissingDependencyError, UsageError, need
 from rldk.core.text import did_you_mean
-from rldk.integrations.hooks import Attachment
+from rldk.integrations.frameworks import FRAMEWORKS
+from rldk.integrations.hooks import Attachment, Target
+from rldk.integrations.trackers import TRACKERS
 
-__all__ = ["TARGETS", "attach"]
+__all__ = ["TARGETS", "attach", "attach_from_environment", "options_from_environment"]
 
 _log = logging.getLogger("rldk")
 
-TARGETS: dict[str, tuple[str, str]] = {
-    "wandb": ("wandb", "wandb"),
-    "mlflow": ("mlflow", "mlflow-skinny"),
-    "tensorboard": ("tensorboard|tensorboardX", "tensorboard"),
-    "trackio": ("trackio", "trackio"),
-    "verl": ("verl", "verl"),
-    "skyrl": ("skyrl", "skyrl"),
-    "openrlhf": ("openrlhf", "openrlhf"),
-    "areal": ("areal", "areal"),
-    "tinker": ("tinker_cookbook", "tinker-cookbook"),
-    "art": ("art", "openpipe-art"),
-    "nemo_rl": ("nemo_rl", "git+https://github.com/NVIDIA-NeMo/RL"),
-    "prime_rl": ("prime_rl", "git+https://github.com/PrimeIntellect-ai/prime-rl"),
-}
-"""What can be attached to: the package it needs (of `a|b` one is enough), and how pip installs that.
+TARGETS = {**TRACKERS, **FRAMEWORKS}
+"""What can be attached to."""
 
-Its hooks are in the module of the same name.
-"""
+_OPTIONS = {"RLDK_OUTPUT_DIR": "output_dir", "RLDK_RUN_ID": "run_id", "RLDK_STOP_ON": "stop_on"}
 
 _attached: dict[str, Attachment] = {}
 
 
 def attach(name: str, **options: Any) -> Attachment:
     """Watch everything that is logged through a tracker or a framework's logger in this process.
+
+    What is not imported yet is watched as soon as it is.
 
     Args:
         name: `wandb`, `mlflow`, `tensorboard` or `trackio` for anything that logs through them, or a framework of `TARGETS`.
@@ -54,15 +44,33 @@ def attach(name: str, **options: Any) -> Attachment:
         >>> rldk.attach("wandb", output_dir="rldk_logs")
         >>> wandb.log({"reward": 0.5, "kl": 0.01}, step=1)
     """
-    if name not in TARGETS:
-        raise UsageError(f"Expected one of {sorted(TARGETS)}, got {name!r}.{did_you_mean(name, TARGETS)}")
+    target = _target(name)
     if (found := _attached.get(name)) is not None and found.is_attached:
         if options and options != found.options:
             _log.warning("rldk is already attached to %s with the options of the first call; detach() to change them.", name)
         return found
-    package, pip = TARGETS[name]
-    need(package, pip, f"rldk.attach({name!r})")
-    module = import_module(f"rldk.integrations.{name}")
-    refresh = getattr(module, "refresh", lambda: None)
-    _attached[name] = Attachment(name, module.hooks(), module.FRAMEWORK, module.WHOLE_ROWS, options, refresh)
+    need(target.package, target.pip, f"rldk.attach({name!r})")
+    _attached[name] = Attachment(name, target, options)
     return _attached[name]
+
+
+def attach_from_environment(name: str) -> None:
+    """Attach with options from the environment. Nothing happens if the package is not installed; other errors are warnings."""
+    _target(name)
+    try:
+        attach(name, **options_from_environment())
+    except MissingDependencyError:
+        return
+    except Exception as error:  # noqa: BLE001  in the middle of somebody's import: nothing of ours may break it
+        _log.warning("rldk could not attach to %s; training continues: %s", name, error, exc_info=error)
+
+
+def options_from_environment() -> dict[str, Any]:
+    """Options from the environment, for processes that can be configured in no other way."""
+    return {option: value for name, option in _OPTIONS.items() if (value := os.environ.get(name))}
+
+
+def _target(name: str) -> Target:
+    if name not in TARGETS:
+        raise UsageError(f"Expected one of {sorted(TARGETS)}, got {name!r}.{did_you_mean(name, TARGETS)}")
+    return TARGETS[name]

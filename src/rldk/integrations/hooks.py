@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import logging
+import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rldk.integrations.rows import RowLog, run_name
+from rldk.integrations.when_imported import when_imported
 from rldk.monitor import TrainingStopped
 
-__all__ = ["Attachment", "Hook", "Row"]
+__all__ = ["Attachment", "Hook", "Row", "Target", "logged"]
 
 _log = logging.getLogger("rldk")
 
@@ -44,46 +46,64 @@ class Hook:
     ends: bool = False
 
 
+def logged(metrics: str, step: str) -> Callable[[Mapping[str, Any]], Iterator[Row]]:
+    """The rows of a method that takes one row: its metrics and its step are in the arguments of these names."""
+
+    def rows(call: Mapping[str, Any]) -> Iterator[Row]:
+        yield call[metrics], call[step]
+
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What can be attached to.
+
+    Args:
+        package: the package it needs; of `a|b` one is enough.
+        pip: how pip installs that.
+        hooks: the methods to attach to, in each of their modules as soon as that is imported.
+        framework: whose keys the rows have; `None`: recognised by the keys.
+        whole_rows: a call has all of a step.
+        refresh: called after methods were attached or restored.
+    """
+
+    package: str
+    pip: str
+    hooks: Sequence[Hook]
+    framework: str | None = None
+    whole_rows: bool = False
+    refresh: Callable[[], None] = lambda: None
+
+
 class Attachment:
     """Rows of a framework or tracker, watched from the moment of attaching. `detach` restores everything.
 
     Each object that logs (a run of W&B, a writer of TensorBoard) is a run of its own, with its own files.
 
     Attributes:
+        is_attached: whether it still watches.
         logs: the runs that have been seen, in the order in which they began.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        hooks: Iterable[Hook],
-        framework: str | None = None,
-        whole_rows: bool = False,
-        options: Mapping[str, Any] | None = None,
-        refresh: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.kind, self.options = kind, dict(options or {})
-        self._refresh = refresh
-        self._framework, self._whole_rows = framework, whole_rows
+    def __init__(self, kind: str, target: Target, options: Mapping[str, Any]) -> None:
+        self.kind, self.options = kind, dict(options)
+        self._target = target
         self.logs: list[RowLog] = []
         self._log_by_source: dict[int | str, RowLog] = {}
         self._undo: list[Callable[[], None]] = []
         self._depth = threading.local()
-        RowLog(framework, **{**self.options, "terminal": False}).close()  # wrong options are refused now, not while training
-        for hook in hooks:
-            self._patch(hook)
-        refresh()
-
-    @property
-    def is_attached(self) -> bool:
-        """Whether it still watches."""
-        return bool(self._undo)
+        RowLog(target.framework, **{**self.options, "terminal": False}).close()  # refuses wrong options before the training
+        self.is_attached = True
+        for module in dict.fromkeys(hook.module for hook in target.hooks):
+            self._undo.append(when_imported(module, partial(self._patch, module)))
 
     def detach(self) -> None:
         """Restore the methods, judge what is waiting, and complete the files. A second call does nothing."""
+        self.is_attached = False
         while self._undo:
             self._undo.pop()()
-        self._refresh()
+        self._target.refresh()
         for log in self.logs:
             log.close()
 
@@ -93,8 +113,15 @@ class Attachment:
     def __exit__(self, *_: object) -> None:
         self.detach()
 
-    def _patch(self, hook: Hook) -> None:
-        owner: Any = importlib.import_module(hook.module)
+    def _patch(self, module: str) -> None:
+        """Wrap the methods of a module that is imported by now."""
+        for hook in self._target.hooks:
+            if hook.module == module:
+                self._wrap(hook)
+        self._target.refresh()
+
+    def _wrap(self, hook: Hook) -> None:
+        owner: Any = sys.modules[hook.module]
         *path, method = hook.place.split(".")
         for part in path:
             owner = getattr(owner, part)
@@ -125,7 +152,7 @@ class Attachment:
 
     def _passed(self, hook: Hook, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Pass on what a call has logged. Only `TrainingStopped` gets out, and only if a stop was asked for."""
-        if not self._undo:
+        if not self.is_attached:
             return  # detached, but somebody still holds our wrapper
         try:
             bound = signature.bind(*args, **kwargs)
@@ -151,7 +178,7 @@ class Attachment:
                 options["run_id"] = run_name(given, number)
             elif name := run or hook.name(source):
                 options["run_id"] = run_name(self.kind, name, number)
-            log = RowLog(self._framework, whole_rows=self._whole_rows, **options)
+            log = RowLog(self._target.framework, whole_rows=self._target.whole_rows, **options)
             self._log_by_source[key] = log
             self.logs.append(log)
             if run is None and source is not None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rldk.core.errors import need
-from rldk.integrations.when_imported import options_from_environment
+from rldk.integrations.attach import options_from_environment
 
 need("transformers", "transformers", "rldk.integrations.huggingface")
 

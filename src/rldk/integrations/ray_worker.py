@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from rldk.integrations.when_imported import attach_when_imported
+from rldk.integrations.attach import attach_from_environment
 
 __all__ = ["setup"]
 
@@ -18,4 +18,4 @@ __all__ = ["setup"]
 def setup() -> None:
     """Attach to what `RLDK_ATTACH` names, separated by commas, as soon as a worker imports it."""
     for name in filter(None, os.environ.get("RLDK_ATTACH", "").replace(" ", "").split(",")):
-        attach_when_imported(name)
+        attach_from_environment(name)

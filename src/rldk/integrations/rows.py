@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import re
-import sys
 import threading
 import weakref
 from collections.abc import Mapping
@@ -13,14 +12,14 @@ from typing import Any
 
 from rldk.core.catalog import identify
 from rldk.core.catalog.axes import STEP_KEYS, step_of
-from rldk.core.event import Event
 from rldk.core.jsonio import number_in, to_number, to_step
+from rldk.integrations.processes import is_main_process
 from rldk.monitor import Monitor, TrainingStopped
 from rldk.monitor.outputs import Output, Terminal
-from rldk.monitor.run_id import new_run_id
+from rldk.monitor.run_files import new_run_id
 from rldk.runs.canonical import Canonicaliser, prefix_held_out
 
-__all__ = ["RowLog", "is_main_process", "run_name"]
+__all__ = ["RowLog", "run_name"]
 
 _open: weakref.WeakSet[RowLog] = weakref.WeakSet()
 _MAX_KEYS = 4096
@@ -123,7 +122,9 @@ class RowLog:
         self._know(row)
         event = self._canonicaliser.event({**row, "step": step})
         if event is not None:
-            self.monitor.observe(_with_notes(event, notes), canonical=True)
+            event = prefix_held_out(event)
+            event.notes = [*event.notes, *notes]
+            self.monitor.observe(event, canonical=True)
 
     def _know(self, row: Mapping[str, Any]) -> None:
         """Recognise the framework by new keys, if it was not given."""
@@ -135,24 +136,10 @@ class RowLog:
                 self._canonicaliser.recognise(found)
 
 
-def is_main_process() -> bool:
-    """Whether this is the process of a distributed training that reports: rank 0, or the only one."""
-    dist = sys.modules.get("torch.distributed")
-    if dist is not None and dist.is_available() and dist.is_initialized():
-        return int(dist.get_rank()) == 0
-    return os.environ.get("RANK", "0") in ("", "0")
-
-
 def run_name(*parts: object) -> str:
     """A run id of these parts, without characters that are not allowed in file names."""
     name = _BAD.sub("_", "_".join(str(part) for part in parts if part))
     return (name.strip(" .-+=@") or "run")[:100]
-
-
-def _with_notes(event: Event, notes: list[str]) -> Event:
-    event = prefix_held_out(event)
-    event.notes = [*event.notes, *notes]
-    return event
 
 
 def _step_of(row: Mapping[str, Any], step: Any) -> int | None:

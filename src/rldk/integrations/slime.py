@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rldk.core.jsonio import to_number
+from rldk.integrations.attach import options_from_environment
 from rldk.integrations.rows import RowLog
-from rldk.integrations.when_imported import options_from_environment
 
 __all__ = ["log_rollout"]
 

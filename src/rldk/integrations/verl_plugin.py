@@ -5,6 +5,6 @@ Options come from the environment (`RLDK_OUTPUT_DIR`, `RLDK_RUN_ID`, `RLDK_STOP_
 
 from __future__ import annotations
 
-from rldk.integrations.when_imported import attach_when_imported
+from rldk.integrations.attach import attach_from_environment
 
-attach_when_imported("verl")
+attach_from_environment("verl")

@@ -14,7 +14,7 @@ from rldk.judge.acknowledgements import Acknowledgement, is_acknowledged
 from rldk.judge.coverage import CheckCoverage, coverage_of
 from rldk.judge.engine import Engine
 from rldk.judge.incidents.advice import Setup
-from rldk.judge.incidents.incident import Incident, group_incidents, worst_incident
+from rldk.judge.incidents.incident import Incident, anomaly_dicts, group_incidents, worst_incident
 from rldk.judge.scores.alarms import alarm
 from rldk.judge.scores.overall import named_scores
 from rldk.judge.verdict import state_of, status_of, verdict_of
@@ -145,7 +145,7 @@ class Result:
             "scores": self.scores,
             "worst_scores": self.worst_scores,
             "coverage": self.coverage.to_dict(),
-            "anomalies": [anomaly.to_dict() for anomaly in self.anomalies],
+            "anomalies": anomaly_dicts(self.anomalies, self.incidents),
             "incidents": [incident.to_dict() for incident in self.incidents],
             "machine": [anomaly.to_dict() for anomaly in self.machine],
             "would_stop": self.would_stop,

@@ -12,8 +12,7 @@ from rldk.monitor.stopping import Stop, TrainingStopped
 
 if TYPE_CHECKING:
     from rldk.monitor.outputs.notifications import Command, Notification
-    from rldk.monitor.outputs.services import Desktop, Discord, Email, Ntfy, Slack, Teams, notifications
-    from rldk.monitor.outputs.webhook import Webhook
+    from rldk.monitor.outputs.services import Desktop, Discord, Email, Ntfy, Slack, Teams, Webhook, notifications
 
 __all__ = [
     "Command", "Desktop", "Discord", "Email", "Guard", "Monitor", "Notification", "Ntfy", "Output", "Slack", "Stop", "Teams",
@@ -21,9 +20,9 @@ __all__ = [
 ]  # fmt: skip
 
 _MODULES = {
-    "Command": "notifications", "Notification": "notifications", "Webhook": "webhook",
-    **dict.fromkeys(("Desktop", "Discord", "Email", "Ntfy", "Slack", "Teams", "notifications"), "services"),
-}  # fmt: skip
+    **dict.fromkeys(("Command", "Notification"), "notifications"),
+    **dict.fromkeys(("Desktop", "Discord", "Email", "Ntfy", "Slack", "Teams", "Webhook", "notifications"), "services"),
+}
 
 
 def __getattr__(name: str) -> Any:

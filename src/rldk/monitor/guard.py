@@ -62,16 +62,7 @@ class Guard:
         """What the function returns; `None` where it fails, or has failed too often."""
         if part in self._troubles and not self.is_due(part):
             return None  # it rests, or is disabled
-        try:  # not through `attempt`: a step makes some thirty of these calls
-            result = function(*args)
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001  as below
-            self.report(part, error, _name(function))
-            return None
-        if part in self._troubles and self._troubles[part].where == _name(function):
-            self._recovered(part)
-        return result
+        return self.attempt(part, function, *args)
 
     def attempt(self, part: str, function: Callable[..., Result], *args: Any) -> Result | None:
         """The same for a part that is never disabled: one event that cannot be judged must not end the judging."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from rldk.core.event import Event
 from rldk.core.run_config import RunConfig
-from rldk.monitor.run_id import git_sha
 from rldk.monitor.sanitize import Sanitizer
 from rldk.runs.canonical import Canonicaliser
 
@@ -67,7 +68,7 @@ class Intake:
     def complete(self, event: Event) -> Event:
         """A new event with its time and this run's id; the given one is not changed."""
         info = {"phase": "train", **event.model_info, "run_id": self.run_id}
-        if (sha := git_sha()) is not None:
+        if (sha := _git_sha()) is not None:
             info.setdefault("git_sha", sha)
         if self._config and (config := self._first_config(info)):
             info["config"] = config
@@ -82,3 +83,15 @@ class Intake:
         if given["rldk"] and "reductions" in info:
             given["rldk"] = {**given["rldk"], "per": dict(info["reductions"])}
         return RunConfig.of(given).to_dict()
+
+
+@cache
+def _git_sha() -> str | None:
+    """The commit of the repository that the program runs in; `None` outside of one."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, timeout=2, check=False
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None

@@ -1,4 +1,6 @@
-"""The judge of a live run: it survives errors of its own, and judges once what a loop logs of a step in several calls."""
+"""The judge of a live run, from what the user has set: it survives errors of its own, and judges once what a loop logs of a step
+in several calls.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,40 @@ from typing import Any
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
 from rldk.detectors.base import Detector
+from rldk.forensics.comprehensive_ppo_forensics import ComprehensivePPOForensics
+from rldk.judge.config import ScanConfig, bounds_of
 from rldk.judge.judge import Judge
 from rldk.judge.record import ComprehensivePPOMetrics
 from rldk.judge.whole_steps import WholeSteps
 from rldk.monitor.guard import Guard
 from rldk.runs.canonical import RESPONSES
 
-__all__ = ["LiveJudge", "without_responses"]
+__all__ = ["LiveJudge", "build_forensics", "settings_for_log", "without_responses"]
+
+
+def build_forensics(
+    config: ScanConfig | Mapping[str, Any] | None, options: Mapping[str, Any] | None, limits: Mapping[str, Any] | None
+) -> ComprehensivePPOForensics:
+    """A judge with the settings of a scan, the options and switches of `ComprehensivePPOForensics`, and hard limits."""
+    given = config if isinstance(config, ScanConfig) else ScanConfig.from_dict(config or {})
+    return given.build_judge(ComprehensivePPOForensics, options, limits)
+
+
+def settings_for_log(
+    config: ScanConfig | Mapping[str, Any] | None, options: Mapping[str, Any] | None, limits: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The same settings in the form of the log (`RunConfig.rldk`), so that a scan judges as the live run does."""
+    given = config if isinstance(config, ScanConfig) else ScanConfig.from_dict(config or {})
+    others = dict(options or {})
+    found = {
+        "limits": {**given.limits, **bounds_of(limits or {})},
+        "detectors": given.detectors,
+        "kl_target": others.pop("kl_target", given.kl_target),
+        "kl_target_tolerance": others.pop("kl_target_tolerance", given.kl_target_tolerance),
+        "sensitivity": given.sensitivity,
+        "options": others,
+    }
+    return {name: value for name, value in found.items() if value not in (None, {})}
 
 
 class LiveJudge:

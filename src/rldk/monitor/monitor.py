@@ -21,13 +21,11 @@ from rldk.log.resume import check_resume_step
 from rldk.monitor.crash import last_error, report_crash
 from rldk.monitor.guard import Guard
 from rldk.monitor.intake import Intake
-from rldk.monitor.live_judge import LiveJudge, without_responses
-from rldk.monitor.outputs import EventLog, Output
-from rldk.monitor.run_files import set_aside, writers_of
-from rldk.monitor.run_id import check_run_id, file_of, new_run_id
+from rldk.monitor.live_judge import LiveJudge, build_forensics, settings_for_log, without_responses
+from rldk.monitor.outputs import EventLog, Output, writers_of
+from rldk.monitor.run_files import check_run_id, file_of, new_run_id, set_aside
 from rldk.monitor.run_log import RunLog
 from rldk.monitor.runner import runner_of
-from rldk.monitor.settings import build_forensics, settings_for_log
 from rldk.monitor.stopping import Stop, Stopper
 from rldk.monitor.summary import coverage_line, summary_of
 
@@ -149,7 +147,8 @@ class Monitor:
         self._started = True
         if self.output_dir is not None and self.resume_step is None:
             self.guard.attempt("the files of an earlier run", set_aside, self.output_dir, self.run_id)
-        if self._log.open() and self.resume_step is not None:
+        self._log.open()
+        if self.resume_step is not None:
             self.guard.attempt("the events before the checkpoint", self._judge.take_again, self._log.earlier(self.run_id))
         for output in self._runners:
             output.start(self)
@@ -195,9 +194,6 @@ class Monitor:
     def _decide_and_show(self, event: Event, raised: list[Anomaly]) -> None:
         if self.stopper.stop_on is not None:
             self.guard.attempt("stopping", self.stopper.look, self.forensics)
-        self._show(event, raised)
-
-    def _show(self, event: Event, raised: list[Anomaly]) -> None:
         if not event.metrics.keys() <= self.sources.keys():
             self.sources.update((name, name) for name in event.metrics if name not in self.sources)
         for output in self._runners:

@@ -80,12 +80,6 @@ class ResourceSampler:
         self._latest, self._looked = found, time.monotonic()
         return dict(found)
 
-    def __enter__(self) -> ResourceSampler:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
 
 def _sample_until(sampler: weakref.ref[ResourceSampler], stop: threading.Event, interval: float) -> None:
     """Sample until the sampler is stopped, or gone."""

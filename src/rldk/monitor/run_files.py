@@ -1,6 +1,6 @@
-"""The files of a run in its folder: what writes them, and where those of an earlier run with the same id are moved.
+"""The id of a run, and its files in a folder, whose names begin with it.
 
-The earlier ones are kept under a numbered id, so that no file mixes two runs.
+Files of an earlier run of the same id are kept under a numbered id, so that no file mixes two runs.
 """
 
 from __future__ import annotations
@@ -8,34 +8,38 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Container, Sequence
+import time
 from pathlib import Path
 
+from rldk.core.errors import UsageError
 from rldk.core.files import RUN_FILES
-from rldk.monitor.outputs import Alerts, ConfigFile, FinalReport, MetricsCsv, Output
-from rldk.monitor.run_id import file_of
 
-__all__ = ["set_aside", "writers_of"]
+__all__ = ["check_run_id", "file_of", "new_run_id", "set_aside"]
 
 _log = logging.getLogger("rldk")
-WRITTEN = ("metrics", "alerts", "final_report")
 _ENDINGS = re.compile("|".join((r"events\.jsonl", *RUN_FILES)))
+_GOOD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+=@ -]{0,127}")
 
 
-def writers_of(
-    folder: str | os.PathLike[str] | None, run_id: str, files: Container[str] = WRITTEN, columns: Sequence[str] = ()
-) -> list[Output]:
-    """The outputs that write these files of a run besides its event log; none without a folder."""
-    if folder is None:
-        return []
-    writers: dict[str, list[Output]] = {
-        "metrics": [MetricsCsv(file_of(folder, run_id, "metrics.csv"), columns)],
-        "alerts": [Alerts(file_of(folder, run_id, "alerts.json"))],
-        "final_report": [
-            FinalReport(file_of(folder, run_id, "final_report.json")), ConfigFile(file_of(folder, run_id, "config.json")),
-        ],
-    }  # fmt: skip
-    return [writer for name, own in writers.items() if name in files for writer in own]
+def check_run_id(run_id: object) -> str:
+    """The run id if it can begin a file name: it may not lead out of the folder."""
+    name = str(run_id)
+    if not _GOOD.fullmatch(name):
+        raise UsageError(
+            f"Expected `run_id` to be a name of at most 128 letters, digits and `._+=@ -` that begins with a letter, digit or "
+            f"underscore, got {name!r:.160}. It becomes part of file names."
+        )
+    return name
+
+
+def new_run_id(kind: str = "run") -> str:
+    """The name of a run that was given none: its kind, date, time and process number."""
+    return f"{kind}_{time.strftime('%Y%m%d_%H%M%S')}_{os.getpid()}"
+
+
+def file_of(folder: str | os.PathLike[str], run_id: str, ending: str) -> Path:
+    """The file of a run, such as `my_run_events.jsonl`."""
+    return Path(folder) / f"{check_run_id(run_id)}_{ending}"
 
 
 def set_aside(folder: str | os.PathLike[str], run_id: str) -> str | None:

@@ -30,9 +30,10 @@ class RunLog:
         self._last_alerts: list[Alert] = []  # those in the last event
         self._last_notes: list[str] = []
 
-    def open(self) -> bool:
-        """Open the log; whether there is one that could be opened."""
-        return self.log is not None and self._guard.attempt(_KEY, self.log.open) is None
+    def open(self) -> None:
+        """Open the log."""
+        if self.log is not None:
+            self._guard.attempt(_KEY, self.log.open)
 
     def earlier(self, run_id: str) -> Iterator[Event]:
         """The events of this run that the log holds already."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isfinite
 
 from rldk.core.anomaly import Anomaly
@@ -63,22 +64,18 @@ def relations(healthy: Sequence[Event] = ()) -> dict[str, Relation]:
     With rows of a healthy run, also the one that adds them before.
     """
     found: dict[str, Relation] = {
-        "the reward minus 40": lambda events, how: shift_reward(events, how, -40.0),
-        "the reward plus 100": lambda events, how: shift_reward(events, how, 100.0),
-        "the reward times 0.01": lambda events, how: scale_reward(events, how, 0.01),
-        "the reward times 1000": lambda events, how: scale_reward(events, how, 1000.0),
+        "the reward minus 40": partial(shift_reward, by=-40.0),
+        "the reward plus 100": partial(shift_reward, by=100.0),
+        "the reward times 0.01": partial(scale_reward, by=0.01),
+        "the reward times 1000": partial(scale_reward, by=1000.0),
         "KL in the other unit": change_kl_unit,
     }
     for every in (2, 5, 10):
-        found[f"one row in {every}"] = _bound(keep_rows, every)
-        found[f"means of {every} rows"] = _bound(average_rows, every)
+        found[f"one row in {every}"] = partial(keep_rows, every=every)
+        found[f"means of {every} rows"] = partial(average_rows, every=every)
     if healthy:
-        found["healthy rows before"] = lambda events, how: put_before(events, how, healthy)
+        found["healthy rows before"] = partial(put_before, healthy=healthy)
     return found
-
-
-def _bound(change: Callable[[Sequence[Event], Reductions, int], Related], every: int) -> Relation:
-    return lambda events, how: change(events, how, every)
 
 
 def _mapped(events: Sequence[Event], how: Reductions, change: Callable[[str, float], float]) -> Related:

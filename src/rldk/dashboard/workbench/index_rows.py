@@ -7,9 +7,8 @@ from typing import Any
 
 from rldk.core.errors import RLDKError
 from rldk.dashboard.folder import Folder
-from rldk.fleet.columns import COLUMNS
 from rldk.fleet.index import index_path, read_index
-from rldk.fleet.row import CONFIG, with_settings
+from rldk.fleet.row import COLUMNS, CONFIG, with_settings
 from rldk.ingest.discovery import size_and_change
 
 __all__ = ["IndexRows"]

@@ -13,38 +13,20 @@ from typing import Any
 
 from rldk.core.errors import need
 
+__all__ = [
+    "AdvancedPPOMonitor", "CheckpointMetrics", "CheckpointMonitor", "ComprehensivePPOMonitor", "CustomRLDKCallback",
+    "EventWriterCallback", "PPOMetrics", "PPOMonitor", "RLDKCallback", "RLDKDashboard", "RLDKMetrics", "RLDKMonitor",
+    "create_ppo_trainer",
+]  # fmt: skip
+
 _MODULES = {
-    "RLDKCallback": "callbacks",
-    "RLDKMetrics": "callbacks",
-    "RLDKMonitor": "callbacks",
-    "CustomRLDKCallback": "callbacks",
-    "EventWriterCallback": "callbacks",
-    "PPOMonitor": "monitors",
-    "PPOMetrics": "monitors",
-    "CheckpointMonitor": "monitors",
-    "CheckpointMetrics": "monitors",
-    "ComprehensivePPOMonitor": "monitors",
-    "AdvancedPPOMonitor": "monitors",
+    **dict.fromkeys(("RLDKCallback", "RLDKMetrics", "RLDKMonitor", "CustomRLDKCallback", "EventWriterCallback"), "callbacks"),
+    **dict.fromkeys(("PPOMonitor", "PPOMetrics", "ComprehensivePPOMonitor", "AdvancedPPOMonitor"), "monitors"),
+    **dict.fromkeys(("CheckpointMonitor", "CheckpointMetrics"), "monitors"),
     "RLDKDashboard": "dashboard",
     "create_ppo_trainer": "ppo_trainer",
 }
 _NEEDS_NOTHING = {"dashboard"}
-
-__all__ = [
-    "AdvancedPPOMonitor",
-    "CheckpointMetrics",
-    "CheckpointMonitor",
-    "ComprehensivePPOMonitor",
-    "CustomRLDKCallback",
-    "EventWriterCallback",
-    "PPOMetrics",
-    "PPOMonitor",
-    "RLDKCallback",
-    "RLDKDashboard",
-    "RLDKMetrics",
-    "RLDKMonitor",
-    "create_ppo_trainer",
-]
 
 
 def __getattr__(name: str) -> Any:

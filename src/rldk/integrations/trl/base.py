@@ -12,11 +12,10 @@ from transformers import TrainerCallback
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
-from rldk.integrations.trl import processes
+from rldk.integrations import processes
 from rldk.integrations.trl.options import CallbackOptions
 from rldk.integrations.trl.session import Session
 from rldk.monitor import Guard, Monitor, Stop
-from rldk.monitor.guard import PASSING
 
 __all__ = ["KEPT", "WatchingCallback"]
 
@@ -29,12 +28,7 @@ def _guarded(entry: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(entry)
     def called(self: WatchingCallback, *args: Any, **kwargs: Any) -> None:
-        try:
-            entry(self, *args, **kwargs)
-        except PASSING:
-            raise
-        except BaseException as error:  # noqa: BLE001  the boundary to the trainer
-            self._guard.report(f"{type(self).__name__}.{entry.__name__}", error)
+        self._guard.hook(f"{type(self).__name__}.{entry.__name__}", entry)(self, *args, **kwargs)
 
     return called
 

@@ -9,9 +9,8 @@ from typing import Any
 from rldk.integrations.trl.checkpoints import CheckpointSummary, LiveFacts
 from rldk.integrations.trl.options import CallbackOptions, merged
 from rldk.monitor import Monitor
-from rldk.monitor.outputs import Analysis, AnalysisCsv, EventLog, Output, Terminal, tracker_outputs
-from rldk.monitor.run_files import writers_of
-from rldk.monitor.run_id import file_of, new_run_id
+from rldk.monitor.outputs import Analysis, AnalysisCsv, EventLog, Output, Terminal, tracker_outputs, writers_of
+from rldk.monitor.run_files import file_of, new_run_id
 from rldk.monitor.runner import key_of
 
 __all__ = ["build_monitors"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rldk.integrations.trl.metrics import CheckpointMetrics, fill
 from rldk.monitor.outputs import FileOutput
-from rldk.monitor.run_id import file_of
+from rldk.monitor.run_files import file_of
 
 if TYPE_CHECKING:
     from rldk.checkpoints import CheckpointHistory

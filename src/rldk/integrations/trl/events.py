@@ -7,6 +7,7 @@ import math
 import statistics
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,25 +17,21 @@ from rldk.core.event import Event
 from rldk.core.jsonio import to_number
 from rldk.functional.preflight import DistinctCount, has_dropout
 from rldk.functional.responses import describe_responses
-from rldk.integrations.trl import processes
-from rldk.integrations.trl.probes import (
-    ModelParts,
-    completion_lengths,
-    digests_of_group,
+from rldk.integrations import processes
+from rldk.integrations.trl.probes.group import completion_lengths, digests_of_group, group_statistics, responses_of_group
+from rldk.integrations.trl.probes.rollout import (
     digests_of_rollout,
     filled_share,
-    group_statistics,
-    kl_coefficient,
     pairs_of,
     reduce_rollouts,
-    responses_of_group,
     responses_of_rollout,
-    rollout_of,
     rollout_sample,
     texts_of,
     thinned,
     undiluted,
 )
+from rldk.integrations.trl.probes.settings import kl_coefficient
+from rldk.integrations.trl.probes.stack import ModelParts, rollout_of
 
 if TYPE_CHECKING:
     from rldk.integrations.trl.session import Session
@@ -72,9 +69,8 @@ class EventMaker:
         self._steps: list[float] = []
         self._tokens = math.nan
         self._signs: dict[str, float] = {}
-        self._frameworks: dict[tuple[str, ...], str | None] = {}
+        self._identify = lru_cache(maxsize=100)(identify)  # by the keys of a row, of which a training has few kinds
         self._prompts = DistinctCount()
-        self._shared = processes.world_size() > 1
         self._made = 0
         self._debugged: set[str] = set()
         self._filled = filled_share(session.args) if session.is_ppo else 1.0
@@ -85,7 +81,7 @@ class EventMaker:
         """The event of a step; `None` for a row that describes the whole run and not a step."""
         if self.session.is_ppo:
             logs = undiluted(logs, self._filled)
-        found = resolve(logs, framework=self._framework(logs), signs=self._signs)
+        found = resolve(logs, framework=self._identify(tuple(logs)) or self.framework, signs=self._signs)
         own = {key: number for key in (*found.unmapped, *found.not_judged) if (number := to_number(logs[key])) is not None}
         if found.kind == "summary" or not (found.metrics or found.nulls or own):
             return None
@@ -109,14 +105,6 @@ class EventMaker:
         for line in sorted(read - self._debugged):
             _log.debug("step %d: %s", step, line)
         self._debugged |= read
-
-    def _framework(self, logs: Mapping[str, Any]) -> str | None:
-        keys = tuple(logs)
-        if keys not in self._frameworks:
-            if len(self._frameworks) > 100:
-                self._frameworks.clear()
-            self._frameworks[keys] = identify(keys) or self.framework
-        return self._frameworks[keys]
 
     def _probe(self, event: Event, found: Resolution) -> None:
         """Add what the probes have; logged values take precedence over probed ones, except where they mean something else."""
@@ -179,7 +167,7 @@ class EventMaker:
             pad = getattr(getattr(trainer, "processing_class", None), "pad_token_id", None)
             part["prompts"] = guard.call("the probe of prompts", digests_of_rollout, local, pad) or []
             part["responses"] = guard.call("the probe of responses", responses_of_rollout, local) or ([], [])
-        parts = [one for one in (processes.gathered(part) if self._shared else [part]) if one]
+        parts = [one for one in processes.gathered(part) if one]
         if not parts:
             return {}
         prompts = [one for part in parts for one in part.pop("prompts")]

@@ -14,7 +14,14 @@ Record = TypeVar("Record")
 
 
 @dataclass(slots=True)
-class _PPOFields:
+class _Record:
+    def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+@dataclass(slots=True)
+class _PPOFields(_Record):
     """The fields of one step of PPO."""
 
     reward_mean: float = nan
@@ -43,10 +50,6 @@ class _PPOFields:
     clip_range_value: float = nan
     batch_size: float = nan
     global_step: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass(slots=True)
@@ -110,7 +113,7 @@ class RLDKMetrics(_PPOFields):
 
 
 @dataclass(slots=True)
-class CheckpointMetrics:
+class CheckpointMetrics(_Record):
     """How one checkpoint compares with the previous one and the first: a row of `R_checkpoint_summary.csv`."""
 
     step: int = 0
@@ -140,10 +143,6 @@ class CheckpointMetrics:
     training_memory_gb: float = nan
     memory_advice: str = ""
     problems: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 def fill(kind: type[Record], *sources: Mapping[str, Any]) -> Record:

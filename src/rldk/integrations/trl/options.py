@@ -13,9 +13,9 @@ from rldk.core.catalog import locate
 from rldk.core.errors import UsageError
 from rldk.detectors.run.user_limit import KL_UNITS
 from rldk.judge.config import ScanConfig
+from rldk.monitor.live_judge import build_forensics
 from rldk.monitor.outputs import Output, tracker_outputs
-from rldk.monitor.run_id import check_run_id
-from rldk.monitor.settings import build_forensics
+from rldk.monitor.run_files import check_run_id
 from rldk.monitor.stopping import Stopper
 
 __all__ = ["SCORES", "CallbackOptions", "as_path", "merged", "split_thresholds", "stricter"]

@@ -9,23 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from rldk.functional.gradients import describe_flow
-from rldk.integrations.trl import processes
+from rldk.integrations import processes
 from rldk.integrations.trl.build_monitors import build_monitors
 from rldk.integrations.trl.events import EventMaker
 from rldk.integrations.trl.options import merged
-from rldk.integrations.trl.probes import (
-    EndingProbe,
-    GradientProbe,
-    ModelParts,
-    WeightProbe,
-    describe_run,
-    describe_settings,
-    end_tokens,
-    find_trainer,
-    is_ppo,
-    memory_use,
-    savings,
-)
+from rldk.integrations.trl.probes.ending import EndingProbe
+from rldk.integrations.trl.probes.memory import memory_use, savings
+from rldk.integrations.trl.probes.optimizer import GradientProbe, WeightProbe
+from rldk.integrations.trl.probes.settings import describe_run, describe_settings, end_tokens, is_ppo
+from rldk.integrations.trl.probes.stack import ModelParts, find_trainer
 from rldk.integrations.trl.score_alerts import ScoreAlerts
 from rldk.monitor import Guard, Monitor, Stop, TrainingStopped
 from rldk.monitor.resources import ResourceSampler
@@ -137,10 +129,9 @@ class Session:
         self._model = None
 
     def _watch_gradients(self) -> None:
-        agree = processes.any_of if processes.world_size() > 1 else None
         skip = self.options.skip_nonfinite
         due = self._flow_due if self.options.gradient_flow else None
-        self.gradients = GradientProbe(self._model, self.is_ppo, skip, self._on_nonfinite, self.guard, agree, due)
+        self.gradients = GradientProbe(self._model, self.is_ppo, skip, self._on_nonfinite, self.guard, due)
         self.gradients.attach(self.optimizer)
 
     def _watch_endings(self, tokenizer: Any, limit: int) -> EndingProbe:

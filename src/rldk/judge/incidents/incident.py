@@ -14,7 +14,7 @@ from rldk.judge.incidents.advice import Setup, advice_for, title_for
 from rldk.judge.incidents.causes import CAUSES, Cause
 from rldk.judge.incidents.grouping import Group, group_anomalies
 
-__all__ = ["Incident", "group_incidents", "worst_incident"]
+__all__ = ["Incident", "anomaly_dicts", "group_incidents", "worst_incident"]
 
 _FIRST_BONUS = 1.5
 _NEVER_BETTER = frozenset({"plateau"})
@@ -69,6 +69,15 @@ def group_incidents(
     """
     groups = group_anomalies(anomalies, events)
     return [_incident(group, anomalies, cleared_steps or {}, setup or Setup()) for group in groups]
+
+
+def anomaly_dicts(anomalies: Sequence[Anomaly], incidents: Sequence[Incident]) -> list[dict[str, Any]]:
+    """Anomalies as reports hold them; of all that belong to one incident, the last good step is that of the incident."""
+    found = [anomaly.to_dict() for anomaly in anomalies]
+    for incident in incidents:
+        for number in incident.anomalies:
+            found[number]["last_good_step"] = incident.last_good_step
+    return found
 
 
 def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping[int, int], setup: Setup) -> Incident:

@@ -99,7 +99,7 @@ def _message(name: str, number: int, state: str, run_id: str, incident: Incident
     text = headline if state == "over" else f"{headline}\n{seen}\nWhat to do: {advice}"
     details = {
         "run_id": run_id, "step": incident.step, "severity": incident.severity, "cause": incident.cause, "title": title,
-        "advice": advice, "anomalies": [one.to_dict() for one in members],
+        "advice": advice, "anomalies": [{**one.to_dict(), "last_good_step": incident.last_good_step} for one in members],
     }  # fmt: skip
     draw = None if state == "over" else partial(incident_png, incident=incident, members=members)
     return Message(name, number, state, incident.severity, title, headline, text, strict(details), draw)

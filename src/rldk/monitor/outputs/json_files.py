@@ -13,8 +13,9 @@ from rldk.core.event import Event
 from rldk.core.files import write_json
 from rldk.core.run_config import RunConfig
 from rldk.core.stats.moments import RunningMoments
+from rldk.judge.incidents.incident import anomaly_dicts, group_incidents
 from rldk.monitor.outputs.base import FileOutput
-from rldk.monitor.run_id import file_of
+from rldk.monitor.run_files import file_of
 
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
@@ -56,7 +57,11 @@ class Alerts(FileOutput):
         self._write()
 
     def _write(self) -> None:
-        found = [anomaly.to_dict() for anomaly in self._monitor.forensics.engine.anomalies]
+        judge = self._monitor.forensics
+        anomalies = judge.anomalies
+        told = anomaly_dicts(anomalies, group_incidents(anomalies, judge.engine.events))
+        by_anomaly = {id(anomaly): one for anomaly, one in zip(anomalies, told, strict=True)}
+        found = [by_anomaly.get(id(anomaly)) or anomaly.to_dict() for anomaly in judge.engine.anomalies]
         for alert in found:
             alert["alert"] = f"{alert['severity']} at step {alert['step']}: {alert['message']}"
         self._dirty = True
@@ -167,15 +172,14 @@ class Analysis(FileOutput):
         folder: where they go.
         keep: how many events the file of metrics holds at most, each with the trackers' values and the scores; the CSV
             beside it has them all.
-        every: keep every n-th event for it.
     """
 
     name: ClassVar[str] = "analysis"
 
-    def __init__(self, folder: str | os.PathLike[str], keep: int = 10_000, every: int = 1) -> None:
+    def __init__(self, folder: str | os.PathLike[str], keep: int = 10_000) -> None:
         super().__init__(folder)
         self.keep = keep
-        self.every = max(1, int(every))
+        self._every = 1
         self._rows: list[dict[str, Any]] = []
         self._count = 0
 
@@ -184,12 +188,12 @@ class Analysis(FileOutput):
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
         self._count += 1
-        if self._count % self.every == 0 or self._count == 1:
+        if self._count % self._every == 0 or self._count == 1:
             known = self._monitor.record().flat()
             self._rows.append({**known, "step": event.step, "wall_time": event.wall_time, "metrics": dict(event.metrics)})
             if len(self._rows) > self.keep:
                 self._rows = self._rows[::2]  # thinned out, so that the file covers the whole run in bounded memory
-                self.every *= 2
+                self._every *= 2
 
     def save(self, step: int) -> None:
         self._write(f"comprehensive_analysis_step_{step}.json", self._monitor.forensics.get_comprehensive_analysis())

@@ -39,18 +39,16 @@ class MetricsCsv(FileOutput):
     Args:
         path: the file. A run that resumes keeps its rows up to the checkpoint; any other starts a new file.
         columns: those in the header from the start; others are added when they first appear, up to a thousand.
-        every: write every n-th event.
     """
 
     name: ClassVar[str] = "metrics"
 
-    def __init__(self, path: str | os.PathLike[str], columns: Iterable[str] = (), every: int = 1) -> None:
+    def __init__(self, path: str | os.PathLike[str], columns: Iterable[str] = ()) -> None:
         super().__init__(path)
         self.columns = list(dict.fromkeys((*_FIRST, *columns)))
-        self.every = max(1, int(every))
         self._known: dict[str, Any] = dict.fromkeys(self.columns, "")
         self._width = 0  # of the file: the columns beyond it wait for the table to be rewritten
-        self._rows = self._rows_at_rewrite = self._count = self._size = 0
+        self._rows = self._rows_at_rewrite = self._size = 0
         self._pending: deque[list[Any]] = deque(maxlen=_MAX_PENDING)
         self._late: dict[int, list[Any]] = {}  # by row, the cells of the columns that wait
         self._file: io.FileIO | None = None
@@ -61,9 +59,6 @@ class MetricsCsv(FileOutput):
         self._rewrite(iter(()) if resume_step is None else self._rows_until(resume_step))
 
     def take(self, event: Event, raised: list[Anomaly]) -> None:
-        self._count += 1
-        if self._count % self.every and self._count > 1:
-            return
         metrics = self.values(event)
         if not metrics.keys() <= self._known.keys():
             metrics = {writable(name): value for name, value in metrics.items()}

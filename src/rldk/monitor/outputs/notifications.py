@@ -156,11 +156,11 @@ def group_lives(pid: int) -> bool:
     return True
 
 
-def end_group(pid: int, seconds: float = 1.0) -> None:
+def end_group(pid: int) -> None:
     """Ask the processes of a group to end, and kill those that have not after a second."""
     with contextlib.suppress(AttributeError, OSError):
         os.killpg(pid, signal.SIGTERM)
         for _ in range(20):
-            time.sleep(seconds / 20)
+            time.sleep(0.05)
             os.killpg(pid, 0)
         os.killpg(pid, signal.SIGKILL)

@@ -1,23 +1,26 @@
-"""Slack, Discord, Teams and ntfy, and the table of all services. Addresses and tokens come from the environment."""
+"""Where messages about incidents go: Slack, Discord, Teams, ntfy, e-mail, the desktop, or a web address of yours."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import html
+import shutil
+import smtplib
+import ssl
+import subprocess
 import urllib.error
 import urllib.parse
 from collections.abc import Iterable
+from email.message import EmailMessage
 from typing import Any, ClassVar
 
 from rldk.core.errors import UsageError
 from rldk.core.text import did_you_mean
-from rldk.monitor.outputs.desktop import Desktop
-from rldk.monitor.outputs.environment import address, optional, secret
 from rldk.monitor.outputs.incident_messages import IncidentNotification, Message
-from rldk.monitor.outputs.mail import Email
-from rldk.monitor.outputs.web_requests import is_address, send_bytes, send_form, send_json
-from rldk.monitor.outputs.webhook import Webhook
+from rldk.monitor.outputs.web_requests import address, is_address, optional, secret, send_bytes, send_form, send_json
 
-__all__ = ["SERVICES", "Desktop", "Discord", "Email", "Ntfy", "Slack", "Teams", "notifications"]
+__all__ = ["Desktop", "Discord", "Email", "Ntfy", "Slack", "Teams", "Webhook", "notifications"]
 
 _SLACK_LATER = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited"})
 
@@ -152,7 +155,107 @@ def _header(text: str) -> str:
     return text if text.isascii() else f"=?UTF-8?B?{base64.b64encode(text.encode()).decode()}?="
 
 
-SERVICES: dict[str, type[IncidentNotification]] = {kind.name: kind for kind in (Slack, Discord, Teams, Ntfy, Email, Desktop)}
+class Email(IncidentNotification):
+    """E-mail by SMTP; follow-ups are replies to the first message.
+
+    `RLDK_SMTP_URL` is `smtps://user:password@host:465`, or `smtp://…:587`, which is encrypted where the server offers it (and
+    must be, if there is a password); `RLDK_MAIL_TO` the recipients, separated by commas; `RLDK_MAIL_FROM` the sender.
+    """
+
+    name: ClassVar[str] = "email"
+    takes_plots: ClassVar[bool] = True
+
+    def __init__(self, severity: str = "critical", **options: Any) -> None:
+        super().__init__(severity, **options)
+        self._url = urllib.parse.urlsplit(secret("RLDK_SMTP_URL", "smtp://user:password@host:587"))
+        if self._url.scheme not in ("smtp", "smtps") or not self._url.hostname:
+            raise UsageError("Expected RLDK_SMTP_URL to be like smtp://user:password@host:587 or smtps://user:password@host:465.")
+        self._to = [one.strip() for one in secret("RLDK_MAIL_TO", "the recipients, separated by commas").split(",")]
+        self._from = optional("RLDK_MAIL_FROM") or self._to[0]
+
+    def post(self, message: Message, earlier: Any) -> Any:
+        mail = EmailMessage()
+        mail["Subject"] = f"{'Re: ' * (earlier is not None)}rldk: {message.headline}"
+        mail["From"], mail["To"] = self._from, ", ".join(self._to)
+        name = hashlib.sha256(message.key.encode("utf-8", "replace")).hexdigest()[:24]
+        mail["Message-ID"] = f"<{name}@rldk.local>"
+        mail["X-Rldk-Id"] = message.key
+        if earlier is not None:
+            mail["In-Reply-To"] = mail["References"] = earlier
+        mail.set_content(message.text)
+        if message.png is not None:
+            lines = "<br>".join(html.escape(line) for line in message.text.split("\n"))
+            mail.add_alternative(f'<p>{lines}</p><img src="cid:plot" alt="{html.escape(message.title)}" width="640">', "html")
+            mail.get_payload()[1].add_related(message.png, "image", "png", cid="<plot>")  # type: ignore[union-attr, index]
+        with self._connection() as server:
+            server.send_message(mail)
+        return earlier or mail["Message-ID"]
+
+    def _connection(self) -> smtplib.SMTP:
+        host, safe = str(self._url.hostname), ssl.create_default_context()
+        if self._url.scheme == "smtps":
+            server: smtplib.SMTP = smtplib.SMTP_SSL(host, self._url.port or 465, timeout=self.timeout, context=safe)
+        else:
+            server = smtplib.SMTP(host, self._url.port or 25, timeout=self.timeout)
+            server.ehlo()
+            if server.has_extn("starttls"):
+                server.starttls(context=safe)
+            elif self._url.password:
+                server.close()
+                raise UsageError("The mail server offers no encryption, and the password would be sent in the clear.")
+        if self._url.username:
+            server.login(urllib.parse.unquote(self._url.username), urllib.parse.unquote(self._url.password or ""))
+        return server
+
+
+class Desktop(IncidentNotification):
+    """The desktop of this machine: `notify-send` on Linux, `osascript` on macOS."""
+
+    name: ClassVar[str] = "desktop"
+
+    def __init__(self, severity: str = "critical", **options: Any) -> None:
+        super().__init__(severity, **options)
+        if shutil.which("notify-send") is None and shutil.which("osascript") is None:
+            raise UsageError("Showing notifications needs `notify-send` (Debian: apt install libnotify-bin) or `osascript`.")
+
+    def post(self, message: Message, earlier: Any) -> Any:
+        body = message.text.partition("\n")[2] or message.headline
+        if program := shutil.which("notify-send"):
+            urgency = "critical" if message.severity == "critical" and message.state != "over" else "normal"
+            words = [program, "--app-name=rldk", f"--urgency={urgency}", "--", message.headline, body]
+        else:
+            script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"
+            words = ["osascript", "-e", script, message.headline, body]
+        subprocess.run(words, check=True, timeout=self.timeout, capture_output=True)
+
+
+class Webhook(IncidentNotification):
+    """Posts incidents as JSON to a web address: `{"id", "incident", "state", "run_id", "step", "severity", "anomalies", "text"}`.
+
+    `text` is for people, and what Mattermost and similar services show. `id` is the same whenever a message is sent again, for
+    `retry_seconds`, because the service was down or refused for now; `incident` is the same in all messages about one incident,
+    and `state` is `new`, `grown` or `over`.
+    """
+
+    name: ClassVar[str] = "webhook"
+
+    def __init__(self, url: str, severity: str = "critical", timeout: float = 5.0, retry_seconds: float = 600.0) -> None:
+        super().__init__(severity, timeout, retry_seconds)
+        if not is_address(url):
+            raise UsageError(f"Expected `url` to begin with http:// or https://, got {url!r:.80}.")
+        self.url = url
+
+    @property
+    def key(self) -> str:
+        digest = hashlib.sha256(self.url.encode()).hexdigest()[:8]  # the address itself may be a secret
+        return f"{self.name} at {urllib.parse.urlsplit(self.url).hostname} ({digest})"
+
+    def post(self, message: Message, earlier: Any) -> Any:
+        named = {"id": message.key, "incident": message.id, "state": message.state}
+        send_json(self.url, {**named, **message.details, "text": message.text}, self.timeout, message.headers)
+
+
+_BY_NAME: dict[str, type[IncidentNotification]] = {kind.name: kind for kind in (Slack, Discord, Teams, Ntfy, Email, Desktop)}
 
 
 def notifications(given: str | Iterable[str], severity: str = "critical") -> list[IncidentNotification]:
@@ -161,9 +264,9 @@ def notifications(given: str | Iterable[str], severity: str = "critical") -> lis
     for one in [given] if isinstance(given, str) else given:
         if is_address(one):
             found.append(Webhook(one, severity))
-        elif one in SERVICES:
-            found.append(SERVICES[one](severity))
+        elif one in _BY_NAME:
+            found.append(_BY_NAME[one](severity))
         else:
-            near = did_you_mean(one, SERVICES)
-            raise UsageError(f"Expected a web address or one of {sorted(SERVICES)}, got {one!r:.80}.{near}")
+            near = did_you_mean(one, _BY_NAME)
+            raise UsageError(f"Expected a web address or one of {sorted(_BY_NAME)}, got {one!r:.80}.{near}")
     return found

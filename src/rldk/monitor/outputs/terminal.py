@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, ClassVar, TextIO
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
@@ -61,25 +61,25 @@ class Terminal(Output):
         if self.every and self._count % self.every == 0:
             self._console().print(_line(event))
         for anomaly in raised:
-            self._say(anomaly.to_dict())
+            self._say(anomaly)
         if raised and (decision := self._monitor.would_stop) is not None and decision.index == raised[0].index:
             word = "would stop" if decision.dry_run else "stops"
             self._console().print(f"rldk {word} the run at step {decision.step}: {clean(decision.message)}", style="bold")
 
     def alert(self, anomaly: Anomaly) -> None:
-        self._say(anomaly.to_dict())
+        self._say(anomaly)
 
-    def _say(self, found: dict[str, Any]) -> None:
+    def _say(self, anomaly: Anomaly) -> None:
         """One alert; a limit that is crossed again and again is reported three times, then no more."""
         from rich.text import Text
 
-        times = self._times[found["type"]] = self._times.get(found["type"], 0) + 1
+        times = self._times[anomaly.type] = self._times.get(anomaly.type, 0) + 1
         if times > _SHOWN:
             return
-        head = (f"rldk {found['severity']}", STYLES[found["severity"]])
-        said = f" at step {found['step']}: {clean(found['message'], 300)} "
-        more = f" (further {found['type']} alerts are in the log only)" if times == _SHOWN else ""
-        self._console().print(Text.assemble(head, said, (f"What to do: {found['advice']}{more}", "dim")))
+        head = (f"rldk {anomaly.severity}", STYLES[anomaly.severity])
+        said = f" at step {anomaly.step}: {clean(anomaly.message, 300)} "
+        more = f" (further {anomaly.type} alerts are in the log only)" if times == _SHOWN else ""
+        self._console().print(Text.assemble(head, said, (f"What to do: {anomaly.advice}{more}", "dim")))
 
     def close(self) -> None:
         if not self._count:

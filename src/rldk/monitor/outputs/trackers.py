@@ -19,7 +19,7 @@ from rldk.monitor.worker import Worker
 if TYPE_CHECKING:
     from rldk.monitor.monitor import Monitor
 
-__all__ = ["MLflowOutput", "TensorBoardOutput", "TrackerOutput", "TrackioOutput", "WandbOutput", "tracker_outputs"]
+__all__ = ["tracker_outputs"]
 
 _MAX_WAITING = 1000  # calls
 _CLOSE_SECONDS = 30.0
@@ -67,15 +67,12 @@ class WandbOutput(TrackerOutput):
 
     name: ClassVar[str] = "wandb"
 
-    def __init__(self, **options: Any) -> None:
-        self.options = options
-
     def open(self, run_id: str, folder: str) -> None:
         wandb: Any = require("wandb", extra="trackers", purpose="Logging to W&B")
         self._own = wandb.run is None
         if self._own:
             Path(folder).mkdir(parents=True, exist_ok=True)  # without it wandb writes to a temporary folder
-        self.run: Any = wandb.init(name=run_id, dir=folder, **self.options) if self._own else wandb.run
+        self.run: Any = wandb.init(name=run_id, dir=folder) if self._own else wandb.run
         self.run.define_metric("rldk/step")
         self.run.define_metric("rldk/*", step_metric="rldk/step")
 
@@ -95,13 +92,10 @@ class TensorBoardOutput(TrackerOutput):
 
     name: ClassVar[str] = "tensorboard"
 
-    def __init__(self, folder: str | None = None) -> None:
-        self.folder = folder
-
     def open(self, run_id: str, folder: str) -> None:
         require("tensorboard", extra="trackers", purpose="Logging to TensorBoard")
         board: Any = require("torch.utils.tensorboard", extra="trl", purpose="Logging to TensorBoard")
-        self.writer: Any = board.SummaryWriter(self.folder or f"{folder}/{run_id}_tensorboard")
+        self.writer: Any = board.SummaryWriter(f"{folder}/{run_id}_tensorboard")
 
     def put(self, step: int, values: dict[str, float]) -> None:
         for name, value in values.items():
@@ -155,9 +149,6 @@ class TrackioOutput(TrackerOutput):
 
     name: ClassVar[str] = "trackio"
 
-    def __init__(self, project: str = "rldk") -> None:
-        self.project = project
-
     def open(self, run_id: str, folder: str) -> None:
         if "trackio" not in sys.modules:  # it reads this when it is imported
             os.environ.setdefault("TRACKIO_DIR", str(Path(folder).resolve() / "trackio"))
@@ -165,7 +156,7 @@ class TrackioOutput(TrackerOutput):
         context: Any = require("trackio.context_vars", extra="trackers", purpose="Logging to trackio")
         self._own = context.current_run.get() is None
         if self._own:
-            self.trackio.init(project=self.project, name=run_id)
+            self.trackio.init(project="rldk", name=run_id)
 
     def put(self, step: int, values: dict[str, float]) -> None:
         self.trackio.log(values, step=step)

@@ -1,9 +1,13 @@
-"""Requests to web services: JSON or forms with a picture, bounded in time and size, and when a failed one is worth repeating."""
+"""Requests to web services: JSON or forms with a picture, bounded in time and size, and when a failed one is worth repeating.
+
+Addresses and tokens of services come from environment variables only.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
+import os
 import ssl
 import time
 import urllib.error
@@ -14,7 +18,9 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-__all__ = ["is_address", "open_address", "retry_in", "send_bytes", "send_form", "send_json"]
+from rldk.core.errors import UsageError
+
+__all__ = ["address", "is_address", "optional", "retry_in", "secret", "send_bytes", "send_form", "send_json"]
 
 _MAX_ANSWER = 100_000  # bytes
 _LONGEST_PAUSE = 60.0  # seconds that a service may ask to wait
@@ -24,6 +30,27 @@ _FOR_GOOD = (FileNotFoundError, PermissionError, ssl.SSLCertVerificationError)
 def is_address(text: str) -> bool:
     """Whether a text is a web address."""
     return text.startswith(("http://", "https://"))
+
+
+def optional(name: str) -> str:
+    """The value of an environment variable; empty where it is not set."""
+    return os.environ.get(name, "").strip()
+
+
+def secret(name: str, what: str) -> str:
+    """The value of an environment variable that must be set."""
+    value = optional(name)
+    if not value:
+        raise UsageError(f"Set the environment variable {name} to {what}.")
+    return value
+
+
+def address(name: str, what: str) -> str:
+    """A web address from the environment."""
+    url = secret(name, what)
+    if not is_address(url):
+        raise UsageError(f"Expected the address in {name} to begin with http:// or https://.")
+    return url
 
 
 def send_json(
@@ -53,12 +80,12 @@ def send_bytes(url: str, body: bytes, timeout: float, headers: Mapping[str, str]
     """Send bytes, and read the JSON of the answer; `None` where it is something else."""
     request = urllib.request.Request(url, body, {"User-Agent": "rldk", **headers}, method=method)
     try:
-        return json.loads(open_address(request, timeout))
+        return json.loads(_open_address(request, timeout))
     except ValueError:
         return None
 
 
-def open_address(request: urllib.request.Request, timeout: float) -> bytes:
+def _open_address(request: urllib.request.Request, timeout: float) -> bytes:
     """The answer to a request, at most 100 kB of it; what comes too slowly is left."""
     until = time.monotonic() + timeout
     found = b""

@@ -18,19 +18,6 @@ from rldk.judge.engine import Engine
 from rldk.testing.checks.trial_runs import WILD_ROWS, Make, findings_of, odd_streams, run, wild, wild_streams
 from rldk.testing.streams import PROFILES, healthy
 
-__all__ = [
-    "check_can_be_pickled_and_copied",
-    "check_does_not_change_events",
-    "check_goes_on_from_a_saved_state",
-    "check_goes_on_from_a_saved_state_when_sick",
-    "check_is_deterministic",
-    "check_is_silent_on_healthy_runs",
-    "check_memory_is_bounded",
-    "check_raises_on_its_sick_stream",
-    "check_reports_are_complete",
-    "check_survives_odd_values",
-]
-
 _SEEDS = range(3)
 _STEPS = 600
 

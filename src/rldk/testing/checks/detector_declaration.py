@@ -13,16 +13,6 @@ from rldk.judge.incidents.advice import LOGGED
 from rldk.signals.series import Series, SeriesByName
 from rldk.testing.checks.trial_runs import Make, run, wild_streams
 
-__all__ = [
-    "check_clauses_have_a_basis",
-    "check_declares_what_it_reads",
-    "check_documentation_is_complete",
-    "check_has_a_name",
-    "check_is_inactive_without_its_metrics",
-    "check_keeps_everything_in_slots",
-    "check_settings_are_validated",
-]
-
 
 def check_has_a_name(make: Make) -> None:
     detector = make()

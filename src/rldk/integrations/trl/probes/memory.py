@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rldk.integrations.trl.probes.models import ModelParts, plain_optimizer
+from rldk.integrations.trl.probes.stack import ModelParts, plain_optimizer
 
 __all__ = ["memory_use", "savings"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from rldk.functional.gradients import combined_norm, gradient_norms
 from rldk.functional.weights import WeightSample
-from rldk.integrations.trl.probes.models import ModelParts, plain_optimizer
-from rldk.integrations.trl.probes.stack import array_of, ratio_of
+from rldk.integrations.processes import any_of
+from rldk.integrations.trl.probes.stack import ModelParts, array_of, plain_optimizer, ratio_of
 from rldk.monitor.guard import Guard
 
 __all__ = ["GradientProbe", "WeightProbe"]
@@ -32,10 +32,9 @@ class GradientProbe:
     Args:
         model: the policy, or TRL's wrapper of policy and value function, whose norms are then separate.
         norms: false for trainers that log the norm.
-        skip: skip an optimizer step whose gradients are not finite.
+        skip: skip an optimizer step in which the gradients of any process are not finite.
         on_nonfinite: called with a sentence before a step with such a gradient, once per update.
         guard: keeps a failure in the hook away from the training.
-        agree: in a distributed run, whether any process has seen one; all processes call it at the same step.
         flow_due: whether to take the norm of each layer before this step (`layer_norms`), which costs more than the others.
     """
 
@@ -46,7 +45,6 @@ class GradientProbe:
         skip: bool = False,
         on_nonfinite: Callable[[str], None] = lambda message: None,
         guard: Guard | None = None,
-        agree: Callable[[bool], bool] | None = None,
         flow_due: Callable[[], bool] | None = None,
     ) -> None:
         whole, _, value = ModelParts.of(model)
@@ -58,7 +56,7 @@ class GradientProbe:
         self.watched = [one for part in (self.policy, self.value) for one in _ends(part)]
         self._small = _SmallGradients([[one for one in part if _is_small(one)] for part in (self.policy, self.value)])
         self._large = [[one for one in part if not _is_small(one)] for part in (self.policy, self.value)]
-        self.norms, self.skip, self.on_nonfinite, self.agree = norms, skip, on_nonfinite, agree
+        self.norms, self.skip, self.on_nonfinite = norms, skip, on_nonfinite
         self.guard = guard or Guard(strict=True)
         self.steps = self.skipped = self.bad = 0
         self.times: list[float] = []
@@ -84,8 +82,8 @@ class GradientProbe:
 
     def _before_step(self, optimizer: Any, args: Any, options: Any) -> None:
         bad = bool(self.guard.call("the probe of gradients", self._look, optimizer.param_groups))
-        if self.skip and self.agree is not None:
-            bad = self.agree(bad)
+        if self.skip:
+            bad = any_of(bad)
         if bad:
             self.guard.call("the probe of gradients", self._report_nonfinite, optimizer)
 

@@ -1,4 +1,4 @@
-"""The statistics of a PPO rollout that TRL does not log."""
+"""The statistics of a PPO rollout that TRL does not log, and those that it logs too small."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from rldk.functional.advantages import describe
 from rldk.functional.responses import MAX_RESPONSES, ResponseSample, place_factors, row_digests, sample_responses
 from rldk.integrations.trl.probes.stack import array_of
 
-__all__ = ["digests_of_rollout", "pairs_of", "reduce_rollouts", "responses_of_rollout", "rollout_sample", "texts_of", "thinned"]
+__all__ = [
+    "digests_of_rollout", "filled_share", "pairs_of", "reduce_rollouts", "responses_of_rollout", "rollout_sample", "texts_of",
+    "thinned", "undiluted",
+]  # fmt: skip
 
 _TENSORS = (
     "scores", "sequence_lengths", "contain_eos_token", "kl", "rewards", "returns", "values", "padding_mask", "padding_mask_p1",
 )  # fmt: skip
+_AVERAGED = frozenset({
+    "policy/approxkl_avg", "policy/clipfrac_avg", "policy/entropy_avg", "loss/policy_avg", "loss/value_avg", "val/clipfrac_avg",
+    "val/ratio",
+})  # fmt: skip
 _MOST_TOKENS = 65536
 _MOST_PAIRS = 512
 
@@ -136,3 +143,23 @@ def texts_of(local: Mapping[str, Any], trainer: Any, count: int) -> list[dict[st
     answers = [tokenizer.decode(row, skip_special_tokens=True) for row in cut]
     rows = zip(prompts, answers, scores, strict=True)
     return [{"prompt": prompt, "completion": answer, "reward": score} for prompt, answer, score in rows]
+
+
+def filled_share(args: Any) -> float:
+    """The share of the slots that TRL's PPO fills, by its settings; 1 for other trainers.
+
+    It has a slot for each epoch, minibatch and accumulation step, but fills only one per micro-batch. With two minibatches and
+    two accumulation steps, a minibatch has one micro-batch, and every mean is half of what it should be.
+    """
+    names = ("gradient_accumulation_steps", "local_mini_batch_size", "per_device_train_batch_size")
+    slots, minibatch, micro = (int(getattr(args, name, None) or 0) for name in names)
+    if not slots or not minibatch or not micro:
+        return 1.0
+    return min(1.0, -(-minibatch // micro) / slots)
+
+
+def undiluted(logs: Mapping[str, Any], share: float) -> Mapping[str, Any]:
+    """The logs of PPO with means over the filled slots."""
+    if share >= 1.0:
+        return logs
+    return {key: value / share if key in _AVERAGED and isinstance(value, float) else value for key, value in logs.items()}

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rldk.functional.preflight import DistinctCount, digest, shares_weights
-from rldk.integrations.trl.probes.models import ModelParts
+from rldk.integrations.trl.probes.stack import ModelParts
 
-__all__ = ["describe_run", "describe_settings", "distinct_share", "end_tokens", "is_ppo", "kl_coefficient"]
+__all__ = ["describe_run", "describe_settings", "end_tokens", "is_ppo", "kl_coefficient"]
 
 _PROMPT_COLUMNS = ("prompt", "prompt_ids", "prompt_input_ids", "query", "question")
 _MAX_ROWS = 1024
@@ -43,7 +43,7 @@ def describe_run(trainer: Any, args: Any, model: Any, tokenizer: Any) -> tuple[d
         "num_generations": _set(args, "num_generations", "rloo_k"),
         "num_iterations": _set(args, "num_ppo_epochs", "num_iterations"),
         "reference_is_policy": _reference_is_policy(trainer, args, policy),
-        "distinct_prompts_frac": distinct_share(getattr(trainer, "train_dataset", None), tokenised=is_ppo(args)),
+        "distinct_prompts_frac": _distinct_share(getattr(trainer, "train_dataset", None), tokenised=is_ppo(args)),
         "batch_size": _batch_size(args),
         "rollout_buffer_size": _set(args, "batch_size", "generation_batch_size"),
         "vocab_size": getattr(getattr(policy, "config", None), "vocab_size", None),
@@ -130,7 +130,7 @@ def _size(data: Any) -> int | None:
     return len(data) if hasattr(data, "__len__") else None
 
 
-def distinct_share(data: Any, tokenised: bool) -> float | None:
+def _distinct_share(data: Any, tokenised: bool) -> float | None:
     """The share of different prompts among at most 1024 evenly spaced records of a data set; `None` if it is unknown.
 
     Args:

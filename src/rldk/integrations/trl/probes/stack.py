@@ -1,12 +1,14 @@
-"""Finds what a callback is not given: the trainer that calls it, and the local variables of its training loop."""
+"""Finds what a callback is not given: the trainer that calls it, the local variables of its training loop, and what is inside the
+wrappers of model and optimizer.
+"""
 
 from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["RATIO", "ROLLOUT", "array_of", "find_trainer", "ratio_of", "rollout_of"]
+__all__ = ["ModelParts", "array_of", "find_trainer", "plain_optimizer", "ratio_of", "rollout_of"]
 
 ROLLOUT = (
     "scores", "values", "returns", "rewards", "kl", "padding_mask", "padding_mask_p1", "sequence_lengths", "contain_eos_token",
@@ -18,6 +20,30 @@ RATIO = ("ratio", "padding_mask", "micro_batch_inds")
 """Those that are read before an optimizer step; they no longer exist when it logs."""
 
 _DEEP = 60
+
+
+class ModelParts(NamedTuple):
+    """A model without the wrapper for distributed training. PPO trains policy and value model as one."""
+
+    whole: Any
+    policy: Any
+    value: Any
+    """`None` without a value model."""
+
+    @classmethod
+    def of(cls, model: Any) -> ModelParts:
+        """The parts of what a trainer calls its model."""
+        whole = getattr(model, "module", model)
+        if not hasattr(whole, "policy"):
+            return cls(whole, whole, None)
+        return cls(whole, whole.policy, getattr(whole, "value_model", None))
+
+
+def plain_optimizer(optimizer: Any) -> Any:
+    """The optimizer itself, if accelerate has wrapped it."""
+    while getattr(optimizer, "optimizer", None) is not None:
+        optimizer = optimizer.optimizer
+    return optimizer
 
 
 def find_trainer(callback: Any) -> Any:
