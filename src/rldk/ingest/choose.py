@@ -11,12 +11,11 @@ from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats.box_tables import BoxTableAdapter
 from rldk.ingest.formats.delimited import DelimitedAdapter
 from rldk.ingest.formats.epoch_lines import MiniMindAdapter, TrainerConsoleAdapter
-from rldk.ingest.formats.event_log import EventLogAdapter
 from rldk.ingest.formats.flexible import FlexibleAdapter
 from rldk.ingest.formats.free_text import KeyValueAdapter
 from rldk.ingest.formats.hf_trainer import HFConsoleAdapter, TRLAdapter
 from rldk.ingest.formats.json_document import JsonDocumentAdapter
-from rldk.ingest.formats.json_lines import JSON_LINES_ADAPTERS
+from rldk.ingest.formats.json_lines import JSON_LINES_ADAPTERS, EventLogAdapter
 from rldk.ingest.formats.mlflow_store import MLflowAdapter
 from rldk.ingest.formats.notebook import NotebookAdapter
 from rldk.ingest.formats.parquet import ParquetAdapter

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import console, json_lines
-from rldk.ingest.formats.number_lines import Forms, Line, complete_cells, fill_lines, iter_lines, parse_count, parse_number
+from rldk.ingest.formats.number_lines import Forms, Line, complete_cells, fill_lines, parse_count, parse_number
 from rldk.ingest.formats.text_blocks import Blocks, SpreadRows, find_blocks
 from rldk.ingest.formats.text_form import TextForm, form_of_text
 from rldk.ingest.formats.text_steps import Banner, StepCounter
@@ -42,16 +43,15 @@ class KeyValueAdapter(Adapter):
         source = self.source
         if not console.is_console(source) or json_lines.looks_like_json_lines(source):
             return False
-        found = self._first = self._first_row()
-        blocks = self._blocks = self._find_blocks()
-        if blocks is not None:
-            self.why = f"lines with {', '.join(sorted(blocks.keys)[:4])} on lines of their own"
+        if self._blocks is not None:
+            self.why = f"lines with {', '.join(sorted(self._blocks.keys)[:4])} on lines of their own"
             return True
-        if found is None:
+        if self._first_row is None:
             return False
-        self.why = f"lines with {', '.join(key for _, key, _ in found.cells[:4])}"
+        self.why = f"lines with {', '.join(key for _, key, _ in self._first_row.cells[:4])}"
         return True
 
+    @cached_property
     def _first_row(self) -> TextForm | None:
         """The form of the first rows: one that counts, or the same form twice."""
         forms = Forms(form_of_text)
@@ -67,15 +67,13 @@ class KeyValueAdapter(Adapter):
                     seen.add(words)
         return None
 
-    def _find_blocks(self) -> Blocks | None:
-        """Whether values stand on lines of their own, beside those with a step."""
+    @cached_property
+    def _blocks(self) -> Blocks | None:
+        """Which values stand on lines of their own, beside those with a step."""
         forms = Forms(form_of_text)
         texts = (text for line in console.iter_head(self.source, _CANDIDATE) if b"%|" not in line for text in _texts(line))
         read = (forms.read(console.split_stamp(text)[1]) for text in texts)
         return find_blocks((words, form) for _, words, form in read)
-
-    def read(self) -> Iterator[Mapping[str, Any]]:
-        return iter_lines(self._lines())
 
     def fill(self, builder: TableBuilder) -> None:
         fill_lines(builder, self._lines())
@@ -84,10 +82,8 @@ class KeyValueAdapter(Adapter):
         """The lines that are rows; after its numbers, each has its step, epoch and time."""
         forms = Forms(form_of_text)
         counter, banner, launches = StepCounter(), Banner(), 1
-        first = getattr(self, "_first", None) or self._first_row()
-        counts = first is not None and first.counts
-        blocks = getattr(self, "_blocks", None) or self._find_blocks()
-        spread = SpreadRows(blocks) if blocks is not None else None
+        counts = self._first_row is not None and self._first_row.counts
+        spread = SpreadRows(self._blocks) if self._blocks is not None else None
         previous = ""
         self.problems.last_row = 0
         for number, line in self.source.lines(self.problems, self.progress):

@@ -15,7 +15,7 @@ from rldk.core.errors import ReadError
 from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats.json_document import looks_like_document
-from rldk.ingest.formats.number_cells import EMPTY
+from rldk.ingest.formats.text_table import EMPTY
 from rldk.log.blocks import iter_blocks
 
 __all__ = ["NotebookAdapter", "Table", "tables_in"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from rldk.ingest.adapter import Adapter
 from rldk.runs.row_axes import parse_seconds
 from rldk.runs.table import TableBuilder
 
-__all__ = ["Cells", "ParquetAdapter", "columns_of_batch", "is_of_use"]
+__all__ = ["ParquetAdapter"]
 
 Numbers = np.ma.MaskedArray[Any, np.dtype[np.float64]]
 Cells = Numbers | list[str | None]
@@ -136,12 +136,6 @@ class ParquetAdapter(Adapter):
     def fill(self, builder: TableBuilder) -> None:
         for columns, rows in self._batches():
             builder.add_columns(columns, rows)
-
-    def read(self) -> Iterator[Mapping[str, Any]]:
-        for columns, rows in self._batches():
-            lists = {name: cells if isinstance(cells, list) else cells.tolist() for name, cells in columns.items()}
-            for row in range(rows):
-                yield {name: cells[row] for name, cells in lists.items() if cells[row] is not None}
 
     def _batches(self) -> Iterator[tuple[dict[str, Cells], int]]:
         pyarrow = require("pyarrow", extra="parquet", purpose="Reading parquet files")
