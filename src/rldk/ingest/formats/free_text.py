@@ -1,10 +1,14 @@
-"""Free text with numbers in it: rows of named numbers on one line, in progress bars, or spread over several lines."""
+"""Free text with numbers in it: rows of named numbers on one line, in progress bars, or spread over several lines.
+
+Each row gets a step by what it counts by; where the program was started again, the steps start over.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -13,7 +17,6 @@ from rldk.ingest.formats import console, json_lines
 from rldk.ingest.formats.number_lines import Forms, Line, complete_cells, fill_lines, parse_count, parse_number
 from rldk.ingest.formats.text_blocks import Blocks, SpreadRows, find_blocks
 from rldk.ingest.formats.text_form import TextForm, form_of_text
-from rldk.ingest.formats.text_steps import Banner, StepCounter
 from rldk.runs.table import TableBuilder
 
 __all__ = ["KeyValueAdapter"]
@@ -81,7 +84,7 @@ class KeyValueAdapter(Adapter):
     def _lines(self) -> Iterator[Line]:
         """The lines that are rows; after its numbers, each has its step, epoch and time."""
         forms = Forms(form_of_text)
-        counter, banner, launches = StepCounter(), Banner(), 1
+        counter, banner, launches = _StepCounter(), _Banner(), 1
         counts = self._first_row is not None and self._first_row.counts
         spread = SpreadRows(self._blocks) if self._blocks is not None else None
         previous = ""
@@ -118,7 +121,7 @@ class KeyValueAdapter(Adapter):
                         continue
                     form = replace(form, cells=cells)
                 if banner.began_again():
-                    counter, launches = StepCounter(), launches + 1
+                    counter, launches = _StepCounter(), launches + 1
                 epoch = None if form.epoch is None else parse_number(values[form.epoch])
                 total = None if form.total is None else parse_count(values[form.total])
                 step = None if form.step is None else parse_count(values[form.step])
@@ -147,3 +150,87 @@ def _texts(line: bytes) -> list[str]:
     if "%|" not in text and "it [" not in text:
         return pieces
     return ["\r" + match.group(1) for piece in pieces if (match := _BAR.search(piece)) and match.group(1)]
+
+
+@dataclass(slots=True)
+class _StepCounter:
+    """Turns what a row counts by into a step that grows within a launch.
+
+    - A step that starts over when the epoch grows is counted on.
+    - An epoch alone is the step; one that starts over (an inner loop over each batch) is counted on, and one that comes
+      again in a row of the same form cannot be the step, so that from there on rows are numbered.
+    - Where there is neither, rows are numbered.
+    """
+
+    step: int = 0
+    by: str = ""
+    _offset: int = 0
+    _last: int = -1
+    _epoch: float = -1.0
+    _forms: frozenset[int] = frozenset()
+
+    def next(self, step: int | None, total: int | None, epoch: float | None, form: int) -> int:
+        """The step of the next row; `form` distinguishes rows that are printed for the same step."""
+        epoch = epoch if epoch is not None and math.isfinite(epoch) else None
+        if step is not None:
+            self._by_step(step, total, epoch)
+        elif epoch is not None and epoch.is_integer() and self.by in ("", "epoch"):
+            self._by_epoch(int(epoch), form)
+        else:
+            self.by = "number"
+            self.step += 1
+        self._epoch = self._epoch if epoch is None else epoch
+        return self.step
+
+    def _by_step(self, step: int, total: int | None, epoch: float | None) -> None:
+        if epoch is not None and epoch > self._epoch >= 0 and step <= self._last:
+            self._offset += max(total or 0, self._last + (step == 0))
+        elif epoch is not None and epoch < self._epoch:
+            self._offset = 0
+        self.by, self._last = "step", step
+        self.step = self._offset + step
+
+    def _by_epoch(self, epoch: int, form: int) -> None:
+        self.by = "epoch"
+        if epoch == self._last and form in self._forms:
+            self.by = "number"
+            self.step += 1
+            return
+        if epoch < self._last:
+            self._offset = self.step
+        if epoch != self._last:
+            self._forms = frozenset()
+        self._forms |= {form}
+        self._last = epoch
+        self.step = self._offset + epoch
+
+
+class _Banner:
+    """Remembers the first two lines of a file that are not rows, and notices when both come again, one after the other.
+
+    One line would not do: a warning or a heading may be printed at every step.
+    """
+
+    def __init__(self) -> None:
+        self._first: list[tuple[str, ...]] = []
+        self._recent: list[tuple[str, ...]] = []
+        self._complete = self._again = self._rows_seen = False
+
+    def see(self, words: tuple[str, ...]) -> None:
+        """Take a line that is not a row, by its words."""
+        if not any(character.isalpha() for text in words for character in text):
+            return
+        if not self._complete:
+            self._first.append(words)
+            self._complete = len(self._first) == 2
+            return
+        self._recent = [*self._recent[-1:], words]
+        if self._recent == self._first:
+            self._again = True
+
+    def began_again(self) -> bool:
+        """Take a row. Returns whether the program was started again since the last one."""
+        again, self._again = self._again and self._rows_seen, False
+        self._rows_seen = self._complete = True
+        self._recent = []
+        return again
