@@ -111,26 +111,10 @@ def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:
     return lambda column: column.take(picked)
 
 
-_SUFFIXES = frozenset(
-    {
-        ".json",
-        ".jsonl",
-        ".ndjson",
-        ".log",
-        ".txt",
-        ".out",
-        ".csv",
-        ".tsv",
-        ".parquet",
-        ".gz",
-        ".zst",
-        ".db",
-        ".wandb",
-        ".ipynb",
-        ".md",
-        ".html",
-    }
-)
+_SUFFIXES = frozenset({
+    ".json", ".jsonl", ".ndjson", ".log", ".txt", ".out", ".csv", ".tsv", ".parquet", ".gz", ".zst", ".db", ".wandb", ".ipynb",
+    ".md", ".html",
+})  # fmt: skip
 _COMMON = frozenset({
     "metrics", "trainer_state", "events", "log", "train", "logging", "progress", "trajectory", "history", "output", "trainer_log",
 })  # fmt: skip

@@ -35,18 +35,9 @@ STEP_KEYS = (
 """Keys that hold the step, best first; W&B's own `_step` counts calls and comes last."""
 
 TIME_KEYS = (
-    "wall_time",
-    "_timestamp",
-    "timestamp",
-    "ts",
-    "Wall time",
-    "time",
-    "_runtime",
-    "elapsed_time",
-    "elapsed_s",
-    "time/time_elapsed",
-    "elapsed",
-)
+    "wall_time", "_timestamp", "timestamp", "ts", "Wall time", "time", "_runtime", "elapsed_time", "elapsed_s",
+    "time/time_elapsed", "elapsed",
+)  # fmt: skip
 """Keys that hold the time, absolute ones first."""
 
 RUN_KEYS = ("model_info/run_id", "run_id", "run", "run_name", "experiment")

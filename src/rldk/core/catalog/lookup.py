@@ -295,5 +295,5 @@ def is_measured(key: str) -> bool:
     place = locate(key) or locate(strip_eval(key) or "")
     if place is None:
         return False
-    entry = CATALOG.get(place.metric) or CATALOG.get(f"{place.metric.split('/', 1)[0]}/*")
+    entry = entry_of(place.metric)
     return entry is not None and entry.reduction != "run"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -106,9 +106,9 @@ class KeyValueAdapter(Adapter):
                         yield row
                     continue
                 if spread is not None and form.step is not None and not form.is_row:
-                    if (count := parse_count(values[form.step])) is not None:
-                        total = None if form.total is None else parse_count(values[form.total])
-                        yield from spread.at(counter.next(count, total, None, hash(words)))
+                    step, total, _ = _place_of(form, values)
+                    if step is not None:
+                        yield from spread.at(counter.next(step, total, None, hash(words)))
                     continue
                 if not form.is_row or (counts and not form.counts):
                     banner.see(words)
@@ -122,9 +122,7 @@ class KeyValueAdapter(Adapter):
                     form = replace(form, cells=cells)
                 if banner.began_again():
                     counter, launches = _StepCounter(), launches + 1
-                epoch = None if form.epoch is None else parse_number(values[form.epoch])
-                total = None if form.total is None else parse_count(values[form.total])
-                step = None if form.step is None else parse_count(values[form.step])
+                step, total, epoch = _place_of(form, values)
                 here = counter.next(step, total, epoch, hash(words))
                 yield form, [*values, here, epoch, time]
                 if spread is not None:
@@ -138,6 +136,13 @@ class KeyValueAdapter(Adapter):
             self.notes.append("no step is logged; rows are numbered from 1")
         if launches > 1:
             self.notes.append(f"{launches} launches, recognised by the lines the program begins with")
+
+
+def _place_of(form: TextForm, values: Sequence[str]) -> tuple[int | None, int | None, float | None]:
+    """The step of a line, how many there are in all, and its epoch; `None` where it does not say."""
+    step = None if form.step is None else parse_count(values[form.step])
+    total = None if form.total is None else parse_count(values[form.total])
+    return step, total, None if form.epoch is None else parse_number(values[form.epoch])
 
 
 def _texts(line: bytes) -> list[str]:
