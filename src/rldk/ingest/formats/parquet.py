@@ -143,7 +143,8 @@ class ParquetAdapter(Adapter):
         path, damage = self.source.path, (pyarrow.ArrowException, OSError, ValueError)
         with _frugal(pyarrow), contextlib.ExitStack() as stack:
             try:
-                texts = _columns_of_text(pyarrow, parquet.read_schema(path))
+                # words are read as a list and the places where each stands: one long word may stand in all rows
+                texts = [field.name for field in parquet.read_schema(path) if _is_text(pyarrow, field.type)]
                 options = {"buffer_size": 1 << 20, "pre_buffer": False, "read_dictionary": texts}
                 file = stack.enter_context(parquet.ParquetFile(path, **options))
             except damage as error:
@@ -181,11 +182,6 @@ class ParquetAdapter(Adapter):
         if left := len(names) - len(looked_at):
             self.notes.append(f"more than {_MAX_COLUMNS:,} columns: {left} of them were left out")
         return chosen
-
-
-def _columns_of_text(pyarrow: Any, schema: Any) -> list[str]:
-    """The columns that are read as a list of words and the places where each stands: one long word may stand in all rows."""
-    return [field.name for field in schema if _is_text(pyarrow, field.type)]
 
 
 @contextlib.contextmanager
