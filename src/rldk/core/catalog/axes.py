@@ -9,21 +9,9 @@ from rldk.core.catalog.metric import without_blanks
 from rldk.core.jsonio import to_step
 
 __all__ = [
-    "EVAL_PREFIXES",
-    "HELD_OUT",
-    "LABEL_KEYS",
-    "PHASE_KEYS",
-    "REDUCTION_KEY",
-    "RUN_KEYS",
-    "STEP_KEYS",
-    "SUMMARY_KEYS",
-    "TIME_KEYS",
-    "has_step",
-    "is_axis",
-    "parse_step",
-    "step_of",
-    "strip_eval",
-]
+    "EVAL_PREFIXES", "HELD_OUT", "LABEL_KEYS", "PHASE_KEYS", "REDUCTION_KEY", "RUN_KEYS", "STEP_KEYS", "SUMMARY_KEYS",
+    "TIME_KEYS", "has_step", "is_axis", "parse_step", "step_of", "strip_eval",
+]  # fmt: skip
 
 STEP_KEYS = (
     "step", "global_step", "train/global_step", "training/global_step", "trainer/global_step", "training/step", "train/step",

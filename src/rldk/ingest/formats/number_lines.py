@@ -19,16 +19,8 @@ from rldk.log.problems import LineProblems
 from rldk.runs.table import TableBuilder, TableFull, no_garbage_collection
 
 __all__ = [
-    "Forms",
-    "Line",
-    "complete_cells",
-    "factor_of",
-    "fill_lines",
-    "numbers_of",
-    "parse_count",
-    "parse_number",
-    "split_numbers",
-]
+    "Forms", "Line", "complete_cells", "factor_of", "fill_lines", "numbers_of", "parse_count", "parse_number", "split_numbers",
+]  # fmt: skip
 
 # Both begin with a plain set of characters, and look back only then, so that the search can skip from one to the next.
 _DIGITS = r"[\d.]*(?:,\d\d\d(?!\d)[\d,.]*)?(?:[eE][-+]?\d+)?"
