@@ -123,7 +123,8 @@ class HFConsoleAdapter(Adapter):
         lines = self.source.lines(self.problems, self.progress)
         for number, line in joined(lines) if self._is_spread else lines:
             if (row := _whole(line)) is not None:
-                yield from self._kept(number, row, shapes)
+                if self._takes(number, row, shapes):
+                    yield row
                 continue
             if b"{" not in line and b"|" not in line and b"\r" not in line:
                 if b"/" in line or b" = " in line:
@@ -138,18 +139,19 @@ class HFConsoleAdapter(Adapter):
                 if at > 0:
                     see(piece[:at])
                 elif (row := _whole(piece)) is not None:
-                    yield from self._kept(number, row, shapes)
+                    if self._takes(number, row, shapes):
+                        yield row
                     continue
                 yield from self._rows_of(number, piece, shapes)
 
-    def _kept(self, number: int, row: dict[str, Any], shapes: Shapes) -> tuple[dict[str, Any], ...]:
-        """The row, if it is one."""
+    def _takes(self, number: int, row: dict[str, Any], shapes: Shapes) -> bool:
+        """Whether a dict is a row; its place among the steps is noted."""
         kind = _kind_of(row, shapes)
         if kind is None:
-            return ()
+            return False
         self.problems.last_row = number
         self._steps.add(kind, to_number(row.get("epoch")))
-        return (row,)
+        return True
 
     def _rows_of(self, number: int, piece: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
         time = None
@@ -157,9 +159,7 @@ class HFConsoleAdapter(Adapter):
             time, _ = console.split_stamp(piece[:64].decode("utf-8", "replace"))
         found = False
         for row in _rows(piece, shapes):
-            found = True
-            self.problems.last_row = number
-            self._steps.add(_kind_of(row, shapes) or TRAIN, to_number(row.get("epoch")))
+            found = self._takes(number, row, shapes)
             if time is not None:
                 row["wall_time"] = time
             yield row
