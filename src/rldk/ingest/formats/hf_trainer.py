@@ -36,7 +36,7 @@ class TRLAdapter(Adapter):
 
     @cached_property
     def _layout(self) -> str | None:
-        """`events`, `document` or `lines`; `None` where it is no log of a trainer."""
+        """`events`, `document` or `lines`; `None` for any other file."""
         source = self.source
         if not source.is_text:
             self.why = "not a text file"
