@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import rldk
+from rldk.core.errors import ReadError
 from rldk.testing.streams import healthy
 
 
@@ -44,5 +45,14 @@ def test_one_file_stops_no_other(done: str, tmp_path: Path, monkeypatch: pytest.
     assert [(path.name[0], reason) for path, reason in found.passed_over] == [
         ("b", f"could not be {done}: unexpected TypeError: nobody expected this.")
     ]
+    named = rldk.scan(paths)
+    assert [result.run.path for result in named] == [paths[0], paths[2]] and named.unread == [paths[1]]
     with pytest.raises(TypeError):
         rldk.scan(paths[1])
+
+
+def test_a_named_file_that_is_no_log_is_an_error_still(tmp_path: Path) -> None:
+    paths = logs(tmp_path)
+    paths[1].write_text("no log\n")
+    with pytest.raises(ReadError, match="b_events"):
+        rldk.scan(paths)

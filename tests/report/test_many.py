@@ -134,6 +134,21 @@ def test_with_an_index_only_what_has_changed_is_judged(
     assert read == ["run29.jsonl"] and "2 critical" in changed
 
 
+def test_a_run_that_fails_in_detail_stays_in_the_table(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rldk.report import gather
+
+    real = gather.judge_report
+
+    def failing(given: Any, *rest: Any) -> Any:
+        if given.path.name == "run07.jsonl":
+            raise TypeError("nobody expected this")
+        return real(given, *rest)
+
+    monkeypatch.setattr(gather, "judge_report", failing)
+    rows = table_of(report(store, tmp_path / "r.html"))
+    assert len(rows) == RUNS and sum("critical" in row for row in rows) > 0
+
+
 def table_of(content: str) -> list[str]:
     rows = re.findall(r"<tr data-run.*?</tr>", content, re.DOTALL)
     return [re.sub(r"data-sort=\"[^\"]*\"|<polyline[^>]*>", "", row) for row in rows]

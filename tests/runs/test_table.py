@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from rldk.core.catalog.axes import is_axis
 from rldk.core.jsonio import to_number
-from rldk.ingest.formats.event_log import EventLogAdapter
-from rldk.ingest.formats.json_lines import fill_plain_rows, iter_json_rows
+from rldk.ingest.formats.json_blocks import FastRows
+from rldk.ingest.formats.json_lines import EventLogAdapter, event_in_line, row_in_line
 from rldk.ingest.source import Source
 from rldk.log import blocks
 from rldk.log.problems import LineProblems
@@ -183,17 +183,22 @@ def as_lines(rows: Iterable[Any]) -> bytes:
 
 def assert_ways_agree(path: Path) -> Table:
     """Read a file as events and as rows of any keys, each by both ways; the table of events is given back."""
-    events = [EventLogAdapter(path), EventLogAdapter(path)]
-    quick, slow = TableBuilder(lift="metrics"), TableBuilder(lift="metrics")
-    events[0].fill(quick)
-    slow.add_all(events[1].read())
-    table = assert_equal(quick.finish(), slow.finish(), events[0].problems, events[1].problems)
-    problems = [LineProblems(), LineProblems()]
-    quick, slow = TableBuilder(lift="metrics"), TableBuilder(lift="metrics")
-    fill_plain_rows(Source(path), quick, problems[0])
-    slow.add_all(iter_json_rows(Source(path), problems[1]))
-    assert_equal(quick.finish(), slow.finish(), *problems)
+    adapter = EventLogAdapter(path)
+    quick = TableBuilder(lift="metrics")
+    adapter.fill(quick)
+    table = assert_equal(quick.finish(), *by_the_general_way(path, event_in_line), adapter.problems)
+    problems = LineProblems(most=1_000_000)
+    quick = TableBuilder(lift="metrics")
+    FastRows(quick, problems, row_in_line).fill(Source(path))
+    assert_equal(quick.finish(), *by_the_general_way(path, row_in_line), problems)
     return table
+
+
+def by_the_general_way(path: Path, parse: Callable[[int, bytes, LineProblems], Any]) -> tuple[Table, LineProblems]:
+    slow, problems = TableBuilder(lift="metrics"), LineProblems(most=1_000_000)
+    rows = (parse(number, line, problems) for number, line in Source(path).lines(problems))
+    slow.add_all(row for row in rows if row is not None)
+    return slow.finish(), problems
 
 
 def assert_equal(quick: Table, slow: Table, *problems: LineProblems) -> Table:

@@ -17,7 +17,7 @@ from rldk.log.lock import release
 from rldk.storage import cache
 from rldk.storage.cache import cache_limit, make_room, parse_size, set_cache_limit, use
 from rldk.storage.copies import local_copies
-from rldk.storage.versions import remember_versions
+from rldk.storage.places import remember_versions
 
 KILOBYTE = 1000
 

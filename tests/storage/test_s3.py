@@ -13,7 +13,7 @@ import pytest
 
 from rldk.cli.main import COMMANDS, main
 from rldk.core.errors import ReadError
-from rldk.storage import remote
+from rldk.storage import copies
 from rldk.storage.copies import local_copies
 from rldk.testing.checkpoints import write_course
 
@@ -54,7 +54,7 @@ def bucket(server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server}")
     monkeypatch.setenv("RLDK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(remote, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(copies, "FIRST_WAIT", 0.01)
     return server
 
 
@@ -85,8 +85,8 @@ def test_through_trouble_every_file_arrives_whole_and_only_once(
 
 
 def test_a_server_that_is_always_busy_is_an_error_in_one_sentence(bucket: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "ATTEMPTS", 2)
-    monkeypatch.setattr(remote, "_RETRY", {"max_retries": 0})
+    monkeypatch.setattr(copies, "ATTEMPTS", 2)
+    monkeypatch.setattr(copies, "_RETRY", {"max_retries": 0})
     with proxy(bucket, Trouble(busy=1)) as port:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
         with pytest.raises(ReadError, match="s3://bucket/team cannot be read, after 2 attempts"):

@@ -13,6 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 _MAX_FLOAT = int(sys.float_info.max)
+_MOST_OF_ERROR = 300
 _CONTROL = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]"
 )
@@ -45,9 +46,9 @@ def clean(text: object, most: int = 200) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
-def first_line(error: BaseException, most: int = 300) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of what an error says, without its full stop; the error's name where it says nothing."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:most].rstrip(".")
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:_MOST_OF_ERROR].rstrip(".")
 
 
 def csv_cell(value: object) -> object:

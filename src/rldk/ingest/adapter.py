@@ -36,14 +36,16 @@ class Adapter(ABC):
 
     A subclass says its `name` and `title`, the `framework` whose keys it reads (`None`: recognised by the keys),
     whether it `can_handle` what it was given, judged by the content, and how to `read` it: flat rows of raw keys, in
-    the order of the file. It reports what it could not read to `self.problems`, sets `self.why` to the reason for its
-    answer in `can_handle`, and may add to `self.notes` what a user should know, and to `self.settings` what the log says of how
-    a run was started, by the run's name in the rows (`None` for all runs). After `runs()`, `rows` counts the rows that were read.
+    the order of the file. One that has columns rather than rows overrides `fill` and needs no `read`.
+
+    It reports what it could not read to `self.problems`, sets `self.why` to the reason for its answer in `can_handle`, and may
+    add to `self.notes` what a user should know, and to `self.settings` what the log says of how a run was started, by the run's
+    name in the rows (`None` for all runs). After `runs()`, `rows` counts the rows that were read.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    framework: ClassVar[str | None] = None
+    framework: str | None = None
     folders: ClassVar[bool] = False
     """Whether it reads a folder as one log (a TensorBoard folder, an MLflow store) and not the files in it."""
     max_rows: ClassVar[int] = MAX_ROWS
@@ -70,12 +72,12 @@ class Adapter(ABC):
     def can_handle(self) -> bool:
         """Whether this is a log that the adapter reads, by a look at its beginning."""
 
-    @abstractmethod
     def read(self) -> Iterator[Mapping[str, Any]]:
         """Give the rows in raw terms; they may be nested, and must not be changed afterwards."""
+        raise NotImplementedError(f"{type(self).__name__} has neither `read` nor `fill`.")
 
     def fill(self, builder: TableBuilder) -> None:
-        """Put all that is read into a table; an adapter that has columns rather than rows does this itself."""
+        """Put all that is read into a table."""
         builder.add_all(self.read())
 
     def runs(self) -> list[Run]:

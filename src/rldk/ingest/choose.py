@@ -8,20 +8,18 @@ from collections.abc import Mapping
 from rldk.core.errors import ReadError, UsageError
 from rldk.core.text import did_you_mean
 from rldk.ingest.adapter import Adapter
-from rldk.ingest.formats.box_tables import BoxTableAdapter
+from rldk.ingest.formats.console_tables import BoxTableAdapter, TableConsoleAdapter
 from rldk.ingest.formats.delimited import DelimitedAdapter
 from rldk.ingest.formats.epoch_lines import MiniMindAdapter, TrainerConsoleAdapter
-from rldk.ingest.formats.event_log import EventLogAdapter
 from rldk.ingest.formats.flexible import FlexibleAdapter
 from rldk.ingest.formats.free_text import KeyValueAdapter
 from rldk.ingest.formats.hf_trainer import HFConsoleAdapter, TRLAdapter
 from rldk.ingest.formats.json_document import JsonDocumentAdapter
-from rldk.ingest.formats.json_lines import JSON_LINES_ADAPTERS
+from rldk.ingest.formats.json_lines import JSON_LINES_ADAPTERS, EventLogAdapter
 from rldk.ingest.formats.mlflow_store import MLflowAdapter
 from rldk.ingest.formats.notebook import NotebookAdapter
 from rldk.ingest.formats.parquet import ParquetAdapter
 from rldk.ingest.formats.sb3_console import SB3ConsoleAdapter
-from rldk.ingest.formats.table_console import TableConsoleAdapter
 from rldk.ingest.formats.tensorboard import TensorBoardAdapter
 from rldk.ingest.formats.trackio_store import TrackioAdapter
 from rldk.ingest.formats.verl_console import VerlAdapter

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from rldk.core.errors import ReadError
-from rldk.ingest.discovery import candidates
+from rldk.ingest.discovery import candidates, stamp_of
 from rldk.ingest.source import why_not_readable
 from rldk.storage.places import OnBytes, is_archive, is_url
 
@@ -64,9 +63,4 @@ def _matches(item: str | os.PathLike[str]) -> list[Path]:
 def size_of(paths: Iterable[Path]) -> int:
     """Bytes of all files that are meant, for a progress bar; one that is gone by now has none."""
     found = (one for path in paths for one in (candidates(path) if path.is_dir() else [path]))
-    files = (file for one in found for file in (one.rglob("*") if one.is_dir() else [one]))
-    total = 0
-    for file in files:
-        with contextlib.suppress(OSError):
-            total += file.stat().st_size if file.is_file() else 0
-    return total
+    return sum((stamp_of(one) or (0, 0))[0] for one in found)

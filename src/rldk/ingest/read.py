@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "FileReport", "Ingested", "LogFile", "ReadFiles", "ingest_runs", "logs_at", "read_log", "read_runs", "reason_for",
+    "FileReport", "Ingested", "LogFile", "UnexpectedError", "ingest_runs", "logs_at", "read_log", "read_runs", "reason_for",
     "unexpected",
 ]  # fmt: skip
 
@@ -115,12 +115,14 @@ def read_runs(
     field_map: Mapping[str, str] | None = None,
     progress: FileProgress | None = None,
     lenient: bool = False,
+    lists_unexpected: bool = False,
     read_files: ReadFiles | None = None,
 ) -> Ingested:
     """Read one run or many, with an account of what was read, skipped and passed over.
 
-    A file named by itself must be readable, unless `lenient` and another one is; of a folder, what can be read is read and
-    the rest is listed. `read_files` reads the files in some other way than one after the other in this process.
+    A file named by itself must be readable, unless `lenient` and another one is; with `lists_unexpected` one of several is also
+    listed, and not an error, where the error is rldk's own. Of a folder, what can be read is read and the rest is listed.
+    `read_files` reads the files in some other way than one after the other in this process.
     """
     check_field_map(field_map or {})
     if adapter_hint is not None:
@@ -133,7 +135,8 @@ def read_runs(
         try:
             _take(path, logs, outcomes, result)
         except (ReadError, MissingDependencyError) as error:
-            if not lenient or len(groups) == 1:
+            listed = lenient or (lists_unexpected and isinstance(error, UnexpectedError))
+            if not listed or len(groups) == 1:
                 raise
             _pass_over(result, path, reason_for(error, path))
             result.unread.append(path)
@@ -190,10 +193,14 @@ def read_in_turn(
             yield unexpected(log.path, "read", error)
 
 
-def unexpected(path: Path, done: str, error: Exception) -> ReadError:
-    """An error of rldk's own at one of several files: listed for this file, with its traceback in the debug log."""
+class UnexpectedError(ReadError):
+    """An error of rldk's own at one of several files."""
+
+
+def unexpected(path: Path, done: str, error: Exception) -> UnexpectedError:
+    """The error to list for one of several files; its traceback is in the debug log."""
     logger.debug("%s could not be %s", path, done, exc_info=error)
-    return ReadError(f"{path} could not be {done}: unexpected {type(error).__name__}: {error}.")
+    return UnexpectedError(f"{path} could not be {done}: unexpected {type(error).__name__}: {error}.")
 
 
 def read_log(

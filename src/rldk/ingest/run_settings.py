@@ -15,16 +15,8 @@ from rldk.ingest.formats.stores import first_bytes, list_folder
 __all__ = ["document_settings", "printed_settings", "read_settings", "settings_beside", "settings_files"]
 
 _NAMES = (
-    "config",
-    "args",
-    "training_args",
-    "train_args",
-    "trainer_config",
-    "train_config",
-    "hparams",
-    "hyperparameters",
-    "params",
-)
+    "config", "args", "training_args", "train_args", "trainer_config", "train_config", "hparams", "hyperparameters", "params",
+)  # fmt: skip
 _OF_LOGS = ("events", "metrics", "log", "logs", "history")
 _ENDINGS = (".json", ".yaml", ".yml")
 _MAX_BYTES, _MAX_YAML_BYTES = 1 << 20, 256 << 10  # YAML is a hundred times as slow to read

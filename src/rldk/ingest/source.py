@@ -83,13 +83,13 @@ class Source:
         """Many more of the first bytes: a console prints much before the first row, and never in a known place."""
         return self.first(WIDE_HEAD_BYTES) if len(self.head) == HEAD_BYTES else self.head
 
-    def first(self, size: int) -> bytes:
+    def first(self, size: int, problems: LineProblems | None = None) -> bytes:
         """So many bytes from the beginning, decompressed; none of a folder."""
         if self.is_folder:
             return b""
         check_readable(self.path)
         head = bytearray()
-        for block in iter_blocks(self.path, LineProblems()):
+        for block in iter_blocks(self.path, problems or LineProblems()):
             head += block[: size - len(head)]
             if len(head) >= size:
                 break

@@ -121,8 +121,13 @@ def judge_paths(
     progress: FileProgress | None = None,
     lenient: bool = True,
 ) -> Results:
-    """Read and judge all runs of these paths; of several files, one that cannot be read stops no other."""
-    read = read_runs(source, adapter_hint=adapter_hint, field_map=field_map, progress=progress, lenient=lenient)
+    """Read and judge all runs of these paths.
+
+    Of several files, one at which an unexpected error is raised stops no other, nor, if `lenient`, one that cannot be read.
+    """
+    read = read_runs(
+        source, adapter_hint=adapter_hint, field_map=field_map, progress=progress, lenient=lenient, lists_unexpected=True
+    )  # fmt: skip
     return judge_runs(read, config)
 
 

@@ -82,10 +82,10 @@ class LineSplitter:
     It never holds more than `max_line_bytes` and one block. `number` is that of the last whole line seen.
     """
 
-    def __init__(self, max_line_bytes: int, problems: LineProblems, number: int = 0) -> None:
+    def __init__(self, max_line_bytes: int, problems: LineProblems) -> None:
         self.max_line_bytes = max_line_bytes
         self.problems = problems
-        self.number = number
+        self.number = 0
         self._held = bytearray()
         self._too_long = False
 

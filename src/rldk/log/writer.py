@@ -8,15 +8,17 @@ import os
 import sys
 import threading
 import weakref
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from rldk.core.errors import LogWriteError
+from rldk.core.errors import LogWriteError, ReadError, UsageError
 from rldk.core.event import Event
+from rldk.core.jsonio import to_step
 from rldk.log.appender import Appender
+from rldk.log.lines import MAX_LINE_BYTES
 from rldk.log.lock import release
 from rldk.log.opening import explained, open_log
-from rldk.log.readable import line_of
 from rldk.log.repair import repair_tail
 from rldk.log.resume import check_resume_step, drop_rows_after
 
@@ -24,6 +26,8 @@ __all__ = ["EventWriter"]
 
 _log = logging.getLogger("rldk")
 _open_writers: weakref.WeakSet[EventWriter] = weakref.WeakSet()
+_MANY_BRACKETS = 200  # fewer cannot be nested too deeply for a reader
+_PARTS = ("extra", "data_slice", "rng", "model_info")
 
 
 class EventWriter:
@@ -114,7 +118,7 @@ class EventWriter:
         """
         if os.getpid() != self._pid:
             return False
-        line = line_of(event)
+        line = _line_of(event)
         with self._lock:
             if not self._open:
                 raise LogWriteError(f"The event log {self.path} is closed. Open a new EventWriter to continue.")
@@ -164,6 +168,51 @@ class EventWriter:
             self._open = False
             with contextlib.suppress(OSError):
                 os.close(self._out.fd)
+
+
+def _line_of(event: Event) -> bytes:
+    """The line of an event, with its newline. Parts that no reader would take are left out, and a note says which.
+
+    Raises `UsageError` for what is not an event, has no step, or is too large by its metrics alone.
+    """
+    try:
+        line = event.to_json()
+        step = to_step(event.step)
+    except (AttributeError, TypeError):
+        if isinstance(event, Event):
+            raise
+        raise UsageError(f"Expected an `Event` to write, got {event!r:.80}: make one by `Event(step, metrics)`.") from None
+    if step is None:
+        raise UsageError(f"Expected the `step` of an event to be a whole number of 64 bits, got {event.step!r:.80}.")
+    if len(line) >= MAX_LINE_BYTES or line.count(b"{") + line.count(b"[") > _MANY_BRACKETS:
+        line = _shortened(event, line)
+    return line + b"\n"
+
+
+def _shortened(event: Event, line: bytes) -> bytes:
+    left: list[str] = []
+    parts = sorted(_PARTS, key=lambda name: -len(str(getattr(event, name))))
+    while not _is_readable(line):
+        if not parts:
+            raise UsageError(f"The event of step {event.step} is longer than {MAX_LINE_BYTES >> 20} MiB: it is not written.")
+        name = parts.pop(0)
+        left.append(name)
+        kept = {key: event.model_info[key] for key in ("run_id", "phase") if key in event.model_info}
+        reduced: dict[str, Any] = {name: kept if name == "model_info" else {}}
+        event = replace(event, **reduced)
+        note = f"too large or too deeply nested to be read again, and left out: {', '.join(left)}"
+        line = replace(event, notes=[*event.notes, note]).to_json()
+    return line
+
+
+def _is_readable(line: bytes) -> bool:
+    if len(line) >= MAX_LINE_BYTES:
+        return False
+    try:
+        Event.from_json(line)
+    except ReadError:
+        return False
+    return True
 
 
 def _leave_all_to_parent() -> None:

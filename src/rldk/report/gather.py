@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rldk.core.errors import ReadError, RLDKError
+from rldk.core.errors import ReadError
 from rldk.fleet.index import current_rows, index_path, judged_rows
 from rldk.fleet.parts import mark_parts, name_rows
 from rldk.fleet.row import name_of, row_of
@@ -22,6 +23,8 @@ from rldk.report.entry import Row, rank
 from rldk.report.page import MAX_DETAILED
 
 __all__ = ["Gathered", "gather_many", "is_many", "split"]
+
+logger = logging.getLogger("rldk")
 
 OnLog = Callable[[str], None]
 """Called with the name of each log that was judged."""
@@ -131,11 +134,12 @@ def _acknowledged(row: Row, places: Mapping[str, Path]) -> bool:
 
 
 def _in_detail(row: Row, places: Mapping[str, Path], reading: Reading) -> Result | None:
-    """Read and judge a run again; `None` where its log is gone by now."""
+    """Read and judge a run again; `None` where its log is gone by now, or an error is raised that nobody expected."""
     try:
         report = read_log(LogFile(places[row["path"]]), reading.adapter_hint, reading.field_map)
         result = judge_report(report, reading.config)[int(row["number"])]
-    except (RLDKError, OSError, IndexError):
+    except Exception as error:  # the overview has its row; the other runs are shown
+        logger.debug("%s could not be judged", row["path"], exc_info=error)
         return None
     result.run.run_id = str(row["name"])
     return result

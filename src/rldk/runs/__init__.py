@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from rldk.runs.run import Run
-from rldk.runs.table import Column, Table, TableBuilder
 
-__all__ = ["Column", "Run", "Table", "TableBuilder"]
+__all__ = ["Run"]

@@ -15,10 +15,9 @@ from rldk.core.jsonio import loads
 from rldk.core.run_config import CONFIG_KEY, RunConfig
 from rldk.core.text import counted
 from rldk.runs.canonical import POSITIONS, canonical_columns, fullest, held_out_rows, prefix_held_out_rows
-from rldk.runs.epoch_steps import count_over_epochs
 from rldk.runs.merge import merge_rows_of_a_step
 from rldk.runs.percentages import percent_to_fraction
-from rldk.runs.row_axes import find_runs, find_steps, find_times, first_words
+from rldk.runs.row_axes import count_over_epochs, find_runs, find_steps, find_times, first_words
 from rldk.runs.run import Coverage, Run
 from rldk.runs.split import split_runs
 from rldk.runs.table import ABSENT, NULL, NUMBER, Column, Rows, Table
@@ -112,26 +111,10 @@ def _taker(picked: Rows, rows: int) -> Callable[[Column], Column]:
     return lambda column: column.take(picked)
 
 
-_SUFFIXES = frozenset(
-    {
-        ".json",
-        ".jsonl",
-        ".ndjson",
-        ".log",
-        ".txt",
-        ".out",
-        ".csv",
-        ".tsv",
-        ".parquet",
-        ".gz",
-        ".zst",
-        ".db",
-        ".wandb",
-        ".ipynb",
-        ".md",
-        ".html",
-    }
-)
+_SUFFIXES = frozenset({
+    ".json", ".jsonl", ".ndjson", ".log", ".txt", ".out", ".csv", ".tsv", ".parquet", ".gz", ".zst", ".db", ".wandb", ".ipynb",
+    ".md", ".html",
+})  # fmt: skip
 _COMMON = frozenset({
     "metrics", "trainer_state", "events", "log", "train", "logging", "progress", "trajectory", "history", "output", "trainer_log",
 })  # fmt: skip

@@ -28,16 +28,9 @@ from rldk.runs.run import Coverage
 from rldk.runs.table import ABSENT, NULL, NUMBER, TEXT, Column, Table
 
 __all__ = [
-    "POSITIONS",
-    "RESPONSES",
-    "Canonicaliser",
-    "canonical_columns",
-    "fullest",
-    "held_out_rows",
-    "prefix_held_out",
-    "prefix_held_out_rows",
-    "read_events",
-]
+    "POSITIONS", "RESPONSES", "Canonicaliser", "canonical_columns", "fullest", "held_out_rows", "prefix_held_out",
+    "prefix_held_out_rows", "read_events",
+]  # fmt: skip
 
 PEEK = 50
 RESPONSES = "response_data"

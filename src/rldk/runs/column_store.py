@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import compress, islice
 from operator import itemgetter
 from typing import Any
@@ -42,7 +42,7 @@ class ColumnStore:
         self._max_columns = max_columns
         self._words = frozenset(words)
         self._dropped: set[int] = set()
-        self._leaves: dict[tuple[str, bytes], list[tuple[str, float | None, int, str | None]]] = {}
+        self._leaves: dict[tuple[str, bytes], list[tuple[str, Chunk]]] = {}
 
     @property
     def dropped(self) -> int:
@@ -163,27 +163,16 @@ class ColumnStore:
         if leaves is None:
             if len(self._leaves) == _MAX_LEAVES:
                 self._leaves.clear()
-            leaves = self._leaves[name, text] = list(self._leaves_of(name, loads(text), depth))
-        for leaf, number, state, words in leaves:
-            self.store(leaf, Chunk(where, None if number is None else np.full(len(where), number), state, words))
+            leaves = self._leaves[name, text] = self._leaves_of(name, loads(text), depth)
+        for leaf, chunk in leaves:
+            self.store(leaf, chunk.repeated(where))
 
-    def _leaves_of(self, name: str, cell: Any, depth: int) -> Iterator[tuple[str, float | None, int, str | None]]:
-        """The cells in a value by their path: number, state and words of each."""
-        if name == CONFIG_KEY:
-            if type(cell) is dict:
-                yield name, None, TEXT, dumps(cell).decode()
-        elif type(cell) is dict:
-            for key, value in cell.items():
-                if depth < _MAX_DEPTH:
-                    yield from self._leaves_of(f"{name}/{key}", value, depth + 1)
-        elif type(cell) is list and not self._keeps_words(name):
-            for column, _, values in statistics_of(name, (cell,)):
-                yield column, float(values[0]), NUMBER, None
-        elif cell != []:
-            one = mixed(np.zeros(1, dtype=np.intp), (cell,), self._keeps_words(name))
-            words = one.words if one.words is None or isinstance(one.words, str) else one.words[0]
-            state = int(one.state[0]) if not isinstance(one.state, int) else one.state
-            yield name, None if one.values is None else float(one.values[0]), state, words
+    def _leaves_of(self, name: str, cell: Any, depth: int) -> list[tuple[str, Chunk]]:
+        """The cells in a value by their path, as they stand in one row."""
+        alone = ColumnStore(self._max_columns, self._words)
+        alone.take(name, np.zeros(1, dtype=np.intp), (cell,), depth)
+        self._dropped |= alone._dropped
+        return [(leaf, chunk) for leaf, chunks in alone.chunks.items() for chunk in chunks]
 
     def _unfold(self, name: str, where: Rows, cells: tuple[Any, ...], depth: int) -> None:
         """Nested objects: each of their keys is a column."""

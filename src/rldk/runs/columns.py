@@ -73,6 +73,13 @@ class Chunk:
     state: npt.NDArray[np.uint8] | int
     words: Sequence[str | None] | str | None = None
 
+    def repeated(self, rows: Rows) -> Chunk:
+        """The only cell of this chunk, in each of these rows."""
+        values = None if self.values is None else np.full(len(rows), self.values[0])
+        state = self.state if isinstance(self.state, int) else int(self.state[0])
+        words = self.words if self.words is None or isinstance(self.words, str) else self.words[0]
+        return Chunk(rows, values, state, words)
+
 
 @dataclass(slots=True)
 class Shape:

@@ -18,7 +18,7 @@ from rldk.core.catalog.axes import RUN_KEYS, STEP_KEYS, TIME_KEYS, parse_step
 from rldk.core.text import counted
 from rldk.runs.table import NUMBER, TEXT, Column, Rows, Table, TableBuilder
 
-__all__ = ["find_runs", "find_step_keys", "find_steps", "find_times", "first_words", "parse_seconds"]
+__all__ = ["count_over_epochs", "find_runs", "find_step_keys", "find_steps", "find_times", "first_words", "parse_seconds"]
 
 _STANDING = 16
 _MOST_RUN_IDS = 1000
@@ -52,6 +52,45 @@ def find_steps(
     steps = np.where(best.own, best.values, 0)[np.where(seen < 0, first, seen)].astype(np.int64)
     missing = int((~best.own[kept]).sum())
     return steps, best.own, [f"{counted(missing, 'row')} without a step: the previous row's step is used"] if missing else []
+
+
+def count_over_epochs(steps: npt.NDArray[np.int64], own: npt.NDArray[np.bool_], epoch: Column, named: list[Rows]) -> list[str]:
+    """Count the steps of each run on, in place, where they start over with each epoch; returns a note if there are any.
+
+    `own` marks the rows that log a step; the others keep the step of the row before them.
+    """
+    counted = False
+    for rows in named:
+        stepped = own[rows]
+        if not stepped.any():
+            continue
+        chosen = rows[stepped]
+        first_of_epoch = _epoch_offsets(steps[chosen], epoch.values[chosen])
+        if first_of_epoch is not None:
+            before = np.maximum(np.cumsum(stepped) - 1, 0)
+            steps[rows] = (steps[chosen] + first_of_epoch)[before]
+            counted = True
+    return ["the step starts over with each epoch; steps are counted on"] if counted else []
+
+
+def _epoch_offsets(steps: npt.NDArray[np.int64], epochs: npt.NDArray[np.float64]) -> npt.NDArray[np.int64] | None:
+    """What each row's step is raised by; `None` unless the step falls wherever the epoch rises, and it rises by one.
+
+    An epoch that falls is a restart or a resume of the run: its rows have the steps of that epoch again.
+    """
+    if not (np.isfinite(epochs) & (epochs == np.floor(epochs))).all():
+        return None
+    rises = np.flatnonzero(np.diff(epochs) > 0)
+    if not len(rises) or (np.diff(epochs)[rises] != 1).any() or (np.diff(steps)[rises] >= 0).any():
+        return None
+    numbers, places = np.unique(epochs, return_inverse=True)
+    last = np.full(len(numbers), steps.min())
+    np.maximum.at(last, places, steps)
+    length = last + (steps.min() == 0)
+    if length.astype(np.float64).sum() > 2**62:
+        return None
+    offsets: npt.NDArray[np.int64] = (np.cumsum(length) - length)[places]
+    return offsets
 
 
 def find_step_keys(rows: Sequence[Mapping[str, Any]], whole: bool) -> Sequence[str]:

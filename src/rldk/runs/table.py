@@ -12,7 +12,7 @@ from rldk.runs.column_store import MANY_BLOCKS, MAX_COLUMNS, ColumnStore
 from rldk.runs.columns import ABSENT, NULL, NUMBER, TEXT, Chunk, Column, Rows, Shape, Table, no_garbage_collection
 
 __all__ = [
-    "ABSENT", "MAX_ROWS", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Shape", "Table", "TableBuilder", "TableFull",
+    "ABSENT", "MAX_ROWS", "NULL", "NUMBER", "TEXT", "Column", "Rows", "Table", "TableBuilder", "TableFull",
     "no_garbage_collection",
 ]  # fmt: skip
 

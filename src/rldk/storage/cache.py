@@ -19,8 +19,7 @@ from pathlib import Path
 from rldk.core.errors import UsageError
 from rldk.core.files import write_text
 from rldk.log.lock import lock, release
-from rldk.storage.places import ARCHIVES, SCHEMES, cache_folder
-from rldk.storage.versions import copied_files
+from rldk.storage.places import ARCHIVES, SCHEMES, cache_folder, copied_files
 
 __all__ = ["DEFAULT_LIMIT", "cache_limit", "make_room", "parse_size", "set_cache_limit", "use"]
 

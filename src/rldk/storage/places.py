@@ -1,17 +1,23 @@
-"""Where local copies lie, and what they are copies of: the path of a copy says its address."""
+"""Where local copies lie, what they are copies of, and of which version.
+
+The path of a copy says its address. One small file for each address that was copied says which version of each file the copies
+are, by which those that are still good are known.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from rldk.core.errors import ReadError
+from rldk.core.files import write_json
+from rldk.core.jsonio import loads
 
 __all__ = [
-    "ARCHIVES", "SCHEMES", "OnBytes", "cache_folder", "folder_of", "has_archive_name", "is_archive", "is_url", "lies_within",
-    "local_path", "safe_below", "shown", "shown_in", "url_of",
+    "ARCHIVES", "SCHEMES", "OnBytes", "cache_folder", "copied_files", "folder_of", "has_archive_name", "is_archive", "is_url",
+    "known_versions", "lies_within", "local_path", "remember_versions", "safe_below", "shown", "shown_in", "target_of", "url_of",
 ]  # fmt: skip
 
 OnBytes = Callable[[int, int], None]
@@ -22,6 +28,7 @@ SCHEMES = ("s3", "gs", "az", "hf", "http", "https", "wandb", "mlflow", "memory")
 ARCHIVES = "archive"
 _URL = re.compile(r"([a-z][a-z0-9]+)://(.+)", re.DOTALL)
 _SOURCE = ".source"
+_VERSIONS = "versions"
 _ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
@@ -107,3 +114,41 @@ def shown_in(text: str) -> str:
     if folder not in text:
         return text
     return re.sub(re.escape(folder) + r"/[^\s:,;'\"]+", lambda found: shown(found[0]), text)
+
+
+def target_of(scheme: str, name: str) -> Path:
+    """Where the copy of a file lies, by its name in its store."""
+    return safe_below(cache_folder() / scheme, name.split("://")[-1].split("?", 1)[0].lstrip("/"))
+
+
+def known_versions(scheme: str, base: str, kind: str) -> dict[str, str]:
+    """The versions of what was copied from an address, by name; `kind` says whether logs or weights were."""
+    return _read_versions(_manifest(scheme, base, kind))
+
+
+def remember_versions(scheme: str, base: str, kind: str, versions: Mapping[str, str]) -> None:
+    """Keep the versions of what was copied, and remove copies of what is gone."""
+    gone = known_versions(scheme, base, kind).keys() - versions.keys()
+    write_json(_manifest(scheme, base, kind), versions)
+    for name in gone:
+        target_of(scheme, name).unlink(missing_ok=True)
+
+
+def copied_files(scheme: str) -> Iterator[Path]:
+    """Where all copies of a scheme lie or lay."""
+    for manifest in (cache_folder() / _VERSIONS / scheme).glob("*.json"):
+        for name in _read_versions(manifest):
+            yield target_of(scheme, name)
+
+
+def _manifest(scheme: str, base: str, kind: str) -> Path:
+    ending = "" if kind == "logs" else f".{kind}"
+    return cache_folder() / _VERSIONS / scheme / f"{base.replace('/', '%2F')[:180]}{ending}.json"
+
+
+def _read_versions(path: Path) -> dict[str, str]:
+    try:
+        found = loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rldk.core.event import Event
-from rldk.ingest.formats.event_log import EventLogAdapter
+from rldk.ingest.formats.json_lines import EventLogAdapter
 from rldk.log import blocks
 
 CONTRACT = {

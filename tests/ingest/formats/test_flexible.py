@@ -49,6 +49,14 @@ def test_suggestions(key: str, metric: str | None) -> None:
     assert suggest(key) == metric
 
 
+def test_it_reads_tables_and_documents_as_their_own_adapters_do(text_log: Any) -> None:
+    table = text_log.run('step,reward,accuracy\n1,"1,234",50%\n2,"2,345",75%\n', "flexible", hint="flexible")
+    assert text_log.values(table, "reward_mean") == [1234.0, 2345.0] and text_log.values(table, "accuracy") == [0.5, 0.75]
+    rows = [{"step": n, "reward": 0.5, "kl": 0.1} for n in (1, 2)]
+    document = text_log.run(json.dumps({"config": {"beta": 0.04}, "history": rows}), "flexible", hint="flexible")
+    assert len(document) == 2 and document.config["kl_coef"] == 0.04
+
+
 def test_it_is_tried_last() -> None:
     assert ADAPTERS[-1].name == "flexible"
 

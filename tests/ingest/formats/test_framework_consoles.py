@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rldk.ingest.formats.box_tables import BoxTableAdapter
+from rldk.ingest.formats.console_tables import BoxTableAdapter
 from rldk.ingest.formats.hf_trainer import HFConsoleAdapter
 from rldk.ingest.read import read_runs
 from rldk.runs.run import Run

@@ -16,7 +16,6 @@ import pytest
 
 from rldk.core.errors import MissingDependencyError, ReadError
 from rldk.ingest.choose import choose
-from rldk.ingest.formats.parquet import ParquetAdapter
 
 pytestmark = pytest.mark.full
 pa = pytest.importorskip("pyarrow")
@@ -111,11 +110,6 @@ def test_a_frame_of_pandas_with_its_index(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     (run,) = choose(tmp_path / "t.parquet").runs()
     assert logged(run, "loss") == {5: 0.5, 6: 0.25}, "pandas writes its NaN as an empty cell"
-
-
-def test_rows_and_columns_say_the_same(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.parquet", {"step": [1, 2], "loss": [0.5, None], "run_id": ["a", "a"]})
-    assert list(ParquetAdapter(path).read()) == [{"step": 1.0, "loss": 0.5, "run_id": "a"}, {"step": 2.0, "run_id": "a"}]
 
 
 def test_cut_off_anywhere(tmp_path: Path) -> None:

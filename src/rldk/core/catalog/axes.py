@@ -9,21 +9,9 @@ from rldk.core.catalog.metric import without_blanks
 from rldk.core.jsonio import to_step
 
 __all__ = [
-    "EVAL_PREFIXES",
-    "HELD_OUT",
-    "LABEL_KEYS",
-    "PHASE_KEYS",
-    "REDUCTION_KEY",
-    "RUN_KEYS",
-    "STEP_KEYS",
-    "SUMMARY_KEYS",
-    "TIME_KEYS",
-    "has_step",
-    "is_axis",
-    "parse_step",
-    "step_of",
-    "strip_eval",
-]
+    "EVAL_PREFIXES", "HELD_OUT", "LABEL_KEYS", "PHASE_KEYS", "REDUCTION_KEY", "RUN_KEYS", "STEP_KEYS", "SUMMARY_KEYS",
+    "TIME_KEYS", "has_step", "is_axis", "parse_step", "step_of", "strip_eval",
+]  # fmt: skip
 
 STEP_KEYS = (
     "step", "global_step", "train/global_step", "training/global_step", "trainer/global_step", "training/step", "train/step",
@@ -35,18 +23,9 @@ STEP_KEYS = (
 """Keys that hold the step, best first; W&B's own `_step` counts calls and comes last."""
 
 TIME_KEYS = (
-    "wall_time",
-    "_timestamp",
-    "timestamp",
-    "ts",
-    "Wall time",
-    "time",
-    "_runtime",
-    "elapsed_time",
-    "elapsed_s",
-    "time/time_elapsed",
-    "elapsed",
-)
+    "wall_time", "_timestamp", "timestamp", "ts", "Wall time", "time", "_runtime", "elapsed_time", "elapsed_s",
+    "time/time_elapsed", "elapsed",
+)  # fmt: skip
 """Keys that hold the time, absolute ones first."""
 
 RUN_KEYS = ("model_info/run_id", "run_id", "run", "run_name", "experiment")

@@ -15,19 +15,9 @@ from rldk.core.catalog.metric import Key, Metric, normalise, without_blanks
 from rldk.core.catalog.metrics import METRICS
 
 __all__ = [
-    "AMBIGUOUS",
-    "CATALOG",
-    "Place",
-    "entry_of",
-    "identify",
-    "is_known",
-    "is_measured",
-    "is_not_judged",
-    "keys_by_framework",
-    "keys_of",
-    "locate",
-    "metric_named",
-]
+    "AMBIGUOUS", "CATALOG", "Place", "entry_of", "identify", "is_known", "is_measured", "is_not_judged", "keys_by_framework",
+    "keys_of", "locate", "metric_named",
+]  # fmt: skip
 
 CATALOG: dict[str, Metric] = {entry.name: entry for entry in METRICS}
 """Every canonical metric by name."""
@@ -295,5 +285,5 @@ def is_measured(key: str) -> bool:
     place = locate(key) or locate(strip_eval(key) or "")
     if place is None:
         return False
-    entry = CATALOG.get(place.metric) or CATALOG.get(f"{place.metric.split('/', 1)[0]}/*")
+    entry = entry_of(place.metric)
     return entry is not None and entry.reduction != "run"

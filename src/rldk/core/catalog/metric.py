@@ -14,18 +14,9 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 __all__ = [
-    "BY_SIGN",
-    "REDUCTIONS",
-    "TRANSFORMS",
-    "TROUBLE",
-    "Framework",
-    "Key",
-    "Metric",
-    "framework",
-    "metric",
-    "normalise",
+    "BY_SIGN", "REDUCTIONS", "TRANSFORMS", "TROUBLE", "Framework", "Key", "Metric", "framework", "metric", "normalise",
     "without_blanks",
-]
+]  # fmt: skip
 
 def _root(value: float) -> float:
     return math.sqrt(value) if value >= 0 else math.nan

@@ -6,19 +6,9 @@ missing values nor a `state_dict` to resume from.
 
 from __future__ import annotations
 
-from rldk.core.stats.base import ScalarStatistic, Statistic
 from rldk.core.stats.conditions import RollingShare, RunLength
 from rldk.core.stats.moments import RunningMoments
 from rldk.core.stats.pairs import RollingPairs, rank_correlation
 from rldk.core.stats.slope import RollingSlope
 
-__all__ = [
-    "RollingPairs",
-    "RollingShare",
-    "RollingSlope",
-    "RunLength",
-    "RunningMoments",
-    "ScalarStatistic",
-    "Statistic",
-    "rank_correlation",
-]
+__all__ = ["RollingPairs", "RollingShare", "RollingSlope", "RunLength", "RunningMoments", "rank_correlation"]

@@ -95,24 +95,18 @@ def check_window(name: str, value: int, *, minimum: int) -> int:
     return index(value)
 
 
-def check_number(
-    name: str, value: float, *, above: float | None = None, minimum: float | None = None, maximum: float | None = None
-) -> float:
+def check_number(name: str, value: float, *, minimum: float | None = None, maximum: float | None = None) -> float:
     """A finite parameter within its bounds, or an error that says what is wrong with it."""
     number = float(value)
-    if not isfinite(number) or (
-        (above is not None and number <= above)
-        or (minimum is not None and number < minimum)
-        or (maximum is not None and number > maximum)
-    ):
-        bounds = bounds_in_words(above=above, minimum=minimum, maximum=maximum)
+    if not isfinite(number) or (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
+        bounds = bounds_in_words(minimum=minimum, maximum=maximum)
         raise UsageError(f"Expected `{name}` to be a finite number{bounds}, got {value!r}.")
     return number
 
 
-def bounds_in_words(*, above: float | None = None, minimum: float | None = None, maximum: float | None = None) -> str:
+def bounds_in_words(*, minimum: float | None, maximum: float | None) -> str:
     """` of at least 1 and of at most 5`; empty without bounds."""
-    bounds = (("above", above), ("of at least", minimum), ("of at most", maximum))
+    bounds = (("of at least", minimum), ("of at most", maximum))
     return " and".join(f" {word} {bound:g}" for word, bound in bounds if bound is not None)
 
 

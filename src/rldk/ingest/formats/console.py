@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from rldk.core.catalog import is_measured
-from rldk.ingest.formats.table_header import header_of
+from rldk.ingest.formats.text_table import header_of
 from rldk.ingest.source import Source
 from rldk.runs.row_axes import parse_seconds
 

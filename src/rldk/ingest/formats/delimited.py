@@ -4,47 +4,60 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from rldk.core.errors import ReadError
 from rldk.ingest.adapter import Adapter
-from rldk.ingest.formats.number_cells import EMPTY, Cells, Columns
-from rldk.ingest.formats.table_header import Header, header_of, is_comment
-from rldk.ingest.source import Source
+from rldk.ingest.formats.text_table import Cells, Columns, Header, header_of, is_comment
 from rldk.ingest.unmapped_keys import placeable
-from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 from rldk.runs.table import TableBuilder
 
-__all__ = ["DelimitedAdapter", "iter_columns", "iter_rows"]
+__all__ = ["DelimitedAdapter", "fill_table"]
 
 _BATCH, _BATCH_BYTES = 2048, 4 << 20
 _MAX_NUMBER, _MAX_CELL = 64, 4096  # characters
+_MONITOR = {"r": "reward_mean", "l": "rollout_length_mean", "t": "wall_time"}
+_CHART = re.compile(r"(.+) - (.+?)(__MIN|__MAX)?")
+_CHART_STEPS = ("Step", "Relative Time (Process)", "Relative Time (Wall)", "Wall Time", "Time")
 
 
-def iter_columns(
-    source: Source,
-    header: Header,
-    problems: LineProblems,
-    notes: list[str],
-    progress: Progress | None = None,
-    read: Columns | None = None,
-) -> Iterator[tuple[int, dict[str, Cells]]]:
+def fill_table(adapter: Adapter, builder: TableBuilder) -> None:
+    """Put the rows of delimited text into a table of columns."""
+    header = header_of(adapter.source) if adapter.source.is_text else None
+    if header is None:
+        raise ReadError(f"{adapter.source.path} is not a table with a header.")
+    adapter.notes += header.notes
+    if _is_monitor(header):
+        adapter.framework, adapter.field_map = "sb3", {**_MONITOR, **adapter.field_map}
+        adapter.notes.append("each row is an episode, not a step of the optimizer")
+    charts = _charts(header)
+    if charts and any(name.endswith("__MIN") for name in header.names):
+        adapter.notes.append("the columns __MIN and __MAX (the range over grouped runs) were left out")
+    read = Columns(header.delimiter)
+    for rows, columns in _iter_columns(adapter, header, read):
+        for part in _by_run(columns, charts, rows):
+            builder.add_columns(part, rows)
+    for name in placeable(read.words, adapter.field_map):
+        if name not in read.met:
+            adapter.notes.append(f"column {name!r} has no numbers but words such as {read.words[name]!r}, and was left out")
+
+
+def _iter_columns(adapter: Adapter, header: Header, read: Columns) -> Iterator[tuple[int, dict[str, Cells]]]:
     """Many rows at a time: how many, and their columns; `read` knows afterwards which had words and no numbers."""
-    numbered = _after_header(source, header, problems, progress)
-    read = read if read is not None else Columns(header.delimiter)
+    numbered = _after_header(adapter, header)
     while batch := _batch(numbered):
         lines = [line for _, line in batch if line != header.line]
-        table = None if problems.unterminated is not None else _numbers(lines, header)
+        table = None if adapter.problems.unterminated is not None else _numbers(lines, header)
         if table is not None:
             read.met.update(header.names)
             yield len(lines), {name: table[:, place] for place, name in enumerate(header.names)}
             continue
-        for rows in _rows(batch, numbered, header, problems, notes):
+        for rows in _rows(batch, numbered, header, adapter.problems, adapter.notes):
             read.look(rows)
             by_column = zip(header.names, zip(*rows, strict=True), strict=False)
             columns = {name: read.column(name, cells) for name, cells in by_column}
@@ -63,16 +76,14 @@ def _batch(numbered: Iterator[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     return found
 
 
-def _after_header(
-    source: Source, header: Header, problems: LineProblems, progress: Progress | None
-) -> Iterator[tuple[int, bytes]]:
+def _after_header(adapter: Adapter, header: Header) -> Iterator[tuple[int, bytes]]:
     """The numbered lines after the header."""
-    numbered = source.lines(problems, progress)
+    numbered = adapter.source.lines(adapter.problems, adapter.progress)
     for number, line in numbered:
         if line == header.line:
             break
         if not is_comment(line):
-            problems.add(number, "before the header")
+            adapter.problems.add(number, "before the header")
     return numbered
 
 
@@ -167,22 +178,6 @@ def _uneven(cells: int, width: int) -> str:
     return f"{cells} cells where the header has {width}"
 
 
-def iter_rows(
-    source: Source, header: Header, problems: LineProblems, notes: list[str], progress: Progress | None = None
-) -> Iterator[Mapping[str, Any]]:
-    """Rows by the header's names, without the empty cells."""
-    numbered = _after_header(source, header, problems, progress)
-    while batch := _batch(numbered):
-        for rows in _rows(batch, numbered, header, problems, notes):
-            for cells in rows:
-                yield {name: cell for name, cell in zip(header.names, cells, strict=True) if cell not in EMPTY}
-
-
-_MONITOR = {"r": "reward_mean", "l": "rollout_length_mean", "t": "wall_time"}
-_CHART = re.compile(r"(.+) - (.+?)(__MIN|__MAX)?")
-_CHART_STEPS = ("Step", "Relative Time (Process)", "Relative Time (Wall)", "Wall Time", "Time")
-
-
 class DelimitedAdapter(Adapter):
     """Reads a table with a header.
 
@@ -208,31 +203,8 @@ class DelimitedAdapter(Adapter):
         self.why = f"a table in which {len(known)} of {len(names)} columns are known metrics"
         return bool(known)
 
-    def _header(self) -> Header:
-        header = header_of(self.source) if self.source.is_text else None
-        if header is None:
-            raise ReadError(f"{self.source.path} is not a table with a header.")
-        self.notes += header.notes
-        if _is_monitor(header):
-            self.framework, self.field_map = "sb3", {**_MONITOR, **self.field_map}
-            self.notes.append("each row is an episode, not a step of the optimizer")
-        return header
-
-    def read(self) -> Iterator[Mapping[str, Any]]:
-        return iter_rows(self.source, self._header(), self.problems, self.notes, self.progress)
-
     def fill(self, builder: TableBuilder) -> None:
-        header = self._header()
-        charts = _charts(header)
-        if charts and any(name.endswith("__MIN") for name in header.names):
-            self.notes.append("the columns __MIN and __MAX (the range over grouped runs) were left out")
-        read = Columns(header.delimiter)
-        for rows, columns in iter_columns(self.source, header, self.problems, self.notes, self.progress, read):
-            for part in _by_run(columns, charts, rows):
-                builder.add_columns(part, rows)
-        for name in placeable(read.words, self.field_map):
-            if name not in read.met:
-                self.notes.append(f"column {name!r} has no numbers but words such as {read.words[name]!r}, and was left out")
+        fill_table(self, builder)
 
 
 def _is_monitor(header: Header) -> bool:

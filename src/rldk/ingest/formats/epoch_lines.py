@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -13,24 +13,12 @@ import numpy as np
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import console
 from rldk.ingest.formats.console import plain_line, split_stamp
-from rldk.ingest.formats.number_lines import (
-    Forms,
-    Line,
-    complete_cells,
-    factor_of,
-    fill_lines,
-    iter_lines,
-    numbers_of,
-    split_numbers,
-)
-from rldk.ingest.source import Source
-from rldk.log.blocks import Progress
-from rldk.log.problems import LineProblems
+from rldk.ingest.formats.number_lines import Forms, Line, complete_cells, factor_of, fill_lines, numbers_of, split_numbers
 from rldk.runs.table import TableBuilder
 
-__all__ = ["MARK", "EpochLinesAdapter", "MiniMindAdapter", "TrainerConsoleAdapter", "form_of", "keys_of", "lines_of"]
+__all__ = ["MiniMindAdapter", "TrainerConsoleAdapter"]
 
-MARK = re.compile(rb"[Ee]poch\s{0,20}(?::|\xef\xbc\x9a)?\s{0,20}[\[(]?\d")
+_MARK = re.compile(rb"[Ee]poch\s{0,20}(?::|\xef\xbc\x9a)?\s{0,20}[\[(]?\d")
 _WIDE = str.maketrans("：，；（）［］％　", ":,;()[]% ")
 _BEFORE_EPOCH = re.compile(r"epoch\s{0,20}:?\s{0,20}[\[(]?$", re.IGNORECASE)
 _BEFORE_STEP = re.compile(r"\]?\s*\(")
@@ -61,28 +49,6 @@ class Form:
         if any(time is not None for time in values[-1]):
             found["wall_time"] = np.array(values[-1], dtype=np.float64)
         return found
-
-
-def lines_of(
-    source: Source, framework: str | None, problems: LineProblems, notes: list[str], progress: Progress | None = None
-) -> Iterator[Line]:
-    """The lines that are rows; others are passed over in silence."""
-    forms = Forms(partial(form_of, framework=framework))
-    problems.last_row = 0
-    for number, line in source.lines(problems, progress):
-        if b"poch" not in line:
-            continue
-        time, text = split_stamp(_narrow(line))
-        values, words, form = forms.read(text)
-        if form is None or not all(values[at].isdecimal() for at in (form.epoch, form.step, form.step + 1)):
-            continue
-        problems.last_row = number
-        if number == problems.unterminated:
-            cells = complete_cells(form.cells, words, problems, notes)
-            if not cells:
-                continue
-            form = Form(form.epoch, form.step, cells)
-        yield form, [*values, time]
 
 
 def _narrow(line: bytes) -> str:
@@ -130,32 +96,44 @@ def keys_of(line: bytes) -> list[str]:
 
 
 class EpochLinesAdapter(Adapter):
-    """Reads lines that begin with `Epoch:[e/E](n/N)`; a subclass says which are its own by their keys."""
+    """Reads lines that begin with `Epoch:[e/E](n/N)`."""
 
     max_rows: ClassVar[int] = console.MAX_ROWS
+    signature: ClassVar[frozenset[str]] = frozenset()
+    """Keys by one of which a subclass knows its own lines; without any, all such lines are its own."""
 
     def can_handle(self) -> bool:
         self.why = "no line `Epoch:[e/E](n/N) key: value …`"
         if not console.is_console(self.source):
             return False
-        keys = next(filter(None, map(keys_of, console.iter_head(self.source, MARK))), None)
+        keys = next(filter(None, map(keys_of, console.iter_head(self.source, _MARK))), None)
         if keys is None:
             return False
         self.why = f"lines `Epoch:[e/E](n/N)` with {', '.join(keys[:4])}"
-        return self.owns(keys)
-
-    def owns(self, keys: list[str]) -> bool:
-        """Whether lines with these keys are this adapter's to read."""
-        raise NotImplementedError
-
-    def read(self) -> Iterator[Mapping[str, Any]]:
-        return iter_lines(self._lines())
+        return not self.signature or not self.signature.isdisjoint(keys)
 
     def fill(self, builder: TableBuilder) -> None:
         fill_lines(builder, self._lines())
 
     def _lines(self) -> Iterator[Line]:
-        return lines_of(self.source, self.framework, self.problems, self.notes, self.progress)
+        """The lines that are rows; others are passed over in silence."""
+        forms = Forms(partial(form_of, framework=self.framework))
+        problems = self.problems
+        problems.last_row = 0
+        for number, line in self.source.lines(problems, self.progress):
+            if b"poch" not in line:
+                continue
+            time, text = split_stamp(_narrow(line))
+            values, words, form = forms.read(text)
+            if form is None or not all(values[at].isdecimal() for at in (form.epoch, form.step, form.step + 1)):
+                continue
+            problems.last_row = number
+            if number == problems.unterminated:
+                cells = complete_cells(form.cells, words, problems, self.notes)
+                if not cells:
+                    continue
+                form = Form(form.epoch, form.step, cells)
+            yield form, [*values, time]
 
 
 class MiniMindAdapter(EpochLinesAdapter):
@@ -163,13 +141,7 @@ class MiniMindAdapter(EpochLinesAdapter):
 
     name: ClassVar[str] = "minimind"
     title: ClassVar[str] = "MiniMind console output"
-    framework: ClassVar[str | None] = "minimind"
-
-    def owns(self, keys: list[str]) -> bool:
-        return True
-
-
-_TRAINER_KEYS = frozenset({"tokens/s", "MFU", "grad_norm_actor"})
+    framework: str | None = "minimind"
 
 
 class TrainerConsoleAdapter(EpochLinesAdapter):
@@ -177,7 +149,5 @@ class TrainerConsoleAdapter(EpochLinesAdapter):
 
     name: ClassVar[str] = "trainer"
     title: ClassVar[str] = "console output of rldk's trainer"
-    framework: ClassVar[str | None] = "trainer"
-
-    def owns(self, keys: list[str]) -> bool:
-        return not _TRAINER_KEYS.isdisjoint(keys)
+    framework: str | None = "trainer"
+    signature: ClassVar[frozenset[str]] = frozenset({"tokens/s", "MFU", "grad_norm_actor"})

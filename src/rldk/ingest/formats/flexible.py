@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
 from rldk.core.catalog.axes import is_axis
-from rldk.core.errors import ReadError
 from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
-from rldk.ingest.formats import delimited, json_document, json_lines
-from rldk.ingest.formats.json_lines import fill_json_lines, flatten, iter_json_lines
-from rldk.ingest.formats.table_header import header_of
-from rldk.ingest.source import DocumentTooLarge
+from rldk.ingest.formats import json_document, json_lines
+from rldk.ingest.formats.delimited import fill_table
+from rldk.ingest.formats.text_table import header_of
 from rldk.ingest.unmapped_keys import MAX_SUGGESTED, explain, listed, placeable, suggest
 from rldk.runs.run import Run
 from rldk.runs.table import TableBuilder
 
 __all__ = ["FlexibleAdapter"]
+
 
 class FlexibleAdapter(Adapter):
     """Reads JSON lines, a JSON document or a delimited table of which no other adapter knows the keys.
@@ -46,17 +45,18 @@ class FlexibleAdapter(Adapter):
 
     def _first_keys(self) -> list[str] | None:
         """The keys of the first rows, where these are numbers; `None` where there are no rows."""
-        layout = self._layout()
-        if layout == "lines":
-            rows = [flatten(row) for row in self.source.head_objects[:50]]
+        if self._layout == "lines":
+            rows = [json_lines.flatten(row) for row in self.source.head_objects[:50]]
             numeric = (key for row in rows for key, value in row.items() if to_number(value) is not None)
             return list(dict.fromkeys(numeric))
-        if layout == "document":
+        if self._layout == "document":
             return json_document.head_keys(self.source) or None
-        header = header_of(self.source) if layout == "table" else None
+        header = header_of(self.source) if self._layout == "table" else None
         return list(header.names) if header else None
 
+    @cached_property
     def _layout(self) -> str:
+        """`document`, `lines` or `table`; empty where it is none of these."""
         if not self.source.is_text:
             return ""
         if json_document.looks_like_document(self.source):
@@ -65,26 +65,13 @@ class FlexibleAdapter(Adapter):
             return "lines"
         return "table" if header_of(self.source) else ""
 
-    def read(self) -> Iterator[Mapping[str, Any]]:
-        layout = self._layout()
-        if layout == "document":
-            try:
-                return json_document.iter_rows(self.source.document(self.problems), self.notes)
-            except DocumentTooLarge as error:
-                return json_document.rows_of_beginning(self.source, self.notes, error)
-        if layout == "lines":
-            return iter_json_lines(self)
-        header = header_of(self.source) if layout == "table" else None
-        if header is None:
-            raise ReadError(f"{self.source.path} is neither JSON lines nor a JSON document nor a table with a header.")
-        self.notes += header.notes
-        return delimited.iter_rows(self.source, header, self.problems, self.notes, self.progress)
-
     def fill(self, builder: TableBuilder) -> None:
-        if self._layout() == "lines":
-            fill_json_lines(self, builder)
+        if self._layout == "document":
+            builder.add_all(json_document.iter_document(self))
+        elif self._layout == "lines":
+            json_lines.fill_json_lines(self, builder)
         else:
-            super().fill(builder)
+            fill_table(self, builder)
 
     def runs(self) -> list[Run]:
         runs = super().runs()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import chain, islice
 from typing import Any, ClassVar
 
@@ -13,13 +14,8 @@ from rldk.core.errors import ReadError
 from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import console, json_document, json_lines
-from rldk.ingest.formats.event_log import fill_events, is_event, iter_events
-from rldk.ingest.formats.json_lines import fill_json_lines, iter_json_lines
-from rldk.ingest.formats.python_dicts import parse_dict
-from rldk.ingest.formats.spread_dicts import has_spread_dicts, joined
+from rldk.ingest.formats.python_dicts import has_spread_dicts, joined, parse_dict
 from rldk.ingest.formats.trainer_steps import HELD_OUT, SUMMARY, TRAIN, TrainerSteps
-from rldk.ingest.run_settings import document_settings
-from rldk.ingest.source import DocumentTooLarge
 from rldk.runs.table import TableBuilder
 
 __all__ = ["HFConsoleAdapter", "TRLAdapter"]
@@ -36,15 +32,16 @@ class TRLAdapter(Adapter):
     title: ClassVar[str] = "TRL and Hugging Face trainer logs"
 
     def can_handle(self) -> bool:
-        self._layout = self._look()
         return self._layout is not None
 
-    def _look(self) -> str | None:
+    @cached_property
+    def _layout(self) -> str | None:
+        """`events`, `document` or `lines`; `None` for any other file."""
         source = self.source
         if not source.is_text:
             self.why = "not a text file"
             return None
-        if any(is_event(row) for row in source.head_objects[:20]):
+        if json_lines.looks_like_events(source):
             self.why = "an rldk event log"
             return "events"
         if json_document.looks_like_document(source):
@@ -62,29 +59,15 @@ class TRLAdapter(Adapter):
         self.why = "no keys of a TRL trainer"
         return None
 
-    def read(self) -> Iterator[Mapping[str, Any]]:
-        layout = getattr(self, "_layout", None) or self._look()
-        if layout is None:
-            raise ReadError(f"{self.source.path} is not a TRL log: {self.why}.")
-        if layout == "events":
-            return iter_events(self)
-        if layout == "document":
-            try:
-                whole = self.source.document(self.problems)
-            except DocumentTooLarge as error:
-                return json_document.rows_of_beginning(self.source, self.notes, error)
-            self.settings[None] = document_settings(whole)
-            return json_document.iter_rows(whole)
-        return iter_json_lines(self)
-
     def fill(self, builder: TableBuilder) -> None:
-        layout = getattr(self, "_layout", None) or self._look()
-        if layout == "events":
-            fill_events(self, builder)
-        elif layout == "lines":
-            fill_json_lines(self, builder)
+        if self._layout is None:
+            raise ReadError(f"{self.source.path} is not a TRL log: {self.why}.")
+        if self._layout == "events":
+            json_lines.fill_events(self, builder)
+        elif self._layout == "lines":
+            json_lines.fill_json_lines(self, builder)
         else:
-            builder.add_all(self.read())
+            builder.add_all(json_document.iter_document(self))
 
 
 Shapes = dict[tuple[str, ...], int | None]
@@ -109,15 +92,13 @@ class HFConsoleAdapter(Adapter):
     name: ClassVar[str] = "hf_console"
     title: ClassVar[str] = "TRL and Hugging Face console output"
     max_rows: ClassVar[int] = console.MAX_ROWS
-    _spread: bool
 
     def can_handle(self) -> bool:
-        self.why, self._spread = "no line holds a Python dict of metrics", False
+        self.why = "no line holds a Python dict of metrics"
         if not console.is_console(self.source):
             return False
-        found = next((row for line in console.iter_head(self.source, _START) for row in _rows(line, {})), None)
-        self._spread = found is None and has_spread_dicts(self.source.wide_head)
-        if self._spread:
+        found = self._first_on_a_line
+        if self._is_spread:
             lines = joined(enumerate(self.source.wide_head.splitlines()))
             found = next((row for _, line in lines if b"{" in line for row in _rows(line, {})), None)
         if found is None:
@@ -125,17 +106,25 @@ class HFConsoleAdapter(Adapter):
         self.why = f"Python dicts with the keys of {identify(found) or 'the Hugging Face trainer'}"
         return True
 
+    @cached_property
+    def _first_on_a_line(self) -> dict[str, Any] | None:
+        return next((row for line in console.iter_head(self.source, _START) for row in _rows(line, {})), None)
+
+    @cached_property
+    def _is_spread(self) -> bool:
+        """Whether dicts are printed over several lines."""
+        return self._first_on_a_line is None and has_spread_dicts(self.source.wide_head)
+
     def read(self) -> Iterator[dict[str, Any]]:
         self._steps = TrainerSteps()
         see = self._steps.see
         shapes: Shapes = {}
         self.problems.last_row = 0
-        if not hasattr(self, "_spread"):
-            self.can_handle()
         lines = self.source.lines(self.problems, self.progress)
-        for number, line in joined(lines) if self._spread else lines:
+        for number, line in joined(lines) if self._is_spread else lines:
             if (row := _whole(line)) is not None:
-                yield from self._kept(number, row, shapes)
+                if self._takes(number, row, shapes):
+                    yield row
                 continue
             if b"{" not in line and b"|" not in line and b"\r" not in line:
                 if b"/" in line or b" = " in line:
@@ -150,18 +139,19 @@ class HFConsoleAdapter(Adapter):
                 if at > 0:
                     see(piece[:at])
                 elif (row := _whole(piece)) is not None:
-                    yield from self._kept(number, row, shapes)
+                    if self._takes(number, row, shapes):
+                        yield row
                     continue
                 yield from self._rows_of(number, piece, shapes)
 
-    def _kept(self, number: int, row: dict[str, Any], shapes: Shapes) -> tuple[dict[str, Any], ...]:
-        """The row, if it is one."""
+    def _takes(self, number: int, row: dict[str, Any], shapes: Shapes) -> bool:
+        """Whether a dict is a row; its place among the steps is noted."""
         kind = _kind_of(row, shapes)
         if kind is None:
-            return ()
+            return False
         self.problems.last_row = number
         self._steps.add(kind, to_number(row.get("epoch")))
-        return (row,)
+        return True
 
     def _rows_of(self, number: int, piece: bytes, shapes: Shapes) -> Iterator[dict[str, Any]]:
         time = None
@@ -169,9 +159,7 @@ class HFConsoleAdapter(Adapter):
             time, _ = console.split_stamp(piece[:64].decode("utf-8", "replace"))
         found = False
         for row in _rows(piece, shapes):
-            found = True
-            self.problems.last_row = number
-            self._steps.add(_kind_of(row, shapes) or TRAIN, to_number(row.get("epoch")))
+            found = self._takes(number, row, shapes)
             if time is not None:
                 row["wall_time"] = time
             yield row

@@ -22,7 +22,7 @@ from rldk.log.lines import MAX_LINE_BYTES, LineSplitter, QuietStretch
 from rldk.log.problems import LineProblems
 from rldk.runs.table import TableBuilder, no_garbage_collection
 
-__all__ = ["FastRows", "RowDecoder", "signature_of"]
+__all__ = ["FastRows"]
 
 _MAX_WIDTH = 512
 _SCALARS = {float: float, int: float, str: str}
@@ -31,7 +31,7 @@ _NUMBERS = frozenset({float, int})
 _ODD_KEY = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')  # what msgspec has no field names for
 
 
-def signature_of(row: Mapping[str, Any], lifted: str | None) -> tuple[object, ...] | None:
+def _signature_of(row: Mapping[str, Any], lifted: str | None) -> tuple[object, ...] | None:
     """Keys and kinds of value; `None` for a row that has a key or a value of which a strict decoder can make nothing."""
     if len(row) > _MAX_WIDTH:
         return None
@@ -41,7 +41,7 @@ def signature_of(row: Mapping[str, Any], lifted: str | None) -> tuple[object, ..
         if _ODD_KEY.search(key):
             return None
         if kind is dict and key == lifted:
-            inner = signature_of(value, None)
+            inner = _signature_of(value, None)
             if inner is None or any(type(cell) in (dict, list) for cell in value.values()):
                 return None
             parts += [key, inner]
@@ -65,7 +65,7 @@ def _is_numeric(value: Any) -> bool:
     )
 
 
-class RowDecoder:
+class _RowDecoder:
     """A decoder for rows of one shape, and the way from its rows to columns."""
 
     def __init__(self, row: Mapping[str, Any], builder: TableBuilder) -> None:
@@ -136,7 +136,7 @@ _MAX_SHAPES = 64
 _SMALL_PART = 16 << 10
 _OPEN, _CLOSE, _RETURN, _NEWLINE = b"{}\r\n"
 
-Parse = Callable[[int, bytes], Mapping[str, Any] | None]
+Parse = Callable[[int, bytes, LineProblems], Mapping[str, Any] | None]
 Accepts = Callable[[Mapping[str, Any]], bool]
 
 
@@ -147,53 +147,57 @@ class FastRows:
     `null`, a `NaN` token or a number written as text makes it decline, and the lines go the general way. What it takes
     is therefore just what the general way would have made of it. The object that the table lifts is decoded with the
     row, and so are objects of nothing but numbers once they are seen to differ; others are left for the table to parse,
-    which finds most of them the same in every row. `accepts` judges the columns of a block where the general way would
-    refuse a line for its values.
+    which finds most of them the same in every row.
+
+    Args:
+        parse: makes a row of a line the general way, or adds the line to the problems and gives `None`.
+        accepts: judges the columns of a block where the general way would refuse a line for its values.
     """
 
-    def __init__(self, builder: TableBuilder, accepts: Accepts | None = None) -> None:
+    def __init__(self, builder: TableBuilder, problems: LineProblems, parse: Parse, accepts: Accepts | None = None) -> None:
         self._builder = builder
+        self._problems = problems
+        self._parse = parse
         self._accepts = accepts
-        self._shapes: dict[tuple[object, ...], RowDecoder] = {}
-        self._current: RowDecoder | None = None
+        self._shapes: dict[tuple[object, ...], _RowDecoder] = {}
+        self._current: _RowDecoder | None = None
 
-    def fill(self, source: Source, parse: Parse, problems: LineProblems, progress: Progress | None = None) -> None:
+    def fill(self, source: Source, progress: Progress | None = None) -> None:
         """Put all lines of a file into the table: whole blocks where their lines look alike, else line by line.
 
-        `parse` makes a row of a line the general way, or counts the line among the problems and gives `None`. Where no row comes
-        for very long, as in gigabytes of newlines, the rest is not read.
+        Where no row comes for very long, as in gigabytes of newlines, the rest is not read.
         """
-        splitter = LineSplitter(MAX_LINE_BYTES, problems)
+        splitter = LineSplitter(MAX_LINE_BYTES, self._problems)
         with no_garbage_collection():
             tail = b""
-            quiet = QuietStretch(problems)
-            for block in iter_blocks(source.path, problems, progress):
+            quiet = QuietStretch(self._problems)
+            for block in iter_blocks(source.path, self._problems, progress):
                 if quiet.is_too_long(self._builder.rows, splitter.number, block):
                     return
                 start = block.find(b"\n") + 1 if tail or splitter.holds else 0
                 line, tail = tail + block[:start], b""
                 if splitter.holds or (line and not start):
-                    self._take_lines(splitter.feed(line if start else line + block), parse)
+                    self._take_lines(splitter.feed(line if start else line + block))
                     line = b""
                 if not splitter.holds:
                     end = block.rfind(b"\n") + 1
-                    self._take_part(_Part(line, block, start, end), splitter, parse)
+                    self._take_part(_Part(line, block, start, end), splitter)
                     tail = block[end:]
-            self._take_lines(splitter.feed(tail), parse)
-            self._take_lines(splitter.finish(), parse)
+            self._take_lines(splitter.feed(tail))
+            self._take_lines(splitter.finish())
 
-    def _take_part(self, part: _Part, splitter: LineSplitter, parse: Parse) -> None:
+    def _take_part(self, part: _Part, splitter: LineSplitter) -> None:
         """Take whole lines: all at once, or else each half by itself, so that few go the general way for an odd one."""
         if self._current is None:
             first, part = part.parted()
-            self._take_lines(splitter.feed(first), parse)
+            self._take_lines(splitter.feed(first))
         if taken := self._take_block(part):
             splitter.number += taken
         elif halves := part.halves():
             for half in halves:
-                self._take_part(half, splitter, parse)
+                self._take_part(half, splitter)
         else:
-            self._take_lines(splitter.feed(part.line + part.block[part.start : part.end]), parse)
+            self._take_lines(splitter.feed(part.line + part.block[part.start : part.end]))
 
     def _take_block(self, part: _Part) -> int:
         """How many lines of a part were taken: all, if each has the current shape, or none."""
@@ -215,10 +219,10 @@ class FastRows:
         self._builder.add_block(decoder.shape, columns, len(rows))
         return len(rows)
 
-    def _take_lines(self, lines: Iterable[tuple[int, bytes]], parse: Parse) -> None:
+    def _take_lines(self, lines: Iterable[tuple[int, bytes]]) -> None:
         last: Mapping[str, Any] | None = None
         for number, line in lines:
-            if (row := parse(number, line)) is not None:
+            if (row := self._parse(number, line, self._problems)) is not None:
                 self._builder.add(row)
                 last = row
         if last is not None:
@@ -226,14 +230,14 @@ class FastRows:
 
     def _learn(self, row: Mapping[str, Any]) -> None:
         """Remember the shape of a row that was parsed the general way, for the lines after it."""
-        signature = signature_of(row, self._builder.lift)
+        signature = _signature_of(row, self._builder.lift)
         if signature is None:
             return
         decoder = self._shapes.get(signature)
         if decoder is None:
             if len(self._shapes) >= _MAX_SHAPES:
                 return
-            decoder = self._shapes[signature] = RowDecoder(row, self._builder)
+            decoder = self._shapes[signature] = _RowDecoder(row, self._builder)
         self._current = decoder
 
 

@@ -18,18 +18,15 @@ from rldk.ingest.run_settings import document_settings
 from rldk.ingest.source import HEAD_BYTES, DocumentTooLarge, Source
 from rldk.ingest.unmapped_keys import placeable
 from rldk.log.problems import LineProblems
-from rldk.runs.table import TableBuilder
 
-__all__ = [
-    "JsonDocumentAdapter", "fill_rows", "head_keys", "head_rows", "iter_rows", "looks_like_document", "rows_of",
-    "rows_of_beginning",
-]  # fmt: skip
+__all__ = ["JsonDocumentAdapter", "head_keys", "head_rows", "iter_document", "looks_like_document"]
 
-HISTORY_KEYS = ("log_history", "history", "logs", "metrics", "rows", "steps", "step_logs", "training_history", "episodes", "data")
+_HISTORIES = ("log_history", "history", "logs", "metrics", "rows", "steps", "step_logs", "training_history", "episodes", "data")
 _STEPS = frozenset({*STEP_KEYS, "steps", "iterations", "iters", "global_steps"})
 _NAME = re.compile(r'"((?:[^"\\]|\\.){0,256})"\s*:')  # bounded: without an end it would hold each letter of a long text
 _FIRST_ROW = re.compile(r"\[\s*\{")
 _NEXT_ROW = re.compile(r"\s*,\s*\{")
+_LOOKED_AT = 20  # rows
 _MAX_DEPTH = 6
 _FEWEST = 3  # values of a shorter list from which equal distances are no chance
 _BEGINNING, _MOST_ROWS = 64 << 20, 200_000
@@ -47,14 +44,14 @@ def looks_like_document(source: Source) -> bool:
     return opens or not source.head_objects or len(source.head_lines) == len(source.head_objects) == 1
 
 
-def rows_of(document: Any) -> list[Mapping[str, Any]] | None:
+def _rows_of(document: Any) -> list[Mapping[str, Any]] | None:
     """The rows that a document holds as objects, or `None` if it holds none."""
     if isinstance(document, list):
         rows: list[Mapping[str, Any]] = [row for row in document if isinstance(row, dict)]
-        return (rows if not rows or _measure(rows[:20]) else rows_anywhere(document) or rows) or None
+        return (rows if not rows or _measure(rows[:_LOOKED_AT]) else rows_anywhere(document) or rows) or None
     if not isinstance(document, dict):
         return None
-    for key in HISTORY_KEYS:
+    for key in _HISTORIES:
         inner = document.get(key)
         if isinstance(inner, list) and any(isinstance(row, dict) for row in inner):
             return [row for row in inner if isinstance(row, dict)]
@@ -68,7 +65,7 @@ def _measure(rows: list[Any]) -> bool:
     return any(is_measured(key.removeprefix("metrics/")) for row in rows for key in flatten(row))
 
 
-def lists_of(document: Any, notes: list[str]) -> list[Lists]:
+def _lists_of(document: Any, notes: list[str]) -> list[Lists]:
     """Parallel lists, by what they are parallel to: those of one length, or those that stand beside a list of steps.
 
     A shorter list without steps of its own, whose values can stand at equal distances among the rows, holds evaluations: one
@@ -123,20 +120,29 @@ def _collect(document: Any, path: str, groups: dict[str, Lists], depth: int) -> 
 def _inside(document: Any) -> Any:
     """The part that holds the lists, where the document names it: `{"config": …, "history": {"loss": […]}}`."""
     if isinstance(document, dict):
-        for key in HISTORY_KEYS:
+        for key in _HISTORIES:
             inner = document.get(key)
             if isinstance(inner, dict) and any(isinstance(value, (list, dict)) for value in inner.values()):
                 return inner
     return document
 
 
-def iter_rows(document: Any, notes: list[str] | None = None) -> Iterator[Mapping[str, Any]]:
-    """The document's rows."""
-    rows = rows_of(document)
+def iter_document(adapter: Adapter) -> Iterator[Mapping[str, Any]]:
+    """The rows of the document that an adapter reads; of one that is too large to be read as a whole, those at its beginning."""
+    try:
+        document = adapter.source.document(adapter.problems)
+    except DocumentTooLarge as error:
+        return _rows_of_beginning(adapter, error)
+    adapter.settings[None] = document_settings(document)
+    return _iter_rows(document, adapter.notes)
+
+
+def _iter_rows(document: Any, notes: list[str]) -> Iterator[Mapping[str, Any]]:
+    rows = _rows_of(document)
     if rows is not None:
         yield from rows
         return
-    tables = lists_of(_inside(document), [] if notes is None else notes)
+    tables = _lists_of(_inside(document), notes)
     for table in tables:
         for cells in zip(*table.values(), strict=True):
             yield dict(zip(table, cells, strict=True))
@@ -144,18 +150,9 @@ def iter_rows(document: Any, notes: list[str] | None = None) -> Iterator[Mapping
         yield document
 
 
-def fill_rows(document: Any, builder: TableBuilder, notes: list[str]) -> None:
-    """Put the document's rows into a table."""
-    tables = lists_of(_inside(document), notes) if rows_of(document) is None else []
-    for table in tables:
-        builder.add_columns(table, len(table["step"]))
-    if not tables:
-        builder.add_all(iter_rows(document))
-
-
-def head_rows(head: bytes, most: int = 20) -> list[Mapping[str, Any]]:
+def head_rows(head: bytes) -> list[Mapping[str, Any]]:
     """The first objects of a JSON list of which only the beginning is at hand, by itself or under `log_history`."""
-    return list(islice(_objects_in(head.decode("utf-8", "replace")), most))
+    return list(islice(_objects_in(head.decode("utf-8", "replace")), _LOOKED_AT))
 
 
 def _objects_in(text: str) -> Iterator[Mapping[str, Any]]:
@@ -170,14 +167,14 @@ def _objects_in(text: str) -> Iterator[Mapping[str, Any]]:
         begin = _NEXT_ROW.match(text, position)
 
 
-def rows_of_beginning(source: Source, notes: list[str], error: DocumentTooLarge) -> Iterator[Mapping[str, Any]]:
-    """The rows at the beginning of a document that is too large to be read as a whole; where it has none, that is an error."""
-    rows = _objects_in(source.first(_BEGINNING).decode("utf-8", "replace"))
+def _rows_of_beginning(adapter: Adapter, error: DocumentTooLarge) -> Iterator[Mapping[str, Any]]:
+    """The rows at the beginning of a document; where it has none, that is an error."""
+    rows = _objects_in(adapter.source.first(_BEGINNING).decode("utf-8", "replace"))
     first = next(rows, None)
     if first is None:
         raise error
     where = f"at most {_MOST_ROWS:,} rows of its first {_BEGINNING >> 20} MiB are judged"
-    notes.append(f"the document is too large to be read as a whole: {where}")
+    adapter.notes.append(f"the document is too large to be read as a whole: {where}")
     return islice(chain((first,), rows), _MOST_ROWS)
 
 
@@ -189,7 +186,7 @@ def head_keys(source: Source) -> list[str]:
             whole = source.document(LineProblems())
         except ReadError:
             return list(dict.fromkeys(key for row in rows for key in flatten(row)))
-        rows = list(islice(iter_rows(whole), 20))
+        rows = list(islice(_iter_rows(whole, []), _LOOKED_AT))
         if rows == [whole] and sum(map(is_measured, flatten(whole))) < 2:
             return []  # a configuration has no rows
     if rows:
@@ -213,20 +210,4 @@ class JsonDocumentAdapter(Adapter):
         return bool(known)
 
     def read(self) -> Iterator[Mapping[str, Any]]:
-        try:
-            return iter_rows(self._document(), self.notes)
-        except DocumentTooLarge as error:
-            return rows_of_beginning(self.source, self.notes, error)
-
-    def fill(self, builder: TableBuilder) -> None:
-        try:
-            document = self._document()
-        except DocumentTooLarge as error:
-            builder.add_all(rows_of_beginning(self.source, self.notes, error))
-        else:
-            fill_rows(document, builder, self.notes)
-
-    def _document(self) -> Any:
-        whole = self.source.document(self.problems)
-        self.settings[None] = document_settings(whole)
-        return whole
+        return iter_document(self)

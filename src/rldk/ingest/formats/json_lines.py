@@ -1,33 +1,27 @@
-"""JSON lines: one object per line, nested or not; rows of held-out data, and lines that are not steps."""
+"""JSON lines, one object per line: rldk's own events, rows of any framework, rows of held-out data, lines that are not steps."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from rldk.core.catalog import FRAMEWORKS, identify, is_measured
 from rldk.core.catalog.axes import HELD_OUT, PHASE_KEYS, has_step
-from rldk.core.jsonio import loads
+from rldk.core.jsonio import loads, to_step
 from rldk.ingest.adapter import Adapter
-from rldk.ingest.formats.event_log import is_event
 from rldk.ingest.formats.json_blocks import FastRows
 from rldk.ingest.source import Source
-from rldk.log.blocks import Progress
 from rldk.log.problems import LineProblems
 from rldk.runs.list_statistics import mean_of
 from rldk.runs.table import TableBuilder
 
 __all__ = [
-    "JSON_LINES_ADAPTERS",
-    "JsonLinesAdapter",
-    "fill_json_lines",
-    "fill_plain_rows",
-    "flatten",
-    "iter_json_lines",
-    "iter_json_rows",
-    "looks_like_json_lines",
-]
+    "JSON_LINES_ADAPTERS", "EventLogAdapter", "event_in_line", "fill_events", "fill_json_lines", "flatten", "iter_json_rows",
+    "looks_like_events", "looks_like_json_lines", "row_in_line",
+]  # fmt: skip
 
 _MAX_DEPTH = 8
 
@@ -59,19 +53,15 @@ def looks_like_json_lines(source: Source) -> bool:
     return bool(source.head_objects) and 2 * len(source.head_objects) >= len(lines)
 
 
-def iter_json_rows(source: Source, problems: LineProblems, progress: Progress | None = None) -> Iterator[Mapping[str, Any]]:
-    """Rows as they are, nested or not; a line that is not a JSON object is counted and located."""
-    for number, line in source.lines(problems, progress):
-        if (row := _parse(number, line, problems)) is not None:
+def iter_json_rows(adapter: Adapter) -> Iterator[Mapping[str, Any]]:
+    """Rows as they are, nested or not."""
+    for number, line in adapter.source.lines(adapter.problems, adapter.progress):
+        if (row := row_in_line(number, line, adapter.problems)) is not None:
             yield row
 
 
-def fill_plain_rows(source: Source, builder: TableBuilder, problems: LineProblems, progress: Progress | None = None) -> None:
-    """Put all rows into a table; those that look alike by the fast way."""
-    FastRows(builder).fill(source, lambda number, line: _parse(number, line, problems), problems, progress)
-
-
-def _parse(number: int, line: bytes, problems: LineProblems) -> Mapping[str, Any] | None:
+def row_in_line(number: int, line: bytes, problems: LineProblems) -> Mapping[str, Any] | None:
+    """The object in a line; a line that is something else is counted and located."""
     try:
         row = loads(line)
     except ValueError as error:
@@ -83,18 +73,66 @@ def _parse(number: int, line: bytes, problems: LineProblems) -> Mapping[str, Any
     return None
 
 
-LINE_TYPE_KEYS = ("type", "event", "kind", *PHASE_KEYS[1:])
+class EventLogAdapter(Adapter):
+    """Reads `R_events.jsonl` as rldk's callbacks and trainer write it."""
+
+    name: ClassVar[str] = "rldk"
+    title: ClassVar[str] = "rldk event log (JSON lines)"
+    framework: str | None = "rldk"
+
+    def can_handle(self) -> bool:
+        found = looks_like_events(self.source)
+        self.why = "lines with `step` and `metrics`" if found else "no line with `step` and an object `metrics`"
+        return found
+
+    def fill(self, builder: TableBuilder) -> None:
+        fill_events(self, builder)
+
+
+def looks_like_events(source: Source) -> bool:
+    """Whether one of the first lines has the shape of an event."""
+    return any("step" in row and type(row.get("metrics")) is dict for row in source.head_objects[:20])
+
+
+def fill_events(adapter: Adapter, builder: TableBuilder) -> None:
+    """Put the events of a file into a table, those that look alike by the fast way."""
+    FastRows(builder, adapter.problems, event_in_line, accepts=_whole_steps).fill(adapter.source, adapter.progress)
+
+
+def _whole_steps(columns: Mapping[str, Any]) -> bool:
+    """Whether a block of events may be taken as a whole; a step that is not a whole number is refused by `event_in_line`."""
+    steps = columns.get("step")
+    return isinstance(steps, np.ndarray) and bool((steps == np.floor(steps)).all())
+
+
+def event_in_line(number: int, line: bytes, problems: LineProblems) -> Mapping[str, Any] | None:
+    """The event in a line as it is; an event that lacks a step or metrics is counted and located."""
+    try:
+        raw = loads(line)
+    except ValueError as error:
+        problems.add(number, f"not JSON: {error}")
+        return None
+    if type(raw) is not dict or type(raw.get("metrics")) is not dict:
+        problems.add(number, "no object `metrics`")
+        return None
+    if to_step(raw.get("step")) is None:
+        problems.add(number, f"Expected `step` to be a whole number, got {raw.get('step')!r:.80}.")
+        return None
+    return raw
+
+
+_LINE_TYPE_KEYS = ("type", "event", "kind", *PHASE_KEYS[1:])
 """Keys that say what a line is: a row of training, one of evaluation, or not a step at all."""
 
 
-def line_type_key(rows: Sequence[Mapping[str, Any]]) -> str | None:
+def _line_type_key(rows: Sequence[Mapping[str, Any]]) -> str | None:
     """The key that says what a line is, if the rows have one: it names held-out data, or else says different things."""
-    said = {key: {row[key].lower() for row in rows if type(row.get(key)) is str} for key in LINE_TYPE_KEYS}
-    held_out = next((key for key in LINE_TYPE_KEYS if said[key] & HELD_OUT), None)
-    return held_out or next((key for key in LINE_TYPE_KEYS if len(said[key]) > 1), None)
+    said = {key: {row[key].lower() for row in rows if type(row.get(key)) is str} for key in _LINE_TYPE_KEYS}
+    held_out = next((key for key in _LINE_TYPE_KEYS if said[key] & HELD_OUT), None)
+    return held_out or next((key for key in _LINE_TYPE_KEYS if len(said[key]) > 1), None)
 
 
-def types_without_metrics(rows: Sequence[Mapping[str, Any]], key: str, mapped: Collection[str] = ()) -> frozenset[str]:
+def _types_without_metrics(rows: Sequence[Mapping[str, Any]], key: str, mapped: Collection[str]) -> frozenset[str]:
     """The types that come once and measure nothing that is known, such as a first line with the run's settings.
 
     Where no type measures anything known, nothing is left out.
@@ -109,8 +147,8 @@ def types_without_metrics(rows: Sequence[Mapping[str, Any]], key: str, mapped: C
     return frozenset(kind for kind, count in counts.items() if measuring and kind not in measuring and count == 1)
 
 
-def keep_steps(
-    rows: Iterable[Mapping[str, Any]], key: str, notes: list[str], *, stepped: bool = True, bare: Collection[str] = ()
+def _keep_steps(
+    rows: Iterable[Mapping[str, Any]], key: str, notes: list[str], stepped: bool, bare: Collection[str]
 ) -> Iterator[Mapping[str, Any]]:
     """The rows that are steps, with the phase they are of.
 
@@ -146,15 +184,12 @@ class JsonLinesAdapter(Adapter):
         self.why = "no lines of JSON objects"
         if not self.source.is_text or not looks_like_json_lines(self.source):
             return False
-        if any(map(is_event, self.source.head_objects[:20])):
+        if looks_like_events(self.source):
             self.why = "an rldk event log"
             return False
         found = framework_of(self.source)
         self.why = f"keys of {FRAMEWORKS[found].title}" if found else "keys of no known framework"
         return found == self.framework
-
-    def read(self) -> Iterator[Mapping[str, Any]]:
-        return iter_json_lines(self)
 
     def fill(self, builder: TableBuilder) -> None:
         fill_json_lines(self, builder)
@@ -184,20 +219,13 @@ def _identify(keys: tuple[str, ...]) -> str | None:
     return identify(keys)
 
 
-def iter_json_lines(adapter: Adapter) -> Iterator[Mapping[str, Any]]:
-    """The rows; where the lines say what they are, those that are not steps are left out."""
-    rows = iter_json_rows(adapter.source, adapter.problems, adapter.progress)
-    first = adapter.source.head_objects
-    key = line_type_key(first)
-    if key is None:
-        return rows
-    bare = types_without_metrics(first, key, adapter.field_map)
-    return keep_steps(rows, key, adapter.notes, stepped=any(map(has_step, first)), bare=bare)
-
-
 def fill_json_lines(adapter: Adapter, builder: TableBuilder) -> None:
-    """Put the rows into a table, by the block where there is only one type of them."""
-    if line_type_key(adapter.source.head_objects) is None:
-        fill_plain_rows(adapter.source, builder, adapter.problems, adapter.progress)
-    else:
-        builder.add_all(iter_json_lines(adapter))
+    """Put the rows into a table: by the block, or, where the lines say what they are, without those that are not steps."""
+    first = adapter.source.head_objects
+    key = _line_type_key(first)
+    if key is None:
+        FastRows(builder, adapter.problems, row_in_line).fill(adapter.source, adapter.progress)
+        return
+    bare = _types_without_metrics(first, key, adapter.field_map)
+    stepped = any(map(has_step, first))
+    builder.add_all(_keep_steps(iter_json_rows(adapter), key, adapter.notes, stepped, bare))

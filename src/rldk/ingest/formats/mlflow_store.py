@@ -20,12 +20,12 @@ import numpy as np
 
 from rldk.core.errors import ReadError
 from rldk.ingest.adapter import Adapter
-from rldk.ingest.formats.sqlite import MAGIC, columns_of, has_tables, open_database
+from rldk.ingest.formats.sqlite import columns_of, has_tables, open_database, report_rows
 from rldk.ingest.formats.stores import FileProgress, Point, first_bytes, gather, list_folder, report, unique_names, walk_files
 from rldk.log.lines import iter_lines
 from rldk.log.problems import LineProblems
 
-__all__ = ["MLflowAdapter", "StoredRun", "find_runs", "points_of_run"]
+__all__ = ["MLflowAdapter"]
 
 _FIELD = re.compile(rb"^(\w{1,100}):(.*)$", re.MULTILINE)
 _META_BYTES = 64 << 10
@@ -142,7 +142,6 @@ _TABLES = {
     "runs": frozenset({"run_uuid", "lifecycle_stage", "start_time"}),
 }
 _LARGEST = 1.7976931348623157e308
-_REPORT_ROWS = 65_536
 _SYSTEM = "system/"
 _KEPT = "r.lifecycle_stage IS NOT 'deleted'"
 
@@ -163,7 +162,7 @@ class MLflowAdapter(Adapter):
             found = next(find_runs(self.source.path), None) is not None
             self.why = "a folder of MLflow runs" if found else "a folder without MLflow runs"
         else:
-            found = self.source.head.startswith(MAGIC) and has_tables(self.source.path, _TABLES)
+            found = has_tables(self.source.path, _TABLES)
             self.why = "a database with MLflow's tables" if found else "no database with MLflow's tables"
         return found
 
@@ -229,12 +228,8 @@ class MLflowAdapter(Adapter):
             f" AND m.value NOTNULL AND m.timestamp NOTNULL AND {step} NOTNULL"
             f" ORDER BY r.start_time, m.run_uuid, m.timestamp, {step}, m.rowid"
         )
-        for number, (run, logged_step, milliseconds, key, value, not_a_number) in enumerate(query, 1):
+        for run, logged_step, milliseconds, key, value, not_a_number in report_rows(query, total, size, self.progress):
             yield str(run), (logged_step, milliseconds / 1000, str(key), _value(value, not_a_number))
-            if self.progress is not None and number % _REPORT_ROWS == 0:
-                self.progress(size * number // max(total, number), size)
-        if self.progress is not None:
-            self.progress(size, size)
 
     def _say_deleted(self, runs: int) -> None:
         if runs:

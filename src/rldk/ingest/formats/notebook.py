@@ -15,8 +15,7 @@ from rldk.core.errors import ReadError
 from rldk.core.jsonio import to_number
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats.json_document import looks_like_document
-from rldk.ingest.formats.number_cells import EMPTY
-from rldk.log.blocks import iter_blocks
+from rldk.ingest.formats.text_table import EMPTY
 
 __all__ = ["NotebookAdapter", "Table", "tables_in"]
 
@@ -152,13 +151,10 @@ class NotebookAdapter(Adapter):
 
     def _texts(self) -> Iterator[str]:
         if not self._is_notebook():
-            blocks = bytearray()
-            for block in iter_blocks(self.source.path, self.problems):
-                blocks += block
-                if len(blocks) > _MAX_BYTES:
-                    self.notes.append(f"the page is too large to be read as a whole: its first {_MAX_BYTES >> 20} MiB are judged")
-                    break
-            yield blocks[:_MAX_BYTES].decode("utf-8", "replace")
+            page = self.source.first(_MAX_BYTES + 1, self.problems)
+            if len(page) > _MAX_BYTES:
+                self.notes.append(f"the page is too large to be read as a whole: its first {_MAX_BYTES >> 20} MiB are judged")
+            yield page[:_MAX_BYTES].decode("utf-8", "replace")
             return
         document = self.source.document(self.problems)
         cells = document.get("cells") if isinstance(document, dict) else None

@@ -19,17 +19,8 @@ from rldk.log.problems import LineProblems
 from rldk.runs.table import TableBuilder, TableFull, no_garbage_collection
 
 __all__ = [
-    "Forms",
-    "Line",
-    "complete_cells",
-    "factor_of",
-    "fill_lines",
-    "iter_lines",
-    "numbers_of",
-    "parse_count",
-    "parse_number",
-    "split_numbers",
-]
+    "Forms", "Line", "complete_cells", "factor_of", "fill_lines", "numbers_of", "parse_count", "parse_number", "split_numbers",
+]  # fmt: skip
 
 # Both begin with a plain set of characters, and look back only then, so that the search can skip from one to the next.
 _DIGITS = r"[\d.]*(?:,\d\d\d(?!\d)[\d,.]*)?(?:[eE][-+]?\d+)?"
@@ -43,7 +34,7 @@ _ANY = re.compile(
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _RUNS_ON = re.compile(r"[.\w+-]|$")  # words that could be taken for a part of the number before them
 _AFTER_NUMBER = re.compile(r"[\s,;|\])}]")
-_MOST_WORDS = 200_000  # of all forms that are remembered
+_MOST_FORMS, _MOST_WORDS = 4096, 200_000  # forms that are remembered, and words of all of them
 _OFTEN = 8  # an expression takes milliseconds to make
 _MAX_NEW_ROWS = 20_000  # rows of forms that were not known: to work out one takes a tenth of a millisecond
 Plan = TypeVar("Plan")
@@ -108,11 +99,10 @@ class Forms(Generic[Plan]):
     thousands of rows are of forms that were not seen before, no program prints them: `TableFull` ends the reading.
     """
 
-    def __init__(self, make: Callable[[tuple[str, ...]], Plan], split: Split | None = None, most: int = 4096) -> None:
+    def __init__(self, make: Callable[[tuple[str, ...]], Plan], split: Split = split_numbers) -> None:
         self._size = 0
         self._make = make
-        self._split = split or split_numbers
-        self._most = most
+        self._split = split
         self._known: dict[tuple[str, ...], Plan] = {}
         self._last: tuple[tuple[str, ...], Plan] | None = None
         self._again: re.Pattern[str] | None = None
@@ -130,7 +120,7 @@ class Forms(Generic[Plan]):
             return values, *self._last
         plan = self._known.get(words)
         if plan is None:
-            if len(self._known) >= self._most or self._size >= _MOST_WORDS:
+            if len(self._known) >= _MOST_FORMS or self._size >= _MOST_WORDS:
                 self._known.clear()
                 self._size = 0
             self._size += len(words)
@@ -193,12 +183,6 @@ def fill_lines(builder: TableBuilder, lines: Iterable[Line]) -> None:
             else:
                 for row in _rows(columns, rows):
                     builder.add(row)
-
-
-def iter_lines(lines: Iterable[Line]) -> Iterator[Mapping[str, Any]]:
-    """The same lines as rows."""
-    for columns, rows in _blocks(lines):
-        yield from _rows(columns, rows)
 
 
 def _blocks(lines: Iterable[Line]) -> Iterator[tuple[Mapping[str, Any], int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from rldk.ingest.adapter import Adapter
 from rldk.runs.row_axes import parse_seconds
 from rldk.runs.table import TableBuilder
 
-__all__ = ["Cells", "ParquetAdapter", "columns_of_batch", "is_of_use"]
+__all__ = ["ParquetAdapter"]
 
 Numbers = np.ma.MaskedArray[Any, np.dtype[np.float64]]
 Cells = Numbers | list[str | None]
@@ -137,19 +137,14 @@ class ParquetAdapter(Adapter):
         for columns, rows in self._batches():
             builder.add_columns(columns, rows)
 
-    def read(self) -> Iterator[Mapping[str, Any]]:
-        for columns, rows in self._batches():
-            lists = {name: cells if isinstance(cells, list) else cells.tolist() for name, cells in columns.items()}
-            for row in range(rows):
-                yield {name: cells[row] for name, cells in lists.items() if cells[row] is not None}
-
     def _batches(self) -> Iterator[tuple[dict[str, Cells], int]]:
         pyarrow = require("pyarrow", extra="parquet", purpose="Reading parquet files")
         parquet = require("pyarrow.parquet", extra="parquet", purpose="Reading parquet files")
         path, damage = self.source.path, (pyarrow.ArrowException, OSError, ValueError)
         with _frugal(pyarrow), contextlib.ExitStack() as stack:
             try:
-                texts = _columns_of_text(pyarrow, parquet.read_schema(path))
+                # words are read as a list and the places where each stands: one long word may stand in all rows
+                texts = [field.name for field in parquet.read_schema(path) if _is_text(pyarrow, field.type)]
                 options = {"buffer_size": 1 << 20, "pre_buffer": False, "read_dictionary": texts}
                 file = stack.enter_context(parquet.ParquetFile(path, **options))
             except damage as error:
@@ -187,11 +182,6 @@ class ParquetAdapter(Adapter):
         if left := len(names) - len(looked_at):
             self.notes.append(f"more than {_MAX_COLUMNS:,} columns: {left} of them were left out")
         return chosen
-
-
-def _columns_of_text(pyarrow: Any, schema: Any) -> list[str]:
-    """The columns that are read as a list of words and the places where each stands: one long word may stand in all rows."""
-    return [field.name for field in schema if _is_text(pyarrow, field.type)]
 
 
 @contextlib.contextmanager

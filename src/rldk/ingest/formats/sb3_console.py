@@ -13,7 +13,7 @@ from rldk.ingest.formats import console
 __all__ = ["SB3ConsoleAdapter"]
 
 _EDGE = b"-" * 12
-_ROW = re.compile(r"\| ( {0,3})([^\s|][^|]*?) *\| ([^|]*?) *\|")
+_ROW = re.compile(r"^\| ( {0,3})([^\s|][^|\n]*?) *\| ([^|\n]*?) *\|$", re.MULTILINE)
 _MARK = re.compile(rb"^\| {4,5}(?:total_timesteps|ep_rew_mean|approx_kl|n_updates) +\| [^|\n]*\|\r?$", re.MULTILINE)
 _STEP = "time/total_timesteps"
 _SECTIONS = {
@@ -38,7 +38,7 @@ class SB3ConsoleAdapter(Adapter):
 
     name: ClassVar[str] = "sb3_console"
     title: ClassVar[str] = "Stable-Baselines3 console output"
-    framework: ClassVar[str | None] = "sb3"
+    framework: str | None = "sb3"
     max_rows: ClassVar[int] = console.MAX_ROWS
 
     def can_handle(self) -> bool:
@@ -51,7 +51,6 @@ class SB3ConsoleAdapter(Adapter):
     def read(self) -> Iterator[Mapping[str, Any]]:
         table: list[bytes] = []
         opened = 0
-        read_table = _Tables()
         self.problems.last_row = 0
         for number, raw in self.source.lines(self.problems, self.progress):
             line = console.plain_line(raw).rstrip(b"\r")
@@ -60,7 +59,7 @@ class SB3ConsoleAdapter(Adapter):
                 table.append(line)
             elif line[:12] == _EDGE and not line.strip(b"-") and whole:
                 if table:
-                    row = read_table(table, len(line))
+                    row = _row_of(table, len(line))
                     if row is not None:
                         self.problems.last_row = number
                         yield row
@@ -76,56 +75,21 @@ class SB3ConsoleAdapter(Adapter):
             self.problems.add(opened, "a table without an end")
 
 
-class _Tables:
-    """Reads tables; the keys of one that is like the last are not read again."""
-
-    def __init__(self) -> None:
-        self._keys: list[tuple[bytes, str]] = []  # what each line begins with, and the key that stands there
-        self._split = 0
-        self._width = 0
-
-    def __call__(self, table: list[bytes], width: int) -> dict[str, float] | None:
-        """The table as a row by its keys with their section before them; `None` where it is not whole."""
-        if width != self._width or len(table) != len(self._keys):
-            return self._other(table, width)
-        row: dict[str, float] = {}
-        split = self._split
-        for line, (begin, name) in zip(table, self._keys, strict=True):
-            if not line.startswith(begin) or len(line) != width or not line.endswith(b" |"):
-                return self._other(table, width)
-            if name:
-                try:
-                    row[name] = float(line[split:-2])
-                except ValueError:
-                    return self._other(table, width)
-        return row
-
-    def _other(self, table: list[bytes], width: int) -> dict[str, float] | None:
-        row: dict[str, float] = {}
-        keys: list[tuple[bytes, str]] = []
-        section = last = ""
-        split = 0
-        for line in table:
-            text = line.decode("utf-8", "replace")
-            match = _ROW.fullmatch(text)
-            if match is None or len(line) != width:
-                return None
-            indent, key, value = match.groups()
-            split = match.start(3)
-            begin, name = line[:split], ""
-            if value or not key.endswith("/"):
-                name = section + key if indent else key
-                if name <= last or (indent and _SECTION_OF.get(key, section) != section):
-                    return None
-                last = name
-                number = to_number(value)
-                if number is not None:
-                    row[name] = number
-            else:
-                section = key
-            keys.append((begin, name))
-        if _STEP not in row:
+def _row_of(table: list[bytes], width: int) -> dict[str, float] | None:
+    """The table as a row by its keys with their section before them; `None` where it is not whole."""
+    lines = _ROW.findall(b"\n".join(table).decode("utf-8", "replace"))
+    if len(lines) != len(table) or any(len(line) != width for line in table):
+        return None
+    row: dict[str, float] = {}
+    section = last = ""
+    for indent, key, value in lines:
+        if not value and key.endswith("/"):
+            section = key
+            continue
+        name = section + key if indent else key
+        if name <= last or (indent and _SECTION_OF.get(key, section) != section):
             return None
-        if len(row) == sum(bool(name) for _, name in keys) and all(len(begin) == split for begin, _ in keys):
-            self._keys, self._split, self._width = keys, split, width
-        return row
+        last = name
+        if (number := to_number(value)) is not None:
+            row[name] = number
+    return row if _STEP in row else None

@@ -6,20 +6,25 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from rldk.core.errors import ReadError
 from rldk.ingest.formats.stores import first_bytes
+from rldk.log.blocks import Progress
 
-__all__ = ["MAGIC", "columns_of", "has_tables", "open_database"]
+__all__ = ["columns_of", "has_tables", "open_database", "report_rows"]
 
-MAGIC = b"SQLite format 3\0"
+_MAGIC = b"SQLite format 3\0"
 _WAL_MODE = 2
 _TRIES = 5
 _PATIENCE = 1.0
 _MAX_CELL_BYTES = 16 << 20
+_REPORT_ROWS = 16_384
+
+Row = TypeVar("Row")
 
 
 @contextmanager
@@ -53,13 +58,23 @@ def columns_of(connection: sqlite3.Connection, table: str) -> frozenset[str]:
 
 def has_tables(path: Path, tables: Mapping[str, frozenset[str]]) -> bool:
     """Whether a file is a database that has these tables, with at least these columns."""
-    if first_bytes(path, len(MAGIC)) != MAGIC:
+    if first_bytes(path, len(_MAGIC)) != _MAGIC:
         return False
     try:
         with open_database(path) as connection:
             return all(columns_of(connection, table) >= columns for table, columns in tables.items())
     except ReadError:
         return False
+
+
+def report_rows(rows: Iterable[Row], total: int, size: int, progress: Progress | None) -> Iterator[Row]:
+    """Rows of a query, of so many in all; the progress is told as a share of the size of the database."""
+    for number, row in enumerate(rows, 1):
+        yield row
+        if progress is not None and number % _REPORT_ROWS == 0:
+            progress(size * number // max(total, number), size)
+    if progress is not None:
+        progress(size, size)
 
 
 @contextmanager

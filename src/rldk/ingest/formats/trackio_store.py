@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from rldk.core.errors import ReadError
 from rldk.core.jsonio import loads
 from rldk.ingest.adapter import Adapter
-from rldk.ingest.formats.sqlite import MAGIC, columns_of, has_tables, open_database
+from rldk.ingest.formats.sqlite import columns_of, has_tables, open_database, report_rows
 from rldk.ingest.formats.stores import FileProgress, list_folder, report, unique_names
 from rldk.ingest.formats.wandb_store import plain_row
 from rldk.log.blocks import Progress
@@ -22,7 +22,6 @@ __all__ = ["TrackioAdapter"]
 _TABLES = {"metrics": frozenset({"timestamp", "run_name", "step", "metrics"})}
 _OWN_SUFFIXES = frozenset({".db", ".db-shm", ".db-wal", ".hash", ".lock", ".parquet"})
 _MOST_FILES = 1_000
-_REPORT_ROWS = 4_096
 
 
 class TrackioAdapter(Adapter):
@@ -42,7 +41,7 @@ class TrackioAdapter(Adapter):
             found = own and bool(_databases(self.source.path))
             self.why = "a folder of trackio's databases" if found else "a folder that is not trackio's own"
         else:
-            found = self.source.head.startswith(MAGIC) and has_tables(self.source.path, _TABLES)
+            found = has_tables(self.source.path, _TABLES)
             self.why = f"{'a' if found else 'no'} database with trackio's table of metrics"
         return found
 
@@ -73,16 +72,13 @@ def _rows(
         names = unique_names({str(run): str(name) for run, name in runs})
         (total,) = connection.execute("SELECT COUNT(*) FROM metrics").fetchone()
         query = connection.execute(f"SELECT {key}, step, timestamp, metrics FROM metrics ORDER BY rowid")
-        for number, (run, step, timestamp, metrics) in enumerate(query, 1):
+        for number, (run, step, timestamp, metrics) in enumerate(report_rows(query, total, size, progress), 1):
             row = _parse(metrics)
             if row is None:
                 problems.add(number, "`metrics` is not a JSON object")
                 continue
             run_id = prefix + names.get(str(run), str(run))
             yield {**row, "step": step, "wall_time": parse_seconds(str(timestamp)), "run_id": run_id}
-            if number % _REPORT_ROWS == 0:
-                progress(size * number // max(total, number), size)
-        progress(size, size)
     except sqlite3.DatabaseError as error:
         problems.damage = f"the database is damaged ({error}): what follows was not read"
 

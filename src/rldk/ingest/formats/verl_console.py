@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from rldk.ingest.adapter import Adapter
 from rldk.ingest.formats import console, json_lines
-from rldk.ingest.formats.number_lines import Forms, Line, fill_lines, iter_lines, numbers_of
+from rldk.ingest.formats.number_lines import Forms, Line, fill_lines, numbers_of
 from rldk.runs.table import TableBuilder
 
 __all__ = ["VerlAdapter"]
@@ -19,8 +20,6 @@ _WRAPPER = r"(?:(?:(?:np|numpy|torch)\.\w+|tensor|array)\()?"
 _VALUE = re.compile(rf"(:{_WRAPPER})([-+.\d][-+.\deE]*|[-+]?(?:nan|inf))(?=\)|,| - |\s*$)", re.ASCII)
 _BEFORE_STEP = re.compile(r"(?:^|[\s)\]])step:")
 _KEY = re.compile(rf"(?:\)|,[^)]*\))? - (\S.*?):{_WRAPPER}")
-
-
 _MAX_BYTES = 1 << 20  # no row is longer
 
 
@@ -64,14 +63,15 @@ class VerlAdapter(Adapter):
 
     name: ClassVar[str] = "verl"
     title: ClassVar[str] = "verl console output or file logger"
-    framework: ClassVar[str | None] = "verl"
+    framework: str | None = "verl"
     max_rows: ClassVar[int] = console.MAX_ROWS
 
     def can_handle(self) -> bool:
-        self._layout = self._look()
         return bool(self._layout)
 
-    def _look(self) -> str:
+    @cached_property
+    def _layout(self) -> str:
+        """`json` or `console`; empty where it is neither."""
         self.why = "no line `step:N - key:value - …`"
         if not self.source.is_text:
             return ""
@@ -87,18 +87,14 @@ class VerlAdapter(Adapter):
                 return "console"
         return ""
 
-    def read(self) -> Iterator[Mapping[str, Any]]:
-        layout = getattr(self, "_layout", "") or self._look()
-        return self._unwrapped() if layout == "json" else iter_lines(self._lines())
-
     def fill(self, builder: TableBuilder) -> None:
-        if (getattr(self, "_layout", "") or self._look()) == "json":
+        if self._layout == "json":
             builder.add_all(self._unwrapped())
         else:
             fill_lines(builder, self._lines())
 
     def _unwrapped(self) -> Iterator[Mapping[str, Any]]:
-        for row in json_lines.iter_json_rows(self.source, self.problems, self.progress):
+        for row in json_lines.iter_json_rows(self):
             data = row.get("data")
             yield {**data, "step": row.get("step")} if type(data) is dict else row
 

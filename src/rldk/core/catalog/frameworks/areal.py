@@ -1,6 +1,6 @@
 """AReaL: `ppo_actor/task_reward/avg`, `ppo_actor/update/…`; the suffix says which statistic it is.
 
-Its `StatsLogger` writes to TensorBoard and W&B, and prints tables (`formats/box_tables.py`). Before 1.0 the actor was called
+Its `StatsLogger` writes to TensorBoard and W&B, and prints tables (`formats/console_tables.py`). Before 1.0 the actor was called
 `grpo_actor` in most examples, and what is measured in the update had no `update/` before it.
 """
 
