@@ -19,8 +19,7 @@ from rldk.judge.scan import judge_run
 from rldk.monitor.live_run import LiveRun
 from rldk.monitor.monitor import Monitor
 from rldk.monitor.outputs import Output, Terminal
-from rldk.present.cause_page import CausePage
-from rldk.present.detector_page import DetectorPage, page_of
+from rldk.present.explain_pages import CausePage, DetectorPage, page_of
 from rldk.runs.run import Run, Runs
 
 __all__ = ["attach", "compare", "explain", "load", "scan", "start"]

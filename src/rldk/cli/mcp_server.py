@@ -127,7 +127,7 @@ def compare(folders: Folders, a: str, b: str) -> dict[str, Any]:
 
 def explain(folders: Folders, type: str) -> dict[str, Any]:
     """Tell what a type of anomaly catches, why it matters, when it misfires, and what to do; or what a cause means."""
-    from rldk.present.detector_page import page_of
+    from rldk.present.explain_pages import page_of
 
     return dict(page_of(type).to_dict())
 

@@ -229,7 +229,7 @@ def _show_incident(out: Console, incident: Incident, result: Result) -> None:
 
 def _more(incident: Incident, result: Result) -> str:
     """The command that explains the cause, and the detectors that found it, which it explains too; empty if it knows none."""
-    from rldk.present.detector_page import page_names
+    from rldk.present.explain_pages import page_names
 
     known = page_names()
     types = dict.fromkeys(result.anomalies[number].type for number in incident.anomalies)
