@@ -31,7 +31,8 @@ class GrowingRun:
     """
 
     def __init__(self, run_id: str = "", dtype: npt.DTypeLike = np.float64) -> None:
-        self._run_id = run_id
+        self.run_id = run_id
+        self.axis = "step"
         self._dtype = dtype
         self._steps = Growing(np.int64)
         self._columns: dict[str, Column] = {}
@@ -49,10 +50,6 @@ class GrowingRun:
             cells[name] = (rows, column.values[rows])
         made.extend(run.steps, cells, run.wall_time)
         return made
-
-    @property
-    def run_id(self) -> str:
-        return self._run_id
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -72,10 +69,6 @@ class GrowingRun:
         """Whether the run can be drawn by hours."""
         late = self.times[-1000:]
         return bool((late[np.isfinite(late)] > self._started).any())
-
-    @property
-    def axis(self) -> str:
-        return "step"
 
     @property
     def size(self) -> int:
@@ -135,7 +128,7 @@ class GrowingRun:
                 rows = column.rows(np.arange(len(column.pyramid)))
                 there = kept[rows]
                 cells[name] = (place[rows[there]], column.pyramid.values[there].astype(np.float64))
-        made = GrowingRun(self._run_id, self._dtype)
+        made = GrowingRun(self.run_id, self._dtype)
         made.extend(self.steps[kept], cells, self.times[kept])
         return made
 
