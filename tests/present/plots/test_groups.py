@@ -11,8 +11,8 @@ import rldk
 from rldk.comparison.mean_curve import mean_and_band
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.present.plots.common_axis import Beginning, differ_in_length, long_runs
 from rldk.present.plots.source import RunSource
+from rldk.report.overlay import Beginning, differ_in_length, long_runs
 from rldk.runs.run import Runs
 
 
