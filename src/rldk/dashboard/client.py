@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from rldk.core.errors import RLDKError
-from rldk.dashboard.notify_options import options_of
-from rldk.dashboard.processes import numbers, receive, send
+from rldk.dashboard.processes import numbers, options_of, receive, send
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import Span
 

@@ -1,22 +1,28 @@
-"""What the dashboard's processes share: messages over pipes, and an end with the process that started them."""
+"""What the dashboard's processes share: messages over pipes, which notifications are wanted, an end with their parent process."""
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, BinaryIO
 
 import msgspec
 import numpy as np
 
-from rldk.core.jsonio import to_number
+from rldk.core.jsonio import loads, to_number
 from rldk.core.text import escaped
 
-__all__ = ["encoded", "end_with_parent", "is_orphan", "numbers", "receive", "send"]
+__all__ = [
+    "VARIABLE", "encoded", "end_with_parent", "is_orphan", "numbers", "options_of", "packed_options", "receive", "send",
+]  # fmt: skip
+
+VARIABLE = "RLDK_DASHBOARD_NOTIFY"
+"""The environment variable with what to notify: an address may be a secret, which a command line would show to everybody."""
 
 _LENGTH = struct.Struct("<Q")
 _MAX_BYTES = 1 << 31
@@ -88,6 +94,20 @@ def _read(pipe: IO[bytes], size: int) -> bytes:
 def numbers(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """The array that a message holds."""
     return np.frombuffer(data, dtype=np.float64)
+
+
+def packed_options(notify: Sequence[str], severity: str) -> str:
+    """Notifications and severity, for the environment of the process."""
+    return json.dumps({"notify": list(notify), "on": severity})
+
+
+def options_of(environment: Mapping[str, str]) -> tuple[list[str], str]:
+    """What `packed_options` wrote; nothing to notify where it did not."""
+    try:
+        given = loads((environment.get(VARIABLE) or "{}").encode("utf-8", "replace"))
+        return [str(name) for name in given.get("notify", ())], str(given.get("on", "critical"))
+    except (ValueError, TypeError, AttributeError):
+        return [], "critical"
 
 
 def is_orphan() -> bool:
