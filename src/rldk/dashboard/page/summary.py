@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from rldk.core.text import counted, in_words, sentence
 from rldk.dashboard.client import Client
-from rldk.dashboard.page.banner import banner
+from rldk.dashboard.page.announcements import banner
 from rldk.dashboard.page.html import first_frame, piece, show
 from rldk.dashboard.page.panels import RunView, overview_panels
 from rldk.judge.scores.alarms import tone_of
