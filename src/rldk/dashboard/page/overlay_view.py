@@ -16,8 +16,7 @@ from rldk.dashboard.page import address
 from rldk.dashboard.page.html import note
 from rldk.dashboard.page.panels import smoothed
 from rldk.dashboard.page.plots import SPAN, draw_plots, show_range
-from rldk.dashboard.page.run_rows import Row, RunRows, rows_of, short_names
-from rldk.dashboard.page.search import matching
+from rldk.dashboard.page.run_rows import Row, RunRows, matching, rows_of, short_names
 from rldk.dashboard.processes import numbers
 from rldk.present.palette import DARK, LIGHT
 from rldk.present.plots.build import KL_TITLE, metric_unit, needs_log
@@ -60,8 +59,7 @@ class Described:
 def draw_overlay(client: Client, dark: bool) -> None:
     """The controls and the panels of the selected runs."""
     found = rows_of(client)
-    by_id = found.by_id
-    selected = [by_id[one] for one in st.session_state["rldk_selected"] if one in by_id]
+    selected = found.of(st.session_state["rldk_selected"])
     if not selected:
         return
     ids = [row["id"] for row in selected]
@@ -112,7 +110,7 @@ def _controls(found: RunRows, selected: list[Row], metrics: list[str]) -> dict[s
         "Metrics", key="rldk_metric_search", placeholder="Search metrics", max_chars=300,
         help="A regular expression; it searches all metrics, also those that are not shown by default.",
     )  # fmt: skip
-    _only_known("rldk_pinned", metrics)
+    address.keep_known("rldk_pinned", metrics)
     pins.multiselect(
         "Pinned panels", sorted(metrics), key="rldk_pinned", placeholder="none",
         help="Shown first, whatever is searched for. The pin above a plot does the same.",
@@ -132,12 +130,6 @@ def _controls(found: RunRows, selected: list[Row], metrics: list[str]) -> dict[s
         st.toggle("Log x", key="rldk_x_log")
         st.toggle("All metrics", key="rldk_all_metrics")
     return _groups(selected, by or "")
-
-
-def _only_known(key: str, options: Sequence[str]) -> None:
-    kept = [one for one in st.session_state[key] if one in options]
-    if kept != st.session_state[key]:
-        st.session_state[key] = kept
 
 
 def _group_choices(found: RunRows) -> dict[str, str]:

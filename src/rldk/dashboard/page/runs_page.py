@@ -35,8 +35,7 @@ def draw_runs_page(client: Client, seconds: float, dark: bool) -> None:
     show(Markup("<h1>Runs</h1>"), "runs")
     pause = max(seconds, _TABLE_PAUSE)
     st.fragment(_guarded, run_every=pause if follow else None)(draw_table, client)
-    known = found.by_id
-    selected = [known[one] for one in st.session_state["rldk_selected"] if one in known]
+    selected = found.of(st.session_state["rldk_selected"])
     if not selected:
         return
     moving = any(row["status"] == "live" for row in selected) or st.session_state.get(BEHIND)

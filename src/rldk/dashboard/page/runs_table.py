@@ -58,9 +58,7 @@ def _controls() -> tuple[str, str]:
         "Search", key="rldk_search", placeholder="Search: a regular expression", max_chars=300,
         help="In name, log, framework, cause, settings (`lr=1e-05`), tags and notes. `a|b` finds either, `^seed` the beginning.",
     )  # fmt: skip
-    known = [one for one in st.session_state["rldk_shown"] if one in SHOWN]
-    if known != st.session_state["rldk_shown"]:
-        st.session_state["rldk_shown"] = known
+    address.keep_known("rldk_shown", SHOWN)
     middle.pills("Show", SHOWN, selection_mode="multi", key="rldk_shown", help="Without a choice, all runs are shown.")
     if st.session_state["rldk_order"] not in ORDERS:
         st.session_state["rldk_order"] = "newest"
@@ -70,8 +68,8 @@ def _controls() -> tuple[str, str]:
 
 
 def _caption(found: RunRows, rows: list[Row]) -> None:
-    selected = [one for one in st.session_state["rldk_selected"] if one in found.by_id]
-    hidden = len(set(selected) - {row["id"] for row in rows})
+    selected = {row["id"] for row in found.of(st.session_state["rldk_selected"])}
+    hidden = len(selected - {row["id"] for row in rows})
     parts = [counted(len(found.rows), "run") if len(rows) == len(found.rows) else f"{len(rows):,} of {len(found.rows):,} runs"]
     parts += [f"{sum(row['status'] == 'live' for row in rows):,} live"]
     if found.about.get("waiting"):
@@ -158,8 +156,7 @@ def open_run(row: Row) -> None:
 
 def _actions(client: Client, found: RunRows) -> None:
     """What can be done with the selection."""
-    by_id = found.by_id
-    selected = [by_id[one] for one in st.session_state["rldk_selected"] if one in by_id]
+    selected = found.of(st.session_state["rldk_selected"])
     if not selected:
         st.caption("Select runs on the left edge of the table to draw them over each other; click a name to open that run.")
         return
