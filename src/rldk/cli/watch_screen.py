@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from rldk.cli.followed_runs import WatchedRun
 from rldk.cli.output import sparkline, unicode_terminal
-from rldk.cli.watch_run import WatchedRun
 from rldk.core.anomaly import Anomaly
 from rldk.core.text import ago, clean, duration, short_number
 from rldk.detectors.table import is_machine

@@ -10,6 +10,7 @@ import argparse
 import sys
 import webbrowser
 
+from rldk.cli.options import add_notify
 from rldk.core.errors import UsageError
 from rldk.core.text import clean
 
@@ -20,8 +21,6 @@ rldk dashboard rldk_logs --notify slack --notify email
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from rldk.cli.alarms import add_notify
-
     parser.add_argument("folder", metavar="DIR", help="the folder in which the runs are written")
     parser.add_argument("--port", type=int, default=8501, help="the port; if it is taken, another one is used (default: 8501)")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)")

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rldk.cli.options import add_fail_on, add_reading, exit_status, field_map_of, judge_given, read_config
+from rldk.cli.options import add_alarms, add_fail_on, add_reading, exit_status, field_map_of, judge_given, read_config
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.files import write_json
@@ -39,8 +39,6 @@ rldk run -- python train.py --epochs 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from rldk.cli.alarms import add_alarms
-
     parser.usage = "rldk run [options] -- COMMAND ..."
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command with its arguments")
     parser.add_argument("--log", metavar="FILE", help="where the output is kept (default: rldk_logs/run_TIME.log)")
@@ -87,7 +85,7 @@ class Watching:
     """The judgement of a command's output while it runs, and at its end."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from rldk.cli.alarms import RecordedRun, RunStopper
+        from rldk.cli.followed_runs import RecordedRun, RunStopper
         from rldk.judge.follow import LogFollower
         from rldk.monitor.alarms import Alarms
 
