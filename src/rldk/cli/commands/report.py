@@ -113,7 +113,7 @@ def gather(args: argparse.Namespace) -> Gathered:
         except ReadError as error:
             missing.append((path, reason_for(error, Path(path))))
     if is_many(existing, args.adapter):
-        with count_bar("judging") as advance:
+        with count_bar() as advance:
             found = gather_many(existing, Reading(read_config(args), args.adapter, field_map_of(args)), on_log=advance)
     else:
         found = split(_judge_all(args, [str(path) for path in existing]))
