@@ -10,6 +10,7 @@ from typing import Any
 from rldk._version import __version__
 from rldk.core.errors import ReadError, RLDKError, UsageError, require
 from rldk.core.files import strict
+from rldk.core.verdicts import ranking
 from rldk.storage.places import lies_within
 
 __all__ = ["Folders", "build_server"]
@@ -84,7 +85,6 @@ def _bound(tool: Any, folders: Folders) -> Any:
 def list_runs(folders: Folders, below: str = ".", most: int = 50) -> dict[str, Any]:
     """List the runs below a folder with their verdicts, the worst first."""
     from rldk.judge.results import judge_paths
-    from rldk.present.verdicts import ranking
 
     found = judge_paths(folders.find(below), lenient=True)
     results = [one for one in found.results if folders.holds(one.run.path)]

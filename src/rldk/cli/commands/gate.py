@@ -69,15 +69,12 @@ def _limits(given: Sequence[str], option: str, results: Sequence[Result]) -> dic
 
     found = {}
     for pair in given:
-        name, separator, value = pair.rpartition("=")
+        name, _, value = pair.rpartition("=")
         try:
-            found[metric_name(name.strip(), results)] = float(value)
-        except ValueError as error:
-            if isinstance(error, UsageError):
-                raise
+            limit = float(value if name else "")
+        except ValueError:
             raise UsageError(f"Expected {option} METRIC=VALUE, such as {option} kl_mean=0.2, got {pair!r}.") from None
-        if not separator:
-            raise UsageError(f"Expected {option} METRIC=VALUE, such as {option} kl_mean=0.2, got {pair!r}.")
+        found[metric_name(name.strip(), results)] = limit
     return found
 
 

@@ -16,6 +16,7 @@ from rldk.cli.options import add_fail_on, add_jobs, add_json, add_reading, exit_
 from rldk.cli.output import console, curves_table, print_json_line, print_results_json, show_not_judged, table, while_read
 from rldk.core.errors import UsageError
 from rldk.core.text import clean, counted, duration, in_words
+from rldk.core.verdicts import ranking
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,15 +37,8 @@ rldk scan runs/ --json-lines | my_program      one line per run, as soon as it i
 
 _FEW_HEALTHY = 3
 
-
-def _by_verdict(result: Result) -> tuple[int, int]:
-    from rldk.present.verdicts import ranking
-
-    return ranking(result.verdict, len(result.anomalies))
-
-
 SORTS: dict[str, Callable[[Result], Any]] = {
-    "verdict": _by_verdict,
+    "verdict": lambda result: ranking(result.verdict, len(result.anomalies)),
     "name": lambda result: result.run.run_id,
     "events": lambda result: -len(result.run),
     "step": lambda result: result.worst.step if result.worst else float("inf"),
