@@ -29,6 +29,7 @@ __all__ = ["BEHIND", "draw_overlay"]
 BEHIND = "rldk_behind"
 _SCALES = {"auto": "Y: auto", "linear": "Y: linear", "log": "Y: log"}
 _MAX_PANELS = 60
+_MAIN_BY_ANY = ("gradients", "losses", "accuracy")  # main panels of which any curve will do: the first that the runs have
 _ALL_POINTS, _MIN_BUCKETS, _MAX_BUCKETS = 8_000, 40, 220
 _FAINT_BELOW = 5  # with more runs than this, the raw curves below smooth ones would hide them
 
@@ -90,9 +91,7 @@ def draw_overlay(client: Client, dark: bool) -> None:
     palette = DARK if dark else LIGHT
     legend = [{"run": label, "label": label, "colour": palette.curve(place)} for label, place in series.values()]
     revision = f"{axis}|{x_log}|{span}"
-    draw_plots(
-        OverlayView(span, dark, revision), panels, "overlay", "No metric matches the search.", legend=legend, on_pin=_pin
-    )
+    draw_plots(OverlayView(span, dark, revision), panels, "overlay", "No metric matches the search.", legend=legend, on_pin=_pin)
     address.write(address.TABLE_PAGE)
 
 
@@ -195,13 +194,9 @@ def described(metric: str) -> Described:
                 title = KL_TITLE if spec.key == "kl" else spec.title
                 label = curve.label.split("|")[0]
                 named = title if len(spec.curves) == 1 or number == 0 else f"{title}: {label}"
-                is_main = spec.key in MAIN_PANELS and number == 0
-                return Described(named, spec.unit, spec.key, 100 * place + number, spec.log, is_main or _is_main_loss(spec.key))
+                is_main = spec.key in _MAIN_BY_ANY or (spec.key in MAIN_PANELS and number == 0)
+                return Described(named, spec.unit, spec.key, 100 * place + number, spec.log, is_main)
     return Described(metric, metric_unit(metric), metric, 100_000, True, False)
-
-
-def _is_main_loss(key: str) -> bool:
-    return key in ("gradients", "losses", "accuracy")  # of several curves, the first that the runs have
 
 
 def _series(selected: list[Row], groups: dict[str, str] | None) -> dict[str, tuple[str, int]]:
