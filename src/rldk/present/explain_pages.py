@@ -155,7 +155,10 @@ class DetectorPage(Page):
             "documentation": kind.documentation(),
             "clauses": {
                 name: {
-                    "says": clause.says, "severity": clause.severity, "holds": clause.persist, "rows": clause.min_rows,
+                    "says": clause.says,
+                    "severity": clause.severity,
+                    "holds": clause.persist,
+                    "rows": clause.min_rows,
                     "basis": clause.basis,
                 }
                 for name, clause in kind.clauses.items()

@@ -87,9 +87,7 @@ class GrowingRun:
         times = [np.nan if event.wall_time is None else event.wall_time for event in events]
         self.extend([event.step for event in events], _cells_of(events), times)
 
-    def extend(
-        self, steps: npt.ArrayLike, cells: Cells, times: npt.ArrayLike | None = None
-    ) -> None:
+    def extend(self, steps: npt.ArrayLike, cells: Cells, times: npt.ArrayLike | None = None) -> None:
         """Put rows at the end: their steps, for each metric the rows that have it (from 0) with its values, and their times."""
         base, given = len(self), np.asarray(steps, dtype=np.int64)
         when = np.full(len(given), np.nan) if times is None else np.asarray(times, dtype=np.float64)
