@@ -1,4 +1,4 @@
-"""The runs that `rldk watch` and `rldk run` follow: their last rows, the decision to stop them, and what a screen shows."""
+"""The runs that `rldk watch` and `rldk run` follow: their last rows, the decision to stop them, and what is said of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
+from rldk.core.text import clean, duration, short_number
 from rldk.ingest.discovery import LogFinder, newest_first
 from rldk.judge.config import ScanConfig
 from rldk.judge.follow import FollowedRun
@@ -17,8 +18,9 @@ from rldk.judge.incidents.incident import Incident
 from rldk.monitor.outputs.incident_plot import RecentEvents
 from rldk.monitor.stopping import Stop, Stopper
 from rldk.present.plots.standard import MAIN_METRICS
+from rldk.present.verdicts import MAIN_SCORES, SHORT_SCORES
 
-__all__ = ["History", "RecordedRun", "RunStopper", "WatchedRun", "newest_log"]
+__all__ = ["History", "RecordedRun", "RunStopper", "WatchedRun", "alert_line", "newest_log", "progress_line"]
 
 _MAX_CELLS = 512
 _READ_TOGETHER = 0.2
@@ -153,6 +155,21 @@ class WatchedRun(RecordedRun):
         if self.total_steps is None:
             return nan
         return max(0, self.total_steps - self.last_step) * self.seconds_per_step
+
+
+def alert_line(anomaly: Anomaly) -> str:
+    """An anomaly as one plain line."""
+    return f"step {anomaly.step}  {anomaly.severity.upper()}  {anomaly.type}: {clean(anomaly.message, 300)}"
+
+
+def progress_line(run: WatchedRun) -> str:
+    """The state of a run as one plain line."""
+    parts = [f"step {run.last_step}", run.result.verdict]
+    parts += [f"{name} {short_number(history.last)}" for name in MAIN_METRICS[:8] if (history := run.curves.get(name))]
+    parts += [f"{SHORT_SCORES[name]} {score:.2f}" for name in MAIN_SCORES if (score := run.result.scores.get(name)) is not None]
+    if left := duration(run.seconds_left):
+        parts.append(f"{left} left")
+    return "  ".join(parts)
 
 
 def newest_log(folder: Path) -> Path | None:

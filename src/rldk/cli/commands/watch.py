@@ -171,7 +171,7 @@ class Watch:
 
 def watch_lines(watch: Watch, every: float) -> None:
     """Plain lines: each alert at once, the cause of what is critical, the state of the run now and then, and how it ended."""
-    from rldk.cli.watch_screen import alert_line, progress_line
+    from rldk.cli.followed_runs import alert_line, progress_line
     from rldk.present.incidents import in_brief
 
     printed_at, printed = 0.0, ""
