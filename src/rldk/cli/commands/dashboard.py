@@ -36,9 +36,7 @@ def run(args: argparse.Namespace) -> int:
     folder = local_copies(args.folder)
     if not folder.is_dir():
         raise UsageError(f"Expected DIR to be a folder, got {args.folder!r:.200}, which is not one.")
-    dashboard = Dashboard(
-        folder, args.port, host=args.host, refresh_seconds=args.refresh, notify=args.notify, notify_on=args.on
-    )
+    dashboard = Dashboard(folder, args.port, host=args.host, refresh_seconds=args.refresh, notify=args.notify, notify_on=args.on)
     url = dashboard.start_dashboard()
     try:
         _say(f"The dashboard of {clean(dashboard.folder)} is at {url}")
