@@ -64,9 +64,13 @@ def split(judged: Results) -> Gathered:
         return Gathered(list(judged), [], passed, len(judged))
     rows = [({**row_of(result, number), "name": result.run.run_id}, result) for number, result in enumerate(judged)]
     rows.sort(key=lambda pair: rank(pair[0]))
-    detailed = [number < MAX_DETAILED or bool(result.acknowledged) for number, (_, result) in enumerate(rows)]
-    results = [result for kept, (_, result) in zip(detailed, rows, strict=True) if kept]
-    return Gathered(results, [row for kept, (row, _) in zip(detailed, rows, strict=True) if not kept], passed, len(judged))
+    found = Gathered(passed_over=passed, judged=len(judged))
+    for number, (row, result) in enumerate(rows):
+        if number < MAX_DETAILED or result.acknowledged:
+            found.results.append(result)
+        else:
+            found.others.append(row)
+    return found
 
 
 def gather_many(paths: Sequence[Path], reading: Reading, on_log: OnLog) -> Gathered:

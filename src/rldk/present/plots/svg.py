@@ -26,7 +26,7 @@ class Frame:
     """The layout of a panel: where its parts lie."""
 
     def __init__(self, panel: Panel, width: int, height: int, titled: bool) -> None:
-        self.width, self.height, self.titled = width, height, titled
+        self.height, self.titled = height, titled
         self.legend = legend_rows(panel, width - _LEFT - _RIGHT) if titled else []
         top = (26.0 if titled else 6.0) + 17.0 * len(self.legend) + (14.0 if panel.marks else 4.0)
         self.left, self.right, self.top, self.bottom = _LEFT, width - _RIGHT, top, height - _BOTTOM
