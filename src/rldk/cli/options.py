@@ -13,6 +13,7 @@ from rldk.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rldk.fleet.scan import Engine, OnResult
+    from rldk.fleet.work import Reading
     from rldk.ingest.read import Ingested
     from rldk.judge.config import ScanConfig
     from rldk.judge.result import Result
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FAILING", "add_alarms", "add_fail_on", "add_index", "add_jobs", "add_json", "add_notify", "add_project", "add_reading",
     "add_receivers", "chosen_engine", "exit_status", "field_map_of", "indexed_runs", "judge_given", "judge_in_parallel",
-    "parse_field_map", "read_config", "read_paths",
+    "parse_field_map", "read_config", "read_paths", "reading_of",
 ]  # fmt: skip
 
 FAILING: dict[str, frozenset[str]] = {
@@ -121,6 +122,13 @@ def field_map_of(args: argparse.Namespace) -> dict[str, str]:
     return {**own, **parse_field_map(args.field_map)}
 
 
+def reading_of(args: argparse.Namespace) -> Reading:
+    """How many logs are read and judged, in this process and in others."""
+    from rldk.fleet.work import Reading
+
+    return Reading(read_config(args), args.adapter, field_map_of(args))
+
+
 def add_project(parser: argparse.ArgumentParser) -> None:
     """Take the defaults of a command's options from the settings of the project and the environment."""
     known = {action.dest: action for action in parser._actions}
@@ -202,10 +210,9 @@ def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str], on_result:
     their verdicts, and each critical one.
     """
     from rldk.fleet.scan import judge_many
-    from rldk.fleet.work import Reading
     from rldk.ingest.paths import expand, size_of
 
-    reading = Reading(read_config(args), args.adapter, field_map_of(args))
+    reading = reading_of(args)
     with copy_bar() as on_bytes:
         found = expand(paths, on_bytes)
     total = size_of(found)

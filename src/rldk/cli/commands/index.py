@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from rldk.cli.options import add_jobs, add_json, add_reading, chosen_engine, field_map_of, read_config
+from rldk.cli.options import add_jobs, add_json, add_reading, chosen_engine, reading_of
 from rldk.cli.output import console, print_json
 from rldk.cli.progress import copy_bar, count_bar
 from rldk.core.text import clean, counted, duration
@@ -34,10 +34,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rldk.fleet.index import index_path, update_index
-    from rldk.fleet.work import Reading
     from rldk.storage.copies import local_copies
 
-    reading = Reading(read_config(args), args.adapter, field_map_of(args))
+    reading = reading_of(args)
     with copy_bar() as on_bytes:
         store = local_copies(args.store, on_bytes)
     with count_bar() as advance:
