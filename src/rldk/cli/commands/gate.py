@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rldk.comparison.gate import check_run
-    from rldk.core.files import write_text
+    from rldk.core.files import write_json, write_text
     from rldk.present.ci_formats import junit, sarif
 
     baseline = list(judge_given(args, [args.baseline])) if args.baseline else []
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if args.junit:
         write_text(args.junit, junit(checks))
     if args.sarif:
-        write_text(args.sarif, sarif(checks, judged.results))
+        write_json(args.sarif, sarif(checks, judged.results))
     passed = all(check.passed for check in checks)
     if args.json:
         print_json({"passed": passed, "checks": [check.to_dict() for check in checks], "passed_over": judged.not_judged()})
