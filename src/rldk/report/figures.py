@@ -60,8 +60,7 @@ def _axes(panel: Panel) -> dict[str, Any]:
 
 def _curve(curve: Curve) -> dict[str, Any]:
     """A curve with its name and colour."""
-    name = clean(f"{curve.run} · {curve.label}" if curve.run else curve.label, 60)
-    return {"name": name, "colour": curve.colour, **_drawn(curve)}
+    return {"name": clean(curve.name, 60), "colour": curve.colour, **_drawn(curve)}
 
 
 def _drawn(curve: Curve) -> dict[str, Any]:

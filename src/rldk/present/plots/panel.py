@@ -49,6 +49,11 @@ class Curve:
         if self.style not in STYLES:
             raise ValueError(f"Expected `style` to be one of {STYLES}, got {self.style!r}.")
 
+    @property
+    def name(self) -> str:
+        """The label, with the run where several runs are drawn."""
+        return f"{self.run} · {self.label}" if self.run else self.label
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
