@@ -102,7 +102,7 @@ def test_help_of_a_command(command: str, capsys: pytest.CaptureFixture[str]) -> 
 def test_the_picture_of_a_scan_shows_what_a_scan_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """If it does not, `python docs/screenshots.py` takes it anew."""
+    """If it does not, `python docs/screenshots.py` takes a new one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "104")
     main(["demo"])

@@ -75,7 +75,7 @@ def count_bar() -> Iterator[Callable[[str], None]]:
 
 
 class JudgingBar:
-    """Tells of bytes that have been read, of running counts of the verdicts, and of each critical run as it is found."""
+    """Shows the bytes that have been read, running counts of the verdicts, and each critical run as it is found."""
 
     def __init__(self, progress: Progress, total_bytes: int) -> None:
         self._progress = progress
