@@ -134,14 +134,11 @@ def compare(*sources: Any, by: str | None = None, config: Settings = None) -> Co
         >>> rldk.compare("out/seed_1.jsonl", "out/seed_2.jsonl")
         >>> rldk.compare("sweep/", by="config.lr").plot("reward")
     """
-    results: list[Result] = []
-    for source in sources:
-        results += _results(source, config)
-    return compare_results(results, by)
+    return compare_results(_results(sources, config), by)
 
 
 def _results(source: Any, config: Settings) -> Sequence[Result]:
-    """The results of a path, of runs, or of what was judged before."""
+    """The results of a path, of runs, of what was judged before, or of several of these."""
     if isinstance(source, Result):
         return [source]
     if isinstance(source, Run):

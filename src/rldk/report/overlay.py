@@ -42,9 +42,7 @@ class Overlay:
     groups: dict[str, list[Curve]] = field(default_factory=dict)
 
 
-def overlays_of(
-    entries: Sequence[Entry], choices: dict[str, list[str]], buckets: int, group_by: str | None = None
-) -> list[Overlay]:
+def overlays_of(entries: Sequence[Entry], choices: dict[str, list[str]], buckets: int, group_by: str = "") -> list[Overlay]:
     """The figures of a page with several runs; with `group_by`, one of the `choices`, that is what is drawn at first."""
     lengths = [end - start for start, end in (entry.ends for entry in entries)]
     sources = [_source(entry, longer) for entry, longer in zip(entries, long_runs(lengths), strict=True)]
@@ -54,8 +52,7 @@ def overlays_of(
     for panel in panels_of(sources, buckets=buckets, x_log=squeezed):
         groups = {name: found[panel.key] for name, found in grouped.items() if panel.key in found}
         first = [curve for curve in panel.curves if curve.colour < SHOWN_FIRST]
-        shown = groups.get(group_by or "", first) if group_by else first
-        made.append(Overlay(panel, replace(panel, curves=shown), groups))
+        made.append(Overlay(panel, replace(panel, curves=groups.get(group_by, first)), groups))
     return made
 
 
