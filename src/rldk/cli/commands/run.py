@@ -27,7 +27,7 @@ from rldk.core.files import write_json
 from rldk.core.text import clean
 
 if TYPE_CHECKING:
-    from rldk.cli.child.command import Command
+    from rldk.cli.child_command import Command
     from rldk.monitor.outputs.incident_plot import Curves
 
 _POLL = 0.25
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rldk.cli.child.command import Command, CommandNotStartedError
+    from rldk.cli.child_command import Command, CommandNotStartedError
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words:
