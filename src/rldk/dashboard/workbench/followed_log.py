@@ -92,35 +92,20 @@ class TableRun(FollowedRun):
         }
 
 
-class FollowedLog:
+class FollowedLog(LogFollower[TableRun]):
     """A log that is not in the index, or has changed since."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._follower = LogFollower(path, TableRun)
+        super().__init__(path, TableRun)
         self._beside: RunConfig | None = None
 
     def work(self) -> bool:
         """Judge a little; whether there is more to judge."""
-        self._follower.read(_JUDGED_AT_ONCE)
-        return self._follower.busy or self._follower.is_reading
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it is being read in a thread, which is not to be hurried."""
-        return self._follower.is_reading
-
-    @property
-    def problem(self) -> str:
-        """Why it cannot be read; empty while it can."""
-        return self._follower.problem
+        self.read(_JUDGED_AT_ONCE)
+        return self.busy or self.is_reading
 
     def rows(self) -> list[Row]:
         """A row for each of its runs, as far as they have been judged."""
         if self._beside is None:
             self._beside = RunConfig() if self.path.is_dir() else settings_beside(self.path)
-        return [run.row(number, self._beside) for number, run in enumerate(self._follower.runs.values())]
-
-    def close(self) -> None:
-        """Close the file."""
-        self._follower.close()
+        return [run.row(number, self._beside) for number, run in enumerate(self.runs.values())]

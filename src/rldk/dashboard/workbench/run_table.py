@@ -172,7 +172,7 @@ class RunTable:
             log.follower = FollowedLog(log.path)
         try:
             if log.follower.work():
-                if log.follower.is_waiting:
+                if log.follower.is_reading:  # in a thread, which is not to be hurried
                     time.sleep(_WAIT_SECONDS)
                 return
             rows, problem = log.follower.rows(), log.follower.problem or "no event yet"
