@@ -15,8 +15,7 @@ from rldk.present.plots.standard import STANDARD, CurveSpec, PanelSpec
 from rldk.signals.kl import UNITS
 
 __all__ = [
-    "KL_TITLE", "finish", "metric_panel", "metric_unit", "needs_log", "other_panels", "panel_of", "panels_of", "show_target",
-    "unit_of",
+    "KL_TITLE", "finish", "metric_panel", "metric_unit", "needs_log", "other_panels", "panels_of", "show_target", "unit_of",
 ]  # fmt: skip
 
 BUCKETS = 700
@@ -54,7 +53,7 @@ def panels_of(
     made = []
     for spec in _specs_for(runs):
         if only is None or spec.key in only:
-            panel = panel_of(spec, runs, buckets, span)
+            panel = _panel_of(spec, runs, buckets, span)
             if panel is not None:
                 made.append(panel)
                 show_target(panel, kl_target)
@@ -90,7 +89,7 @@ def show_target(panel: Panel, kl_target: float | None) -> None:
         panel.title = KL_TITLE
 
 
-def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int, span: Span) -> Panel | None:
+def _panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int, span: Span) -> Panel | None:
     """One panel of the table for these runs; `None` if none of them has its metrics."""
     needed = spec.curves[: spec.needs]
     if not any(_metric(curve, run) for curve in needed for run in runs):
