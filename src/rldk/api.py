@@ -19,8 +19,7 @@ from rldk.judge.scan import judge_run
 from rldk.monitor.live_run import LiveRun
 from rldk.monitor.monitor import Monitor
 from rldk.monitor.outputs import Output, Terminal
-from rldk.present.cause_page import CausePage
-from rldk.present.detector_page import DetectorPage, page_of
+from rldk.present.explain_pages import CausePage, DetectorPage, page_of
 from rldk.runs.run import Run, Runs
 
 __all__ = ["attach", "compare", "explain", "load", "scan", "start"]
@@ -135,14 +134,11 @@ def compare(*sources: Any, by: str | None = None, config: Settings = None) -> Co
         >>> rldk.compare("out/seed_1.jsonl", "out/seed_2.jsonl")
         >>> rldk.compare("sweep/", by="config.lr").plot("reward")
     """
-    results: list[Result] = []
-    for source in sources:
-        results += _results(source, config)
-    return compare_results(results, by)
+    return compare_results(_results(sources, config), by)
 
 
 def _results(source: Any, config: Settings) -> Sequence[Result]:
-    """The results of a path, of runs, or of what was judged before."""
+    """The results of a path, of runs, of what was judged before, or of several of these."""
     if isinstance(source, Result):
         return [source]
     if isinstance(source, Run):

@@ -11,7 +11,7 @@ import pytest
 import rldk
 from rldk.cli.commands import doctor
 from rldk.cli.main import main
-from rldk.report.checkpoints import checkpoint_rows
+from rldk.report.case import checkpoint_rows
 
 Capture = pytest.CaptureFixture[str]
 

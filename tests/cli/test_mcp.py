@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rldk.cli.mcp_server import Folders, _bound, compare, list_runs, read_samples, scan
+from rldk.cli.commands.mcp import Folders, _bound, compare, list_runs, read_samples, scan
 from rldk.core.errors import UsageError
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(find_spec("mcp") is None, reason="needs mcp")]

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from rldk.cli.followed_runs import History
 from rldk.cli.main import main
-from rldk.cli.watch_run import History
 from rldk.core.event import Event
 from rldk.log import EventWriter
 from rldk.testing.streams import faulty

@@ -18,7 +18,7 @@ from rldk.core.event import Event
 from rldk.dashboard import Dashboard
 from rldk.dashboard.folder import Folder
 from rldk.dashboard.notifier_process import Notifier
-from rldk.dashboard.notify_options import VARIABLE, options_of, packed_options
+from rldk.dashboard.processes import VARIABLE, options_of, packed_options
 from rldk.monitor.outputs import notifications as base
 
 from .conftest import write

@@ -60,7 +60,7 @@ def broken_reward(run_id: str = "mine", now: float = 0.0) -> list[Event]:
 
 
 def test_the_banner_says_what_since_when_and_what_to_do(reader: RunReader, tmp_path: Path, sick_events: list[Event]) -> None:
-    from rldk.dashboard.page.banner import banner, icon_of, standing_of, title_of
+    from rldk.dashboard.page.announcements import banner, icon_of, standing_of, title_of
     from rldk.present.palette import LIGHT
 
     write(tmp_path / KEY, sick_events)
@@ -75,7 +75,7 @@ def test_the_banner_says_what_since_when_and_what_to_do(reader: RunReader, tmp_p
 
 
 def test_a_live_run_says_how_long_ago(reader: RunReader, tmp_path: Path) -> None:
-    from rldk.dashboard.page.banner import banner
+    from rldk.dashboard.page.announcements import banner
 
     write(tmp_path / KEY, broken_reward(now=time.time())[:120])
     headline, _ = banner(look(reader))
@@ -83,7 +83,7 @@ def test_a_live_run_says_how_long_ago(reader: RunReader, tmp_path: Path) -> None
 
 
 def test_a_run_that_recovered_says_at_which_step(reader: RunReader, tmp_path: Path) -> None:
-    from rldk.dashboard.page.banner import banner, standing_of, title_of
+    from rldk.dashboard.page.announcements import banner, standing_of, title_of
 
     write(tmp_path / KEY, broken_reward())
     view = look(reader)
@@ -93,8 +93,7 @@ def test_a_run_that_recovered_says_at_which_step(reader: RunReader, tmp_path: Pa
 
 
 def test_a_healthy_run_has_no_banner(reader: RunReader, tmp_path: Path, healthy_events: list[Event]) -> None:
-    from rldk.dashboard.page.banner import banner, title_of
-    from rldk.dashboard.page.browser_alerts import browser_alerts
+    from rldk.dashboard.page.announcements import banner, browser_alerts, title_of
 
     write(tmp_path / KEY, healthy_events)
     view = look(reader)
@@ -111,8 +110,7 @@ def accept_all(log: Path, events: list[Event], reason: str) -> None:
 def test_what_was_acknowledged_raises_no_alarm_and_is_shown_as_that(
     reader: RunReader, tmp_path: Path, sick_events: list[Event]
 ) -> None:
-    from rldk.dashboard.page.banner import banner, standing_of
-    from rldk.dashboard.page.browser_alerts import browser_alerts
+    from rldk.dashboard.page.announcements import banner, browser_alerts, standing_of
     from rldk.dashboard.page.summary import worst_incident_card
 
     log = write(tmp_path / KEY, sick_events)
@@ -164,7 +162,7 @@ def test_incidents_are_shown_with_the_curves_of_the_report(reader: RunReader, tm
 def test_a_browser_announces_critical_incidents_of_live_runs_only(
     reader: RunReader, tmp_path: Path, sick_events: list[Event]
 ) -> None:
-    from rldk.dashboard.page.browser_alerts import browser_alerts
+    from rldk.dashboard.page.announcements import browser_alerts
 
     write(tmp_path / KEY, sick_events)
     view = look(reader)
@@ -260,8 +258,7 @@ def test_of_each_type_the_most_severe_finding_is_shown_critical_ones_first() -> 
 
 
 def test_hostile_names_stay_text(reader: RunReader, tmp_path: Path) -> None:
-    from rldk.dashboard.page.banner import banner, title_of
-    from rldk.dashboard.page.browser_alerts import browser_alerts
+    from rldk.dashboard.page.announcements import banner, browser_alerts, title_of
 
     write(tmp_path / KEY, broken_reward(run_id=f"\x1b[31m{ATTACK}")[:120])
     view = look(reader)

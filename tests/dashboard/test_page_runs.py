@@ -250,7 +250,7 @@ def test_a_folder_of_one_run_opens_on_that_run(
 )
 def test_any_pattern_is_answered_and_a_wrong_one_says_why(pattern: str, found: int | None) -> None:
     pytest.importorskip("pyarrow")
-    from rldk.dashboard.page.search import matching
+    from rldk.dashboard.page.run_rows import matching
 
     there, problem = matching(["abc", "aaa", "a" * 20_000 + "!"], pattern)
     assert sum(there) == (3 if found is None else found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shlex
 import subprocess
@@ -96,3 +97,18 @@ def test_help_of_a_command(command: str, capsys: pytest.CaptureFixture[str]) -> 
         main([command, "--help"])
     assert stopped.value.code == 0
     assert f"rldk {command}" in capsys.readouterr().out
+
+
+def test_the_picture_of_a_scan_shows_what_a_scan_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it does not, `python docs/screenshots.py` takes a new one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "104")
+    main(["demo"])
+    capsys.readouterr()
+    main(["scan", "out/demo/broken_events.jsonl"])
+    picture = (ROOT / "docs/images/scan.svg").read_text()
+    shown = "".join(html.unescape(text) for text in re.findall(r"<text[^>]*clip-path[^>]*>([^<]*)</text>", picture))
+    took = re.compile(r"[\d.]+m?s(?=·next:)")
+    assert took.sub("", "".join(shown.split())) == took.sub("", "".join(capsys.readouterr().out.split()))

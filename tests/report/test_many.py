@@ -9,13 +9,16 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import rldk
 from rldk.cli.main import main
 from rldk.core.event import Event
+from rldk.present.plots.source import RunSource
 from rldk.report import Case, markdown, page
 from rldk.report.entry import entries_of
-from rldk.report.overlay import grouping_choices, overlays_of
+from rldk.report.overlay import Beginning, differ_in_length, grouping_choices, long_runs, overlays_of
 from rldk.testing.streams import faulty, healthy
 
 from .conftest import write_log
@@ -188,3 +191,18 @@ def test_among_many_runs_an_acknowledged_one_is_marked_in_the_table(
 def test_the_summary_counts_the_runs_that_it_does_not_tell_of(cases: dict[str, Case]) -> None:
     others = [entry.row for entry in entries_of([cases["healthy"]])]
     assert "And 2 more runs: 2 healthy." in markdown([cases["broken"]], others=others * 2)
+
+
+def test_a_run_that_is_far_longer_asks_for_another_axis() -> None:
+    assert differ_in_length([100, 100, 120, 3000]) and not differ_in_length([100, 300, 400, 200])
+    assert long_runs([100, 100, 120, 3000]) == [False, False, False, True] and not differ_in_length([0, 500])
+
+
+def test_the_beginning_of_a_long_run_has_many_points(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b"".join(Event(n, {"reward_mean": float(n % 7)}).to_json() + b"\n" for n in range(9000)))
+    source = RunSource(rldk.load(path)[0])
+    plain, _ = source.points(["reward_mean"], 30)
+    x, (y,) = Beginning(source, 0, 9000).points(["reward_mean"], 30)
+    assert (plain < 100).sum() <= 3 and (x < 100).sum() >= 8 and (np.diff(x) > 0).all()
+    assert x[-1] == plain[-1] == 8999 and (y == x % 7).all(), "each value belongs to its step"

@@ -237,7 +237,7 @@ def test_checkpoints_are_taken_from_the_summary_beside_the_log(case_of: Callable
 def test_a_run_id_that_leads_out_of_the_folder_reads_no_file_there(case_of: Callable[..., Case], tmp_path: Path) -> None:
     run = case_of([Event(n, {"reward_mean": 0.1 * n, "kl_mean": 0.1}) for n in range(9)], "../evil").judgement.run
     (run.path.parent.parent / "evil_checkpoint_summary.csv").write_text("checkpoint,step\nsecret,1\n")
-    from rldk.report.checkpoints import checkpoint_rows
+    from rldk.report.case import checkpoint_rows
 
     assert checkpoint_rows(run) == []
 

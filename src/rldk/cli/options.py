@@ -1,4 +1,4 @@
-"""What several commands share: how to read and judge runs, and what makes the exit status 1."""
+"""What several commands share: how to read and judge runs, what is notified, and what makes the exit status 1."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rldk.cli.progress import copy_bar, judging_bar, progress_bar
+from rldk.core.anomaly import SEVERITIES
 from rldk.core.errors import UsageError
 
 if TYPE_CHECKING:
     from rldk.fleet.scan import Engine, OnResult
+    from rldk.fleet.work import Reading
     from rldk.ingest.read import Ingested
     from rldk.judge.config import ScanConfig
-    from rldk.judge.project_settings import ProjectSettings
     from rldk.judge.result import Result
     from rldk.judge.results import Results
 
 __all__ = [
-    "FAILING", "add_fail_on", "add_index", "add_jobs", "add_json", "add_project", "add_reading", "chosen_engine", "exit_status",
-    "field_map_of", "indexed_runs", "judge_given", "judge_in_parallel", "parse_field_map", "read_config", "read_paths",
+    "FAILING", "add_alarms", "add_fail_on", "add_index", "add_jobs", "add_json", "add_notify", "add_project", "add_reading",
+    "add_receivers", "chosen_engine", "exit_status", "field_map_of", "indexed_runs", "judge_given", "judge_in_parallel",
+    "parse_field_map", "read_config", "read_paths", "reading_of",
 ]  # fmt: skip
 
 FAILING: dict[str, frozenset[str]] = {
@@ -62,6 +64,32 @@ def add_fail_on(parser: argparse.ArgumentParser, default: str = "critical") -> N
     )
 
 
+def add_receivers(parser: argparse.ArgumentParser) -> None:
+    """`--notify`; `rldk.monitor.notifications` makes outputs of what it is given."""
+    parser.add_argument(
+        "--notify", action="append", default=[], metavar="WHERE",
+        help="slack, discord, teams, ntfy, email or desktop (set up by environment variables), or an address to post JSON to; "
+        "may be repeated",
+    )  # fmt: skip
+
+
+def add_notify(parser: argparse.ArgumentParser) -> None:
+    """`--notify` and `--on`."""
+    add_receivers(parser)
+    parser.add_argument(
+        "--on", choices=SEVERITIES, default="critical", help="how severe an anomaly must be to be acted upon (default: critical)"
+    )
+
+
+def add_alarms(parser: argparse.ArgumentParser) -> None:
+    """`--notify`, `--on` and `--confirm`."""
+    add_notify(parser)
+    parser.add_argument(
+        "--confirm", type=int, default=1, metavar="N",
+        help="stop only if the anomaly still stands N events later (default: 1, since the last row may be half written)",
+    )  # fmt: skip
+
+
 def exit_status(verdicts: Iterable[str], fail_on: str) -> int:
     """1 if a verdict is among those on which to fail, else 0."""
     return 1 if FAILING[fail_on].intersection(verdicts) else 0
@@ -94,6 +122,13 @@ def field_map_of(args: argparse.Namespace) -> dict[str, str]:
     return {**own, **parse_field_map(args.field_map)}
 
 
+def reading_of(args: argparse.Namespace) -> Reading:
+    """How many logs are read and judged, in this process and in others."""
+    from rldk.fleet.work import Reading
+
+    return Reading(read_config(args), args.adapter, field_map_of(args))
+
+
 def add_project(parser: argparse.ArgumentParser) -> None:
     """Take the defaults of a command's options from the settings of the project and the environment."""
     known = {action.dest: action for action in parser._actions}
@@ -103,7 +138,12 @@ def add_project(parser: argparse.ArgumentParser) -> None:
 
     found = project_settings()
     if "cache_size" in found.options:
-        _limit_cache(found)
+        from rldk.storage.cache import set_cache_limit
+
+        try:
+            set_cache_limit(str(found.options["cache_size"]))
+        except UsageError as error:
+            raise UsageError(f"{found.source or 'rldk.toml'}: cache_size: {error}") from None
     if "field_map" not in known:
         return
     for name, value in found.options.items():
@@ -119,15 +159,6 @@ def add_project(parser: argparse.ArgumentParser) -> None:
                 raise UsageError(f"{where}: expected `{name}` to be a whole number, got {value!r}.") from None
         action.default = value
     parser.set_defaults(project=found)
-
-
-def _limit_cache(found: ProjectSettings) -> None:
-    from rldk.storage.cache import set_cache_limit
-
-    try:
-        set_cache_limit(str(found.options["cache_size"]))
-    except UsageError as error:
-        raise UsageError(f"{found.source or 'rldk.toml'}: cache_size: {error}") from None
 
 
 def read_paths(args: argparse.Namespace, paths: Sequence[str]) -> Ingested:
@@ -179,10 +210,9 @@ def judge_in_parallel(args: argparse.Namespace, paths: Sequence[str], on_result:
     their verdicts, and each critical one.
     """
     from rldk.fleet.scan import judge_many
-    from rldk.fleet.work import Reading
     from rldk.ingest.paths import expand, size_of
 
-    reading = Reading(read_config(args), args.adapter, field_map_of(args))
+    reading = reading_of(args)
     with copy_bar() as on_bytes:
         found = expand(paths, on_bytes)
     total = size_of(found)

@@ -18,13 +18,14 @@ from rldk.storage import places
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from rldk.judge.results import Results
     from rldk.runs.run import Run
 
 __all__ = [
-    "console", "curves_table", "print_json", "print_json_line", "print_results_json", "show_not_judged", "sparkline", "table",
-    "unicode_terminal", "while_read",
+    "console", "curves_table", "print_json", "print_json_line", "print_results_json", "show_not_judged", "some_of", "sparkline",
+    "table", "unicode_terminal", "verdict_text", "while_read",
 ]  # fmt: skip
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -90,6 +91,20 @@ def table(
     for row in rows:
         made.add_row(*row)
     return made
+
+
+def verdict_text(verdict: str) -> Text:
+    """A verdict in its colour."""
+    from rich.text import Text
+
+    from rldk.present.verdicts import STYLES
+
+    return Text(verdict, style=STYLES[verdict])
+
+
+def some_of(parts: Sequence[str], most: int) -> str:
+    """The first few of some parts, and how many more there are: `a, b and 3 more`."""
+    return ", ".join(parts[:most]) + (f" and {len(parts) - most} more" if len(parts) > most else "")
 
 
 def show_not_judged(passed_over: Sequence[tuple[Path, str]], most: int | None = None) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rldk.core.text import clean
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rldk.judge.result import Result
 
-__all__ = ["Judging", "copy_bar", "count_bar", "judging_bar", "progress_bar"]
+__all__ = ["copy_bar", "count_bar", "judging_bar", "progress_bar"]
 
 _LARGE = 8 << 20  # bytes from which reading alone is worth a bar
 _WORTH = 2 << 20  # bytes: about half a second of reading and judging
@@ -60,8 +60,8 @@ def copy_bar() -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextmanager
-def count_bar(what: str) -> Iterator[Callable[[str], None]]:
-    """A count of what has been done, with the name of the last."""
+def count_bar() -> Iterator[Callable[[str], None]]:
+    """A count of the logs that have been judged, with the name of the last."""
     if not sys.stderr.isatty():
         yield lambda name: None
         return
@@ -70,47 +70,44 @@ def count_bar(what: str) -> Iterator[Callable[[str], None]]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda name: progress.update(task, advance=1, description=f"{what} {clean(name, 40)}")
+        task = progress.add_task("judging", total=None)
+        yield lambda name: progress.update(task, advance=1, description=f"judging {clean(name, 40)}")
 
 
-class Judging(Protocol):
-    """What is told as the work goes on."""
+class JudgingBar:
+    """Shows the bytes that have been read, running counts of the verdicts, and each critical run as it is found."""
+
+    def __init__(self, progress: Progress, total_bytes: int) -> None:
+        self._progress = progress
+        self._task = progress.add_task("judging", total=total_bytes)
+        self._read: dict[Path, int] = {}
+        self._verdicts: Counter[str] = Counter()
 
     def read(self, path: Path, done: int) -> None:
         """So many bytes of a file have been read."""
+        self._progress.update(self._task, advance=done - self._read.get(path, 0))
+        self._read[path] = done
 
     def judged(self, result: Result) -> None:
         """A run has been judged."""
+        from rich.text import Text
+
+        from rldk.present.incidents import cause_line
+        from rldk.present.verdicts import STYLES, counts_in_words
+
+        self._verdicts[result.verdict] += 1
+        self._progress.update(self._task, description=counts_in_words(self._verdicts))
+        if result.verdict == "critical" and self._verdicts["critical"] <= _MOST_LINES:
+            said = cause_line(result.worst, result.reason)
+            name = clean(result.run.run_id, 60)
+            self._progress.console.print(Text.assemble(("critical", STYLES["critical"]), f"  {name}: {clean(said, 120)}"))
 
 
 @contextmanager
-def judging_bar(total_bytes: int) -> Iterator[Judging | None]:
-    """A bar with running counts of the verdicts, and each critical run as it is found; none where there is little to do."""
+def judging_bar(total_bytes: int) -> Iterator[JudgingBar | None]:
+    """The bar of a judgement; none where there is little to do."""
     if total_bytes < _WORTH or not sys.stderr.isatty():
         yield None
         return
-    from rich.text import Text
-
-    from rldk.present.incidents import cause_line
-    from rldk.present.verdicts import STYLES, counts_in_words
-
     with _bar_of_bytes() as progress:
-        task = progress.add_task("judging", total=total_bytes)
-        finished: dict[Path, int] = {}
-        verdicts: Counter[str] = Counter()
-
-        class Bar:
-            def read(self, path: Path, done: int) -> None:
-                progress.update(task, advance=done - finished.get(path, 0))
-                finished[path] = done
-
-            def judged(self, result: Result) -> None:
-                verdicts[result.verdict] += 1
-                progress.update(task, description=counts_in_words(verdicts))
-                if result.verdict == "critical" and verdicts["critical"] <= _MOST_LINES:
-                    said = cause_line(result.worst, result.reason)
-                    name = clean(result.run.run_id, 60)
-                    progress.console.print(Text.assemble(("critical", STYLES["critical"]), f"  {name}: {clean(said, 120)}"))
-
-        yield Bar()
+        yield JudgingBar(progress, total_bytes)

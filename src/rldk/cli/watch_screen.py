@@ -1,18 +1,20 @@
-"""What `rldk watch` shows: a screen that is redrawn, with single keys to control it, or plain lines without a terminal."""
+"""The screen of `rldk watch`, which is redrawn, and the single keys that control it."""
 
 from __future__ import annotations
 
 import os
 import select
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from rldk.cli.followed_runs import WatchedRun
 from rldk.cli.output import sparkline, unicode_terminal
-from rldk.cli.watch_run import WatchedRun
-from rldk.core.anomaly import Anomaly
 from rldk.core.text import ago, clean, duration, short_number
 from rldk.detectors.table import is_machine
 from rldk.judge.scores.alarms import tone_of
@@ -20,37 +22,15 @@ from rldk.present.incidents import last_good, recovered
 from rldk.present.plots.standard import MAIN_METRICS
 from rldk.present.verdicts import MAIN_SCORES, SHORT_SCORES, STYLES
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
-
-__all__ = ["Keys", "alert_line", "listen", "progress_line", "screen"]
+__all__ = ["Keys", "listen", "screen"]
 
 _OLD = 60.0
-
-
-def alert_line(anomaly: Anomaly) -> str:
-    """An anomaly as one plain line."""
-    return f"step {anomaly.step}  {anomaly.severity.upper()}  {anomaly.type}: {clean(anomaly.message, 300)}"
-
-
-def progress_line(run: WatchedRun) -> str:
-    """The state of a run as one plain line."""
-    parts = [f"step {run.last_step}", run.result.verdict]
-    parts += [f"{name} {short_number(history.last)}" for name in MAIN_METRICS[:8] if (history := run.curves.get(name))]
-    parts += [f"{SHORT_SCORES[name]} {score:.2f}" for name in MAIN_SCORES if (score := run.result.scores.get(name)) is not None]
-    if left := duration(run.seconds_left):
-        parts.append(f"{left} left")
-    return "  ".join(parts)
 
 
 def screen(
     run: WatchedRun | None, path: str, width: int, height: int, *, age: float = 0.0, busy: bool = False, problem: str = ""
 ) -> RenderableType:
     """The whole screen, no larger than the terminal."""
-    from rich.console import Group
-    from rich.text import Text
-
     keys = Text("press q to quit", style="dim")
     if run is None:
         waiting = Text(f"waiting for {clean(path, max(20, width - 14))}", style="bold")
@@ -67,8 +47,6 @@ def screen(
 
 
 def _head(run: WatchedRun, width: int, age: float, busy: bool) -> list[Text]:
-    from rich.text import Text
-
     result = run.result
     pace, left = duration(run.seconds_per_step), duration(run.seconds_left)
     facts = [f"step {run.last_step:,}", f"{run.events:,} events"]
@@ -79,7 +57,7 @@ def _head(run: WatchedRun, width: int, age: float, busy: bool) -> list[Text]:
     title = Text.assemble(
         (f" {result.verdict.upper()} ", f"{STYLES[result.verdict]} reverse"), " ", (clean(run.run_id, 60), "bold"),
         f"  {clean(result.reason)}",
-    )
+    )  # fmt: skip
     line = Text("  ".join(facts), style="yellow" if age > _OLD and not busy else "dim")
     scores = Text()
     for name in MAIN_SCORES:
@@ -99,8 +77,6 @@ def _bar(value: float, cells: int = 10) -> str:
 
 
 def _curves(run: WatchedRun, width: int, max_lines: int) -> list[Text]:
-    from rich.text import Text
-
     names = [name for name in MAIN_METRICS if name in run.curves][:max_lines]
     if not names:
         return [Text("no metric to show yet", style="dim")]
@@ -118,8 +94,6 @@ def _curves(run: WatchedRun, width: int, max_lines: int) -> list[Text]:
 
 def _incident(run: WatchedRun, width: int) -> list[Text]:
     """The worst incident in a few lines: what, since when, what to do."""
-    from rich.text import Text
-
     worst = run.result.worst
     if worst is None:
         return []
@@ -130,8 +104,6 @@ def _incident(run: WatchedRun, width: int) -> list[Text]:
 
 
 def _alerts(run: WatchedRun, width: int) -> list[Text]:
-    from rich.text import Text
-
     lines = []
     for anomaly in run.judge.engine.anomalies[-50:]:  # with findings about the machine, marked as such
         cleared = anomaly.cleared_index is not None
@@ -149,10 +121,6 @@ def _one_line(text: Text, width: int) -> Text:
 
 
 def _wrapped(words: str, width: int, max_lines: int) -> list[Text]:
-    import textwrap
-
-    from rich.text import Text
-
     return [Text(line) for line in textwrap.wrap(clean(words, 600), max(20, width), max_lines=max_lines, placeholder=" …")]
 
 

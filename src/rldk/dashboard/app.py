@@ -7,7 +7,7 @@ import sys
 import streamlit as st
 
 from rldk.dashboard.client import reader_of
-from rldk.dashboard.page.banner import icon_of
+from rldk.dashboard.page.announcements import icon_of
 from rldk.dashboard.page.main import draw_page
 
 if __name__ == "__main__":  # as Streamlit names the script that it runs

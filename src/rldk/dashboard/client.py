@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from rldk.core.errors import RLDKError
-from rldk.dashboard.notify_options import options_of
-from rldk.dashboard.processes import numbers, receive, send
+from rldk.dashboard.processes import numbers, options_of, receive, send
 from rldk.present.plots.panel import FloatArray
 from rldk.present.plots.source import Span
 
@@ -101,9 +100,7 @@ def workbench_of(folder: str) -> Client:
 class RemoteRun:
     """A run in the reader process, as the panels see it."""
 
-    def __init__(
-        self, client: Client, key: str, run: str | None, names: Collection[str], label: str, axis: str = "step"
-    ) -> None:
+    def __init__(self, client: Client, key: str, run: str | None, names: Collection[str], label: str, axis: str = "step") -> None:
         self._client, self._key, self._run, self._names = client, key, run, dict.fromkeys(names)
         self.run_id, self.axis = label, axis
 

@@ -13,7 +13,7 @@ from typing import Any
 from rldk.core.errors import ReadError
 from rldk.core.jsonio import MAX_STEP, to_number
 from rldk.core.text import clean, escaped, unescaped
-from rldk.ingest.discovery import FoundLog, LogFinder, newest_first
+from rldk.ingest.discovery import LogFinder, newest_first
 from rldk.storage.places import lies_within
 
 __all__ = ["Folder", "ListedLog", "Listing", "is_live", "read_alerts"]
@@ -71,7 +71,8 @@ class Folder:
             if (log.path.is_symlink() or log.path.is_dir()) and not self.contains(log.path):
                 listing.outside += 1
             elif len(listing.logs) < _MAX_LOGS:
-                listing.logs.append(self._listed(log))
+                key = self.key_of(log.path)
+                listing.logs.append(ListedLog(key, self.name_of(key), log.size, log.modified))
             else:
                 listing.not_listed += 1
         listing.not_listed += self._finder.pending
@@ -81,10 +82,6 @@ class Folder:
     def key_of(self, path: Path) -> str:
         """The path below the folder, as text that can be sent and is unique: a name need not be UTF-8."""
         return escaped(path.relative_to(self.path).as_posix())
-
-    def _listed(self, log: FoundLog) -> ListedLog:
-        key = self.key_of(log.path)
-        return ListedLog(key, self.name_of(key), log.size, log.modified)
 
     def name_of(self, key: str) -> str:
         """The name that the log of a key is shown by."""

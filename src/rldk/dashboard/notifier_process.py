@@ -12,8 +12,7 @@ from typing import Any
 
 from rldk.core.text import clean
 from rldk.dashboard.folder import Folder, ListedLog
-from rldk.dashboard.notify_options import options_of
-from rldk.dashboard.reader_process import serve_pipes
+from rldk.dashboard.processes import options_of, serve_pipes
 from rldk.judge.follow import FollowedRun, LogFollower
 from rldk.monitor.alarms import Alarms, curves_of_log
 

@@ -5,39 +5,30 @@ It is not the process of the page, so that a page does not wait while a million 
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import os
-import queue
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 
 import numpy as np
 
 from rldk.checkpoints.summary import read_summary
-from rldk.core.errors import ReadError, RLDKError
+from rldk.core.errors import ReadError
 from rldk.core.text import clean, escaped, unescaped
 from rldk.dashboard.folder import Folder, is_live, read_alerts
 from rldk.dashboard.open_log import OpenLog
-from rldk.dashboard.processes import is_orphan, receive, send
+from rldk.dashboard.processes import answer_or_problem, serve_pipes
 from rldk.dashboard.shown_run import ShownRun
 from rldk.ingest.discovery import stamp_of
 from rldk.judge.acknowledgements import FILE, acknowledgements_of
 from rldk.present.plots.source import check_axis
 
-__all__ = ["Answering", "RunReader", "answer_or_problem", "main", "serve", "serve_pipes"]
-
-logger = logging.getLogger("rldk")
+__all__ = ["RunReader", "main"]
 
 _MAX_OPEN = 8
 _MAX_ACK_BYTES = 1 << 20
 _MAX_ROWS = 200_000
-_IDLE_SECONDS = 0.1
-_NEXT_QUESTION_SECONDS = 0.01  # a page mostly asks several things in a row
 
 
 class RunReader:
@@ -191,66 +182,6 @@ def _unescaped(arguments: dict[str, Any]) -> dict[str, Any]:
             value = [unescaped(one) if isinstance(one, str) else one for one in value]
         made[name] = value
     return made
-
-
-def answer_or_problem(ask: Callable[[], dict[str, Any]], what: str) -> dict[str, Any]:
-    """The answer to a question of a page; a problem is reported in `problem`, never raised."""
-    try:
-        return ask()
-    except RLDKError as error:
-        return {"problem": clean(error, 1000)}
-    except OSError as error:
-        return {"problem": f"The file cannot be read: {error.strerror or error}."}
-    except Exception as error:  # a file that nobody thought of: this run is not shown, the others are
-        logger.exception("The dashboard could not answer %s", what)
-        return {"problem": f"It cannot be shown: {type(error).__name__}: {clean(error, 500)}"}
-
-
-class Answering(Protocol):
-    """Something that works by itself, a little at a time, and answers questions in between."""
-
-    def work(self) -> bool:
-        """Do a little; whether there is more to do at once."""
-
-    def answer(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question."""
-
-
-def serve(reader: Answering, questions: BinaryIO, answers: BinaryIO) -> None:
-    """Answer questions until there are no more, and work in between."""
-    asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
-
-    def listen() -> None:
-        try:
-            while True:
-                asked.put(receive(questions))
-        except (EOFError, OSError, ValueError):
-            asked.put(None)
-
-    threading.Thread(target=listen, daemon=True).start()
-    busy, answered = True, False
-    while not is_orphan():
-        try:
-            question = asked.get(timeout=_NEXT_QUESTION_SECONDS if answered else 0.0 if busy else _IDLE_SECONDS)
-        except queue.Empty:
-            busy, answered = reader.work(), False
-            continue
-        if question is None:
-            return
-        send(answers, reader.answer(question["name"], question["arguments"]))
-        answered = True
-
-
-def serve_pipes(reader: Answering, at_end: Callable[[], None] = lambda: None) -> None:
-    """Serve the process at the other end of standard input and output, and end with it."""
-    if os.name == "posix":
-        os.nice(10)  # training and browser come first
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints must not get among the answers
-    with contextlib.suppress(BrokenPipeError):
-        serve(reader, sys.stdin.buffer, answers)
-    at_end()
-    os._exit(0)  # a thread may still be reading
 
 
 def main(argv: list[str]) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from rldk.core.errors import RLDKError, UsageError, need
-from rldk.dashboard.notify_options import VARIABLE, packed_options
+from rldk.dashboard.processes import VARIABLE, packed_options
 
 __all__ = ["Dashboard", "shown_host"]
 

@@ -129,7 +129,7 @@ def _application(folder: str, host: str) -> Any:
     from starlette.middleware import Middleware
     from streamlit import starlette
 
-    from rldk.dashboard.page.first_table import first_answer
+    from rldk.dashboard.page.first_answer import first_answer
 
     if not hasattr(starlette.App, "run"):
         raise SystemExit(f"The dashboard needs Streamlit 1.60 or newer; {streamlit.__version__} is installed: {_UPGRADE}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
@@ -10,7 +9,6 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rldk._version import __version__
 from rldk.comparison.gate import Check
-from rldk.core.files import strict
 from rldk.core.text import clean
 from rldk.judge.result import Result
 
@@ -38,27 +36,26 @@ def _failures(checks: Iterable[Check]) -> str:
     return str(sum(not check.passed for check in checks))
 
 
-def sarif(checks: Sequence[Check], results: Sequence[Result]) -> str:
+def sarif(checks: Sequence[Check], results: Sequence[Result]) -> dict[str, Any]:
     """Every anomaly, those that are acknowledged as suppressed, and every check that failed, at the log it was found in."""
     found = [_anomaly(result, one) for result in results for one in result.anomalies]
     failed = [check for check in checks if not check.passed]
     found += [_result(f"gate/{check.name.split()[0]}", "error", check.message, check.path) for check in failed]
     rules = sorted({one["ruleId"] for one in found})
     driver = {"name": "rldk", "version": __version__, "rules": [{"id": rule} for rule in rules]}
-    document = {
+    return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "results": found}],
     }
-    return json.dumps(strict(document), indent=2) + "\n"
 
 
 def _anomaly(result: Result, anomaly: Any) -> dict[str, Any]:
     said = f"step {anomaly.step}: {anomaly.message} {anomaly.advice}"
     made = _result(anomaly.type, _LEVELS[anomaly.severity], said, str(result.run.path), anomaly.index + 1)
-    if any(ack.holds(anomaly) for ack in result.acknowledged):
-        reason = next(ack.reason for ack in result.acknowledged if ack.holds(anomaly))
-        made["suppressions"] = [{"kind": "external", "justification": clean(reason, 300)}]
+    ack = next((ack for ack in result.acknowledged if ack.holds(anomaly)), None)
+    if ack is not None:
+        made["suppressions"] = [{"kind": "external", "justification": clean(ack.reason, 300)}]
     return made
 
 

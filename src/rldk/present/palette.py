@@ -33,11 +33,11 @@ class Palette:
         """The colour of a mark."""
         return {"critical": self.critical, "warning": self.warning, "good": self.good}[name]
 
-    def variables(self, prefix: str = "--rldk-") -> str:
+    def variables(self) -> str:
         """The palette as CSS declarations."""
         named = {name: getattr(self, name) for name in ("paper", "ground", "ink", "soft", "grid", "critical", "warning", "good")}
         named |= {f"s{number}": colour for number, colour in enumerate(self.series)}
-        return "".join(f"{prefix}{name}:{colour};" for name, colour in named.items())
+        return "".join(f"--rldk-{name}:{colour};" for name, colour in named.items())
 
 
 LIGHT = Palette(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
+from rldk.checkpoints.summary import read_summary
 from rldk.comparison.grouping import shown_value
 from rldk.core.catalog import entry_of
 from rldk.core.text import counted, duration, few, short_number
@@ -17,14 +21,16 @@ from rldk.present.incidents import Moment, evidence_keys, marks_of, story
 from rldk.present.plots.build import finish, other_panels, panels_of
 from rldk.present.plots.panel import Panel
 from rldk.present.plots.source import RunSource
-from rldk.report.checkpoints import checkpoint_rows
+from rldk.runs.run import Run
 
-__all__ = ["BUCKETS", "Case", "NotJudged"]
+__all__ = ["BUCKETS", "Case", "NotJudged", "checkpoint_rows"]
 
 BUCKETS = 300
 NotJudged = tuple[str, str]
 """A file that was not judged, and why."""
 
+_MAX_SUMMARY_BYTES = 4 << 20
+_MAX_CHECKPOINTS = 500
 _PARTS_OF = {"training_stability": "training_stability_overall"}
 _SETTINGS = (
     "lr", "policy_lr", "value_lr", "kl_coef", "target_kl", "clip_range", "clip_range_value", "entropy_coef", "temperature",
@@ -108,3 +114,22 @@ class Case:
     def last(self, name: str) -> float | None:
         """The last finite value of a metric."""
         return self.judgement.run.last(name)
+
+
+def checkpoint_rows(run: Run) -> list[dict[str, str]]:
+    """The rows of `R_checkpoint_summary.csv` in the folder of the run's log; empty if there is no such file."""
+    for path in _summaries_of(run):
+        try:
+            if path.is_file() and path.stat().st_size <= _MAX_SUMMARY_BYTES:
+                return [row for row in read_summary(path) if row.get("step") or row.get("checkpoint")][:_MAX_CHECKPOINTS]
+        except (OSError, ValueError, csv.Error):
+            continue
+    return []
+
+
+def _summaries_of(run: Run) -> list[Path]:
+    """Where the summary may be: beside the log, under the name of the run or of the log."""
+    folder = run.path if run.path.is_dir() else run.path.parent
+    stem = re.sub(r"(_events|_metrics)?(\.jsonl|\.csv|\.json)?(\.gz|\.zst)?$", "", run.path.name)
+    names = dict.fromkeys(name for name in (run.run_id, stem) if re.fullmatch(r"[\w.+=@ -]{1,128}", name))
+    return [folder / f"{name}_checkpoint_summary.csv" for name in names]

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from rldk.core.text import clean
 from rldk.present.plots.panel import Curve, FloatArray, Panel
-from rldk.present.plots.svg import frame_of, svg
+from rldk.present.plots.svg import Frame, svg
 from rldk.report.overlay import Overlay
 
 __all__ = ["overlay_points", "picture", "points", "to_json"]
@@ -45,7 +45,7 @@ def to_json(value: object) -> Markup:
 
 
 def _axes(panel: Panel) -> dict[str, Any]:
-    frame = frame_of(panel, _WIDTH, _HEIGHT, titled=False)
+    frame = Frame(panel, _WIDTH, _HEIGHT, titled=False)
     return {
         "frame": [frame.left, frame.top, frame.right, frame.bottom, frame.height],
         "x": [frame.x.low, frame.x.high],
@@ -60,8 +60,7 @@ def _axes(panel: Panel) -> dict[str, Any]:
 
 def _curve(curve: Curve) -> dict[str, Any]:
     """A curve with its name and colour."""
-    name = clean(f"{curve.run} · {curve.label}" if curve.run else curve.label, 60)
-    return {"name": name, "colour": curve.colour, **_drawn(curve)}
+    return {"name": clean(curve.name, 60), "colour": curve.colour, **_drawn(curve)}
 
 
 def _drawn(curve: Curve) -> dict[str, Any]:

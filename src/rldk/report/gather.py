@@ -50,7 +50,7 @@ class Gathered:
         return named + [(str(row["name"]), str(row["verdict"])) for row in self.others]
 
 
-def is_many(paths: Iterable[Path], adapter_hint: str | None = None) -> bool:
+def is_many(paths: Iterable[Path], adapter_hint: str | None) -> bool:
     """Whether these paths hold more logs than a page shows in detail."""
     count = 0
     for path in paths:
@@ -67,21 +67,25 @@ def split(judged: Results) -> Gathered:
         return Gathered(list(judged), [], passed, len(judged))
     rows = [({**row_of(result, number), "name": result.run.run_id}, result) for number, result in enumerate(judged)]
     rows.sort(key=lambda pair: rank(pair[0]))
-    detailed = [number < MAX_DETAILED or bool(result.acknowledged) for number, (_, result) in enumerate(rows)]
-    results = [result for kept, (_, result) in zip(detailed, rows, strict=True) if kept]
-    return Gathered(results, [row for kept, (row, _) in zip(detailed, rows, strict=True) if not kept], passed, len(judged))
+    found = Gathered(passed_over=passed, judged=len(judged))
+    for number, (row, result) in enumerate(rows):
+        if number < MAX_DETAILED or result.acknowledged:
+            found.results.append(result)
+        else:
+            found.others.append(row)
+    return found
 
 
-def gather_many(paths: Sequence[Path], reading: Reading, jobs: int | None = None, on_log: OnLog | None = None) -> Gathered:
+def gather_many(paths: Sequence[Path], reading: Reading, on_log: OnLog) -> Gathered:
     """The runs of many logs. Of a folder with an index, only logs that are new or have changed are judged for the overview."""
     found = Gathered()
     logs = {path: logs_at(path, reading.adapter_hint) for path in paths}
     places = {name_of(log.path): log.path for own in logs.values() for log in own}
     rows: list[dict[str, Any]] = []
     for path in [path for path in paths if path.is_dir() and index_path(path).exists()]:
-        rows += _from_index(path, reading, jobs, on_log, found)
+        rows += _from_index(path, reading, on_log, found)
         del logs[path]
-    rows += _judged([log for own in logs.values() for log in own], reading, jobs, on_log, found)
+    rows += _judged([log for own in logs.values() for log in own], reading, on_log, found)
     rows = list({(row["path"], row["number"]): row for row in rows}.values())
     if logs:
         mark_parts(rows, changed={row["path"] for row in rows})
@@ -99,29 +103,20 @@ def gather_many(paths: Sequence[Path], reading: Reading, jobs: int | None = None
     return found
 
 
-def _from_index(
-    store: Path, reading: Reading, jobs: int | None, on_log: OnLog | None, found: Gathered
-) -> list[dict[str, Any]]:
-    def count_log(path: Path, _size: int, _rows: object) -> None:
-        if on_log is not None:
-            on_log(path.name)
-
-    rows, done = current_rows(store, reading, jobs=jobs, on_log=count_log)
+def _from_index(store: Path, reading: Reading, on_log: OnLog, found: Gathered) -> list[dict[str, Any]]:
+    rows, done = current_rows(store, reading, on_log=lambda path, _size, _rows: on_log(path.name))
     found.judged += done.judged
     found.unchanged += done.unchanged
     return rows
 
 
-def _judged(
-    logs: Sequence[LogFile], reading: Reading, jobs: int | None, on_log: OnLog | None, found: Gathered
-) -> list[dict[str, Any]]:
+def _judged(logs: Sequence[LogFile], reading: Reading, on_log: OnLog, found: Gathered) -> list[dict[str, Any]]:
     """The rows of logs that no index knows, in the order of the logs."""
     by_path: dict[Path, list[dict[str, Any]]] = {}
-    for log, rows in judged_rows(in_processes(choose_jobs(logs, jobs)), reading, logs):
+    for log, rows in judged_rows(in_processes(choose_jobs(logs)), reading, logs):
         by_path[log.path] = rows
         found.judged += 1
-        if on_log is not None:
-            on_log(log.path.name)
+        on_log(log.path.name)
     return [row for log in logs for row in by_path[log.path]]
 
 

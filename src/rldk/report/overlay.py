@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+
+import numpy as np
 
 from rldk.comparison.grouping import ALL_SETTINGS, differing_settings, group_names, shown_value
 from rldk.core.errors import UsageError
@@ -12,19 +14,20 @@ from rldk.core.jsonio import to_number
 from rldk.core.text import did_you_mean
 from rldk.fleet.row import settings_in
 from rldk.present.plots.build import panels_of
-from rldk.present.plots.common_axis import Beginning, differ_in_length, long_runs
 from rldk.present.plots.groups import group_panels
-from rldk.present.plots.panel import Curve, Panel
-from rldk.present.plots.source import Source
+from rldk.present.plots.panel import Curve, FloatArray, Panel
+from rldk.present.plots.source import Source, Span
 from rldk.present.plots.standard import MAIN_PANELS
 from rldk.report.entry import Entry
 
-__all__ = ["SHOWN_FIRST", "Overlay", "grouping_choices", "overlays_of"]
+__all__ = ["SHOWN_FIRST", "Beginning", "Overlay", "differ_in_length", "grouping_choices", "long_runs", "overlays_of"]
 
 SHOWN_FIRST = 5
 """How many of the worst runs are drawn before the reader chooses."""
 
 _MAX_VALUES, _MAX_CHOICES = 12, 4
+_FAR = 5.0
+_SHARES = (4, 16, 64)
 
 
 @dataclass(slots=True)
@@ -39,9 +42,7 @@ class Overlay:
     groups: dict[str, list[Curve]] = field(default_factory=dict)
 
 
-def overlays_of(
-    entries: Sequence[Entry], choices: dict[str, list[str]], buckets: int, group_by: str | None = None
-) -> list[Overlay]:
+def overlays_of(entries: Sequence[Entry], choices: dict[str, list[str]], buckets: int, group_by: str = "") -> list[Overlay]:
     """The figures of a page with several runs; with `group_by`, one of the `choices`, that is what is drawn at first."""
     lengths = [end - start for start, end in (entry.ends for entry in entries)]
     sources = [_source(entry, longer) for entry, longer in zip(entries, long_runs(lengths), strict=True)]
@@ -51,13 +52,51 @@ def overlays_of(
     for panel in panels_of(sources, buckets=buckets, x_log=squeezed):
         groups = {name: found[panel.key] for name, found in grouped.items() if panel.key in found}
         first = [curve for curve in panel.curves if curve.colour < SHOWN_FIRST]
-        shown = groups.get(group_by or "", first) if group_by else first
-        made.append(Overlay(panel, replace(panel, curves=shown), groups))
+        made.append(Overlay(panel, replace(panel, curves=groups.get(group_by, first)), groups))
     return made
 
 
 def _source(entry: Entry, longer: bool) -> Source:
     return Beginning(entry.source, *entry.ends) if longer and entry.case is not None else entry.source
+
+
+def differ_in_length(lengths: Sequence[float]) -> bool:
+    """Whether the longest run would squeeze the shorter ones on an axis of steps: five times the lower quartile or more.
+
+    A logarithmic axis keeps a step of one run above the same step of another, which a share of each run's length would not.
+    """
+    return any(long_runs(lengths))
+
+
+def long_runs(lengths: Sequence[float]) -> list[bool]:
+    """Which runs are so long that others would be squeezed beside them."""
+    known = [length for length in lengths if length > 0]
+    quartile = float(np.quantile(known, 0.25)) if known else 0.0
+    return [quartile > 0 and length >= _FAR * quartile for length in lengths]
+
+
+class Beginning:
+    """A run with more points at its beginning, where it is drawn beside shorter ones."""
+
+    def __init__(self, source: Source, start: float, end: float) -> None:
+        self._source = source
+        self._spans: list[Span] = [(start, start + (end - start) / share) for share in _SHARES]
+        self.run_id, self.axis = source.run_id, source.axis
+        self.reductions: dict[str, str] = getattr(source, "reductions", {})
+
+    def names(self) -> Collection[str]:
+        return self._source.names()
+
+    def places(self, steps: FloatArray) -> FloatArray:
+        return self._source.places(steps)
+
+    def points(self, names: Sequence[str], buckets: int, span: Span = None) -> tuple[FloatArray, list[FloatArray]]:
+        if span is not None:
+            return self._source.points(names, buckets, span)
+        parts = [self._source.points(names, max(1, buckets // 2), one) for one in (*self._spans, None)]
+        x = np.concatenate([part[0] for part in parts])
+        _, kept = np.unique(x, return_index=True)
+        return x[kept], [np.concatenate([part[1][place] for part in parts])[kept] for place in range(len(names))]
 
 
 def _grouped(sources: Sequence[Source], names: Sequence[str], x_log: bool) -> dict[str, list[Curve]]:

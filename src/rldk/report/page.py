@@ -26,7 +26,6 @@ from rldk.report.case import BUCKETS, Case, NotJudged
 from rldk.report.entry import Entry, Row, entries_of
 from rldk.report.figures import overlay_points, picture, points, to_json
 from rldk.report.overlay import SHOWN_FIRST, grouping_choices, overlays_of
-from rldk.report.runs_table import runs_table
 
 __all__ = ["MAX_DETAILED", "page"]
 
@@ -69,7 +68,7 @@ def _several(entries: Sequence[Entry], detailed: Sequence[Entry], group_by: str 
     chosen = next(iter(choices)) if group_by else ""
     buckets = max(30, BUCKETS * 3 // (len(detailed) + 2))
     return {
-        "table_of_runs": runs_table(entries),
+        "table_of_runs": tables.runs_table(entries),
         "overlaid": overlays_of(entries, choices, buckets, chosen),
         "counts": counts_in_words(Counter(entry.verdict for entry in entries)),
         "compared": _compared([entry.case for entry in entries if entry.case is not None], len(entries)),

@@ -1,4 +1,4 @@
-"""Groups of runs: the mean of those that go on, and a band between them; one axis for runs of very different lengths."""
+"""Groups of runs: the mean of those that go on, and a band between them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import rldk
 from rldk.comparison.mean_curve import mean_and_band
 from rldk.core.errors import UsageError
 from rldk.core.event import Event
-from rldk.present.plots.common_axis import Beginning, differ_in_length, long_runs
-from rldk.present.plots.source import RunSource
 from rldk.runs.run import Runs
 
 
@@ -80,21 +78,6 @@ def test_a_setting_that_is_not_there_is_an_error_that_names_it(sweep: Path) -> N
         rldk.scan(sweep).plot(group_by="config.learning_rat")
     with pytest.raises(UsageError, match=r"Nothing to plot as 'rewrd'.*reward_mean"):
         rldk.scan(sweep).plot("rewrd", group_by="config.lr")
-
-
-def test_a_run_that_is_far_longer_asks_for_another_axis() -> None:
-    assert differ_in_length([100, 100, 120, 3000]) and not differ_in_length([100, 300, 400, 200])
-    assert long_runs([100, 100, 120, 3000]) == [False, False, False, True] and not differ_in_length([0, 500])
-
-
-def test_the_beginning_of_a_long_run_has_many_points(tmp_path: Path) -> None:
-    path = tmp_path / "long.jsonl"
-    path.write_bytes(b"".join(Event(n, {"reward_mean": float(n % 7)}).to_json() + b"\n" for n in range(9000)))
-    source = RunSource(rldk.load(path)[0])
-    plain, _ = source.points(["reward_mean"], 30)
-    x, (y,) = Beginning(source, 0, 9000).points(["reward_mean"], 30)
-    assert (plain < 100).sum() <= 3 and (x < 100).sum() >= 8 and (np.diff(x) > 0).all()
-    assert x[-1] == plain[-1] == 8999 and (y == x % 7).all(), "each value belongs to its step"
 
 
 def test_groups_take_the_options_of_other_plots(sweep: Path) -> None:

@@ -65,13 +65,11 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> Result:
     judged = judge_given(args, [args.path])
     if args.run_id:
-        chosen: Result = judged[args.run_id]
-        return chosen
+        return judged[str(args.run_id)]
     if len(judged) > 1:
         names = ", ".join(clean(result.run.run_id) for result in judged[:8])
         raise UsageError(f"{args.path} holds {len(judged)} runs: choose one with --run-id ({names}).")
-    only: Result = judged[0]
-    return only
+    return judged[0]
 
 
 def _found(result: Result, name: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rldk.cli.options import add_fail_on, add_json, exit_status
-from rldk.cli.output import console, print_json, sparkline, table, while_read
+from rldk.cli.output import console, print_json, sparkline, table, verdict_text, while_read
 from rldk.cli.progress import copy_bar, progress_bar
 from rldk.core.errors import UsageError
 from rldk.core.text import clean, in_words, short_number
@@ -98,15 +98,11 @@ def _show(reports: list[Any], layers: int | None) -> None:
 
 
 def _show_table(out: Any, reports: list[Any]) -> None:
-    from rich.text import Text
-
-    from rldk.present.verdicts import STYLES
-
     numbers = ("health", "update", "drift", "changed", "norm", "not finite")
     rows = []
     for report in reports:
         rows.append((
-            Text(report.verdict, style=STYLES[report.verdict]),
+            verdict_text(report.verdict),
             clean(report.path.name),
             "" if isnan(report.health_score) else f"{report.health_score:.2f}",
             _few(report.update_ratio),

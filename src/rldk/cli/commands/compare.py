@@ -12,7 +12,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from rldk.cli.options import add_json, add_reading, judge_given
-from rldk.cli.output import console, print_json, show_not_judged, table
+from rldk.cli.output import console, print_json, show_not_judged, table, verdict_text
 from rldk.core.text import clean, counted
 
 if TYPE_CHECKING:
@@ -63,17 +63,14 @@ def _show(found: Comparison) -> None:
 
 
 def _show_groups(out: Console, found: Comparison) -> None:
-    from rich.text import Text
-
     from rldk.present.incidents import cause_line
-    from rldk.present.verdicts import STYLES
 
     rows = []
     for group in found.groups:
         worst = next((result.worst for result in group.results if result.verdict == group.verdict and result.worst), None)
         cause = cause_line(worst, group.results[0].reason)
         runs = clean(group.name) if len(group.results) == 1 else f"{clean(group.name)} ({counted(len(group.results), 'run')})"
-        rows.append((Text(group.verdict, style=STYLES[group.verdict]), runs, str(group.last_step), cause))
+        rows.append((verdict_text(group.verdict), runs, str(group.last_step), cause))
     out.print(table(("verdict", "run", "last step", "cause"), rows, right=("last step",)))
 
 

@@ -10,6 +10,7 @@ import argparse
 import sys
 import webbrowser
 
+from rldk.cli.options import add_notify
 from rldk.core.errors import UsageError
 from rldk.core.text import clean
 
@@ -20,8 +21,6 @@ rldk dashboard rldk_logs --notify slack --notify email
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from rldk.cli.alarms import add_notify
-
     parser.add_argument("folder", metavar="DIR", help="the folder in which the runs are written")
     parser.add_argument("--port", type=int, default=8501, help="the port; if it is taken, another one is used (default: 8501)")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1, this machine only)")
@@ -37,9 +36,7 @@ def run(args: argparse.Namespace) -> int:
     folder = local_copies(args.folder)
     if not folder.is_dir():
         raise UsageError(f"Expected DIR to be a folder, got {args.folder!r:.200}, which is not one.")
-    dashboard = Dashboard(
-        folder, args.port, host=args.host, refresh_seconds=args.refresh, notify=args.notify, notify_on=args.on
-    )
+    dashboard = Dashboard(folder, args.port, host=args.host, refresh_seconds=args.refresh, notify=args.notify, notify_on=args.on)
     url = dashboard.start_dashboard()
     try:
         _say(f"The dashboard of {clean(dashboard.folder)} is at {url}")

@@ -29,7 +29,7 @@ rldk dashboard out/demo
 """
 
 STEPS, ONSET, SEED = 240, 140, 3
-_EVERY_SAMPLE, _EVERY_CHECKPOINT, _SAMPLES = 20, 40, 4
+_EVERY_SAMPLE, _EVERY_CHECKPOINT = 20, 40
 _PROMPTS = ("What colour is the sky?", "Name a small animal.", "Is two plus two four?", "What do bees make?")
 _ANSWERS = ("The sky is blue today.", "A mouse is a small animal.", "Yes, two plus two is four.", "Bees make honey.")
 
@@ -105,7 +105,7 @@ def _samples(event: Event, broken: bool) -> list[dict[str, Any]]:
     return [
         {"prompt": prompt, "completion": text, "reward": round(reward + 0.1 * (number - 1.5), 3)}
         for number, (prompt, text) in enumerate(zip(_PROMPTS, texts, strict=True))
-    ][:_SAMPLES]
+    ]
 
 
 def _checkpoints(folder: Path, name: str) -> None:

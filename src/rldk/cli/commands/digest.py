@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from rldk.cli.options import add_index, add_json, indexed_runs
+from rldk.cli.options import add_index, add_json, add_receivers, indexed_runs
 from rldk.cli.output import print_json
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.files import strict
@@ -28,8 +28,6 @@ rldk digest runs/ --since 7 --notify https://hooks.example.com/T0/B0 --notify em
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from rldk.cli.alarms import add_receivers
-
     add_index(parser)
     parser.add_argument("--since", type=float, metavar="DAYS", help="only runs whose log ended or changed in the last DAYS")
     add_receivers(parser)

@@ -15,7 +15,7 @@ from rldk.cli.options import add_json
 from rldk.cli.output import console, print_json, table
 
 if TYPE_CHECKING:
-    from rldk.present.page import Page
+    from rldk.present.explain_pages import Page
 
 
 EXAMPLES = """
@@ -34,8 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rldk.present.cause_page import cause_pages
-    from rldk.present.detector_page import detector_pages, page_of
+    from rldk.present.explain_pages import cause_pages, detector_pages, page_of
 
     if args.type == "normal":
         _show_normal(args.json)

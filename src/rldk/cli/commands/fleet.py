@@ -10,7 +10,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from rldk.cli.options import add_index, add_json, indexed_runs
-from rldk.cli.output import console, print_json, sparkline, table
+from rldk.cli.output import console, print_json, some_of, sparkline, table
 from rldk.core.text import clean, counted
 
 if TYPE_CHECKING:
@@ -55,10 +55,11 @@ def _show(out: Console, overview: Overview) -> None:
         out.print(table(("runs", "cause", f"by week, {span}"), rows, right=("runs",)))
     _show_configs(out, overview)
     if overview.incidents:
-        lines = [
-            (one.verdict, clean(one.title), str(len(one.names)), _onset(one.first_onset, one.last_onset), _names(one.names))
-            for one in overview.incidents[:20]
-        ]  # fmt: skip
+        lines = []
+        for one in overview.incidents[:20]:
+            onset = str(one.first_onset) if one.first_onset == one.last_onset else f"{one.first_onset}–{one.last_onset}"
+            names = some_of([clean(name, 60) for name in one.names], 3)
+            lines.append((one.verdict, clean(one.title), str(len(one.names)), onset, names))
         out.print()
         out.print(table(("verdict", "incident", "runs", "since step", "which"), lines, right=("runs", "since step")))
 
@@ -77,12 +78,3 @@ def _show_configs(out: Console, overview: Overview) -> None:
         for one in overview.configs[:10]
     ]  # fmt: skip
     out.print(table(("configuration", "critical", "95 % interval", "other runs", "chance"), rows))
-
-
-def _onset(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}–{last}"
-
-
-def _names(names: list[str], most: int = 3) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(clean(name, 60) for name in names[:most]) + more

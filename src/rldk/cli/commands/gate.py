@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from rldk.comparison.gate import check_run
-    from rldk.core.files import write_text
+    from rldk.core.files import write_json, write_text
     from rldk.present.ci_formats import junit, sarif
 
     baseline = list(judge_given(args, [args.baseline])) if args.baseline else []
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if args.junit:
         write_text(args.junit, junit(checks))
     if args.sarif:
-        write_text(args.sarif, sarif(checks, judged.results))
+        write_json(args.sarif, sarif(checks, judged.results))
     passed = all(check.passed for check in checks)
     if args.json:
         print_json({"passed": passed, "checks": [check.to_dict() for check in checks], "passed_over": judged.not_judged()})
@@ -69,15 +69,12 @@ def _limits(given: Sequence[str], option: str, results: Sequence[Result]) -> dic
 
     found = {}
     for pair in given:
-        name, separator, value = pair.rpartition("=")
+        name, _, value = pair.rpartition("=")
         try:
-            found[metric_name(name.strip(), results)] = float(value)
-        except ValueError as error:
-            if isinstance(error, UsageError):
-                raise
+            limit = float(value if name else "")
+        except ValueError:
             raise UsageError(f"Expected {option} METRIC=VALUE, such as {option} kl_mean=0.2, got {pair!r}.") from None
-        if not separator:
-            raise UsageError(f"Expected {option} METRIC=VALUE, such as {option} kl_mean=0.2, got {pair!r}.")
+        found[metric_name(name.strip(), results)] = limit
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rldk.cli.options import add_json, add_reading, read_paths
-from rldk.cli.output import console, curves_table, print_json, table
+from rldk.cli.output import console, curves_table, print_json, some_of, table
 from rldk.core.text import clean
 
 if TYPE_CHECKING:
@@ -119,15 +119,14 @@ def _show_remarks(out: Console, account: dict[str, Any]) -> None:
         for note in run["notes"]:
             remarks.setdefault(clean(note), []).append(name)
         if run["unmapped"]:
-            shown = ", ".join(clean(key, 60) for key in run["unmapped"][:6])
-            more = f" and {len(run['unmapped']) - 6} more" if len(run["unmapped"]) > 6 else ""
-            remarks.setdefault(f"unrecognised keys: {shown}{more} (map them with --field-map KEY=METRIC)", []).append(name)
+            shown = some_of([clean(key, 60) for key in run["unmapped"]], 6)
+            remarks.setdefault(f"unrecognised keys: {shown} (map them with --field-map KEY=METRIC)", []).append(name)
     for entry in account["passed_over"]:
         remarks.setdefault(f"not read: {clean(entry['reason'])}", []).append(clean(entry["path"]))
     if remarks:
         out.print()
     for remark, whose in remarks.items():
-        out.print(f"· {whose[0] if len(whose) == 1 else f'{whose[0]} and {len(whose) - 1} more'}: {remark}")
+        out.print(f"· {some_of(whose, 1)}: {remark}")
 
 
 def _show_routes(out: Console, account: dict[str, Any]) -> None:

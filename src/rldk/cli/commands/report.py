@@ -19,10 +19,10 @@ from rldk.cli.options import (
     add_json,
     add_reading,
     exit_status,
-    field_map_of,
     judge_given,
     read_config,
     read_paths,
+    reading_of,
 )  # fmt: skip
 from rldk.cli.output import console, print_json, while_read
 from rldk.cli.progress import copy_bar, count_bar
@@ -99,7 +99,6 @@ def run(args: argparse.Namespace) -> int:
 
 def gather(args: argparse.Namespace) -> Gathered:
     """Judge as `rldk scan` does, but list what cannot be read, even if that is everything; of many runs, use the index."""
-    from rldk.fleet.work import Reading
     from rldk.ingest.paths import expand
     from rldk.ingest.read import reason_for
     from rldk.report.gather import gather_many, is_many, split
@@ -113,8 +112,8 @@ def gather(args: argparse.Namespace) -> Gathered:
         except ReadError as error:
             missing.append((path, reason_for(error, Path(path))))
     if is_many(existing, args.adapter):
-        with count_bar("judging") as advance:
-            found = gather_many(existing, Reading(read_config(args), args.adapter, field_map_of(args)), on_log=advance)
+        with count_bar() as advance:
+            found = gather_many(existing, reading_of(args), on_log=advance)
     else:
         found = split(_judge_all(args, [str(path) for path in existing]))
     found.passed_over += missing

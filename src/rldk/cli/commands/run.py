@@ -14,23 +14,25 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rldk.cli.options import add_fail_on, add_reading, exit_status, field_map_of, judge_given, read_config
+from rldk.cli.options import add_alarms, add_fail_on, add_reading, exit_status, field_map_of, judge_given, read_config
 from rldk.core.anomaly import SEVERITIES, Anomaly
 from rldk.core.errors import RLDKError, UsageError
 from rldk.core.files import write_json
 from rldk.core.text import clean
 
 if TYPE_CHECKING:
-    from rldk.cli.child.command import Command
+    from rldk.cli.child_command import Command
     from rldk.monitor.outputs.incident_plot import Curves
 
 _POLL = 0.25
 _LINGER_SAID = 5.0
+_LONGEST_HELD = 1 << 20
 
 
 EXAMPLES = """
@@ -39,8 +41,6 @@ rldk run -- python train.py --epochs 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from rldk.cli.alarms import add_alarms
-
     parser.usage = "rldk run [options] -- COMMAND ..."
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the command with its arguments")
     parser.add_argument("--log", metavar="FILE", help="where the output is kept (default: rldk_logs/run_TIME.log)")
@@ -59,8 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from rldk.cli.child.command import Command, CommandNotStartedError
-    from rldk.cli.child.output_log import OutputLog
+    from rldk.cli.child_command import Command, CommandNotStartedError
 
     words = args.words[1:] if args.words[:1] == ["--"] else args.words
     if not words:
@@ -87,7 +86,7 @@ class Watching:
     """The judgement of a command's output while it runs, and at its end."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from rldk.cli.alarms import RecordedRun, RunStopper
+        from rldk.cli.followed_runs import RecordedRun, RunStopper
         from rldk.judge.follow import LogFollower
         from rldk.monitor.alarms import Alarms
 
@@ -118,7 +117,7 @@ class Watching:
         self._follower.close()
 
     def _tell(self, run_id: str, anomalies: list[Anomaly], curves: Curves) -> None:
-        from rldk.cli.watch_screen import alert_line
+        from rldk.cli.followed_runs import alert_line
 
         for anomaly in self._alarms.fresh(run_id, anomalies, curves):
             self._say(alert_line(anomaly))
@@ -173,3 +172,59 @@ class Watching:
         end = "\r\n" if terminal and terminal.is_raw else "\n"
         sys.stderr.write(f"rldk: {line}{end}")
         sys.stderr.flush()
+
+
+class OutputLog:
+    """Everything that a command prints, in the order in which it arrives.
+
+    Standard output is written in whole lines, since a program cuts it anywhere when it empties its buffer; errors as they
+    come, since a progress bar is a line without an end. A log that cannot be written (a full disk) ends the reading, never
+    the command.
+
+    Attributes:
+        problem: why the log could not be written to its end; empty where it could.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problem = ""
+        self._held = b""
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("wb", buffering=0)
+        except OSError as error:
+            raise UsageError(f"The log {path} cannot be written ({error.strerror}). Choose another with --log.") from error
+
+    def add(self, stream: str, data: bytes) -> None:
+        """Take what came from `stdout`, `stderr` or a `terminal`."""
+        with self._lock:
+            if stream == "terminal":
+                data = data.replace(b"\r\n", b"\n")
+            elif stream == "stdout":
+                data = self._whole_lines(data)
+            self._write(data)
+
+    def close(self) -> None:
+        """Write the last half line, and close the file."""
+        with self._lock:
+            self._write(self._held)
+            self._held = b""
+            self._file.close()
+
+    def _whole_lines(self, data: bytes) -> bytes:
+        data = self._held + data
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        if len(data) - end > _LONGEST_HELD:
+            end = len(data)
+        self._held = data[end:]
+        return data[:end]
+
+    def _write(self, data: bytes) -> None:
+        if not data or self.problem or self._file.closed:
+            return
+        try:
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError as error:
+            self.problem = f"{self.path} can no longer be written: {error.strerror}"

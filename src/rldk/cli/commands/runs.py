@@ -11,7 +11,7 @@ import argparse
 from typing import Any
 
 from rldk.cli.options import add_index, add_json, indexed_runs
-from rldk.cli.output import console, print_json, sparkline, table
+from rldk.cli.output import console, print_json, sparkline, table, verdict_text
 from rldk.core.text import clean, counted, short_number
 
 EXAMPLES = """
@@ -36,10 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-    from rich.text import Text
-
     from rldk.comparison.grouping import shown_value
-    from rldk.present.verdicts import STYLES
 
     out = console()
     differing = _differing_settings(rows)
@@ -48,7 +45,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         curve = [float("nan") if value is None else value for value in row["reward_curve"] or ()]
         cells.append((
-            Text(row["verdict"], style=STYLES[row["verdict"]]), clean(row["name"]), str(row["events"]),
+            verdict_text(row["verdict"]), clean(row["name"]), str(row["events"]),
             short_number(row["reward"]), sparkline(curve, 12), short_number(row["kl"]),
             "" if row["onset_step"] is None else str(row["onset_step"]), clean(row["cause_title"] or ""),
             *(clean(shown_value(row[f"config.{name}"]), 30) for name in differing),

@@ -13,9 +13,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rldk.cli.options import add_fail_on, add_jobs, add_json, add_reading, exit_status, judge_in_parallel
-from rldk.cli.output import console, curves_table, print_json_line, print_results_json, show_not_judged, table, while_read
+from rldk.cli.output import (
+    console,
+    curves_table,
+    print_json_line,
+    print_results_json,
+    show_not_judged,
+    table,
+    verdict_text,
+    while_read,
+)
 from rldk.core.errors import UsageError
 from rldk.core.text import clean, counted, duration, in_words
+from rldk.core.verdicts import ranking
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,15 +46,8 @@ rldk scan runs/ --json-lines | my_program      one line per run, as soon as it i
 
 _FEW_HEALTHY = 3
 
-
-def _by_verdict(result: Result) -> tuple[int, int]:
-    from rldk.present.verdicts import ranking
-
-    return ranking(result.verdict, len(result.anomalies))
-
-
 SORTS: dict[str, Callable[[Result], Any]] = {
-    "verdict": _by_verdict,
+    "verdict": lambda result: ranking(result.verdict, len(result.anomalies)),
     "name": lambda result: result.run.run_id,
     "events": lambda result: -len(result.run),
     "step": lambda result: result.worst.step if result.worst else float("inf"),
@@ -140,29 +143,24 @@ def _show_ranking(out: Console, results: list[Result], verbose: bool) -> None:
     from rich.text import Text
 
     from rldk.present.incidents import recovered
-    from rldk.present.verdicts import STYLES
 
     rows = []
     folded = [] if verbose else [result for result in results if result.verdict == "healthy"]
     for result in results if len(folded) <= _FEW_HEALTHY else [one for one in results if one.verdict != "healthy"]:
         worst = result.worst
+        known = " (acknowledged)" if worst and result.acknowledgement_of(worst) else ""
         rows.append((
-            Text(result.verdict, style=STYLES[result.verdict]),
+            verdict_text(result.verdict),
             clean(result.run.run_id),
             str(len(result.run)),
             str(worst.step) if worst else "",
-            f"{worst.title}{recovered(worst)}{_acknowledged(result, worst)}" if worst else result.reason,
+            f"{worst.title}{recovered(worst)}{known}" if worst else result.reason,
         ))  # fmt: skip
     if rows:
         out.print(table(("verdict", "run", "events", "since step", "cause"), rows, right=("events", "since step")))
     if len(folded) > _FEW_HEALTHY:
         names = ", ".join(clean(result.run.run_id, 40) for result in folded[:4])
-        out.print(Text.assemble(("healthy", STYLES["healthy"]), f"  {len(folded):,} runs: {names} … (-v lists them)"))
-
-
-def _acknowledged(result: Result, incident: Incident) -> str:
-    ack = result.acknowledgement_of(incident)
-    return "" if ack is None else " (acknowledged)"
+        out.print(Text.assemble(verdict_text("healthy"), f"  {len(folded):,} runs: {names} … (-v lists them)"))
 
 
 def _show_run(out: Console, result: Result, verbose: bool) -> None:
@@ -229,7 +227,7 @@ def _show_incident(out: Console, incident: Incident, result: Result) -> None:
 
 def _more(incident: Incident, result: Result) -> str:
     """The command that explains the cause, and the detectors that found it, which it explains too; empty if it knows none."""
-    from rldk.present.detector_page import page_names
+    from rldk.present.explain_pages import page_names
 
     known = page_names()
     types = dict.fromkeys(result.anomalies[number].type for number in incident.anomalies)

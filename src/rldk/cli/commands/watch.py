@@ -16,17 +16,16 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rldk.cli.options import add_fail_on, add_reading, exit_status, field_map_of, read_config
+from rldk.cli.options import add_alarms, add_fail_on, add_reading, exit_status, field_map_of, read_config
 from rldk.cli.output import while_read
 from rldk.core.errors import UsageError
 from rldk.core.text import clean
 
 if TYPE_CHECKING:
-    from rldk.cli.watch_run import WatchedRun
+    from rldk.cli.followed_runs import WatchedRun
     from rldk.core.anomaly import Anomaly
     from rldk.judge.follow import LogFollower
 
@@ -41,8 +40,6 @@ rldk watch out/demo --idle 2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    from rldk.cli.alarms import add_alarms
-
     parser.add_argument("path", metavar="RUN", help="a log, or a folder with logs")
     parser.add_argument("--plain", action="store_true", help="print plain lines, also in a terminal")
     parser.add_argument(
@@ -73,14 +70,14 @@ def run(args: argparse.Namespace) -> int:
     finally:
         for line in watch.close():
             sys.stderr.write(f"rldk: {line}\n")
-    return exit_status((one.result.verdict for one in watch.runs.values()), args.fail_on)
+    return exit_status((one.result.verdict for one in watch.follower.runs.values()), args.fail_on)
 
 
 class Watch:
     """The log that is watched: the one that was given, or the newest one of a folder."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from rldk.cli.alarms import RunStopper
+        from rldk.cli.followed_runs import RunStopper
         from rldk.monitor import Command
         from rldk.monitor.alarms import Alarms
         from rldk.storage.copies import local_copies
@@ -94,16 +91,16 @@ class Watch:
         self._alarms = Alarms(args.notify, args.on, self.said.append)
         self._stopper = RunStopper(args.on if args.stop_cmd else None, args.confirm)
         self._stop_command = Command(args.stop_cmd, args.on) if args.stop_cmd else None
-        self._follower = self._follow(self._newest())
+        self.follower = self._follow(self._newest())
 
     def _newest(self) -> Path:
         """The log to follow."""
-        from rldk.cli.watch_run import newest_log
+        from rldk.cli.followed_runs import newest_log
 
         return (newest_log(self.path) or self.path) if self.path.is_dir() else self.path
 
     def _follow(self, path: Path) -> LogFollower[WatchedRun]:
-        from rldk.cli.watch_run import WatchedRun
+        from rldk.cli.followed_runs import WatchedRun
         from rldk.judge.follow import LogFollower
 
         def make_run(name: str, framework: str | None) -> WatchedRun:
@@ -114,9 +111,9 @@ class Watch:
 
     def read(self) -> list[tuple[WatchedRun, Anomaly]]:
         """Judge what is new; the anomalies that it raised, with the run of each."""
-        before = self._follower.events
-        raised = self._follower.read()
-        if self._follower.events > before or self._follower.is_reading or self._last_event == math.inf:
+        before = self.follower.events
+        raised = self.follower.read()
+        if self.follower.events > before or self.follower.is_reading or self._last_event == math.inf:
             self._last_event = time.monotonic()
         self._act()
         self._search()
@@ -124,18 +121,18 @@ class Watch:
 
     def _act(self) -> None:
         """Post what has not been posted, and run the command that stops the run if that is called for."""
-        for one in self.runs.values():
+        for one in self.follower.runs.values():
             self._alarms.fresh(one.run_id, one.judge.anomalies, one.recent.curves())
-        decided = self._stopper.look(self.runs.values())
+        decided = self._stopper.look(self.follower.runs.values())
         if decided is not None and self._stop_command is not None:
             run_id, stop = decided
             self.said.append(f"{clean(self._stop_command.key, 200)} is run at step {stop.step}: {clean(stop.message, 300)}")
-            reasons = [one for one in self.runs[run_id].judge.standing if one.type == stop.type]
+            reasons = [one for one in self.follower.runs[run_id].judge.standing if one.type == stop.type]
             self._alarms.send(self._stop_command, run_id, reasons)
 
     def close(self) -> list[str]:
         """Wait for what is still to be sent; what there is to say about it."""
-        self._follower.close()
+        self.follower.close()
         self._alarms.close(*([] if self._stop_command is None else [self._stop_command]))
         return self.said
 
@@ -145,56 +142,36 @@ class Watch:
         if self.path.is_dir() and now - max(self._last_event, self._last_search) > _SEARCH:
             self._last_search = now
             newest = self._newest()
-            if newest != self._follower.path:
-                self._follower.close()
-                self._follower = self._follow(newest)
-
-    @property
-    def runs(self) -> Mapping[str, WatchedRun]:
-        """The runs of the log, by name."""
-        return self._follower.runs
-
-    @property
-    def current(self) -> WatchedRun | None:
-        """The run that was written to last."""
-        return self._follower.latest
-
-    @property
-    def busy(self) -> bool:
-        """Whether there is more to read at once."""
-        return self._follower.busy
+            if newest != self.follower.path:
+                self.follower.close()
+                self.follower = self._follow(newest)
 
     @property
     def age(self) -> float:
         """Seconds since the log was last written to."""
         from rldk.ingest.discovery import stamp_of
 
-        stamp = stamp_of(self._follower.path)
+        stamp = stamp_of(self.follower.path)
         return 0.0 if stamp is None else max(0.0, time.time() - stamp[1] / 1e9)
-
-    @property
-    def problem(self) -> str:
-        """Why the log cannot be read."""
-        return self._follower.problem
 
     @property
     def is_over(self) -> bool:
         """Whether no event has come for as long as --idle says."""
-        return self._idle is not None and not self.busy and time.monotonic() - self._last_event >= self._idle
+        return self._idle is not None and not self.follower.busy and time.monotonic() - self._last_event >= self._idle
 
     def endings(self) -> list[str]:
         """One line per run about how it ended, with the cause of its worst incident and what to do."""
         from rldk.present.incidents import how_it_ended
 
-        if not self.runs:
-            why = f": {clean(self.problem, 500)}" if self.problem else ""
+        if not self.follower.runs:
+            why = f": {clean(self.follower.problem, 500)}" if self.follower.problem else ""
             return [f"nothing to watch in {clean(self.path, 500)}{why}"]
-        return [how_it_ended(one.run_id, one.events, one.result) for one in self.runs.values()]
+        return [how_it_ended(one.run_id, one.events, one.result) for one in self.follower.runs.values()]
 
 
 def watch_lines(watch: Watch, every: float) -> None:
     """Plain lines: each alert at once, the cause of what is critical, the state of the run now and then, and how it ended."""
-    from rldk.cli.watch_screen import alert_line, progress_line
+    from rldk.cli.followed_runs import alert_line, progress_line
     from rldk.present.incidents import in_brief
 
     printed_at, printed = 0.0, ""
@@ -209,12 +186,12 @@ def watch_lines(watch: Watch, every: float) -> None:
                 _print(_name(watch, one) + in_brief(incident))
         while watch.said:
             _print(watch.said.pop(0))
-        if watch.current is not None and not watch.busy and time.monotonic() - printed_at >= every:
-            line = progress_line(watch.current)
+        if watch.follower.latest is not None and not watch.follower.busy and time.monotonic() - printed_at >= every:
+            line = progress_line(watch.follower.latest)
             if line != printed:
                 _print(line)
             printed_at, printed = time.monotonic(), line
-        if not watch.busy:
+        if not watch.follower.busy:
             time.sleep(_POLL)
     for line in watch.endings():
         _print(line)
@@ -222,7 +199,7 @@ def watch_lines(watch: Watch, every: float) -> None:
 
 def _name(watch: Watch, run: WatchedRun) -> str:
     """The name of a run before a line about it, where the log holds several."""
-    return f"{clean(run.run_id, 60)}  " if len(watch.runs) > 1 else ""
+    return f"{clean(run.run_id, 60)}  " if len(watch.follower.runs) > 1 else ""
 
 
 def watch_screen(watch: Watch) -> None:
@@ -237,10 +214,10 @@ def watch_screen(watch: Watch) -> None:
     with listen() as keys, Live(console=out, screen=True, auto_refresh=False, redirect_stdout=False) as live:
         while not watch.is_over:
             watch.read()
-            size = out.width, out.height
-            shown = screen(watch.current, str(watch.path), *size, age=watch.age, busy=watch.busy, problem=watch.problem)
+            log, size = watch.follower, (out.width, out.height)
+            shown = screen(log.latest, str(watch.path), *size, age=watch.age, busy=log.busy, problem=log.problem)
             live.update(shown, refresh=True)
-            if "q" in keys.wait(0.01 if watch.busy else _POLL).lower():
+            if "q" in keys.wait(0.01 if log.busy else _POLL).lower():
                 break
     for line in watch.endings():
         out.print(line)

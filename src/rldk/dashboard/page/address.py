@@ -14,7 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-__all__ = ["RUN_PAGE", "TABLE_PAGE", "load", "write"]
+__all__ = ["RUN_PAGE", "TABLE_PAGE", "keep_known", "load", "write"]
 
 _WRITTEN = "rldk_address"
 _REPLACED = "rldk_replaced_addresses"
@@ -119,6 +119,13 @@ def load() -> None:
         st.session_state[_WRITTEN] = given
     for field in FIELDS.values():  # set again, since Streamlit forgets the value of a widget that a page does not show
         st.session_state[field.key] = st.session_state.get(field.key, field.default)
+
+
+def keep_known(key: str, options: Collection[str]) -> None:
+    """Of a list in the session, keep what is among the options of its widget."""
+    kept = [one for one in st.session_state[key] if one in options]
+    if kept != st.session_state[key]:
+        st.session_state[key] = kept
 
 
 def write(shown: Collection[str]) -> None:

@@ -6,17 +6,16 @@ from typing import Any
 
 import streamlit as st
 
-from rldk.core.text import clean, in_words, sentence, short_number
+from rldk.core.text import in_words, short_number
 from rldk.dashboard.page.html import note, show, table
 from rldk.dashboard.page.panels import RunView, evidence_panels
 from rldk.dashboard.page.plots import draw_plots
 from rldk.present.html import part
 
-__all__ = ["draw_alerts", "toast_new_incidents"]
+__all__ = ["draw_alerts"]
 
 _MAX_CARDS = 20
 _MAX_ROWS = 200
-_SEEN = "rldk_seen_incidents"
 
 
 def draw_alerts(view: RunView) -> None:
@@ -71,16 +70,3 @@ def _draw_anomalies(title: str, anomalies: list[dict[str, Any]]) -> None:
 
 def _cell(value: Any) -> str:
     return "" if value is None else short_number(value) if isinstance(value, (int, float)) else str(value)
-
-
-def toast_new_incidents(view: RunView) -> None:
-    """Announce the incidents that were raised since the last refresh, but not those from before the page was opened."""
-    seen: dict[str, int] = st.session_state.setdefault(_SEEN, {})
-    place = f"{view.key}|{view.run}"
-    if view.state.get("judged", 0) < view.state.get("rows", 0):
-        return
-    incidents = view.incidents
-    for incident in incidents[seen.get(place, len(incidents)) :][-3:]:
-        icon = ":material/error:" if incident.severity == "critical" else ":material/warning:"
-        st.toast(f"Step {incident.step}: {sentence(clean(in_words(incident.cause)))}", icon=icon)
-    seen[place] = len(incidents)

@@ -24,7 +24,7 @@ _SECTIONS = {
 """Of each tracker the title, the family of its detectors, and its panels."""
 
 _SHOWN_ELSEWHERE = frozenset({"step", "values", "updates"})  # the head of the page has them, and the tiles have the scores
-_TONES = ("critical", "warning", "healthy", "")
+_ABNORMAL = ("critical", "warning")
 _UNKNOWN = Measure("")
 
 
@@ -78,13 +78,13 @@ def most_severe(anomalies: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(by_type.values(), key=lambda one: -SEVERITIES.index(one["severity"]))
 
 
-def measured(given: Any) -> list[tuple[str, str, str, str, str]]:
+def measured(given: dict[str, Any] | None) -> list[tuple[str, str, str, str, str]]:
     """The numbers of a tracker's summary: name, value, unit, meaning and tone; what is abnormal first."""
     rows = []
-    for name, value in (given or {}).items() if isinstance(given, dict) else ():
+    for name, value in (given or {}).items():
         if not isinstance(value, (int, float)) or value != value or "score" in name or name in _SHOWN_ELSEWHERE:
             continue
         known = MEASURES.get(name, _UNKNOWN)
         words = ("yes" if value else "no") if isinstance(value, bool) else short_number(value)
         rows.append((in_words(name), words, known.unit, known.meaning, tone_of_measure(name, value)))
-    return sorted(rows, key=lambda row: _TONES.index(row[4]) if row[4] in ("critical", "warning") else 2)
+    return sorted(rows, key=lambda row: _ABNORMAL.index(row[4]) if row[4] in _ABNORMAL else len(_ABNORMAL))

@@ -47,8 +47,7 @@ def _draw_table(view: RunView) -> None:
 
 def draw_selected(client: Client) -> None:
     """Compare the selected runs with one of them."""
-    by_id = rows_of(client).by_id
-    selected = [by_id[one] for one in st.session_state["rldk_selected"] if one in by_id]
+    selected = rows_of(client).of(st.session_state["rldk_selected"])
     address.write(address.TABLE_PAGE)
     if len(selected) < 2:
         note("Select two or more runs to compare them.")

@@ -16,7 +16,7 @@ from rldk.dashboard.client import ReaderEnded
 from rldk.present.html import Table, asset, part, templates, text
 from rldk.present.palette import DARK, LIGHT
 
-__all__ = ["errors_as_messages", "first_frame", "lines", "message", "note", "piece", "rules", "show", "style", "table"]
+__all__ = ["errors_as_messages", "lines", "message", "note", "piece", "rules", "show", "style", "table"]
 
 _log = logging.getLogger("rldk")
 
@@ -78,14 +78,6 @@ def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]], 
 def rules() -> str:
     """The style sheet of the shared pieces, nested in our class, and our own."""
     return f".rldk {{ {asset('rldk.present', 'parts.css')} }} {asset('rldk.dashboard.page', 'page.css')}"
-
-
-def first_frame(inside: str, kind: str = "") -> str:
-    """HTML that is painted before any script has loaded, with its style sheet, in the colours that the browser prefers."""
-    dark = f"@media (prefers-color-scheme: dark) {{ #rldk-first {{ {DARK.variables()} }} html {{ background: {DARK.paper}; }} }}"
-    sheet = f"#rldk-first {{ {LIGHT.variables()} }} {dark} {rules()} {asset('rldk.dashboard.page', 'first_picture.css')}"
-    named = f' class="{kind}"' if kind else ""
-    return f'<style>{sheet}</style><div id="rldk-first"{named} data-rldk="first"><div class="rldk">{inside}</div></div>'
 
 
 def style(dark: bool) -> str:

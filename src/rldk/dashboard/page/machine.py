@@ -17,9 +17,7 @@ from rldk.present.plots.standard import STANDARD
 
 __all__ = ["draw_machine", "level_rows"]
 
-_METRICS = tuple(
-    name for spec in STANDARD if spec.group == "Machine" for curve in spec.curves for name in curve.metrics.split()
-)
+_METRICS = tuple(name for spec in STANDARD if spec.group == "Machine" for curve in spec.curves for name in curve.metrics.split())
 
 
 def draw_machine(view: RunView) -> None:

@@ -9,9 +9,7 @@ import streamlit as st
 from rldk.core.text import short_number
 from rldk.dashboard.client import Client, ReaderEnded, workbench_of
 from rldk.dashboard.page import address
-from rldk.dashboard.page.alerts import toast_new_incidents
-from rldk.dashboard.page.banner import draw_banner, mark_tab
-from rldk.dashboard.page.browser_alerts import offer_browser_alerts
+from rldk.dashboard.page.announcements import draw_banner, mark_tab, offer_browser_alerts, toast_new_incidents
 from rldk.dashboard.page.html import errors_as_messages, message, note, piece, show, style
 from rldk.dashboard.page.panels import RunView
 from rldk.dashboard.page.plots import SPAN, show_range

@@ -16,8 +16,7 @@ from rldk.dashboard.page import address
 from rldk.dashboard.page.html import note
 from rldk.dashboard.page.panels import smoothed
 from rldk.dashboard.page.plots import SPAN, draw_plots, show_range
-from rldk.dashboard.page.run_rows import Row, RunRows, rows_of, short_names
-from rldk.dashboard.page.search import matching
+from rldk.dashboard.page.run_rows import Row, RunRows, matching, rows_of, short_names
 from rldk.dashboard.processes import numbers
 from rldk.present.palette import DARK, LIGHT
 from rldk.present.plots.build import KL_TITLE, metric_unit, needs_log
@@ -30,6 +29,7 @@ __all__ = ["BEHIND", "draw_overlay"]
 BEHIND = "rldk_behind"
 _SCALES = {"auto": "Y: auto", "linear": "Y: linear", "log": "Y: log"}
 _MAX_PANELS = 60
+_MAIN_BY_ANY = ("gradients", "losses", "accuracy")  # main panels of which any curve will do: the first that the runs have
 _ALL_POINTS, _MIN_BUCKETS, _MAX_BUCKETS = 8_000, 40, 220
 _FAINT_BELOW = 5  # with more runs than this, the raw curves below smooth ones would hide them
 
@@ -60,8 +60,7 @@ class Described:
 def draw_overlay(client: Client, dark: bool) -> None:
     """The controls and the panels of the selected runs."""
     found = rows_of(client)
-    by_id = found.by_id
-    selected = [by_id[one] for one in st.session_state["rldk_selected"] if one in by_id]
+    selected = found.of(st.session_state["rldk_selected"])
     if not selected:
         return
     ids = [row["id"] for row in selected]
@@ -92,9 +91,7 @@ def draw_overlay(client: Client, dark: bool) -> None:
     palette = DARK if dark else LIGHT
     legend = [{"run": label, "label": label, "colour": palette.curve(place)} for label, place in series.values()]
     revision = f"{axis}|{x_log}|{span}"
-    draw_plots(
-        OverlayView(span, dark, revision), panels, "overlay", "No metric matches the search.", legend=legend, on_pin=_pin
-    )
+    draw_plots(OverlayView(span, dark, revision), panels, "overlay", "No metric matches the search.", legend=legend, on_pin=_pin)
     address.write(address.TABLE_PAGE)
 
 
@@ -112,7 +109,7 @@ def _controls(found: RunRows, selected: list[Row], metrics: list[str]) -> dict[s
         "Metrics", key="rldk_metric_search", placeholder="Search metrics", max_chars=300,
         help="A regular expression; it searches all metrics, also those that are not shown by default.",
     )  # fmt: skip
-    _only_known("rldk_pinned", metrics)
+    address.keep_known("rldk_pinned", metrics)
     pins.multiselect(
         "Pinned panels", sorted(metrics), key="rldk_pinned", placeholder="none",
         help="Shown first, whatever is searched for. The pin above a plot does the same.",
@@ -132,12 +129,6 @@ def _controls(found: RunRows, selected: list[Row], metrics: list[str]) -> dict[s
         st.toggle("Log x", key="rldk_x_log")
         st.toggle("All metrics", key="rldk_all_metrics")
     return _groups(selected, by or "")
-
-
-def _only_known(key: str, options: Sequence[str]) -> None:
-    kept = [one for one in st.session_state[key] if one in options]
-    if kept != st.session_state[key]:
-        st.session_state[key] = kept
 
 
 def _group_choices(found: RunRows) -> dict[str, str]:
@@ -203,13 +194,9 @@ def described(metric: str) -> Described:
                 title = KL_TITLE if spec.key == "kl" else spec.title
                 label = curve.label.split("|")[0]
                 named = title if len(spec.curves) == 1 or number == 0 else f"{title}: {label}"
-                is_main = spec.key in MAIN_PANELS and number == 0
-                return Described(named, spec.unit, spec.key, 100 * place + number, spec.log, is_main or _is_main_loss(spec.key))
+                is_main = spec.key in _MAIN_BY_ANY or (spec.key in MAIN_PANELS and number == 0)
+                return Described(named, spec.unit, spec.key, 100 * place + number, spec.log, is_main)
     return Described(metric, metric_unit(metric), metric, 100_000, True, False)
-
-
-def _is_main_loss(key: str) -> bool:
-    return key in ("gradients", "losses", "accuracy")  # of several curves, the first that the runs have
 
 
 def _series(selected: list[Row], groups: dict[str, str] | None) -> dict[str, tuple[str, int]]:

@@ -57,9 +57,8 @@ class RunView:
 
     def acknowledgement(self, incident: Incident) -> dict[str, Any] | None:
         """The acknowledgement of an incident, if someone has accepted it."""
-        known = self.state.get("acknowledged") or []
-        place = next((n for n, one in enumerate(self.state.get("incidents") or []) if one["index"] == incident.index), -1)
-        return known[place] if 0 <= place < len(known) else None
+        pairs = zip(self.state.get("incidents") or [], self.state.get("acknowledged") or [], strict=False)
+        return next((known for one, known in pairs if one["index"] == incident.index), None)
 
     def story(self, incident: Incident) -> list[Moment]:
         """What was seen in an incident, in the order in which it began; empty for one of long ago."""

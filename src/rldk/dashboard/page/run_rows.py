@@ -8,14 +8,14 @@ from threading import Lock
 from typing import Any
 
 import pyarrow as arrow
+import pyarrow.compute as compute
 
 from rldk.comparison.grouping import shown_value
 from rldk.core.text import clean
 from rldk.dashboard.client import Client
-from rldk.dashboard.page.search import matching
 from rldk.present.verdicts import VERDICTS, verdict_words
 
-__all__ = ["ORDERS", "SHOWN", "RunRows", "rows_of"]
+__all__ = ["ORDERS", "SHOWN", "RunRows", "columns_of", "matching", "rows_of", "setting_column", "short_names"]
 
 Row = dict[str, Any]
 
@@ -55,6 +55,11 @@ class RunRows:
     def by_id(self) -> dict[str, Row]:
         return {row["id"]: row for row in self.rows}
 
+    def of(self, ids: Sequence[str]) -> list[Row]:
+        """The rows of these runs, in this order; a run that is gone is left out."""
+        by_id = self.by_id
+        return [by_id[one] for one in ids if one in by_id]
+
     @property
     def tags(self) -> list[str]:
         """All tags that any run has."""
@@ -77,6 +82,24 @@ def searched(row: Mapping[str, Any]) -> str:
     settings = " ".join(f"{name}={shown_value(value)}" for name, value in row["config"].items())
     parts = (row["name"], row["key"], row["framework"], row["status"], row["cause_title"], settings, *row["tags"], row["note"])
     return " ".join(clean(part, 500) for part in parts if part)
+
+
+def matching(texts: Sequence[str], pattern: str) -> tuple[list[bool], str]:
+    """Which texts contain a match, upper and lower case alike; and what is wrong with the pattern, if so.
+
+    Without a pattern, and with one that is wrong, all texts match. Arrow brings the regular expressions of RE2, of which none
+    takes longer than the text is long.
+    """
+    if not pattern.strip():
+        return [True] * len(texts), ""
+    try:
+        found = compute.match_substring_regex(arrow.array(texts, arrow.string()), pattern.strip(), ignore_case=True)
+    except (arrow.ArrowInvalid, arrow.ArrowNotImplementedError, UnicodeError) as error:
+        said = str(error).split("\n")[0].removeprefix("Invalid regular expression: ")
+        hint = " Look-around and back-references cannot be used." if "(?" in pattern or "\\" in pattern else ""
+        signs = "Write \\. \\[ \\( \\* for these signs themselves."
+        return [True] * len(texts), f"This is not a regular expression: {said}.{hint} {signs}"
+    return found.to_pylist(), ""
 
 
 _KNOWN: dict[str, RunRows] = {}

@@ -1,35 +1,26 @@
-"""The summary of a run: its head, its scores and its worst incident, on the page and in the first picture.
-
-The first picture is plain HTML in the first answer of the server, and stays until the page's own plots are drawn. A browser
-needs seconds to load the scripts that draw those; the picture needs none.
-"""
+"""The summary of a run: its head, its scores and its worst incident, on the page and in the first answer of the server."""
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
 from rldk.core.text import counted, in_words, sentence
-from rldk.dashboard.client import Client
-from rldk.dashboard.page.banner import banner
-from rldk.dashboard.page.html import first_frame, piece, show
-from rldk.dashboard.page.panels import RunView, overview_panels
+from rldk.dashboard.page.html import piece, show
+from rldk.dashboard.page.panels import RunView
 from rldk.judge.scores.alarms import tone_of
 from rldk.present.html import part
 from rldk.present.incidents import worst_incident
-from rldk.present.plots.svg import svg
 from rldk.present.verdicts import SHORT_SCORES, at_worst
 
-__all__ = ["draw_header", "first_picture", "scores", "worst_incident_card"]
-
-_WIDTH, _HEIGHT = 434, 290
+__all__ = ["draw_header", "head", "scores", "worst_incident_card"]
 
 
 def draw_header(view: RunView, tab: str) -> None:
     """The head of the run; `tab` is the view that is open."""
-    show(_head(view), "header", view=tab)
+    show(head(view), "header", view=tab)
 
 
-def _head(view: RunView) -> Markup:
+def head(view: RunView) -> Markup:
     """Name, verdict, age of the last line, and remarks."""
     return piece("head", view, _remarks(view))
 
@@ -76,21 +67,3 @@ def worst_incident_card(view: RunView) -> Markup:
     more = len(incidents) - 1
     rest = Markup('<p class="soft">{} more under Alerts.</p>').format(more) if more else Markup("")
     return part("incident_card", worst, incidents.index(worst) + 1, (), "", view.acknowledgement(worst)) + rest
-
-
-def first_picture(client: Client, wanted: str | None) -> str:
-    """Name, verdict and main curves of a run, the wanted one or the newest; empty if there is nothing to show."""
-    files = [file[0] for file in client.ask("list")["files"]]
-    if not files:
-        return ""
-    key = wanted if wanted is not None and wanted in files else files[0]
-    state = client.ask("state", key=key)
-    if not state.get("rows") and not state.get("sketched"):
-        return ""
-    view = RunView(client, key, state)
-    panels = overview_panels(view)
-    if not panels:
-        return ""
-    drawn = "".join(svg(panel, _WIDTH, _HEIGHT) for panel in panels)
-    top = Markup("").join((*banner(view), _head(view), scores(view), worst_incident_card(view)))
-    return first_frame(f'{top}<div class="panels">{drawn}</div>')

@@ -12,7 +12,6 @@ from rldk.core.run_config import RunConfig
 from rldk.fleet.row import REWARDS, SPARKLINE_CELLS, reward_metric
 from rldk.ingest.run_settings import settings_beside
 from rldk.judge.follow import FollowedRun, LogFollower
-from rldk.present.plots.source import is_date
 from rldk.runs.run import Run
 
 __all__ = ["FollowedLog", "Sparkline", "TableRun"]
@@ -51,7 +50,7 @@ class TableRun(FollowedRun):
     def __init__(self, run_id: str, framework: str | None = None) -> None:
         super().__init__(run_id, framework)
         self.settings = RunConfig()
-        self._steps: tuple[int, int] | None = None
+        self._last_step: int | None = None
         self._times: tuple[float, float] | None = None
         self._last: dict[str, float] = {}
         self._curves: dict[str, Sparkline] = {}
@@ -61,7 +60,7 @@ class TableRun(FollowedRun):
         self.settings, self._framework = run.config, run.framework
 
     def take(self, event: Event) -> list[Anomaly]:
-        self._steps = (self._steps[0] if self._steps else event.step, event.step)
+        self._last_step = event.step
         when = event.wall_time
         if when is not None and when == when:
             self._times = (min(self._times[0], when), max(self._times[1], when)) if self._times else (when, when)
@@ -74,20 +73,17 @@ class TableRun(FollowedRun):
         return super().take(event)
 
     def row(self, number: int, beside: RunConfig) -> Row:
-        """The row of the run, the `number`-th of its log, as the index has it."""
+        """The row of the run, the `number`-th of its log: what the table shows of it, as the index has it."""
         result = self.result
         worst, reward = result.worst, reward_metric(self._last)
-        first, last = self._times or (None, None)
         return {
             "number": number,
             "run_id": self.run_id,
             "verdict": result.verdict,
             "framework": self._framework,
             "events": self.events,
-            "first_step": self._steps[0] if self._steps else None,
-            "last_step": self._steps[1] if self._steps else None,
-            "started": first if first is not None and is_date(first) else None,
-            "seconds": None if first is None or last is None else last - first,
+            "last_step": self._last_step,
+            "seconds": None if self._times is None else self._times[1] - self._times[0],
             "reward": None if reward is None else self._last[reward],
             "kl": self._last.get("kl_mean"),
             "reward_curve": [] if reward is None else self._curves[reward].values(),
@@ -96,35 +92,20 @@ class TableRun(FollowedRun):
         }
 
 
-class FollowedLog:
+class FollowedLog(LogFollower[TableRun]):
     """A log that is not in the index, or has changed since."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._follower = LogFollower(path, TableRun)
+        super().__init__(path, TableRun)
         self._beside: RunConfig | None = None
 
     def work(self) -> bool:
         """Judge a little; whether there is more to judge."""
-        self._follower.read(_JUDGED_AT_ONCE)
-        return self._follower.busy or self._follower.is_reading
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether it is being read in a thread, which is not to be hurried."""
-        return self._follower.is_reading
-
-    @property
-    def problem(self) -> str:
-        """Why it cannot be read; empty while it can."""
-        return self._follower.problem
+        self.read(_JUDGED_AT_ONCE)
+        return self.busy or self.is_reading
 
     def rows(self) -> list[Row]:
         """A row for each of its runs, as far as they have been judged."""
         if self._beside is None:
             self._beside = RunConfig() if self.path.is_dir() else settings_beside(self.path)
-        return [run.row(number, self._beside) for number, run in enumerate(self._follower.runs.values())]
-
-    def close(self) -> None:
-        """Close the file."""
-        self._follower.close()
+        return [run.row(number, self._beside) for number, run in enumerate(self.runs.values())]

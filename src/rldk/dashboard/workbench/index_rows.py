@@ -93,5 +93,3 @@ def _is_constant(column: Any) -> bool:
 def _ends_with(path: str, key: str) -> bool:
     parts, wanted = PurePath(path).parts, PurePath(key).parts
     return parts[-len(wanted) :] == wanted
-
-

@@ -10,7 +10,7 @@ from rldk.core.errors import ReadError, UsageError
 from rldk.core.files import write_json
 from rldk.core.text import clean
 from rldk.dashboard.folder import Folder
-from rldk.ingest.discovery import size_and_change
+from rldk.ingest.discovery import stamp_of
 
 __all__ = ["NOTES", "Notes"]
 
@@ -33,10 +33,7 @@ class Notes:
 
     def refresh(self) -> bool:
         """Read the file if it has changed; whether it was read."""
-        try:
-            stamp = size_and_change(self._path)
-        except OSError:
-            stamp = None
+        stamp = stamp_of(self._path)
         if stamp == self._stamp:
             return False
         self._stamp, self._known, self.problem = stamp, {}, ""

@@ -173,7 +173,8 @@ class Overlay:
         for metric in metrics:
             having = {one: run for one, run in found.items() if metric in run.names()}
             if groups is None:
-                drawn[metric] = [_line(one, points_of(run, metric, buckets, part, axis)) for one, run in having.items()]
+                points = {one: points_of(run, metric, buckets, part, axis) for one, run in having.items()}
+                drawn[metric] = [{"series": one, "x": x, "y": y} for one, (x, y) in points.items()]
             else:
                 drawn[metric] = _grouped(having, metric, part, axis, groups, x_log)
         return {"curves": drawn, "behind": behind}
@@ -188,10 +189,6 @@ def points_of(run: GrowingRun, metric: str, buckets: int, span: Span, axis: str)
     part = None if span is None else ((span[0] - start) / 3600.0, (span[1] - start) / 3600.0)
     x, (y,) = run.points([metric], buckets, part, "hours")
     return start + 3600.0 * x, y
-
-
-def _line(one: str, points: tuple[FloatArray, FloatArray]) -> dict[str, Any]:
-    return {"series": one, "x": points[0], "y": points[1]}
 
 
 def _grouped(

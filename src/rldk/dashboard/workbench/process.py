@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 import zlib
@@ -13,8 +12,7 @@ from rldk.comparison.grouping import differing_settings
 from rldk.core.knobs import KNOBS
 from rldk.core.text import clean
 from rldk.dashboard.folder import Folder
-from rldk.dashboard.processes import encoded
-from rldk.dashboard.reader_process import answer_or_problem, serve_pipes
+from rldk.dashboard.processes import answer_or_problem, encoded, serve_pipes
 from rldk.dashboard.workbench.comparer import Comparer
 from rldk.dashboard.workbench.notes import Notes
 from rldk.dashboard.workbench.overlay import Overlay
@@ -29,8 +27,6 @@ _SENT = (
     "id", "key", "part", "name", "verdict", "status", "changed", "framework", "events", "last_step", "reward", "kl",
     "reward_curve", "cause_title",
 )  # fmt: skip
-
-logger = logging.getLogger("rldk")
 
 
 class Workbench:

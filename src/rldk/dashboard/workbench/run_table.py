@@ -161,10 +161,9 @@ class RunTable:
         try:
             choose(Source(log.path))
             log.is_log = True
-        except (RLDKError, OSError):
-            log.is_log, log.waiting, log.rows = False, False, []
-        except Exception:
-            logger.exception("%s could not be opened", log.path)
+        except Exception as error:
+            if not isinstance(error, (RLDKError, OSError)):
+                logger.exception("%s could not be opened", log.path)
             log.is_log, log.waiting, log.rows = False, False, []
 
     def _judge(self, log: KnownLog) -> None:
@@ -173,7 +172,7 @@ class RunTable:
             log.follower = FollowedLog(log.path)
         try:
             if log.follower.work():
-                if log.follower.is_waiting:
+                if log.follower.is_reading:  # in a thread, which is not to be hurried
                     time.sleep(_WAIT_SECONDS)
                 return
             rows, problem = log.follower.rows(), log.follower.problem or "no event yet"

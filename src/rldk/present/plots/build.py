@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
@@ -15,8 +15,7 @@ from rldk.present.plots.standard import STANDARD, CurveSpec, PanelSpec
 from rldk.signals.kl import UNITS
 
 __all__ = [
-    "KL_TITLE", "finish", "metric_panel", "metric_unit", "needs_log", "other_panels", "panel_of", "panels_of", "show_target",
-    "unit_of",
+    "KL_TITLE", "finish", "metric_panel", "metric_unit", "needs_log", "other_panels", "panels_of", "show_target", "unit_of",
 ]  # fmt: skip
 
 BUCKETS = 700
@@ -52,18 +51,23 @@ def panels_of(
     if not runs:
         return []
     made = []
-    for spec in STANDARD:
+    for spec in _specs_for(runs):
         if only is None or spec.key in only:
-            panel = panel_of(spec, runs, buckets, span)
+            panel = _panel_of(spec, runs, buckets, span)
             if panel is not None:
                 made.append(panel)
                 show_target(panel, kl_target)
-    families = _family_panel(runs, buckets, span) if only is None or "reward_functions" in only else None
-    if families is not None:
-        place = next((number for number, panel in enumerate(made) if panel.group != "Reward"), len(made))
-        made.insert(place, families)
     finish(made, runs[0], marks, x_log)
     return made
+
+
+def _specs_for(runs: Sequence[Source]) -> Iterator[PanelSpec]:
+    """The standard panels, and after those of the reward one with the functions that the reward is the sum of."""
+    yield from (spec for spec in STANDARD if spec.group == "Reward")
+    names = sorted({name for run in runs for name in run.names() if name.startswith("reward_function_mean/")})[:_MOST_OTHERS]
+    functions = tuple(CurveSpec(name.partition("/")[2], name) for name in names)
+    yield PanelSpec("reward_functions", "Reward", "Reward functions", "reward", functions)
+    yield from (spec for spec in STANDARD if spec.group != "Reward")
 
 
 def finish(panels: list[Panel], first: Source, marks: Sequence[Mark] = (), x_log: bool = False) -> None:
@@ -85,7 +89,7 @@ def show_target(panel: Panel, kl_target: float | None) -> None:
         panel.title = KL_TITLE
 
 
-def panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int = BUCKETS, span: Span = None) -> Panel | None:
+def _panel_of(spec: PanelSpec, runs: Sequence[Source], buckets: int, span: Span) -> Panel | None:
     """One panel of the table for these runs; `None` if none of them has its metrics."""
     needed = spec.curves[: spec.needs]
     if not any(_metric(curve, run) for curve in needed for run in runs):
@@ -150,25 +154,12 @@ def unit_of(spec: PanelSpec, curves: Sequence[Curve], runs: Sequence[Source]) ->
 
 def needs_log(panel: Panel) -> bool:
     """Whether no value is negative and the maximum is far above the median, so that a linear axis would show a flat line."""
-    values = [value[np.isfinite(value)] for curve in panel.curves for value in (curve.y,)]
+    values = [curve.y[np.isfinite(curve.y)] for curve in panel.curves]
     joined = np.concatenate(values) if values else np.zeros(0)
     positive = joined[joined > 0]
     if not len(positive) or (joined < 0).any() or len(positive) < 0.5 * len(joined):
         return False
     return bool(positive.max() / _FAR_ABOVE > np.median(positive))
-
-
-def _family_panel(runs: Sequence[Source], buckets: int, span: Span) -> Panel | None:
-    """The reward functions that a reward is the sum of, in one panel."""
-    curves: list[Curve] = []
-    for number, run in enumerate(runs):
-        names = sorted(name for name in run.names() if name.startswith("reward_function_mean/"))[:12]
-        for place, name in enumerate(names):
-            made = _curve(CurveSpec(name.partition("/")[2], name), run, buckets, span, place)
-            if len(runs) > 1:
-                made = replace(made, colour=number, run=run.run_id, style=STYLES[min(place, len(STYLES) - 1)])
-            curves.append(made)
-    return Panel("reward_functions", "Reward", "Reward functions", "reward", curves) if curves else None
 
 
 def metric_unit(name: str) -> str:

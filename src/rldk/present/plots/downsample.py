@@ -42,17 +42,28 @@ def pick_extremes(values: npt.NDArray[np.floating], size: int) -> IntArray:
 
 
 def _of_buckets(table: npt.NDArray[np.floating]) -> IntArray:
-    """The positions of the extremes of each row of a table, in the flattened table."""
-    if not table.size:
-        return np.zeros(0, dtype=np.intp)
-    finite = np.isfinite(table)
-    starts = np.arange(len(table)) * table.shape[1]
-    has = finite.any(axis=1)
-    lowest = (starts + np.where(finite, table, np.inf).argmin(axis=1))[has]
-    highest = (starts + np.where(finite, table, -np.inf).argmax(axis=1))[has]
-    broken = ~finite
-    first = (starts + broken.argmax(axis=1))[broken.any(axis=1)]
-    return np.concatenate([lowest, highest, first])
+    """The positions of the extremes of all rows of a table, in the flattened table."""
+    found = _extremes(table, 0)
+    return found[found >= 0]
+
+
+def _extremes(table: npt.NDArray[np.floating], offset: int) -> npt.NDArray[np.int64]:
+    """Of each row of a table the positions of its minimum, its maximum and its first non-finite value; -1 where there is none.
+
+    Positions are those in the flattened table, which begins at `offset`.
+    """
+    begins = offset + np.arange(len(table)) * table.shape[1]
+    found = np.full((len(table), 3), _NONE, dtype=np.int64)
+    broken = ~np.isfinite(table)
+    gaps = broken.any(axis=1)
+    found[:, 0], found[:, 1] = begins + table.argmin(axis=1), begins + table.argmax(axis=1)
+    if gaps.any():
+        some, where, first = table[gaps], broken[gaps], begins[gaps]
+        found[gaps, 0] = first + np.where(where, np.inf, some).argmin(axis=1)
+        found[gaps, 1] = first + np.where(where, -np.inf, some).argmax(axis=1)
+        found[gaps, 2] = first + where.argmax(axis=1)
+        found[broken.all(axis=1), :2] = _NONE
+    return found
 
 
 def keep_extremes(columns: Sequence[npt.NDArray[np.floating]], buckets: int) -> IntArray:
@@ -135,19 +146,7 @@ class Pyramid:
         if number:
             places = self._levels[number - 1].array[start * FAN : stop * FAN]
             return self._best(places.reshape(stop - start, FAN, 3))  # type: ignore[arg-type]
-        values = self.values[start * FAN : stop * FAN].reshape(-1, FAN)
-        begins = np.arange(start * FAN, stop * FAN, FAN)
-        found = np.full((stop - start, 3), _NONE, dtype=np.int64)
-        broken = ~np.isfinite(values)
-        gaps = broken.any(axis=1)
-        found[:, 0], found[:, 1] = begins + values.argmin(axis=1), begins + values.argmax(axis=1)
-        if gaps.any():
-            some, where, first = values[gaps], broken[gaps], begins[gaps]
-            found[gaps, 0] = first + np.where(where, np.inf, some).argmin(axis=1)
-            found[gaps, 1] = first + np.where(where, -np.inf, some).argmax(axis=1)
-            found[gaps, 2] = first + where.argmax(axis=1)
-            found[broken.all(axis=1), :2] = _NONE
-        return found
+        return _extremes(self.values[start * FAN : stop * FAN].reshape(-1, FAN), start * FAN)
 
     def _best(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The minimum, the maximum and the first non-finite value of each group of candidates."""

@@ -31,7 +31,8 @@ class GrowingRun:
     """
 
     def __init__(self, run_id: str = "", dtype: npt.DTypeLike = np.float64) -> None:
-        self._run_id = run_id
+        self.run_id = run_id
+        self.axis = "step"
         self._dtype = dtype
         self._steps = Growing(np.int64)
         self._columns: dict[str, Column] = {}
@@ -49,10 +50,6 @@ class GrowingRun:
             cells[name] = (rows, column.values[rows])
         made.extend(run.steps, cells, run.wall_time)
         return made
-
-    @property
-    def run_id(self) -> str:
-        return self._run_id
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -74,10 +71,6 @@ class GrowingRun:
         return bool((late[np.isfinite(late)] > self._started).any())
 
     @property
-    def axis(self) -> str:
-        return "step"
-
-    @property
     def size(self) -> int:
         """How many values it would hold if every row had every metric."""
         return len(self) * len(self._columns)
@@ -94,9 +87,7 @@ class GrowingRun:
         times = [np.nan if event.wall_time is None else event.wall_time for event in events]
         self.extend([event.step for event in events], _cells_of(events), times)
 
-    def extend(
-        self, steps: npt.ArrayLike, cells: Cells, times: npt.ArrayLike | None = None
-    ) -> None:
+    def extend(self, steps: npt.ArrayLike, cells: Cells, times: npt.ArrayLike | None = None) -> None:
         """Put rows at the end: their steps, for each metric the rows that have it (from 0) with its values, and their times."""
         base, given = len(self), np.asarray(steps, dtype=np.int64)
         when = np.full(len(given), np.nan) if times is None else np.asarray(times, dtype=np.float64)
@@ -135,7 +126,7 @@ class GrowingRun:
                 rows = column.rows(np.arange(len(column.pyramid)))
                 there = kept[rows]
                 cells[name] = (place[rows[there]], column.pyramid.values[there].astype(np.float64))
-        made = GrowingRun(self._run_id, self._dtype)
+        made = GrowingRun(self.run_id, self._dtype)
         made.extend(self.steps[kept], cells, self.times[kept])
         return made
 

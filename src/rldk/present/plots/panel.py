@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rldk.core.text import clean, short_number
 
-__all__ = ["Band", "Curve", "FloatArray", "Level", "Mark", "Panel", "describe"]
+__all__ = ["Band", "Curve", "FloatArray", "Level", "Mark", "Panel"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,6 +48,11 @@ class Curve:
             raise ValueError(f"Expected `x` and `y` of one length, got {len(self.x)} and {len(self.y)}.")
         if self.style not in STYLES:
             raise ValueError(f"Expected `style` to be one of {STYLES}, got {self.style!r}.")
+
+    @property
+    def name(self) -> str:
+        """The label, with the run where several runs are drawn."""
+        return f"{self.run} · {self.label}" if self.run else self.label
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +99,15 @@ class Panel:
 
     @property
     def alt(self) -> str:
-        """The plot in words, for screen readers."""
-        return describe(self)
-
-    def metrics(self) -> list[str]:
-        """The metrics shown, each once."""
-        return list(dict.fromkeys(curve.metric for curve in self.curves))
+        """The plot in words, for screen readers: where each curve begins and ends, its range, and what is marked."""
+        sentences = [f"{self.title}{f' in {self.unit}' if self.unit else ''}, by {self.x_label}."]
+        sentences += map(_describe_curve, self.curves[:6])
+        if len(self.curves) > 6:
+            sentences.append(f"And {len(self.curves) - 6} more curves.")
+        sentences += [f"A line at {short_number(level.y)}: {level.label}." for level in self.levels]
+        for mark in self.marks[:6]:
+            sentences.append(f"Marked at {self.x_label} {short_number(mark.x)}: {clean(mark.text or mark.label)}.")
+        return clean(" ".join(sentences), 1500)
 
     def values(self) -> Iterator[FloatArray]:
         """All values that the axis must include: curves and bands."""
@@ -108,19 +116,6 @@ class Panel:
             for band in curve.bands:
                 yield band.low
                 yield band.high
-
-
-def describe(panel: Panel) -> str:
-    """A panel in a few sentences: where each curve begins and ends, its range, and what is marked."""
-    sentences = [f"{panel.title}{f' in {panel.unit}' if panel.unit else ''}, by {panel.x_label}."]
-    for curve in panel.curves[:6]:
-        sentences.append(_describe_curve(curve))
-    if len(panel.curves) > 6:
-        sentences.append(f"And {len(panel.curves) - 6} more curves.")
-    sentences += [f"A line at {short_number(level.y)}: {level.label}." for level in panel.levels]
-    for mark in panel.marks[:6]:
-        sentences.append(f"Marked at {panel.x_label} {short_number(mark.x)}: {clean(mark.text or mark.label)}.")
-    return clean(" ".join(sentences), 1500)
 
 
 def _describe_curve(curve: Curve) -> str:

@@ -170,9 +170,8 @@ def _suggest(name: str, sources: Sequence[Source]) -> str:
     """The metrics that a wrong name is near to, also by the short names that a metric has; else those that there are."""
     there = {metric: metric for source in sources for metric in source.names()}
     short = {alias: metric for metric in there if (entry := entry_of(metric)) for alias in entry.aliases}
-    near = near_names(name, {**short, **there})
-    if near:
-        known = {**short, **there}
+    known = {**short, **there}
+    if near := near_names(name, known):
         return f" Did you mean {' or '.join(dict.fromkeys(known[one] for one in near))}?"
     return f" It has {', '.join(sorted(there)[:20])}."
 

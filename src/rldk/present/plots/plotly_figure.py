@@ -72,10 +72,6 @@ def _level_line(y: float, colour: str) -> dict[str, Any]:
     return {"type": "line", **ends, "line": {"width": 1, "color": colour, "dash": "dot"}}
 
 
-def _name(curve: Curve) -> str:
-    return _text(f"{curve.run} · {curve.label}" if curve.run else curve.label)
-
-
 def _text(text: str, most: int = 60) -> str:
     """Text without what Plotly would read as markup."""
     return clean(text, most).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("$", "＄")
@@ -85,8 +81,9 @@ def _trace(panel: Panel, curve: Curve, palette: Palette) -> dict[str, Any]:
     finite = np.isfinite(curve.y) & ((curve.y > 0) | (not panel.log))
     width = 1.2 if curve.style == "faint" else 1.8
     return {
-        "type": "scatter", "x": curve.x, "y": np.where(finite, curve.y, np.nan), "name": _name(curve), "legendgroup": curve.run,
-        "mode": "lines" if len(curve.x) > 1 else "markers", "connectgaps": False, "hovertemplate": "%{y:.5g}",
+        "type": "scatter", "x": curve.x, "y": np.where(finite, curve.y, np.nan), "name": _text(curve.name),
+        "legendgroup": curve.run, "mode": "lines" if len(curve.x) > 1 else "markers", "connectgaps": False,
+        "hovertemplate": "%{y:.5g}",
         "line": {"color": palette.curve(curve.colour), "width": width, "dash": _DASHES[curve.style]},
     }  # fmt: skip
 
@@ -115,7 +112,7 @@ def _broken(panel: Panel, curve: Curve, places: Any, palette: Palette) -> dict[s
     height = float(finite.max()) if len(finite) else 1.0
     return {
         "type": "scatter", "x": places, "y": np.full(len(places), height), "mode": "markers", "showlegend": False,
-        "name": f"{_name(curve)}: not finite", "legendgroup": curve.run, "hovertemplate": "not a finite number",
+        "name": f"{_text(curve.name)}: not finite", "legendgroup": curve.run, "hovertemplate": "not a finite number",
         "marker": {"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": palette.critical}},
     }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
@@ -64,14 +65,6 @@ Span = tuple[float, float] | None
 """The part of the x axis to show, both ends included; `None` is all of it."""
 
 
-def _minus(left: FloatArray, right: FloatArray) -> FloatArray:
-    return left - right
-
-
-def _plus(left: FloatArray, right: FloatArray) -> FloatArray:
-    return left + right
-
-
 def _ratio(left: FloatArray, right: FloatArray) -> FloatArray:
     found = np.full(len(left), np.nan)
     np.divide(left, right, out=found, where=right > 0)
@@ -82,8 +75,8 @@ _SPREADS = ("reward", "kl", "value", "advantage", "rollout_length")
 
 DERIVED: dict[str, tuple[Callable[[FloatArray, FloatArray], FloatArray], str, str]] = {
     "gradient_ratio": (_ratio, "policy_grad_norm", "value_grad_norm"),
-    **{f"{name}_mean-std": (_minus, f"{name}_mean", f"{name}_std") for name in _SPREADS},
-    **{f"{name}_mean+std": (_plus, f"{name}_mean", f"{name}_std") for name in _SPREADS},
+    **{f"{name}_mean-std": (operator.sub, f"{name}_mean", f"{name}_std") for name in _SPREADS},
+    **{f"{name}_mean+std": (operator.add, f"{name}_mean", f"{name}_std") for name in _SPREADS},
 }
 """Columns that are computed from two others, if a run has both."""
 
@@ -122,15 +115,12 @@ class RunSource:
 
     def __init__(self, run: Run, axis: str = "step") -> None:
         self._run = run
+        self.run_id = run.run_id
         self.axis = "step" if check_axis(axis) == "step" or not is_timed(run.wall_time) else "hours"
         self._start = first_time(run.wall_time)
         self._derived = derived_names(run.columns)
         shown = [name for name, column in run.columns.items() if np.isin(column.state, (ABSENT, TEXT), invert=True).any()]
         self._names = dict.fromkeys((*shown, *self._derived))
-
-    @property
-    def run_id(self) -> str:
-        return self._run.run_id
 
     @property
     def reductions(self) -> dict[str, str]:

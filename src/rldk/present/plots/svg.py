@@ -13,7 +13,7 @@ from rldk.present.palette import CSS, DARK, LIGHT, Palette
 from rldk.present.plots.panel import Curve, FloatArray, Panel
 from rldk.present.plots.scale import Scale, x_scale, y_scale
 
-__all__ = ["DASHES", "Frame", "frame_of", "legend", "png", "svg"]
+__all__ = ["DASHES", "Frame", "legend", "png", "svg"]
 
 FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
 DASHES = {"solid": "", "dashed": "6 4", "faint": "2 3"}
@@ -26,17 +26,12 @@ class Frame:
     """The layout of a panel: where its parts lie."""
 
     def __init__(self, panel: Panel, width: int, height: int, titled: bool) -> None:
-        self.width, self.height, self.titled = width, height, titled
+        self.height, self.titled = height, titled
         self.legend = legend_rows(panel, width - _LEFT - _RIGHT) if titled else []
         top = (26.0 if titled else 6.0) + 17.0 * len(self.legend) + (14.0 if panel.marks else 4.0)
         self.left, self.right, self.top, self.bottom = _LEFT, width - _RIGHT, top, height - _BOTTOM
         self.x = x_scale(panel, self.left, self.right)
         self.y = y_scale(panel, self.top, self.bottom)
-
-
-def frame_of(panel: Panel, width: int = 640, height: int = 280, titled: bool = True) -> Frame:
-    """The layout that `svg` draws a panel with."""
-    return Frame(panel, width, height, titled)
 
 
 def svg(panel: Panel, width: int = 640, height: int = 280, palette: Palette = CSS, *, titled: bool = True) -> str:
@@ -54,11 +49,11 @@ def svg(panel: Panel, width: int = 640, height: int = 280, palette: Palette = CS
     )
 
 
-def png(panel: Panel, width: int = 640, height: int = 280, *, zoom: float = 2.0, dark: bool = False) -> bytes:
+def png(panel: Panel, *, zoom: float = 2.0, dark: bool = False) -> bytes:
     """A panel as the bytes of a PNG file, `zoom` times as large as the SVG, painted by resvg: no browser, no system library."""
     resvg = require("resvg_py", extra="report", purpose="Writing PNG files")
     palette: Palette = DARK if dark else LIGHT
-    picture = svg(panel, width, height, palette)
+    picture = svg(panel, palette=palette)
     return bytes(resvg.svg_to_bytes(svg_string=picture, background=palette.paper, zoom=zoom, font_family="DejaVu Sans"))
 
 

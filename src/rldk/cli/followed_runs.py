@@ -1,24 +1,62 @@
-"""A run as `rldk watch` shows it: judged, with its curves in bounded memory, its pace and the time that is left."""
+"""The runs that `rldk watch` and `rldk run` follow: their last rows, the decision to stop them, and what is said of them."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterable
 from math import isfinite, nan
 from pathlib import Path
 
-from rldk.cli.alarms import RecordedRun
 from rldk.core.anomaly import Anomaly
 from rldk.core.event import Event
+from rldk.core.text import clean, duration, short_number
 from rldk.ingest.discovery import LogFinder, newest_first
 from rldk.judge.config import ScanConfig
+from rldk.judge.follow import FollowedRun
 from rldk.judge.incidents.incident import Incident
+from rldk.monitor.outputs.incident_plot import RecentEvents
+from rldk.monitor.stopping import Stop, Stopper
 from rldk.present.plots.standard import MAIN_METRICS
+from rldk.present.verdicts import MAIN_SCORES, SHORT_SCORES
 
-__all__ = ["History", "WatchedRun", "newest_log"]
+__all__ = ["History", "RecordedRun", "RunStopper", "WatchedRun", "alert_line", "newest_log", "progress_line"]
 
 _MAX_CELLS = 512
 _READ_TOGETHER = 0.2
+_SHOWN = frozenset(MAIN_METRICS)
+
+
+class RecordedRun(FollowedRun):
+    """A run that is followed, with its last rows, from which the plot of a notification is drawn."""
+
+    def __init__(self, run_id: str, framework: str | None, config: ScanConfig) -> None:
+        super().__init__(run_id, framework, config)
+        self.recent = RecentEvents()
+
+    def take(self, event: Event) -> list[Anomaly]:
+        self.recent.add(event)
+        return super().take(event)
+
+
+class RunStopper:
+    """Decides once whether to stop what writes the log, by the first of its runs that calls for it."""
+
+    def __init__(self, severity: str | None, confirm: int) -> None:
+        self._options = (severity, confirm)
+        Stopper(*self._options)  # wrong options are refused now
+        self.decision: tuple[str, Stop] | None = None
+
+    def look(self, runs: Iterable[FollowedRun]) -> tuple[str, Stop] | None:
+        """Look at the runs as they stand now; the run and the decision if it is taken now."""
+        if self._options[0] is None or self.decision is not None:
+            return None
+        for run in runs:
+            decided = Stopper(*self._options).look(run.judge)
+            if decided is not None:
+                self.decision = (run.run_id, decided)
+                return self.decision
+        return None
 
 
 class History:
@@ -68,7 +106,7 @@ def _farthest(values: list[float], before: float) -> float:
 class WatchedRun(RecordedRun):
     """A run as the screen shows it: judged, with its curves, its pace and the time that is left."""
 
-    def __init__(self, run_id: str, framework: str | None, config: ScanConfig, total_steps: int | None = None) -> None:
+    def __init__(self, run_id: str, framework: str | None, config: ScanConfig, total_steps: int | None) -> None:
         super().__init__(run_id, framework, config)
         self.total_steps = total_steps
         self.curves: dict[str, History] = {}
@@ -119,7 +157,19 @@ class WatchedRun(RecordedRun):
         return max(0, self.total_steps - self.last_step) * self.seconds_per_step
 
 
-_SHOWN = frozenset(MAIN_METRICS)
+def alert_line(anomaly: Anomaly) -> str:
+    """An anomaly as one plain line."""
+    return f"step {anomaly.step}  {anomaly.severity.upper()}  {anomaly.type}: {clean(anomaly.message, 300)}"
+
+
+def progress_line(run: WatchedRun) -> str:
+    """The state of a run as one plain line."""
+    parts = [f"step {run.last_step}", run.result.verdict]
+    parts += [f"{name} {short_number(history.last)}" for name in MAIN_METRICS[:8] if (history := run.curves.get(name))]
+    parts += [f"{SHORT_SCORES[name]} {score:.2f}" for name in MAIN_SCORES if (score := run.result.scores.get(name)) is not None]
+    if left := duration(run.seconds_left):
+        parts.append(f"{left} left")
+    return "  ".join(parts)
 
 
 def newest_log(folder: Path) -> Path | None:
