@@ -49,7 +49,7 @@ def test_a_mean_that_falls_is_told_where_rows_differ_by_more(clauses):
 
 def test_a_mean_that_falls_by_several_spreads(clauses):
     reward = np.where(AT < 200, np.clip(0.1 + 0.007 * AT, 0.1, 0.8), 0.1) + noise(0.15)
-    assert clauses(PolicyCollapse(), {"reward_mean": reward}) == [(252, "warning", "slipping_on_average")]
+    assert clauses(PolicyCollapse(), {"reward_mean": reward}) == [(224, "warning", "stays_down")]
     assert clauses(PolicyCollapse(), {"reward_mean": np.where(AT < 200, 0.5, 0.48) + noise(0.05)}) == []
 
 

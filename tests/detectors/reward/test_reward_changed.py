@@ -45,6 +45,14 @@ def test_a_jump_back_towards_the_start_is_a_warning(clauses, notes):
     assert clauses(RewardChanged(), beyond) == [] and notes(RewardChanged(), beyond) == [(153, "shifted")]
 
 
+def test_an_outage_that_is_repaired_has_recovered(judge):
+    outage = LATE & (AT < 200)
+    columns = {"reward_mean": np.where(outage, 0.5 + noise(0.05, 7), REWARD), "reward_std": 0.5 + noise(0.01, 6), **STAYS}
+    found = judge(RewardChanged(), columns)
+    assert [anomaly.clause for anomaly in found] == ["undone", "not_restored"]
+    assert {anomaly.cleared_index for anomaly in found} == {203}
+
+
 @pytest.mark.parametrize("to", [0.35, 0.25, 0.15, 0.05])
 def test_a_deeper_fall_of_a_share_is_no_milder(clauses, to):
     """A reward between 0 and 1 has no offset that keeps it there."""

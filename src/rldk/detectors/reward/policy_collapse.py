@@ -227,8 +227,7 @@ class PolicyCollapse(Detector):
             found.append(Finding("", series.level, limit, text, evidence, clause="slipping", persist=patience))
         return found
 
-    @staticmethod
-    def _stays_down(view: View) -> list[Finding]:
+    def _stays_down(self, view: View) -> list[Finding]:
         """A fall that lasts: beside the noise of rows as they are now, since that at the best may contain the fall."""
         series, reward = score_of(view), view.reward
         lost, noise = reward.lost(series), series.noise * (1.0 + FEW / series.n)
@@ -238,7 +237,7 @@ class PolicyCollapse(Detector):
         message = f"The reward fell from {reward.best:.4g} to {series.level:.4g} and has stayed down."
         evidence = {"best": reward.best, "reward": series.level, "lost": lost}
         soon = SOON * noise / lost if reward.gain > LASTING * reward.row_noise(series) else 1.0
-        patience = max(30.0 * min(soon, 1.0), 14.0, 0.2 * series.n * view.steps_per_row)
+        patience = max(30.0 * min(soon, 1.0), 14.0, self._patience(series.n * view.steps_per_row))
         return [Finding("", series.level, reward.best - part, message, evidence, clause="stays_down", persist=patience)]
 
     @staticmethod

@@ -14,6 +14,7 @@ __all__ = ["RewardChanged"]
 SHRUNK = 0.2  # share of its spread that is left
 ALIKE = 1.3  # most by which the factors of level and spread may differ where the reward was given another scale
 OUTWEIGHED = 3.0  # times the spread between rewards
+RESTORED = 0.7  # share of a jump down by which a jump back must rise
 
 
 class RewardChanged(Detector):
@@ -24,14 +25,14 @@ class RewardChanged(Detector):
     Why it matters: the policy is now trained towards something else. With a flipped sign it unlearns what it has learnt.
     When it misfires: an offset or a new scale is harmless for methods that compare responses with each other, so it is a
         note, unless little of the reward is left beside the KL penalty. A jump down that no offset explains is a
-        warning, and critical if it lasts for forty updates. If neither KL, entropy nor length is logged, a jump counts as a
-        fall of the policy.
+        warning, and critical if it lasts for forty updates; it has recovered when the reward jumps back. If neither KL,
+        entropy nor length is logged, a jump counts as a fall of the policy.
     What to do: look for what changed at that step: the reward function, its weights, its normalisation, the reward model
         or its server, the prompts, the chat template. If the sign is wrong, go back to the previous checkpoint.
     References: none.
     """
 
-    __slots__ = ()
+    __slots__ = ("_drop",)
     type: ClassVar[str] = "reward_changed"
     family: ClassVar[str] = "reward"
     needs: ClassVar = (SCORES, CHANNELS)
@@ -42,7 +43,7 @@ class RewardChanged(Detector):
         "Look for what changed at that step (reward function, its weights or normalisation, reward model, prompts, chat "
         "template); if the sign is wrong, go back to the previous checkpoint."
     )
-    clear: ClassVar[int] = 1 << 30
+    clear: ClassVar[int] = 1 << 30  # it is over where the reward jumps back
     clauses: ClassVar = {
         "flipped": Clause(
             "the reward jumped to minus its value while the policy stayed", "critical",
@@ -79,11 +80,22 @@ class RewardChanged(Detector):
         ),
     }  # fmt: skip
 
+    _drop: float  # the jump for which it was raised, or may be
+
+    def reset(self) -> None:
+        super().reset()
+        self._drop = 0.0
+
     def find(self, view: View) -> Sequence[Finding]:
         reward = view.reward
         if reward.jump_index < 0:
             return ()
         found = Finding("", reward.jump, 0.0, *self._said(view, score_of(view).level))
+        if found.clause != "shifted":
+            self._drop = reward.jump
+        elif self.raised and reward.jump > -RESTORED * self._drop > 0.0:
+            self._good = self.calm
+            return ()
         if found.clause == "shifted" and self.raised and reward.jump_index <= self._since:
             return ()  # the jump for which it was raised, of which the policy has made up a part
         if found.clause == "undone":
