@@ -140,7 +140,13 @@ def test_values_that_approach_the_returns_are_not_far_off(told):
 def test_one_that_forgets(judge):
     explained = np.select([AT < 250, AT < 330], [0.5, -0.2], 0.4)
     (anomaly,) = judge(ValueUnexplained(), {"explained_variance": explained})
-    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (301, "warning", 341)
+    assert (anomaly.index, anomaly.severity, anomaly.cleared_index) == (320, "warning", 341)
+
+
+def test_values_that_explain_nothing_scatter_about_zero(told):
+    scatter = np.random.default_rng(2).normal(0.0, 0.04, ROWS)
+    assert told(ValueUnexplained(), {"explained_variance": scatter}) == [(199, "warning", "nothing_explained")]
+    assert told(ValueUnexplained(), {"explained_variance": 0.15 + scatter}) == []
 
 
 def test_a_dip_is_silent(where):
