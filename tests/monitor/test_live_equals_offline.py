@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rldk
 from rldk.core.event import Event
 from rldk.core.files import strict
 from rldk.monitor import Monitor
@@ -177,3 +179,21 @@ def test_a_kl_whose_unit_nobody_says(tmp_path: Path, scan: Any) -> None:
     assert judged["anomalies"] == found(monitor) == []
     said = [note.clause for note in monitor.forensics.engine.notes]
     assert "unit_unknown" in said
+
+
+def test_keys_of_a_framework_are_recognised_as_in_a_log(tmp_path) -> None:
+    """With the framework comes the unit of the KL, by which it is judged."""
+    rows = [
+        {"loss": 0.01, "grad_norm": 0.3, "reward": 0.3 + 0.001 * n, "reward_std": 0.4, "kl": 0.02 + 0.06 * n, "entropy": 0.6,
+         "frac_reward_zero_std": 0.1, "completions/mean_length": 100.0 + n % 7, "completions/clipped_ratio": 0.0}
+        for n in range(120)
+    ]  # fmt: skip
+    run = rldk.start("live", None, quiet=True)
+    for step, row in enumerate(rows):
+        run.log(step, row)
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps({"step": step, **row}) + "\n" for step, row in enumerate(rows)))
+    (scanned,) = rldk.scan(path)
+    live = run.result()
+    assert [(one.type, one.index) for one in live.anomalies] == [(one.type, one.index) for one in scanned.anomalies] != []
+    assert live.verdict == scanned.verdict == "critical"

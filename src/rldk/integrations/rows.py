@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from rldk.core.catalog import identify
 from rldk.core.catalog.axes import STEP_KEYS, step_of
 from rldk.core.jsonio import number_in, to_number, to_step
 from rldk.integrations.processes import is_main_process
@@ -22,7 +21,6 @@ from rldk.runs.canonical import Canonicaliser, prefix_held_out
 __all__ = ["RowLog", "run_name"]
 
 _open: weakref.WeakSet[RowLog] = weakref.WeakSet()
-_MAX_KEYS = 4096
 _BAD = re.compile(r"[^A-Za-z0-9._+=@ -]+")
 
 
@@ -58,9 +56,8 @@ class RowLog:
             output_dir, run_id or new_run_id(framework or "run"), stop_on=stop_on, actions=actions, **options
         )  # fmt: skip
         self._guard = self.monitor.guard
-        self._framework, self._whole_rows = framework, whole_rows
-        self._canonicaliser = Canonicaliser(framework)
-        self._keys: dict[str, None] = {}
+        self._whole_rows = whole_rows
+        self._canonicaliser = Canonicaliser(framework, recognises=framework is None)
         self._row: dict[str, Any] = {}
         self._notes: list[str] = []
         self._step: int | None = None
@@ -119,21 +116,11 @@ class RowLog:
         if not row or step is None:
             return
         self._last = step
-        self._know(row)
         event = self._canonicaliser.event({**row, "step": step})
         if event is not None:
             event = prefix_held_out(event)
             event.notes = [*event.notes, *notes]
             self.monitor.observe(event, canonical=True)
-
-    def _know(self, row: Mapping[str, Any]) -> None:
-        """Recognise the framework by new keys, if it was not given."""
-        new = [key for key in row if key not in self._keys]
-        if new and self._framework is None and len(self._keys) < _MAX_KEYS:
-            self._keys.update(dict.fromkeys(new))
-            found = identify(self._keys)
-            if found != self._canonicaliser.framework:
-                self._canonicaliser.recognise(found)
 
 
 def run_name(*parts: object) -> str:

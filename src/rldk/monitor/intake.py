@@ -21,14 +21,14 @@ class Intake:
 
     Args:
         run_id: the id that every event gets.
-        framework: whose keys the metrics have.
+        framework: whose keys the metrics have; where it is `rldk`, rows with keys of another framework are recognised.
         run_config: what the run was started with, which the first event holds; under `rldk` the settings of the judge.
     """
 
     def __init__(self, run_id: str, framework: str | None, run_config: Mapping[str, Any]) -> None:
         self.run_id = run_id
         self._config = dict(run_config)
-        self._canonicaliser = Canonicaliser(framework)
+        self._canonicaliser = Canonicaliser(framework, recognises=framework == "rldk")
         self._sanitizer = Sanitizer()
 
     def state_dict(self) -> dict[str, Any]:

@@ -37,6 +37,7 @@ RESPONSES = "response_data"
 POSITIONS = frozenset({"epoch", "episodes", "global_step"})
 """Metrics that say how far a run is, and measure nothing."""
 _KEPT_PLANS = 1024
+_MOST_TELLING = 4096  # keys by which a framework is recognised
 _MAX_UNKNOWN_CELLS = 10_000_000  # of keys that the catalogue does not know
 _MIN_UNKNOWN = 40
 _SHORT = ("kl", "entropy", "learning_rate", "total_grad_norm", "reward", "accuracy", "length", "clipfrac")
@@ -51,12 +52,18 @@ class Canonicaliser:
         framework: whose keys they have.
         step_keys: the keys that may hold a row's step, best first; without any, rows are numbered.
         written: whether the events were written by rldk, which has divided percentages before.
+        recognises: whether the framework is recognised by the keys of flat rows as they come.
     """
 
     def __init__(
-        self, framework: str | None = "rldk", step_keys: Sequence[str] = STEP_KEYS, written: bool = False
+        self,
+        framework: str | None = "rldk",
+        step_keys: Sequence[str] = STEP_KEYS,
+        written: bool = False,
+        recognises: bool = False,
     ) -> None:
         self.framework = framework
+        self._recognises, self._telling = recognises, dict[str, None]()
         self._step_keys = step_keys
         self._plans: dict[tuple[str, ...], Plan] = {}
         self._signs: dict[str, float] = {}
@@ -64,10 +71,15 @@ class Canonicaliser:
         self._step = 0
         self._numbered = True
 
-    def recognise(self, framework: str | None) -> None:
-        """Read the keys from here on as those of another framework."""
-        self.framework = framework
-        self._plans.clear()
+    def _recognise(self, keys: tuple[str, ...]) -> None:
+        """Read the keys from here on as those of the framework that logs all keys so far."""
+        new = [key for key in keys if key not in self._telling and key not in CATALOG]
+        if new and len(self._telling) < _MOST_TELLING:
+            self._telling.update(dict.fromkeys(new))
+            framework = identify(self._telling) or self.framework
+            if framework != self.framework:
+                self.framework = framework
+                self._plans.clear()
 
     def state_dict(self) -> dict[str, Any]:
         """What the values of keys have decided so far, as JSON can hold it."""
@@ -113,7 +125,10 @@ class Canonicaliser:
         return self._of_row(raw, step)
 
     def _of_row(self, raw: Mapping[str, Any], step: int) -> Event | None:
-        plan = self._plan(tuple(key for key in raw if key != RESPONSES and isinstance(key, str)))
+        keys = tuple(key for key in raw if key != RESPONSES and isinstance(key, str))
+        if self._recognises and keys not in self._plans:
+            self._recognise(keys)
+        plan = self._plan(keys)
         if plan.kind == "summary":
             return None
         metrics, nulls = plan.values(raw, self._signs)
