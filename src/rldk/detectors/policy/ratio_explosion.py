@@ -16,7 +16,7 @@ AGREES = 0.1  # share of the KL that a mean ratio implies, below which the KL of
 class RatioExplosion(Detector):
     """The ratio of new to old probability is far from 1 on average.
 
-    What it catches: a mean ratio that stays above 2 or below 1/2 (critical above 10 or below 1/10), or a spread of the ratio
+    What it catches: a mean ratio that stays above 1.25 or below 0.8 (critical above 10 or below 1/10), or a spread of the ratio
         above 5, or above 1 if it has grown thirtyfold since the start.
     Why it matters: the ratio's mean is 1 by definition while old and new policy are close. Away from it, the surrogate that
         PPO maximises no longer approximates the reward, or the two log-probabilities come from different models.
@@ -44,9 +44,9 @@ class RatioExplosion(Detector):
             "definition: the mean of the ratio is 1; the factor of ten is a judgement", persist=4, min_rows=4,
         ),
         "away": Clause(
-            "the mean ratio of new to old probability is above 2 or below 1/2", "warning",
+            "the mean ratio of new to old probability is above 1.25 or below 0.8", "warning",
             "definition: the mean of the ratio is 1; 44 sound runs of the tune split stay within 3 % of it",
-            persist=4, min_rows=4,
+            persist=10, min_rows=4,
         ),
         "wide": Clause(
             "the spread of the ratio of new to old probability is above 5, or far above its start", "warning",
@@ -54,7 +54,7 @@ class RatioExplosion(Detector):
         ),
     }  # fmt: skip
     settings: ClassVar = {
-        "factor": Setting(2.0, "factor above or below 1 at which the mean ratio counts", min=1.0),
+        "factor": Setting(1.25, "factor above or below 1 at which the mean ratio counts", min=1.0),
         "critical_factor": Setting(10.0, "factor above or below 1 at which it is critical", min=1.0),
         "wide": Setting(5.0, "spread of the ratio", min=0.0),
         "grown": Setting(30.0, "times its start at which a spread above 1 counts too", min=1.0),
