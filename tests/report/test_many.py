@@ -122,12 +122,12 @@ def test_a_setting_that_is_different_in_each_run_is_no_group(case_of: Callable[.
 def test_with_an_index_only_what_has_changed_is_judged(
     store: Path, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from rldk.fleet import row
+    from rldk.fleet import work
 
     assert main(["index", str(store)]) == 0
     read: list[str] = []
-    real = row.read_log
-    monkeypatch.setattr(row, "read_log", lambda log, *rest: (read.append(log.path.name), real(log, *rest))[1])
+    real = work.read_log
+    monkeypatch.setattr(work, "read_log", lambda log, *rest: (read.append(log.path.name), real(log, *rest))[1])
     capsys.readouterr()
     indexed = report(store, tmp_path / "indexed.html")
     assert read == [] and f"{RUNS} logs from the index, 0 judged" in capsys.readouterr().out

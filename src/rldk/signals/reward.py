@@ -286,7 +286,8 @@ class RewardSignal(Statistic):
     def improves(self, series: Series) -> bool:
         """Whether the reward thrives, or has an upward trend beyond chance that has not turned since."""
         rising = series.n >= 2 * RECENT and self.trend > 2.0 and self.lost(series) < 0.5 * self.gain
-        turned = self.lost_slow(series) > max(0.1 * (self.best_slow - self.start), 3.0 * self.noise_slow)
+        least = 0.1 * (self.best_slow - self.start)  # of both means, since a dip that is over is still in the slow one
+        turned = self.lost_slow(series) > max(least, 3.0 * self.noise_slow) and self.lost(series) > least
         return self.thrives(series) or (rising and not turned)
 
     def was_changed(self, index: int) -> bool:

@@ -50,7 +50,7 @@ def test_an_entropy_that_falls_in_supervised_training_is_silent(where):
 
 def test_nine_tenths_lost_is_a_warning(judge):
     (anomaly,) = judge(EntropyCollapse(), {"entropy_mean": np.where((AT >= 150) & (AT < 200), 0.02, 1.0)})
-    assert (anomaly.index, anomaly.severity, anomaly.clause) == (161, "warning", "fallen")
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (171, "warning", "fallen")
     assert (anomaly.since, anomaly.cleared_index) == (152, 209)
     assert anomaly.message.startswith("Entropy fell from 1 to 0.02 nats per token")
 
@@ -64,7 +64,7 @@ def test_below_what_any_healthy_run_loses_it_is_critical_after_five_rows(told, l
 
 @pytest.mark.parametrize("reward", [0.4 + noise(0.02), 0.8 - 0.7 * np.clip((AT - 160) / 10.0, 0.0, 1.0)], ids=["flat", "fallen"])
 def test_a_reward_with_nothing_to_show_excuses_nothing(told, reward):
-    assert told(EntropyCollapse(), {"entropy_mean": GONE, "reward_mean": reward}) == [(161, "warning", "fallen")]
+    assert told(EntropyCollapse(), {"entropy_mean": GONE, "reward_mean": reward}) == [(171, "warning", "fallen")]
     dead = {"entropy_mean": np.where(AT < 150, 1.0, 0.01), "reward_mean": reward}
     assert told(EntropyCollapse(), dead) == [(156, "critical", "gone")]
 

@@ -45,7 +45,7 @@ def test_nearly_alike_while_the_kl_grows(judge):
     kl = np.where(AT < 110, 0.1, 0.1 * 1.02 ** (AT - 110.0))
     columns = {"reward_mean": REWARD, "reward_std": np.where(AT < 105, 0.4, 0.004), "kl_mean": kl}
     (anomaly,) = judge(RewardSaturation(), columns, {"kl_mean": "token"})
-    assert (anomaly.index, anomaly.severity, anomaly.clause) == (170, "warning", "drifting")
+    assert (anomaly.index, anomaly.severity, anomaly.clause) == (150, "warning", "drifting")
     assert "while KL grew from 0.1 to" in anomaly.message and "nothing is left to learn" in anomaly.message
 
 

@@ -61,7 +61,7 @@ class EntropyCollapse(Detector):
         ),
         "fallen": Clause(
             "the entropy lost nine tenths of its start, and the reward is not at its best", "warning",
-            "corpus: 97 sound runs keep a fifth of their entropy or more", persist=10, min_rows=3,
+            "corpus: 97 sound runs keep a fifth of their entropy or more", persist=20, min_rows=5,
         ),
     }  # fmt: skip
     settings: ClassVar = {

@@ -14,7 +14,7 @@ __all__ = ["RewardSaturation"]
 
 TOP = 0.95  # of a reward between 0 and 1
 PRESSED = 0.25  # share of the spread that rewards of 0 and 1 with this mean would have
-UNUSUAL = 0.1  # share of the natural limit of the KL: 0.3 nats per token, up to which healthy runs go
+UNUSUAL = 0.05  # share of the natural limit of the KL: 0.15 nats per token, where a solved task no longer accounts for it
 ROWS = 20  # after which it is judged whether the reward was at the top from the start
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from rldk.core.anomaly import Anomaly
@@ -17,6 +18,7 @@ from rldk.judge.incidents.grouping import Group, group_anomalies
 __all__ = ["Incident", "anomaly_dicts", "group_incidents", "worst_incident"]
 
 _FIRST_BONUS = 1.5
+_SOON = 35  # rows after the first critical in which anomalies still speak for a cause
 _NEVER_BETTER = frozenset({"plateau"})
 
 
@@ -86,7 +88,7 @@ def _incident(group: Group, anomalies: Sequence[Anomaly], cleared_steps: Mapping
     core = members[: len(group.core)]
     first = min(core, key=lambda anomaly: (anomaly.since, anomaly.index))
     head = core[0]
-    ranked = _rank(core, first)
+    ranked = _rank(_until_critical(core), first)
     cause = ranked[0] if ranked else None
     good = _last_good_step(core)
     return Incident(
@@ -141,6 +143,12 @@ def _rank(members: Sequence[Anomaly], first: Anomaly) -> list[Cause]:
         if weight > 0:
             weights.append((-weight, position, cause))
     return [cause for _, _, cause in sorted(weights, key=lambda row: row[:2])]
+
+
+def _until_critical(core: Sequence[Anomaly]) -> list[Anomaly]:
+    """What was raised until the incident was critical, and soon after: what comes later follows from it."""
+    critical = min((anomaly.index for anomaly in core if anomaly.severity == "critical"), default=inf)
+    return [anomaly for anomaly in core if anomaly.index <= critical + _SOON]
 
 
 def _weight(cause: Cause, kind: str, clauses: set[str]) -> float:
