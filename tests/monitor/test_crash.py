@@ -23,9 +23,18 @@ for step in range(20):
 """
 
 
-def trained(folder: Path, *, then: str) -> str:
+LOGGER = """
+import sys
+from rldk.integrations.rows import RowLog
+log = RowLog(output_dir=sys.argv[1], run_id="r")
+for step in range(20):
+    log.log({"reward": 0.1 * step, "kl": 0.01}, step)
+"""
+
+
+def trained(folder: Path, *, then: str, loop: str = LOOP) -> str:
     """What a program prints to stderr that trains and then does this."""
-    done = subprocess.run([sys.executable, "-c", f"{LOOP}\n{then}", str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", f"{loop}\n{then}", str(folder)], capture_output=True, text=True, check=False)
     return done.stderr
 
 
@@ -39,8 +48,10 @@ def crashes(folder: Path) -> list[tuple[str, str, int, str]]:
     return [(one.severity, one.message, one.step, one.advice) for one in found]
 
 
-def test_an_exception_that_ends_the_program_is_critical_in_log_and_report(tmp_path: Path) -> None:
-    said = trained(tmp_path, then="raise RuntimeError('probability tensor contains either `inf`, `nan` or element < 0')")
+@pytest.mark.parametrize("loop", [LOOP, LOGGER], ids=["monitor", "attached logger"])
+def test_an_exception_that_ends_the_program_is_critical_in_log_and_report(tmp_path: Path, loop: str) -> None:
+    end = "raise RuntimeError('probability tensor contains either `inf`, `nan` or element < 0')"
+    said = trained(tmp_path, then=end, loop=loop)
     assert "RuntimeError: probability tensor" in said
     ((severity, message, step, advice),) = crashes(tmp_path)
     assert (severity, step) == ("critical", 19)

@@ -141,7 +141,7 @@ def _number(value: Any) -> float | None:
 
 
 @atexit.register
-def _close_all() -> None:
-    """Judge the last step of a program that ends without closing."""
+def _flush_all() -> None:
+    """Judge the last step of a program that ends without closing; its monitor then says how it ended, and closes."""
     for log in list(_open):
-        log.close()
+        log.flush()
