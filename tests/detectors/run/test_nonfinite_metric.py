@@ -52,7 +52,7 @@ def test_a_loss_of_zero_beside_them_hides_a_nan(told):
 
 
 def test_a_reward_is_critical_with_the_fifth_row(told):
-    few = [(50, "note", "once"), (51, "warning", "again")]
+    few = [(50, "note", "once"), (51, "warning", "reward_again")]
     assert told(NonfiniteMetric(), {"reward_mean": at([50], nan)}) == few[:1]
     assert told(NonfiniteMetric(), {"reward_mean": at(range(50, 54), nan)}) == few
     assert told(NonfiniteMetric(), {"reward_mean": at(range(50, 55), nan)}) == [*few, (54, "critical", "reward")]

@@ -54,7 +54,7 @@ class NonfiniteMetric(Detector):
         "Go back to an earlier checkpoint, find the first non-finite value (reward function, log of 0, half precision), "
         "and skip steps with non-finite gradients."
     )
-    clear: ClassVar[int] = 3
+    clear: ClassVar[int] = 10
     clauses: ClassVar = {
         "loss": Clause("a loss is not finite", "critical", "definition: its gradient is not finite", persist=1, min_rows=1),
         "reward": Clause("the reward is not finite, row after row", "critical", "definition: the advantage is not finite",
@@ -65,6 +65,10 @@ class NonfiniteMetric(Detector):
         "never": Clause(
             "the loss is logged in every row and has never had a value", "warning",
             "definition: a loss without a value has no gradient, or the update is not reached", persist=1, min_rows=1,
+        ),
+        "reward_again": Clause(
+            "the reward is not finite in several rows", "warning", "definition: its advantage is not finite either", persist=1,
+            min_rows=1,
         ),
         "again": Clause("a metric is not finite in several rows", "warning", "definition", persist=1, min_rows=1),
         "once": Clause("a metric is not finite in one row", NOTE, "trainers skip such a step or response", persist=1, min_rows=1),
@@ -100,7 +104,10 @@ class NonfiniteMetric(Detector):
             rows = f" in {longest} rows in a row" if longest > 1 else ""
             message = f"The reward is {metrics['reward_mean']:g}{rows}: the reward function returned it."
         evidence = {"metrics": float(len(bad)), "in_a_row": float(longest)}
-        return (Finding("", metrics[bad[0]], 0.0, message, evidence, clause=self._clause(view, runs)),)
+        clause = self._clause(view, runs)
+        if clause == "again" and bad == ["reward_mean"]:
+            clause = "reward_again"
+        return (Finding("", metrics[bad[0]], 0.0, message, evidence, clause=clause),)
 
     @staticmethod
     def _clause(view: View, runs: dict[str, int]) -> str:

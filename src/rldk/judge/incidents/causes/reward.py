@@ -9,14 +9,17 @@ __all__ = ["REWARD"]
 REWARD: tuple[Cause, ...] = (
     Cause(
         "reward_nonfinite", "the reward function returns NaN or infinity",
-        {"nonfinite_metric.reward": 9.0, "missing_reward": 0.5, "missing_reward.all_missing": 4.0, "missing_reward.most_missing": 4.0},
+        {"nonfinite_metric.reward": 9.0, "nonfinite_metric.reward_again": 9.0, "missing_reward": 0.5, "missing_reward.all_missing": 4.0, "missing_reward.most_missing": 4.0},
         "Find the responses whose reward is not finite (a log of 0, a division by 0, a parser that fails), and give them the "
         "lowest reward instead.",
-        needs=("nonfinite_metric.reward", "missing_reward.all_missing", "missing_reward.most_missing"),
+        needs=(
+            "nonfinite_metric.reward", "nonfinite_metric.reward_again", "missing_reward.all_missing", "missing_reward.most_missing",
+        ),
     ),
     Cause(
         "numerical_failure", "numerical failure",
-        {"nonfinite_metric": 6.0, "nonfinite_metric.reward": 1.0, "nonfinite_metric.never": 0.0, "nonfinite_gradient": 6.0, "loss_explosion": 0.5,
+        {"nonfinite_metric": 6.0, "nonfinite_metric.reward": 1.0,
+         "nonfinite_metric.reward_again": 1.0, "nonfinite_metric.never": 0.0, "nonfinite_gradient": 6.0, "loss_explosion": 0.5,
          "exploding_gradient_anomaly": 0.5},
         "{back}, skip steps whose gradients are not finite, and look for a log of 0, a division by a spread of 0, or half "
         "precision that overflows; lower {lr}.",
