@@ -81,8 +81,9 @@ class ValueUnexplained(Detector):
         every = EVERY if view.steps_per_row == 1.0 else round(view.rows(EVERY, 10))
         if explained.n % every == 0 and explained.level == explained.level:
             self._earlier, self._before = self._before, explained.level
-        none = explained.slow <= self.limit + NEARLY and explained.level <= self.limit + 0.1  # and not by a few rows far below
-        if not (explained.level <= self.limit or none):
+        near = explained.slow <= self.limit + NEARLY and explained.level <= self.limit + 0.1  # and not by a few rows far below
+        none = explained.level <= self.limit or (near and explained.same < explained.n)  # what is measured varies
+        if not none:
             return ()
         evidence = {"explained_variance": explained.level}
         if explained.n <= view.rows(EARLY, 10):
@@ -96,7 +97,7 @@ class ValueUnexplained(Detector):
         if explained.level < FAR and explained.slow < FAR and not loss.level < loss.first:
             message = f"The explained variance is {explained.level:.3g}; a constant prediction has 0."
             found.append(Finding("", explained.level, FAR, message, evidence, clause="far_worse"))
-        if none and explained.n > view.rows(self.start_rows, 15) and explained.slow <= self._earlier + self.rise:
+        if near and explained.n > view.rows(self.start_rows, 15) and explained.slow <= self._earlier + self.rise:
             message = f"After {explained.n} rows the explained variance is {explained.slow:.3g}; a constant prediction has 0."
             found.append(Finding("", explained.slow, self.limit, message, evidence, clause="nothing_explained"))
         return found
