@@ -37,7 +37,8 @@ class RewardHacking(Detector):
         their range: responses stop ending, the entropy is gone or explodes, the KL from the reference is beyond what healthy
         runs reach, responses grow several times over, held-out quality falls. One strong sign is a warning. Two signs, or a
         fall of held-out quality that lasts or comes with another sign, are critical. The message says evidence, because
-        only reading samples can prove it.
+        only reading samples can prove it. Also a part of the reward that sinks while the whole rises, and exploits that the log
+        itself counts, whatever the reward does.
     Why it matters: the run looks best exactly when the model is getting worse.
     When it misfires: a reward that rises alone is learning and does not count. Training that overfits to its prompts looks
         much the same, and the advice is the same.
@@ -140,12 +141,13 @@ class RewardHacking(Detector):
         series, reward = view.get("reward_mean"), view.reward
         if series.n < 8 or not reward.gain > self.gain * max(series.noise, 1e-12):
             return ()
-        if series.level < max(reward.start + 0.6 * reward.gain, series.first + reward.shift) and not self.raised:
-            return ()  # it has fallen, or only recovers from a fall in the first rows; what it has cost is not over with it
+        fallen = series.level < max(reward.start + 0.6 * reward.gain, series.first + reward.shift)
+        if fallen and not self.raised:
+            return ()  # or it only recovers from a fall in the first rows; what was raised is not over with the rise
         signs = [sign for sign in (*damage(view), *self._fallen(view)) if not sign.fades]
         strong = [sign for sign in signs if sign.strong]
         if not strong and len(signs) < 2:
-            return self._slips(view) or self._hollow(view)
+            return self._slips(view) or self._of_parts(view)
         told = ", ".join(sign.words for sign in signs)
         rose = f"The reward rose by {series.level - reward.start:.3g}, to {series.level:.4g}"
         message = f"{rose}, while {told}: evidence of reward hacking."
@@ -153,6 +155,8 @@ class RewardHacking(Detector):
         found = [Finding("", float(len(signs)), 1.0, message, evidence, clause="one_channel")]
         if [sign.channel for sign in signs] == ["entropy"] and view.get("entropy_mean").level < view.get("entropy_mean").start:
             found.insert(0, Finding("", 1.0, 1.0, message, evidence, clause="entropy_alone"))
+        if fallen:
+            return found
         if any(sign.channel == "held_out" for sign in signs):
             clauses = ("held_out_alone", "held_out") if len(signs) > 1 else ("held_out_alone",)
             found += [Finding("", float(len(signs)), 2.0, message, evidence, clause=clause) for clause in clauses]
@@ -175,8 +179,8 @@ class RewardHacking(Detector):
         return ()
 
     @staticmethod
-    def _hollow(view: View) -> Sequence[Finding]:
-        """The accuracy, or a component named after correctness, that did not rise although the reward rose far."""
+    def _of_parts(view: View) -> Sequence[Finding]:
+        """The accuracy, or a part of the reward, that fell or did not rise although the reward rose far."""
         total, reward = view.get("reward_mean"), view.reward
         if total.n < 20 or not reward.gain > 5.0 * total.noise or reward.jump_index >= 0:
             return ()  # parts of a reward that was changed cannot be compared with the whole

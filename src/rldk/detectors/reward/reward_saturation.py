@@ -14,7 +14,7 @@ __all__ = ["RewardSaturation"]
 
 TOP = 0.95  # of a reward between 0 and 1
 PRESSED = 0.25  # share of the spread that rewards of 0 and 1 with this mean would have
-UNUSUAL = 0.05  # share of the natural limit of the KL: 0.15 nats per token, where a solved task no longer accounts for it
+UNUSUAL = 0.05  # share of the natural limit of the KL, 0.15 nats per token: below it the drift of a solved task does no harm
 ROWS = 20  # after which it is judged whether the reward was at the top from the start
 
 
