@@ -125,12 +125,12 @@ def test_what_no_collapse_brings_about_is_told_by_itself(kind: str) -> None:
 
 
 def test_a_warning_that_stands_takes_warnings_of_its_cause_and_no_critical() -> None:
-    standing = anomaly("target_range_anomaly", 50)
+    standing = anomaly("target_range_anomaly.above", 50)
     (incident,) = group_incidents([standing, anomaly("kl_trend_anomaly", 400)], 1000)
     assert incident.anomalies == [0, 1]
     assert len(group_incidents([standing, anomaly("kl_explosion", 400, "critical")], 1000)) == 2
     assert len(group_incidents([standing, anomaly("length_bias", 400)], 1000)) == 2
-    (incident,) = group_incidents([standing, anomaly("target_range_anomaly", 400, "critical")], 1000)
+    (incident,) = group_incidents([standing, anomaly("target_range_anomaly.above", 400, "critical")], 1000)
     assert incident.severity == "critical", "the same defect, grown"
 
 
@@ -151,14 +151,14 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["learning_rate_too_high", "clip_saturation", "kl_explosion"], "learning_rate_too_high"),
         (["exploding_gradient_anomaly", "loss_explosion", "policy_collapse"], "learning_rate_too_high"),
         (["kl_explosion"], "kl_penalty_too_weak"),
-        (["kl_trend_anomaly", "kl_explosion", "target_range_anomaly"], "kl_penalty_too_weak"),
+        (["kl_trend_anomaly", "kl_explosion", "target_range_anomaly.above"], "kl_penalty_too_weak"),
         (["reward_hacking", "kl_explosion"], "reward_exploited"),
-        (["kl_explosion", "kl_trend_anomaly", "target_range_anomaly", "reward_hacking"], "kl_penalty_too_weak"),
+        (["kl_explosion", "kl_trend_anomaly", "target_range_anomaly.above", "reward_hacking"], "kl_penalty_too_weak"),
         (["reward_saturation"], "nothing_left_to_learn"),
         (["reward_saturation", "reward_hacking"], "reward_exploited"),
         (["kl_spike", "kl_explosion"], "one_update_too_far"),
         (["kl_explosion", "kl_spike", "kl_trend_anomaly"], "kl_penalty_too_weak"),
-        (["policy_collapse", "kl_trend_anomaly", "target_range_anomaly"], "policy_degenerated"),
+        (["policy_collapse", "kl_trend_anomaly", "target_range_anomaly.above"], "policy_degenerated"),
         (["policy_collapse", "dead_reward"], "policy_degenerated"),
         (["policy_collapse", "length_runaway"], "policy_degenerated"),
         (["length_runaway", "policy_collapse", "plateau"], "policy_degenerated"),
@@ -168,7 +168,7 @@ def test_what_is_near_to_what_follows_follows_too() -> None:
         (["entropy_explosion", "policy_collapse", "clip_saturation.saturated", "plateau.drifts_far"], "policy_degenerated"),
         (["learning_rate_too_high", "kl_explosion", "value_divergence", "reward_hacking"], "learning_rate_too_high"),
         (["value_unexplained"], "values_uninformative"),
-        (["coef_adaptation_anomaly", "target_range_anomaly", "kl_trend_anomaly"], "kl_controller_unstable"),
+        (["coef_adaptation_anomaly", "target_range_anomaly.above", "kl_trend_anomaly"], "kl_controller_unstable"),
         (["exploding_gradient_anomaly", "gradient_imbalance_anomaly"], "gradients_out_of_balance"),
         (["length_bias", "length_runaway"], "reward_pays_for_length"),
         (["eos_starvation.stopped", "length_bias"], "reward_pays_for_length"),
@@ -370,6 +370,11 @@ def test_control_tasks_get_no_advice_for_language_models(setup: Setup, kind: str
     (incident,) = group_incidents([anomaly(kind, 100, "critical")], 300, setup=setup)
     told = f"{incident.title} {incident.advice}".lower()
     assert not [word for word in LANGUAGE if word in told], told
+
+
+def test_a_kl_below_its_target_asks_for_less_penalty_and_one_above_for_more() -> None:
+    assert causes("target_range_anomaly.below") == ["kl_penalty_too_strong"]
+    assert causes("target_range_anomaly.above")[0] == "kl_penalty_too_weak"
 
 
 def test_a_loss_that_never_had_a_value_is_no_numerical_failure() -> None:

@@ -46,12 +46,13 @@ POLICY: tuple[Cause, ...] = (
     Cause(
         "kl_penalty_too_weak", "the KL penalty is too weak",
         {"kl_penalty_off.lost": 8.0, "kl_explosion": 2.5, "kl_trend_anomaly": 1.0, "target_range_anomaly": 1.0,
+         "target_range_anomaly.below": 0.0,
          "coef_adaptation_anomaly": 0.5, "controller_responsiveness_anomaly": 1.0, "reward_hacking": 0.7, "reward_saturation": 0.7,
          "policy_collapse": 0.3, "exploding_gradient_anomaly": 0.3, "entropy_explosion": -2.0, "plateau": -1.0,
          "learning_rate_too_high": -1.0},
         "Raise {kl_coef} three- to tenfold, or lower {lr}.",
         needs=(
-            "kl_explosion", "kl_penalty_off.lost", "kl_trend_anomaly", "target_range_anomaly", "coef_adaptation_anomaly",
+            "kl_explosion", "kl_penalty_off.lost", "kl_trend_anomaly", "target_range_anomaly.above", "coef_adaptation_anomaly",
             "controller_responsiveness_anomaly",
         ),
     ),

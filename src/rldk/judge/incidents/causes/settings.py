@@ -55,8 +55,8 @@ SETTINGS: tuple[Cause, ...] = (
     ),
     Cause(
         "kl_penalty_too_strong", "the KL penalty is too strong",
-        {"kl_penalty_too_strong": 12.0, "plateau.still": 0.5},
-        "Lower {kl_coef} to 0.01 to 0.1.", needs=("kl_penalty_too_strong",),
+        {"kl_penalty_too_strong": 12.0, "plateau.still": 0.5, "target_range_anomaly.below": 1.0},
+        "Lower {kl_coef} to 0.01 to 0.1.", needs=("kl_penalty_too_strong", "target_range_anomaly.below"),
     ),
     Cause(
         "reference_wrong", "the reference is the policy itself",
