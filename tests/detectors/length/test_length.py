@@ -263,3 +263,13 @@ def test_truncated_responses_that_the_trainer_leaves_out(told, share, excludes, 
 def test_a_length_that_is_lost_in_the_first_update(told):
     lost = {"rollout_length_mean": [53.0, *[2.6, 2.4] * 10], "reward_mean": [1.7, *[2.4, 2.0] * 10]}
     assert [clause for *_, clause in told(LengthCollapse(), lost)] == ["shrunk"]
+
+
+def test_responses_that_shrank_before_the_reward_rose_have_not_recovered(judge):
+    at = np.arange(300)
+    columns = {
+        "rollout_length_mean": np.where(at < 100, 600.0, 60.0) + np.random.default_rng(0).normal(0.0, 3.0, 300),
+        "reward_mean": 0.3 + 0.5 * np.clip((at - 180) / 60.0, 0.0, 1.0) + np.random.default_rng(1).normal(0.0, 0.02, 300),
+    }
+    (found,) = judge(LengthCollapse(), columns)
+    assert (found.clause, found.cleared_index) == ("shrunk", None)

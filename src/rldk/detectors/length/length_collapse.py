@@ -83,8 +83,10 @@ class LengthCollapse(Detector):
         message = f"{what} shrank from {start:.4g} to {length.level:.4g}{unit} on average"
         evidence = {"length_start": start, "length": length.level}
         threshold = self.share * start
-        clause = "brief" if not damaged and view.reward.improves(score) else "shrunk"
-        found = [Finding("", length.level, threshold, f"{message}.", evidence, clause=clause)]
+        brief = not damaged and view.reward.improves(score)
+        severity = NOTE if brief and self.raised else ""  # a reward that rises later does not undo what was told
+        clause = "brief" if brief and not self.raised else "shrunk"
+        found = [Finding(severity, length.level, threshold, f"{message}.", evidence, clause=clause)]
         if damaged:
             text = f"{message}, while {listed(damaged)}."
             found.append(Finding("", length.level, threshold, text, evidence, clause="with_damage"))
