@@ -372,6 +372,21 @@ def test_control_tasks_get_no_advice_for_language_models(setup: Setup, kind: str
     assert not [word for word in LANGUAGE if word in told], told
 
 
+def test_what_a_collapse_leads_to_does_not_change_its_cause() -> None:
+    """The groups without a spread come long after the incident was critical."""
+    members = [
+        anomaly("learning_rate_too_high.high_with_damage", 100, "critical"),
+        anomaly("kl_explosion.beyond_any", 125, "critical"),
+        anomaly("dead_reward.dead_groups", 150, "critical"),
+        anomaly("dead_reward.prompts_decide", 170, "critical"),
+        anomaly("sparse_reward.stays", 190, "critical"),
+    ]
+    (early,) = group_incidents(members[:2], 300)
+    (late,) = group_incidents(members, 300)
+    assert late.cause == early.cause == "learning_rate_too_high"
+    assert late.rivals == early.rivals and len(late.evidence) > len(early.evidence)
+
+
 def test_a_kl_below_its_target_asks_for_less_penalty_and_one_above_for_more() -> None:
     assert causes("target_range_anomaly.below") == ["kl_penalty_too_strong"]
     assert causes("target_range_anomaly.above")[0] == "kl_penalty_too_weak"
