@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from statistics import median
 
-__all__ = ["FEWEST", "Fall", "fall_of", "noise_of"]
+__all__ = ["Fall", "fall_of", "noise_of"]
 
 FEWEST = 6
 DIFFERENT = 0.6  # share of rows that must differ: of zeros and ones, three zeros in a row are no fall

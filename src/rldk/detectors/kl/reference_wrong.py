@@ -27,8 +27,9 @@ class ReferenceWrong(Detector):
     What it catches: a KL that stays at exactly zero while rewards or updates show that the policy changes: the reference is the
         policy itself. A KL above 1 nat per response (0.1 per token) in the first row is a note: the
         reference is another model, dropout is active, or the row comes after many updates. Above 1 nat per token it is a
-        warning: no related model is that far away. So are implicit rewards above 1 of both answers in the first row of
-        preference training: they are 0 by definition until the policy has moved, and negative without a reference.
+        warning: no related model is that far away (above 20 nats, if updates came before that row). So are implicit rewards
+        above 1 of both answers in the first row of preference training: they are 0 by definition until the policy has moved, and
+        negative without a reference.
     Why it matters: a penalty on a KL of zero has no effect. A wrong reference pulls the policy towards another model.
     When it misfires: a policy that does not move has a KL of zero too; that is `policy_frozen`. With a coefficient of 0 many
         trainers load no reference and log a KL of 0, which is not judged.

@@ -21,7 +21,7 @@ FINDS_IT = 0.6  # times the median of five rows: a last row above that shows tha
 class ValueUnexplained(Detector):
     """Long after the start the values still do not predict the returns.
 
-    What it catches: an explained variance whose mean over some twenty rows is zero or less for fifty rows, after the first
+    What it catches: an explained variance whose mean over some twenty rows is about zero or less for fifty rows, after the first
         150, and has not risen by 0.05 in the last fifty to hundred rows. Fewer rows if a row stands for several
         steps. Also one that stays below -1 after the first thirty rows, or below -5 after the first eight while it does not
         rise quickly.
